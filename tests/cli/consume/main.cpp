@@ -1,0 +1,76 @@
+// Writes a shard of two generated pictures with the installed package, reads it back, and compares.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shard/error.hpp"
+#include "shard/image/preprocess.hpp"
+#include "shard/shard_reader.hpp"
+#include "shard/shard_writer.hpp"
+
+namespace {
+
+constexpr std::uint32_t kWidth = 40;
+constexpr std::uint32_t kHeight = 30;
+
+std::vector<std::byte> make_sample(shard::image::Preprocessor& preprocessor, std::size_t seed) {
+  std::vector<std::uint8_t> pixels(std::size_t{kWidth} * kHeight * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>((i * 7 + seed * 31) % 256);
+  std::vector<std::byte> sample(preprocessor.options().sample_spec().size_bytes());
+  preprocessor.run({pixels.data(), kWidth, kHeight, std::size_t{kWidth} * 3}, sample);
+  return sample;
+}
+
+int fail(const std::string& what) {
+  std::cerr << "consume: " << what << '\n';
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 2) return fail("usage: consume SHARD (a file that does not exist yet)");
+  const std::filesystem::path path = argv[1];
+
+  shard::image::PreprocessOptions pixels;
+  pixels.resize_short = 16;
+  pixels.crop = shard::image::Size{8, 8};
+  pixels.dtype = shard::DType::f16;
+  shard::image::Preprocessor preprocessor(pixels);
+  const std::array samples{make_sample(preprocessor, 1), make_sample(preprocessor, 2)};
+  if (samples[0] == samples[1]) return fail("two different pictures gave the same sample");
+
+  shard::ShardWriterOptions options;
+  options.spec = pixels.sample_spec();
+  options.normalization = pixels.normalization;
+  options.fingerprint = "0123456789abcdef";
+  auto writer = shard::ShardWriter::create(path, samples.size(), options);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto label = static_cast<std::int64_t>(10 + i);
+    std::array<std::byte, sizeof label> row{};
+    std::memcpy(row.data(), &label, sizeof label);
+    writer.put(i, "picture-" + std::to_string(i), row, samples[i]);
+  }
+  const shard::ShardSummary summary = writer.publish();
+
+  const auto reader = shard::ShardReader::open(path);
+  if (reader.size() != samples.size() || summary.samples != samples.size()) return fail("wrong number of samples");
+  if (reader.file_size_bytes() != summary.size_bytes) return fail("wrong file size");
+  std::vector<std::byte> back(options.spec.size_bytes());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    reader.read(i, back);
+    if (back != samples[i]) return fail("sample " + std::to_string(i) + " came back with other bytes");
+    if (reader.label(i) != static_cast<std::int64_t>(10 + i)) return fail("wrong label");
+    if (reader.key(i) != "picture-" + std::to_string(i)) return fail("wrong key");
+  }
+  std::cout << "consume: " << reader.size() << " samples of " << back.size() << " bytes\n";
+  return 0;
+} catch (const shard::Error& error) {
+  return fail(error.what());
+}
