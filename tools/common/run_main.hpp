@@ -1,0 +1,18 @@
+// run_main: what every program does around its work, so that no failure is silent and none is a crash.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace shard::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailure = 2;        // usage, unreadable input, failed output
+inline constexpr int kExitInterrupted = 130;  // Error(cancelled)
+
+// Ignores SIGPIPE and SIGXFSZ, makes sure that descriptors 0 to 2 are taken (a closed one would be given to
+// the next file that is opened), runs `body`, prints what it throws as "program: message" on standard error
+// (exit code 2; 130 for cancelled), then flushes standard output: when that fails, says so and returns 2.
+int run_main(std::string_view program, const std::function<int()>& body);
+
+}  // namespace shard::cli
