@@ -1,0 +1,141 @@
+#include "convert/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <thread>
+
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+std::string size_text(const image::Size& size) { return fmt::format("{}x{}", size.width, size.height); }
+
+std::optional<image::Size> parse_size_text(std::string_view text) {
+  image::Size size;
+  const char* end = text.data() + text.size();
+  auto [middle, error] = std::from_chars(text.data(), end, size.width);
+  if (error != std::errc{} || middle == end || *middle != 'x') return std::nullopt;
+  auto [last, error2] = std::from_chars(middle + 1, end, size.height);
+  if (error2 != std::errc{} || last != end) return std::nullopt;
+  return size;
+}
+
+const std::string& require(const Pipeline& pipeline, const char* key) {
+  auto it = pipeline.find(key);
+  if (it == pipeline.end())
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the data set does not say its '{}': it was not made by shardify", key));
+  return it->second;
+}
+
+[[noreturn]] void unknown(const char* key, const std::string& value) {
+  throw Error(ErrorCode::unsupported, fmt::format("the recorded {} '{}' is not known to this version", key, value));
+}
+
+}  // namespace
+
+void Options::check() const {
+  preprocess.check();
+  if (images.empty()) throw Error(ErrorCode::invalid_argument, "no IMAGES given: a folder, @list.txt, or -");
+  if (out.empty()) throw Error(ErrorCode::invalid_argument, "no OUT folder given");
+  if (world < 1 || rank >= world)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--rank {} and --world {}: rank must be 0 to world - 1", rank, world));
+  if (max_pixels < 1) throw Error(ErrorCode::invalid_argument, "--max-pixels must be at least 1");
+  if (samples_per_shard == 0 && shard_size_bytes < preprocess.sample_spec().size_bytes())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--shard-size {} bytes is less than one sample of {} bytes", shard_size_bytes,
+                            preprocess.sample_spec().size_bytes()));
+  if (per_shard() > 100'000'000)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} samples a shard: at most 100,000,000", per_shard()));
+  if (jobs > 1024) throw Error(ErrorCode::invalid_argument, fmt::format("--jobs {}: at most 1024", jobs));
+  if (overwrite && world > 1)
+    throw Error(ErrorCode::invalid_argument,
+                "--overwrite with several processes: each would remove what the others wrote; "
+                "remove OUT yourself, then start them");
+}
+
+std::uint64_t Options::per_shard() const {
+  if (samples_per_shard != 0) return samples_per_shard;
+  return std::max<std::uint64_t>(1, shard_size_bytes / preprocess.sample_spec().size_bytes());
+}
+
+unsigned Options::threads() const {
+  if (jobs != 0) return jobs;
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+Pipeline pipeline_of(const Options& options) {
+  const image::PreprocessOptions& p = options.preprocess;
+  Pipeline pipeline;
+  pipeline["decoder"] = image::decoder_versions();
+  pipeline["fast_decode"] = options.fast_decode ? "on" : "off";
+  pipeline["orientation"] = "exif";
+  pipeline["resize"] = p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
+  pipeline["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
+  pipeline["filter"] = std::string(image::to_string(p.filter));
+  return pipeline;
+}
+
+std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
+  const SampleSpec spec = options.preprocess.sample_spec();
+  const Normalization& n = options.preprocess.normalization;
+  std::string text;
+  for (const auto& [key, value] : pipeline_of(options)) text += fmt::format("{}={}\n", key, value);
+  text += fmt::format("sample={} {} {}\n", to_string(spec.dtype), to_string(spec.layout), fmt::join(spec.shape(), ","));
+  text += fmt::format("normalization={} {}\n", fmt::join(n.mean, ","), fmt::join(n.std, ","));
+  text += fmt::format("codec={}\n", to_string(options.codec));
+  text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));
+  text += fmt::format("samples_per_shard={}\n", options.per_shard());
+  return fmt::format("{:016x}", xxh3(text));
+}
+
+image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
+  image::PreprocessOptions p;
+  const std::string& resize = require(info.pipeline, "resize");
+  if (resize.starts_with("squash ")) {
+    p.squash = parse_size_text(std::string_view(resize).substr(7));
+    if (!p.squash) unknown("resize", resize);
+  } else if (resize.starts_with("short ")) {
+    const char* end = resize.data() + resize.size();
+    auto [last, error] = std::from_chars(resize.data() + 6, end, p.resize_short);
+    if (error != std::errc{} || last != end) unknown("resize", resize);
+  } else {
+    unknown("resize", resize);
+  }
+  const std::string& crop = require(info.pipeline, "crop");
+  if (crop == "none") {
+    p.crop.reset();
+  } else {
+    p.crop = crop.starts_with("center ") ? parse_size_text(std::string_view(crop).substr(7)) : std::nullopt;
+    if (!p.crop) unknown("crop", crop);
+  }
+  const std::string& filter = require(info.pipeline, "filter");
+  auto known = image::filter_from_string(filter);
+  if (!known) unknown("filter", filter);
+  p.filter = *known;
+  p.dtype = info.spec.dtype;
+  p.layout = info.spec.layout;
+  p.normalization = info.normalization;
+  p.check();
+  return p;
+}
+
+image::DecodeOptions decode_options_from(const DatasetInfo& info) {
+  image::DecodeOptions options;
+  if (require(info.pipeline, "fast_decode") == "on") {
+    const image::PreprocessOptions p = preprocess_options_from(info);
+    options.fast_min_short_side = p.squash ? std::max(p.squash->width, p.squash->height) : p.resize_short;
+  }
+  return options;
+}
+
+}  // namespace shard::convert

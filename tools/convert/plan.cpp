@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "convert/convert.hpp"
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
+  const std::uint64_t first = shard * per_shard;
+  return std::min<std::uint64_t>(per_shard, list.inputs.size() - first);
+}
+
+Plan make_plan(const Options& options) {
+  options.check();
+  Plan plan;
+  plan.list = scan(options.images, options.root);
+  plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
+  plan.labels = options.labels.empty() ? labels_from_folders(plan.list) : labels_from_csv(plan.list, options.labels);
+  if (plan.list.inputs.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("none of the {} inputs has a label: '{}' {}", plan.listed,
+                            plan.list.rejects.front().key, plan.list.rejects.front().reason));
+  plan.per_shard = options.per_shard();
+
+  std::string text;
+  for (const Input& input : plan.list.inputs) text += input.path + '\0';
+  for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
+  for (const std::string& name : plan.labels.classes) text += name + '\0';
+  const std::uint64_t names = xxh3(text);
+  plan.source_digest = fmt::format("{:016x}", names ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U));
+  return plan;
+}
+
+}  // namespace shard::convert

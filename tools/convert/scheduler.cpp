@@ -1,0 +1,147 @@
+#include "convert/scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+constexpr std::size_t kShardsInFlight = 2;  // one being filled, one being published
+constexpr auto kPoll = std::chrono::milliseconds(100);  // how soon a cancel is seen by a thread that waits
+}  // namespace
+
+Scheduler::Scheduler(const Plan& plan, const Options& options, const ShardWriterOptions& writer,
+                     std::vector<std::uint64_t> todo, const std::atomic<bool>* cancel)
+    : plan_(plan),
+      options_(options),
+      writer_options_(writer),
+      todo_(std::move(todo)),
+      cancel_(cancel),
+      window_(std::uint64_t{32} * options.threads()),
+      publisher_([this] { publish_loop(); }) {}
+
+Scheduler::~Scheduler() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  may_open_.notify_all();
+  may_publish_.notify_all();
+  if (publisher_.joinable()) publisher_.join();
+}
+
+bool Scheduler::stopped() const noexcept { return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed); }
+
+void Scheduler::open_next_shard() {
+  const std::uint64_t shard = todo_[todo_next_++];
+  const std::uint64_t count = plan_.shard_inputs(shard);
+  auto writer = ShardWriter::create(options_.out / shard_name(shard), count, writer_options_);
+  open_.push_back(std::make_unique<ShardJob>(std::move(writer)));
+  current_ = open_.back().get();
+  current_->shard = shard;
+  current_->first = shard * plan_.per_shard;
+  current_->count = count;
+  current_->left = count;
+  current_next_ = 0;
+}
+
+std::optional<Item> Scheduler::next() {
+  std::unique_lock lock(mutex_);
+  const auto begin = Clock::now();
+  bool waited = false;
+  for (;;) {
+    if (stop_ || stopped()) return std::nullopt;
+    const bool needs_shard = current_ == nullptr || current_next_ == current_->count;
+    if (needs_shard && todo_next_ == todo_.size()) {
+      all_handed_out_ = true;
+      may_publish_.notify_all();
+      return std::nullopt;
+    }
+    const bool shard_free = !needs_shard || open_.size() < kShardsInFlight;
+    const bool near = active_.empty() || tickets_ - *active_.begin() < window_;
+    if (shard_free && near) break;
+    waited = true;
+    may_open_.wait_for(lock, kPoll);
+  }
+  if (waited)
+    wait_nanoseconds_ += static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+  if (current_ == nullptr || current_next_ == current_->count) open_next_shard();
+  const std::uint64_t ticket = tickets_++;
+  active_.insert(ticket);
+  return Item{current_, current_->first + current_next_++, ticket};
+}
+
+void Scheduler::done(const Item& item) {
+  std::lock_guard lock(mutex_);
+  const bool was_oldest = *active_.begin() == item.ticket;
+  active_.erase(item.ticket);
+  if (--item.job->left == 0) {
+    if (current_ == item.job) {
+      current_ = nullptr;
+      current_next_ = 0;
+    }
+    full_.push_back(item.job);
+    may_publish_.notify_all();
+  }
+  if (was_oldest) may_open_.notify_all();
+}
+
+void Scheduler::fail(std::exception_ptr error) {
+  {
+    std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    stop_ = true;
+  }
+  may_open_.notify_all();
+  may_publish_.notify_all();
+}
+
+void Scheduler::publish(ShardJob& job) {
+  Receipt receipt;
+  if (job.stored > 0)
+    receipt.shard = job.writer.publish();
+  else
+    receipt.shard.file = shard_name(job.shard);
+  std::sort(job.rejects.begin(), job.rejects.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [index, reject] : job.rejects) receipt.rejects.push_back(std::move(reject));
+  publish_file(receipt_path(options_.out, job.shard), serialize_receipt(receipt));
+}
+
+void Scheduler::publish_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    while (full_.empty()) {
+      if (stop_ || stopped() || (all_handed_out_ && open_.empty())) return;
+      may_publish_.wait_for(lock, kPoll);
+    }
+    if (stop_ || stopped()) return;
+    ShardJob* job = full_.front();
+    full_.pop_front();
+    lock.unlock();
+    const auto begin = Clock::now();
+    std::exception_ptr error;
+    try {
+      publish(*job);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::chrono::duration<double> took = Clock::now() - begin;
+    if (error) fail(error);
+    lock.lock();
+    publish_seconds_ += took.count();
+    std::erase_if(open_, [&](const auto& open) { return open.get() == job; });
+    may_open_.notify_all();
+  }
+}
+
+void Scheduler::finish() {
+  if (publisher_.joinable()) publisher_.join();
+  if (error_) std::rethrow_exception(error_);
+  if (stopped()) throw Error(ErrorCode::cancelled, "interrupted");
+}
+
+}  // namespace shard::convert
