@@ -1,0 +1,13 @@
+// The orientation tag (0x0112) of EXIF data: a TIFF structure, either byte order, perhaps behind "Exif\0\0".
+// TIFF 6.0, section 2; EXIF 2.32, 4.6.2. Reads the first directory only, as Pillow does.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace shard::image {
+
+// 1 to 8; 1 for anything absent, damaged or out of range. Never reads outside of `data`.
+int exif_orientation(std::span<const std::byte> data) noexcept;
+
+}  // namespace shard::image

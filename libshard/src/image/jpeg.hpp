@@ -1,0 +1,66 @@
+// One JPEG at a time, decoded in part: a box of the image, delivered in small batches of rows while they are
+// hot in cache.
+//
+//   open() -> start(box) -> read_rows() until it returns no row -> finish()
+//
+// The rows are the same bit for bit as those of a full decode with libjpeg-turbo's defaults (ISLOW, fancy
+// upsampling). Rows and columns outside of the box skip the inverse DCT and colour conversion where that is
+// exact; everything is entropy-decoded, so that damage anywhere in the file is found: by finish() at the
+// latest, and a consumer must not use the rows before it returned. Not thread-safe; one per thread, reused
+// from file to file. After an error the next call is open().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "shard/image/decode.hpp"
+#include "shard/image/preprocess.hpp"
+
+namespace shard::image {
+
+struct JpegHeader {
+  std::uint32_t stored_width = 0;  // as the file says
+  std::uint32_t stored_height = 0;
+  std::uint32_t width =
+      0;  // as decoded: smaller than stored where options.fast_min_short_side allows; not yet turned upright
+  std::uint32_t height = 0;
+  int orientation = 1;  // EXIF, 1 to 8; applying it is the caller's
+};
+
+class JpegReader {
+ public:
+  JpegReader();
+  JpegReader(JpegReader&&) noexcept;
+  JpegReader& operator=(JpegReader&&) noexcept;
+  ~JpegReader();
+
+  // Parses the header. Borrows `file` and `options.cancel` until finish() or the next open().
+  // Errors: corrupt, unsupported (12 bits, lossless, 2 components), resource (max_pixels).
+  const JpegHeader& open(std::span<const std::byte> file, const DecodeOptions& options);
+
+  // Begins the decode of `box`, in columns and rows of the decoded image (header.width x header.height).
+  // Errors: corrupt (progressive files are entropy-decoded here), cancelled, invalid_argument (box outside of
+  // the image).
+  void start(const Box& box);
+
+  // The next rows of the box, at most `max_rows`, each box.width pixels; height 0 once all were read. Rows
+  // lie in a buffer of the reader: the view is valid until the next call. Errors: corrupt, cancelled.
+  RgbView read_rows(std::uint32_t max_rows);
+  // The same into the caller's rows; returns how many.
+  std::uint32_t read_rows(std::uint8_t* out, std::size_t stride_bytes, std::uint32_t max_rows);
+
+  // Checks what lies behind the box, to the end of the file. Errors: corrupt, cancelled.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// "libjpeg-turbo 2.1.5"
+std::string jpeg_version();
+
+}  // namespace shard::image

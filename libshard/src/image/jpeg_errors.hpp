@@ -1,0 +1,50 @@
+// libjpeg's error callbacks -> shard::Error, without an exception ever passing through libjpeg's frames.
+// Included by the jpeg*.cpp files only: they and this are the ones that name jpeglib.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+// jpeglib.h needs the two above
+#include <jpeglib.h>
+
+#include <csetjmp>
+
+namespace shard::image {
+
+class JpegErrors {
+ public:
+  JpegErrors() noexcept;
+  JpegErrors(const JpegErrors&) = delete;
+  JpegErrors& operator=(const JpegErrors&) = delete;
+  jpeg_error_mgr* manager() noexcept { return &base_.manager; }
+
+  // Runs `body`, which calls libjpeg. An error or a warning leaves it by longjmp and becomes an Error here,
+  // so `body` and what it calls hold no object with a destructor.
+  template <typename Body>
+  void guard(const Body& body) {
+    if (setjmp(base_.jump) != 0) raise();
+    body();
+  }
+
+  // From within `body`: the caller's wish to stop; leaves by longjmp.
+  [[noreturn]] void cancel() noexcept;
+  // From within `body`: a rule of ours that the file breaks; `message` is a literal.
+  [[noreturn]] void reject(const char* message) noexcept;
+
+ private:
+  enum class Reason { library, cancelled, rejected };
+  struct Base {  // standard layout, the manager first: libjpeg hands back a pointer to it
+    jpeg_error_mgr manager{};
+    std::jmp_buf jump{};
+    Reason reason = Reason::library;
+    char message[JMSG_LENGTH_MAX] = {};
+  };
+
+  static void leave(j_common_ptr info);
+  static void on_message(j_common_ptr info, int level);
+  [[noreturn]] void raise() const;
+
+  Base base_;
+};
+
+}  // namespace shard::image

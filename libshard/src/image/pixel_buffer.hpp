@@ -1,0 +1,21 @@
+// Bytes for pixels: not initialised, kept for reuse, given back when they are far larger than what is asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace shard::image {
+
+class PixelBuffer {
+ public:
+  // At least `size_bytes`; what was there before is lost. Error: resource (no memory).
+  std::uint8_t* reserve(std::size_t size_bytes);
+  std::uint8_t* data() const noexcept { return bytes_.get(); }
+
+ private:
+  std::unique_ptr<std::uint8_t[]> bytes_;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace shard::image

@@ -1,0 +1,14 @@
+// What a codec hands over: pixels as the file stores them, and how they must be turned.
+#pragma once
+
+#include "image/pixel_buffer.hpp"
+#include "shard/image/decode.hpp"
+
+namespace shard::image {
+
+struct StoredImage {
+  RgbView pixels;  // lies in the buffer given to the codec
+  int orientation = 1;
+};
+
+}  // namespace shard::image
