@@ -21,7 +21,8 @@ constexpr std::uint32_t kHeight = 30;
 
 std::vector<std::byte> make_sample(shard::image::Preprocessor& preprocessor, std::size_t seed) {
   std::vector<std::uint8_t> pixels(std::size_t{kWidth} * kHeight * 3);
-  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>((i * 7 + seed * 31) % 256);
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<std::uint8_t>((i * 7 + seed * 31) % 256);
   std::vector<std::byte> sample(preprocessor.options().sample_spec().size_bytes());
   preprocessor.run({pixels.data(), kWidth, kHeight, std::size_t{kWidth} * 3}, sample);
   return sample;
@@ -60,7 +61,8 @@ int main(int argc, char** argv) try {
   const shard::ShardSummary summary = writer.publish();
 
   const auto reader = shard::ShardReader::open(path);
-  if (reader.size() != samples.size() || summary.samples != samples.size()) return fail("wrong number of samples");
+  if (reader.size() != samples.size() || summary.samples != samples.size())
+    return fail("wrong number of samples");
   if (reader.file_size_bytes() != summary.size_bytes) return fail("wrong file size");
   std::vector<std::byte> back(options.spec.size_bytes());
   for (std::size_t i = 0; i < samples.size(); ++i) {
