@@ -1,0 +1,83 @@
+// Streaming resize: source rows in, resized rows out, each as soon as the rows it needs have come.
+//
+//   source rows --(batches, horizontal pass)--> ring of pair rows --(vertical pass)--> sink
+//
+// The ring is as high as the vertical filter, so a photo of any size goes through a few dozen kB of cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "filter.hpp"
+#include "kernels.hpp"
+
+namespace shard::image {
+
+// Takes the finished rows, top to bottom.
+class RowSink {
+ public:
+  // Where row `y` is to be written: width x 3 bytes.
+  virtual std::uint8_t* begin_row(std::uint32_t y) = 0;
+  virtual void end_row(std::uint32_t y) = 0;
+
+ protected:
+  ~RowSink() = default;
+};
+
+// Bytes at an address that is a multiple of kAlignment; grows, never shrinks, does not keep its content when
+// it grows.
+class AlignedBuffer {
+ public:
+  std::byte* reserve(std::size_t size_bytes);
+
+ private:
+  struct Deleter {
+    void operator()(std::byte* bytes) const noexcept {
+      ::operator delete[](bytes, std::align_val_t{kAlignment});
+    }
+  };
+  std::unique_ptr<std::byte[], Deleter> bytes_;
+  std::size_t size_ = 0;
+};
+
+// One image at a time: start, push rows of source_box() until all of them were given. Not thread safe.
+class Resampler {
+ public:
+  // The part `box` of an image of size `source` resized to `resized`. `sink` must live until the last push.
+  void start(Size source, Size resized, const Box& box, Filter filter, RowSink& sink);
+  // The part of the source that is needed: push takes these rows, each beginning at column `left`.
+  const Box& source_box() const noexcept { return source_box_; }
+  // The next `count` rows; `stride_bytes` apart.
+  void push(const std::uint8_t* rows, std::size_t stride_bytes, std::uint32_t count);
+
+ private:
+  void process_batch(const std::uint8_t* const* rows);
+  void emit();
+  std::uint8_t* pair_row(std::uint32_t pair);
+
+  ResampleKernels kernels_ = resample_kernels();
+  AxisPlanCache horizontal_plans_;
+  AxisPlanCache vertical_plans_;
+  std::shared_ptr<const AxisPlan> horizontal_;
+  std::shared_ptr<const AxisPlan> vertical_;
+  Box source_box_;
+  RowSink* sink_ = nullptr;
+  std::size_t columns_ = 0;  // bytes of a finished row
+  std::uint32_t rows_pushed_ = 0;
+  std::uint32_t pairs_done_ = 0;
+  std::uint32_t outputs_done_ = 0;
+  std::uint32_t ring_mask_ = 0;     // pair p lies at ring row p & ring_mask_
+  std::uint32_t carried_rows_ = 0;  // rows of an incomplete batch, in carry_
+  AlignedBuffer ring_storage_;
+  AlignedBuffer scratch_storage_;
+  AlignedBuffer carry_storage_;
+  std::byte* ring_ = nullptr;
+  std::byte* scratch_ = nullptr;
+  std::uint8_t* carry_ = nullptr;
+  std::vector<const std::uint8_t*> window_;  // pair rows of one output
+};
+
+}  // namespace shard::image
