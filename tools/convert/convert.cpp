@@ -152,10 +152,7 @@ class Worker {
         preprocessor_(options.preprocess), sample_(options.preprocess.sample_spec().size_bytes()) {
     decode_.max_pixels = options.max_pixels;
     decode_.cancel = hooks.cancel;
-    if (options.fast_decode) {
-      const auto& p = options.preprocess;
-      decode_.fast_min_short_side = p.squash ? std::max(p.squash->width, p.squash->height) : p.resize_short;
-    }
+    if (options.fast_decode) decode_.fast_min_short_side = fast_decode_side(options.preprocess);
   }
 
   void run() noexcept {

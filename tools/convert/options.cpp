@@ -98,6 +98,10 @@ std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
   return fmt::format("{:016x}", xxh3(text));
 }
 
+std::uint32_t fast_decode_side(const image::PreprocessOptions& options) {
+  return options.squash ? std::max(options.squash->width, options.squash->height) : options.resize_short;
+}
+
 image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
   image::PreprocessOptions p;
   const std::string& resize = require(info.pipeline, "resize");
@@ -131,10 +135,8 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
 
 image::DecodeOptions decode_options_from(const DatasetInfo& info) {
   image::DecodeOptions options;
-  if (require(info.pipeline, "fast_decode") == "on") {
-    const image::PreprocessOptions p = preprocess_options_from(info);
-    options.fast_min_short_side = p.squash ? std::max(p.squash->width, p.squash->height) : p.resize_short;
-  }
+  if (require(info.pipeline, "fast_decode") == "on")
+    options.fast_min_short_side = fast_decode_side(preprocess_options_from(info));
   return options;
 }
 

@@ -44,6 +44,9 @@ Pipeline pipeline_of(const Options& options);
 // kind of labels and samples per shard.
 std::string fingerprint_of(const Options& options, const ColumnSpec& labels);
 
+// The bound for image::DecodeOptions::fast_min_short_side: the scaled image still covers the size it is resized to.
+std::uint32_t fast_decode_side(const image::PreprocessOptions& options);
+
 // The way back: how the samples of a data set were made, to make them again. Errors: unsupported when the recorded
 // pipeline is not one of ours.
 image::PreprocessOptions preprocess_options_from(const DatasetInfo& info);
