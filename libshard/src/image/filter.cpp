@@ -1,4 +1,4 @@
-#include "filter.hpp"
+#include "image/filter.hpp"
 
 #include <algorithm>
 #include <cmath>

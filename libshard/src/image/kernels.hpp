@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "filter.hpp"
+#include "image/filter.hpp"
 
 namespace shard::image {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels.hpp"
+#include "image/kernels.hpp"
 
 namespace shard::image {
 namespace {

@@ -1,5 +1,5 @@
 // Built without contraction of floating-point expressions (see CMakeLists.txt): each step rounds to float32.
-#include "normalize.hpp"
+#include "image/normalize.hpp"
 
 #include <cstring>
 

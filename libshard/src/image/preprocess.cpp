@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include "normalize.hpp"
-#include "resample.hpp"
+#include "image/normalize.hpp"
+#include "image/resample.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {

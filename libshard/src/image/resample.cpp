@@ -1,4 +1,4 @@
-#include "resample.hpp"
+#include "image/resample.hpp"
 
 #include <algorithm>
 #include <array>

@@ -11,8 +11,8 @@
 #include <new>
 #include <vector>
 
-#include "filter.hpp"
-#include "kernels.hpp"
+#include "image/filter.hpp"
+#include "image/kernels.hpp"
 
 namespace shard::image {
 
