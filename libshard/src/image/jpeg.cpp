@@ -41,6 +41,17 @@ bool smooths_blocks(const jpeg_decompress_struct& info) {
   return false;
 }
 
+// Whether skipped rows and columns leave the others as they are. libjpeg-turbo 2.1.5 loses its place in
+// scaled images of 4x2 and 2x4 sampling; only samplings that cameras and encoders write are trusted with it,
+// the others are decoded whole.
+bool skips_exactly(const jpeg_decompress_struct& info) {
+  const int horizontal = info.max_h_samp_factor;
+  const int vertical = info.max_v_samp_factor;
+  const bool common =
+      (horizontal <= 2 && vertical <= 2) || (horizontal == 4 && vertical == 1 && info.scale_num == 8);
+  return common && !smooths_blocks(info);
+}
+
 }  // namespace
 
 struct JpegReader::Impl {
@@ -161,7 +172,7 @@ void JpegReader::start(const Box& box) {
     jpeg_start_decompress(&info);
   });
   self.box = box;
-  self.skip_exact = !smooths_blocks(info);
+  self.skip_exact = skips_exactly(info);
   JDIMENSION left = 0;
   if (self.skip_exact) {
     // Upsampling looks one chroma sample to the side, and treats the first and last of a row apart.
