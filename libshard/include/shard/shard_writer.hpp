@@ -35,6 +35,8 @@ struct ShardWriterOptions {
   Codec codec;
   std::string fingerprint;  // 16 hexadecimal digits
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
+  // The lengths of all planned keys together; 0: not known. A hint: with the right number, rows need no move at publish().
+  std::uint64_t planned_key_bytes = 0;
 };
 
 // What is known of a published shard; dataset.json keeps it.

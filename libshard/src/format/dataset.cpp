@@ -1,0 +1,177 @@
+#include "shard/dataset.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "format/bytes.hpp"
+#include "format/dataset_json.hpp"
+#include "format/temp_file.hpp"
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+#include "shard/file.hpp"
+
+namespace shard {
+namespace fs = std::filesystem;
+
+FolderState folder_state(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (status.type() == fs::file_type::not_found) return FolderState::absent;
+  if (error)
+    throw Error(ErrorCode::io, fmt::format("cannot look at \"{}\": {}", folder.native(), error.message()));
+  if (status.type() != fs::file_type::directory) return FolderState::foreign;
+  bool plan = false;
+  bool other = false;
+  fs::directory_iterator entries(folder, error);
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string name = entries->path().filename().native();
+    if (name == kDatasetFile) return FolderState::complete;
+    if (name == kPlanFile) plan = true;
+    if (!is_temporary_name(name)) other = true;
+  }
+  if (error)
+    throw Error(ErrorCode::io, fmt::format("cannot list \"{}\": {}", folder.native(), error.message()));
+  if (plan) return FolderState::incomplete;
+  return other ? FolderState::foreign : FolderState::empty;
+}
+
+struct Dataset::Impl {
+  fs::path folder;
+  DatasetInfo info;
+  std::vector<std::uint64_t> ends;  // samples up to and including each shard
+
+  struct Slot {
+    std::once_flag once;
+    std::optional<ShardReader> reader;
+  };
+  std::vector<Slot> slots;
+
+  Impl(fs::path where, DatasetInfo&& read)
+      : folder(std::move(where)), info(std::move(read)), slots(info.shards.size()) {
+    std::uint64_t end = 0;
+    for (const ShardSummary& shard : info.shards) ends.push_back(end += shard.samples);
+  }
+  void check_match(const ShardReader& reader, const ShardSummary& expected) const;
+};
+
+// The head digest alone would do; the other comparisons say what is different.
+void Dataset::Impl::check_match(const ShardReader& reader, const ShardSummary& expected) const {
+  const ShardHeader& header = reader.header();
+  const auto differ = [&](std::string_view what, const std::string& found, const std::string& stated) {
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format(
+            "shard \"{}\" does not belong to \"{}\": its {} is {}, {} says {}; restore it or convert again",
+            reader.path().native(), folder.native(), what, found, kDatasetFile, stated));
+  };
+  const auto describe = [](const SampleSpec& spec) {
+    return fmt::format("{} {} [{}]", to_string(spec.dtype), to_string(spec.layout),
+                       fmt::join(spec.shape(), ", "));
+  };
+  if (reader.size() != expected.samples)
+    differ("sample count", fmt::to_string(reader.size()), fmt::to_string(expected.samples));
+  if (reader.file_size_bytes() != expected.size_bytes)
+    differ("size", fmt::to_string(reader.file_size_bytes()), fmt::to_string(expected.size_bytes));
+  if (header.spec != info.spec) differ("sample", describe(header.spec), describe(info.spec));
+  if (header.codec != info.codec) differ("codec", to_string(header.codec), to_string(info.codec));
+  if (header.fingerprint != info.fingerprint) differ("fingerprint", header.fingerprint, info.fingerprint);
+  if (header.normalization != info.normalization) differ("normalization", "another", "otherwise");
+  if (header.pipeline != info.pipeline) differ("pipeline", "another", "otherwise");
+  bool columns_equal = reader.columns().size() == info.columns.size();
+  for (const ColumnSpec& column : info.columns) {
+    const auto found = reader.columns().find(column.name);
+    columns_equal = columns_equal && found != reader.columns().end() && found->second.dtype == column.dtype &&
+                    found->second.row_shape == column.row_shape;
+  }
+  if (!columns_equal) differ("list of columns", "another", "otherwise");
+  if (header.head_digest != expected.head_digest)
+    differ("head digest", to_hex(header.head_digest), to_hex(expected.head_digest));
+}
+
+Dataset Dataset::open(const fs::path& folder) {
+  const fs::path file = folder / kDatasetFile;
+  switch (folder_state(folder)) {
+    case FolderState::absent:
+      throw Error(ErrorCode::not_found, fmt::format("\"{}\" does not exist", folder.native()));
+    case FolderState::incomplete:
+      throw Error(
+          ErrorCode::not_found,
+          fmt::format("\"{}\" is an incomplete conversion: run the same shardify command again to finish it",
+                      folder.native()));
+    case FolderState::empty:
+    case FolderState::foreign:
+      throw Error(ErrorCode::not_found,
+                  fmt::format("\"{}\" is no data set: it has no {}", folder.native(), kDatasetFile));
+    case FolderState::complete:
+      break;
+  }
+  std::optional<DatasetInfo> info;
+  try {
+    const std::vector<std::byte> bytes = read_file(file, kMaxDatasetBytes);
+    info = parse_dataset(as_text(bytes));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
+    throw Error(error.code(), fmt::format("\"{}\": {}", folder.native(), error.what()));
+  }
+  for (const ShardSummary& shard : info->shards) {
+    const fs::path path = folder / shard.file;
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    const std::uint64_t size = !error && fs::is_regular_file(status) ? fs::file_size(path, error) : 0;
+    if (status.type() == fs::file_type::not_found)
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("shard \"{}\" is missing: restore it or convert again", path.native()));
+    if (error)
+      throw Error(ErrorCode::io, fmt::format("cannot look at \"{}\": {}", path.native(), error.message()));
+    if (!fs::is_regular_file(status))
+      throw Error(ErrorCode::corrupt, fmt::format("shard \"{}\" is not a regular file", path.native()));
+    if (size != shard.size_bytes) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("shard \"{}\" has {} bytes, {} says {}: restore it or convert again",
+                              path.native(), size, kDatasetFile, shard.size_bytes));
+    }
+  }
+  return Dataset(std::make_unique<Impl>(folder, std::move(*info)));
+}
+
+Dataset::Dataset(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
+Dataset::Dataset(Dataset&&) noexcept = default;
+Dataset& Dataset::operator=(Dataset&&) noexcept = default;
+Dataset::~Dataset() = default;
+
+const fs::path& Dataset::folder() const noexcept { return impl_->folder; }
+const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
+std::uint64_t Dataset::size() const noexcept { return impl_->ends.back(); }
+
+Dataset::Location Dataset::locate(std::uint64_t index) const {
+  if (index >= size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("sample {} of \"{}\": it has {}", index, impl_->folder.native(), size()));
+  }
+  const auto& ends = impl_->ends;
+  const auto shard =
+      static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), index) - ends.begin());
+  return {static_cast<std::uint32_t>(shard), index - (shard == 0 ? 0 : ends[shard - 1])};
+}
+
+const ShardReader& Dataset::shard(std::uint32_t index) const {
+  if (index >= impl_->slots.size()) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("shard {} of \"{}\": it has {}", index,
+                                                         impl_->folder.native(), impl_->slots.size()));
+  }
+  Impl::Slot& slot = impl_->slots[index];
+  std::call_once(slot.once, [&] {  // a call that throws leaves it to the next
+    const ShardSummary& expected = impl_->info.shards[index];
+    ShardReader reader = ShardReader::open(impl_->folder / expected.file);
+    impl_->check_match(reader, expected);
+    slot.reader.emplace(std::move(reader));
+  });
+  return *slot.reader;
+}
+
+}  // namespace shard

@@ -1,0 +1,200 @@
+// DatasetBuilder: takes dataset.json apart while it is read, and refuses what has no place at the first
+// event.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "format/json.hpp"
+#include "format/quote.hpp"
+#include "format/shard_profile.hpp"
+#include "shard/checksum.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+// Values stand at most four levels deep, and each has one place: the top-level member `section_`, and below
+// it the member `field_` of an object. Unknown members at the top are skipped, whatever they hold, so that
+// later versions may add some; nothing else may be unknown. What several members say together is checked by
+// parse_dataset.
+class DatasetBuilder final : public JsonHandler {
+ public:
+  static constexpr std::string_view kSections[] = {
+      "format",      "version",  "samples", "inputs",  "rejects", "source_digest",
+      "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
+      "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
+
+  DatasetInfo info;
+  std::uint64_t version = 0;
+  std::uint64_t samples = 0;
+  std::string format_name, dtype_name, layout_name, codec_name, digest_text;
+  std::vector<std::uint64_t> shape;
+  std::vector<float> mean, std;
+  std::set<std::string> sections;  // that were there
+
+  DatasetBuilder() { info.columns.clear(); }
+
+  [[noreturn]] static void corrupt(const std::string& why) {
+    throw Error(ErrorCode::corrupt, "dataset.json: " + why);
+  }
+
+  void null() override { misfit("null"); }
+  void boolean(bool) override { misfit("true or false"); }
+
+  void other_number(std::string_view text) override {
+    if (!is_float_list()) return misfit("a number that is not an integer from 0 to 2^64 - 1");
+    take_float(text);
+  }
+
+  void unsigned_integer(std::uint64_t value) override {
+    if (is_float_list()) return take_float(fmt::to_string(value));
+    if (std::uint64_t* const place = number_place()) {
+      *place = value;
+    } else if (section_ == "shape" && depth_ == 2) {
+      if (shape.size() == 3) corrupt("shape has more than three axes");
+      shape.push_back(value);
+    } else if (in_row_shape()) {
+      if (info.columns.back().row_shape.size() == 8) corrupt("a column has more than 8 axes");
+      info.columns.back().row_shape.push_back(value);
+    } else {
+      misfit("a number");
+    }
+  }
+
+  void string(std::string&& value) override {
+    if (std::string* const place = string_place()) {
+      *place = std::move(value);
+    } else if (section_ == "pipeline" && depth_ == 2) {
+      if (!info.pipeline.emplace(field_, std::move(value)).second)
+        corrupt(fmt::format("pipeline names {} twice", in_quotes(field_)));
+    } else if (section_ == "classes" && depth_ == 2) {
+      info.classes.push_back(std::move(value));
+    } else if (section_ == "shards" && depth_ == 3 && field_ == "head_digest") {
+      const auto parsed =
+          value.starts_with("xxh3:") ? from_hex(std::string_view(value).substr(5)) : std::nullopt;
+      if (!parsed)
+        corrupt(fmt::format("head_digest is {}: it must be \"xxh3:\" and 16 hexadecimal digits",
+                            in_quotes(value)));
+      info.shards.back().head_digest = *parsed;
+    } else if (section_ == "columns" && depth_ == 3 && field_ == "dtype") {
+      const auto parsed = dtype_from_string(value);
+      if (!parsed) corrupt(fmt::format("a column has the unknown dtype {}", in_quotes(value)));
+      info.columns.back().dtype = *parsed;
+    } else {
+      misfit("a string");
+    }
+  }
+
+  void begin_object() override {
+    enter();
+    if (skipped()) return;
+    const bool item = depth_ == 3 && (section_ == "columns" || section_ == "shards");
+    if (depth_ != 1 && !(depth_ == 2 && section_ == "pipeline") && !item) misfit("an object");
+    fields_.clear();
+    if (item && section_ == "columns") info.columns.emplace_back();
+    if (item && section_ == "shards") info.shards.emplace_back();
+  }
+
+  void key(std::string&& name) override {
+    if (depth_ == 1) {
+      if (!sections.insert(name).second) corrupt(fmt::format("{} stands twice", in_quotes(name)));
+      section_ = std::move(name);
+      field_.clear();
+      known_ = std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
+    } else if (!skipped()) {
+      if (section_ != "pipeline" && !fields_.insert(name).second) {
+        corrupt(fmt::format("{} stands twice in one of {}", in_quotes(name), in_quotes(section_)));
+      }
+      field_ = std::move(name);
+    }
+  }
+
+  void end_object() override {
+    const std::size_t expected = section_ == "columns" ? 3 : 4;
+    if (!skipped() && depth_ == 3 && fields_.size() != expected) {
+      corrupt(fmt::format("an entry of {} has {} members: it must have {}", in_quotes(section_),
+                          fields_.size(), expected));
+    }
+    --depth_;
+  }
+
+  void begin_array() override {
+    enter();
+    if (skipped()) return;
+    constexpr std::string_view kLists[] = {"shape", "mean", "std", "columns", "classes", "shards"};
+    const bool list =
+        depth_ == 2 && std::find(std::begin(kLists), std::end(kLists), section_) != std::end(kLists);
+    if (!list && !in_row_shape()) misfit("an array");
+  }
+
+  void end_array() override { --depth_; }
+
+ private:
+  static constexpr std::size_t kMaxDepth = 16;
+
+  void enter() {
+    if (++depth_ > kMaxDepth) corrupt(fmt::format("objects and arrays are more than {} deep", kMaxDepth));
+  }
+
+  bool skipped() const { return !sections.empty() && !known_; }
+  bool is_float_list() const { return depth_ == 2 && (section_ == "mean" || section_ == "std"); }
+  bool in_row_shape() const { return depth_ == 4 && section_ == "columns" && field_ == "row_shape"; }
+
+  void misfit(std::string_view found) const {
+    if (skipped()) return;
+    corrupt(fmt::format("{} has no place in {}, member {}", found,
+                        section_.empty() ? "the document" : in_quotes(section_), in_quotes(field_)));
+  }
+
+  void take_float(std::string_view text) {
+    std::vector<float>& list = section_ == "mean" ? mean : std;
+    const auto value = float_from_text(text);
+    if (list.size() == 3 || !value)
+      corrupt(fmt::format("{} must be three finite numbers of float32", in_quotes(section_)));
+    list.push_back(*value);
+  }
+
+  std::uint64_t* number_place() {
+    if (depth_ == 1) {
+      if (section_ == "version") return &version;
+      if (section_ == "samples") return &samples;
+      if (section_ == "inputs") return &info.inputs;
+      if (section_ == "rejects") return &info.rejects;
+    }
+    if (depth_ == 3 && section_ == "shards") {
+      if (field_ == "samples") return &info.shards.back().samples;
+      if (field_ == "size_bytes") return &info.shards.back().size_bytes;
+    }
+    return nullptr;
+  }
+
+  std::string* string_place() {
+    if (depth_ == 1) {
+      if (section_ == "format") return &format_name;
+      if (section_ == "source_digest") return &info.source_digest;
+      if (section_ == "fingerprint") return &info.fingerprint;
+      if (section_ == "dtype") return &dtype_name;
+      if (section_ == "layout") return &layout_name;
+      if (section_ == "codec") return &codec_name;
+      if (section_ == "digest") return &digest_text;
+    }
+    if (depth_ == 3 && section_ == "shards" && field_ == "file") return &info.shards.back().file;
+    if (depth_ == 3 && section_ == "columns" && field_ == "name") return &info.columns.back().name;
+    return nullptr;
+  }
+
+  std::size_t depth_ = 0;
+  bool known_ = false;
+  std::string section_, field_;
+  std::set<std::string> fields_;  // of the entry that is being read
+};
+
+}  // namespace shard

@@ -1,0 +1,120 @@
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "format/bytes.hpp"
+#include "format/dataset_builder.hpp"
+#include "format/dataset_json.hpp"
+#include "shard/keys.hpp"
+
+namespace shard {
+namespace {
+
+[[noreturn]] void corrupt(const std::string& why) { DatasetBuilder::corrupt(why); }
+
+void check_digest(std::string_view json) {
+  if (json.size() <= kDigestTailBytes) corrupt(fmt::format("it has only {} bytes", json.size()));
+  const std::string_view body = json.substr(0, json.size() - kDigestTailBytes);
+  const std::string_view tail = json.substr(body.size());
+  const auto stated = from_hex(tail.substr(kDigestBefore.size(), kDigestDigits));
+  if (!tail.starts_with(kDigestBefore) || !tail.ends_with(kDigestAfter) || !stated) {
+    corrupt("it does not end in its digest: it was cut, extended or edited");
+  }
+  const std::uint64_t found = xxh3(body);
+  if (found != *stated) {
+    corrupt(fmt::format("its XXH3-64 is {}, its last line says {}: it was edited or damaged", to_hex(found),
+                        to_hex(*stated)));
+  }
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+void check_shards(const DatasetInfo& info, std::uint64_t samples) {
+  if (info.shards.empty()) corrupt("it names no shards");
+  std::uint64_t sum = 0;
+  std::set<std::string_view> files;
+  for (const ShardSummary& shard : info.shards) {
+    if (!is_plain_name(shard.file))
+      corrupt(fmt::format("shard file {}: it must be a plain name", in_quotes(shard.file)));
+    if (!files.insert(shard.file).second)
+      corrupt(fmt::format("shard file {} stands twice", in_quotes(shard.file)));
+    if (shard.samples < 1 || shard.samples > kMaxSamples)
+      corrupt(fmt::format("shard {} has {} samples: 1 to {} are possible", in_quotes(shard.file),
+                          shard.samples, kMaxSamples));
+    const auto total = checked_add(sum, shard.samples);
+    if (!total) corrupt("the samples of the shards overflow 64 bits");
+    sum = *total;
+  }
+  if (sum != samples) corrupt(fmt::format("it states {} samples, its shards have {}", samples, sum));
+  const auto inputs = checked_add(samples, info.rejects);
+  if (!inputs || *inputs != info.inputs)
+    corrupt(fmt::format("{} inputs are not {} samples and {} rejects", info.inputs, samples, info.rejects));
+}
+
+void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
+  const auto dtype = dtype_from_string(built.dtype_name);
+  const auto layout = layout_from_string(built.layout_name);
+  if (!dtype)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("dataset.json: dtype {} is not known", in_quotes(built.dtype_name)));
+  if (!layout)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("dataset.json: layout {} is not known", in_quotes(built.layout_name)));
+  if (built.shape.size() != 3 || built.mean.size() != 3 || built.std.size() != 3)
+    corrupt("shape, mean and std must have three entries each");
+  for (std::uint64_t axis : built.shape) {
+    if (axis > 65535) corrupt(fmt::format("an axis of {} in shape: at most 65535", axis));
+  }
+  const auto axis = [&](std::size_t i) { return static_cast<std::uint32_t>(built.shape[i]); };
+  const bool nchw = *layout == Layout::nchw;
+  info.spec = {*dtype, *layout, axis(nchw ? 0 : 2), axis(nchw ? 1 : 0), axis(nchw ? 2 : 1)};
+  for (std::size_t i = 0; i < 3; ++i) {
+    info.normalization.mean[i] = built.mean[i];
+    info.normalization.std[i] = built.std[i];
+  }
+  try {
+    info.codec = codec_from_string(built.codec_name);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::unsupported, std::string("dataset.json: ") + error.what());
+  }
+}
+
+}  // namespace
+
+DatasetInfo parse_dataset(std::string_view json) {
+  if (json.size() > kMaxDatasetBytes)
+    corrupt(fmt::format("it has {} bytes: at most {} are read", json.size(), kMaxDatasetBytes));
+  check_digest(json);
+  DatasetBuilder built;
+  parse_json(json, built, "dataset.json");
+  if (built.format_name != kDatasetFormat)
+    corrupt(fmt::format("format is {}: it must be \"{}\"", in_quotes(built.format_name), kDatasetFormat));
+  if (built.version != kDatasetVersion) {
+    throw Error(ErrorCode::unsupported, fmt::format("dataset.json: version {}: this build reads version {}",
+                                                    built.version, kDatasetVersion));
+  }
+  for (std::string_view section : DatasetBuilder::kSections) {
+    if (!built.sections.contains(std::string(section))) corrupt(fmt::format("\"{}\" is missing", section));
+  }
+  DatasetInfo& info = built.info;
+  set_spec(info, built);
+  try {
+    info.spec.check();
+    check_normalization(info.normalization);
+    check_pipeline(info.pipeline);
+    check_columns(info.columns);
+    for (const std::string& name : info.classes) unescape_key(name);
+  } catch (const Error& error) {
+    corrupt(error.what());
+  }
+  if (!from_hex(info.fingerprint) || !from_hex(info.source_digest))
+    corrupt("fingerprint and source_digest must be 16 lower-case hexadecimal digits");
+  check_shards(info, built.samples);
+  return std::move(info);
+}
+
+}  // namespace shard

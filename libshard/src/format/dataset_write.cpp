@@ -1,0 +1,78 @@
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "format/bytes.hpp"
+#include "format/dataset_json.hpp"
+#include "format/json.hpp"
+#include "format/shard_profile.hpp"
+#include "shard/checksum.hpp"
+#include "shard/dataset.hpp"
+
+namespace shard {
+namespace {
+
+// [\n    a,\n    b\n  ]
+template <class Items, class Write>
+std::string lines(const Items& items, char open, char close, Write write) {
+  std::string text(1, open);
+  bool first = true;
+  for (const auto& item : items) {
+    text += first ? "\n    " : ",\n    ";
+    first = false;
+    text += write(item);
+  }
+  if (!first) text += "\n  ";
+  return text + close;
+}
+
+}  // namespace
+
+std::uint64_t DatasetInfo::samples() const noexcept {
+  std::uint64_t sum = 0;
+  for (const ShardSummary& shard : shards) sum += shard.samples;
+  return sum;
+}
+
+std::string serialize_dataset(const DatasetInfo& info) {
+  const auto& mean = info.normalization.mean;
+  const auto& std = info.normalization.std;
+  std::string text = "{\n";
+  const auto member = [&](std::string_view name, const std::string& json) {
+    text += fmt::format("  \"{}\": {},\n", name, json);
+  };
+  member("format", json_quote(kDatasetFormat));
+  member("version", fmt::to_string(kDatasetVersion));
+  member("samples", fmt::to_string(info.samples()));
+  member("inputs", fmt::to_string(info.inputs));
+  member("rejects", fmt::to_string(info.rejects));
+  member("source_digest", json_quote(info.source_digest));
+  member("fingerprint", json_quote(info.fingerprint));
+  member("dtype", json_quote(to_string(info.spec.dtype)));
+  member("layout", json_quote(to_string(info.spec.layout)));
+  member("shape", fmt::format("[{}]", fmt::join(info.spec.shape(), ", ")));
+  member("mean", fmt::format("[{}, {}, {}]", mean[0], mean[1], mean[2]));
+  member("std", fmt::format("[{}, {}, {}]", std[0], std[1], std[2]));
+  member("codec", json_quote(to_string(info.codec)));
+  member("pipeline", lines(info.pipeline, '{', '}', [](const auto& entry) {
+           return json_quote(entry.first) + ": " + json_quote(entry.second);
+         }));
+  member("columns", lines(info.columns, '[', ']', [](const ColumnSpec& column) {
+           return fmt::format("{{\"name\": {}, \"dtype\": \"{}\", \"row_shape\": [{}]}}",
+                              json_quote(column.name), to_string(column.dtype),
+                              fmt::join(column.row_shape, ", "));
+         }));
+  member("classes", lines(info.classes, '[', ']', [](const std::string& name) { return json_quote(name); }));
+  member("shards", lines(info.shards, '[', ']', [](const ShardSummary& shard) {
+           return fmt::format(
+               "{{\"file\": {}, \"samples\": {}, \"size_bytes\": {}, \"head_digest\": \"xxh3:{}\"}}",
+               json_quote(shard.file), shard.samples, shard.size_bytes, to_hex(shard.head_digest));
+         }));
+  const std::string digest = to_hex(xxh3(text));
+  text += kDigestBefore;
+  text += digest;
+  text += kDigestAfter;
+  return text;
+}
+
+}  // namespace shard

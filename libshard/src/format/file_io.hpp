@@ -1,0 +1,44 @@
+// System calls on files, each with the path and the system's reason in its error. EINTR and short transfers
+// are handled.
+//
+// Errors of all: not_found (ENOENT), io (everything else).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+#include "shard/unique_handle.hpp"
+
+namespace shard {
+
+struct FdTraits {
+  using type = int;
+  static type invalid() noexcept { return -1; }
+  static void close(type fd) noexcept;
+};
+using UniqueFd = UniqueHandle<FdTraits>;  // every descriptor of ours is close-on-exec
+
+// Throws `what` "PATH": reason of `error_number`.
+[[noreturn]] void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number);
+
+UniqueFd open_read(const std::filesystem::path& path);
+// Bytes of a regular file; io for anything else.
+std::uint64_t regular_file_size(int fd, const std::filesystem::path& path);
+// Fills `out` from `offset`; io when the file ends before.
+void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std::filesystem::path& path);
+void pwrite_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
+                const std::filesystem::path& path);
+// Reserves the first `size_bytes`, so that writing them cannot run out of space; where the file system
+// cannot, only sets the size. ENOSPC names what is needed and what is free.
+void preallocate(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
+void truncate(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
+void sync_file(int fd, const std::filesystem::path& path);
+void sync_folder(const std::filesystem::path& folder);
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+// The folder that holds `path`: "." for a plain name.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
+}  // namespace shard

@@ -1,0 +1,28 @@
+// MappedFile: a whole regular file, mapped read-only and shared. The one place that knows Boost.Interprocess.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+namespace shard {
+
+class MappedFile {
+ public:
+  // Maps `size_bytes`, at least 1, of the file that `fd` has open. Holds the file's size against it before
+  // and after. `path` is for messages. Errors: io, resource (no address space).
+  MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const noexcept;
+
+ private:
+  struct Region;
+  std::unique_ptr<Region> region_;
+};
+
+}  // namespace shard

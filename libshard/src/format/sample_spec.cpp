@@ -1,0 +1,62 @@
+#include "shard/sample_spec.hpp"
+
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "shard/error.hpp"
+
+namespace shard {
+namespace {
+
+constexpr int kMinZstdLevel = 1;
+constexpr int kMaxZstdLevel = 19;
+
+void check_range(std::string_view field, std::uint32_t value, std::uint32_t last) {
+  if (value >= 1 && value <= last) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("sample {} is {}: it must lie between 1 and {}", field, value, last));
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 3> SampleSpec::shape() const noexcept {
+  if (layout == Layout::nchw) return {channels, height, width};
+  return {height, width, channels};
+}
+
+void SampleSpec::check() const {
+  if (dtype != DType::u8 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("sample dtype is {}: it must be u8, f16, bf16 or f32", shard::to_string(dtype)));
+  }
+  check_range("channels", channels, 4);
+  check_range("height", height, 65535);
+  check_range("width", width, 65535);
+}
+
+std::string to_string(const Codec& codec) {
+  if (codec.kind == Codec::Kind::none) return "none";
+  return fmt::format("zstd:{}", codec.level);
+}
+
+Codec codec_from_string(const std::string& s) {
+  if (s == "none") return {Codec::Kind::none, Codec{}.level};
+  if (s == "zstd") return {Codec::Kind::zstd, Codec{}.level};
+  if (s.starts_with("zstd:")) {
+    int level = 0;
+    const char* const first = s.data() + 5;
+    const char* const last = s.data() + s.size();
+    const auto [end, status] = std::from_chars(first, last, level);
+    if (status == std::errc{} && end == last && level >= kMinZstdLevel && level <= kMaxZstdLevel) {
+      return {Codec::Kind::zstd, level};
+    }
+  }
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("codec \"{}\" is not known: use none, zstd or zstd:LEVEL with a level from {} to {}", s,
+                  kMinZstdLevel, kMaxZstdLevel));
+}
+
+}  // namespace shard

@@ -1,0 +1,212 @@
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "format/bytes.hpp"
+#include "format/quote.hpp"
+#include "format/shard_profile.hpp"
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+#include "shard/shard_reader.hpp"
+
+namespace shard {
+namespace {
+
+[[noreturn]] void corrupt(const std::string& why) {
+  throw Error(ErrorCode::corrupt, "shard profile: " + why);
+}
+[[noreturn]] void unsupported(const std::string& why) {
+  throw Error(ErrorCode::unsupported, "shard profile: " + why);
+}
+
+const std::string& metadata(const ShardHeader& header, std::string_view key) {
+  const auto found = header.tensors.metadata.find(std::string(key));
+  if (found == header.tensors.metadata.end()) corrupt(fmt::format("__metadata__ has no \"{}\"", key));
+  return found->second;
+}
+
+std::array<std::uint32_t, 3> parse_shape(std::string_view text) {
+  std::array<std::uint32_t, 3> shape{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto [next, status] = std::from_chars(at, end, shape[i]);
+    const bool more = i < 2;
+    if (status != std::errc{} || (more ? next == end || *next != ',' : next != end)) {
+      corrupt(fmt::format("shape is {}: it must be three numbers such as \"3,224,224\"", in_quotes(text)));
+    }
+    at = next + (more ? 1 : 0);
+  }
+  return shape;
+}
+
+SampleSpec parse_spec(const ShardHeader& header) {
+  SampleSpec spec;
+  const std::string& dtype = metadata(header, "dtype");
+  const std::string& layout = metadata(header, "layout");
+  const auto known_dtype = dtype_from_string(dtype);
+  const auto known_layout = layout_from_string(layout);
+  if (!known_dtype) unsupported(fmt::format("dtype {} is not known", in_quotes(dtype)));
+  if (!known_layout) unsupported(fmt::format("layout {} is not known", in_quotes(layout)));
+  spec.dtype = *known_dtype;
+  spec.layout = *known_layout;
+  const auto shape = parse_shape(metadata(header, "shape"));
+  const bool nchw = spec.layout == Layout::nchw;
+  spec.channels = shape[nchw ? 0 : 2];
+  spec.height = shape[nchw ? 1 : 0];
+  spec.width = shape[nchw ? 2 : 1];
+  return spec;
+}
+
+Codec parse_codec(const std::string& text) {
+  std::optional<Codec> codec;
+  try {
+    codec = codec_from_string(text);
+  } catch (const Error&) {
+    unsupported(fmt::format("codec {} is not known", in_quotes(text)));
+  }
+  if (to_string(*codec) != text)
+    corrupt(fmt::format("codec {} must be written {}", in_quotes(text), to_string(*codec)));
+  return *codec;
+}
+
+void parse_metadata(ShardHeader& header, std::string_view json) {
+  const auto profile = header.tensors.metadata.find(std::string(kProfileKey));
+  if (profile == header.tensors.metadata.end())
+    corrupt("this is a safetensors file, but no shard: __metadata__ has no \"shard.profile\"");
+  if (profile->second != kProfileVersion)
+    unsupported(
+        fmt::format("version {}: this build reads version {}", in_quotes(profile->second), kProfileVersion));
+  header.spec = parse_spec(header);
+  const auto mean = floats_from_text(metadata(header, "mean"));
+  const auto std = floats_from_text(metadata(header, "std"));
+  if (!mean || !std) corrupt("mean and std must be three finite numbers such as \"0.5,0.5,0.5\"");
+  header.normalization = {*mean, *std};
+  header.codec = parse_codec(metadata(header, "codec"));
+  header.fingerprint = metadata(header, "fingerprint");
+  if (!from_hex(header.fingerprint))
+    corrupt(fmt::format("fingerprint is {}: it must be 16 lower-case hexadecimal digits",
+                        in_quotes(header.fingerprint)));
+  const auto digits_at = find_digest_digits(json);
+  if (!digits_at)
+    corrupt("__metadata__ has no \"head_digest\":\"<16 lower-case hexadecimal digits>\", written exactly so");
+  header.head_digest = *from_hex(json.substr(*digits_at, kDigestDigits));
+  for (const auto& [key, value] : header.tensors.metadata) {
+    if (key.starts_with(kPipelinePrefix)) header.pipeline.emplace(key.substr(kPipelinePrefix.size()), value);
+  }
+  try {
+    header.spec.check();
+    check_normalization(header.normalization);
+    check_pipeline(header.pipeline);
+  } catch (const Error& error) {
+    corrupt(error.what());
+  }
+}
+
+const TensorInfo& require(const ShardHeader& header, std::string_view name, DType dtype,
+                          const std::vector<std::uint64_t>& shape) {
+  const TensorInfo* const tensor = header.tensors.find(name);
+  if (tensor == nullptr) corrupt(fmt::format("tensor \"{}\" is missing", name));
+  if (tensor->dtype != dtype || tensor->shape != shape) {
+    corrupt(fmt::format("tensor \"{}\" is {} [{}]: it must be {} [{}]", name, safetensors_name(tensor->dtype),
+                        fmt::join(tensor->shape, ", "), safetensors_name(dtype), fmt::join(shape, ", ")));
+  }
+  return *tensor;
+}
+
+// The number of samples is the length of `checksums`.
+std::uint64_t count_samples(const ShardHeader& header) {
+  const TensorInfo* const checksums = header.tensors.find("checksums");
+  if (checksums == nullptr) corrupt("tensor \"checksums\" is missing");
+  if (checksums->shape.size() != 1)
+    corrupt(fmt::format("tensor \"checksums\" has {} axes: it must have 1", checksums->shape.size()));
+  const std::uint64_t samples = checksums->shape[0];
+  if (samples < 1 || samples > kMaxSamples)
+    corrupt(fmt::format("{} samples: a shard has 1 to {}", samples, kMaxSamples));
+  return samples;
+}
+
+void check_columns_of(const ShardHeader& header) {
+  std::vector<ColumnSpec> columns;
+  for (const TensorInfo& tensor : header.tensors.tensors) {
+    if (is_reserved_tensor(tensor.name)) continue;
+    if (tensor.shape.empty() || tensor.shape[0] != header.samples) {
+      corrupt(fmt::format("tensor {} is [{}]: its first axis must be the {} samples", in_quotes(tensor.name),
+                          fmt::join(tensor.shape, ", "), header.samples));
+    }
+    const bool labels = tensor.name == "labels";
+    columns.insert(labels ? columns.begin() : columns.end(),
+                   {tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
+  }
+  try {
+    check_columns(columns);
+  } catch (const Error& error) {
+    corrupt(error.what());
+  }
+}
+
+void check_tensors(ShardHeader& header) {
+  const std::uint64_t n = header.samples = count_samples(header);
+  require(header, "checksums", DType::u64, {n});
+  require(header, "key_offsets", DType::u64, {n + 1});
+  const TensorInfo* const keys = header.tensors.find("keys");
+  if (keys == nullptr) corrupt("tensor \"keys\" is missing");
+  require(header, "keys", DType::u8, {keys->size_bytes()});
+
+  const bool frames = header.codec.kind != Codec::Kind::none;
+  const std::string_view images = frames ? "image_frames" : "images";
+  const TensorInfo& last = header.tensors.tensors.back();  // not empty: checksums is there
+  if (last.name != images)
+    corrupt(fmt::format("the last tensor is {}: it must be \"{}\"", in_quotes(last.name), images));
+  if (frames) {
+    require(header, "frame_offsets", DType::u64, {n + 1});
+    require(header, "frame_checksums", DType::u64, {n});
+    require(header, images, DType::u8, {last.size_bytes()});
+  } else {
+    const auto shape = header.spec.shape();
+    require(header, images, header.spec.dtype, {n, shape[0], shape[1], shape[2]});
+  }
+  for (std::string_view foreign : {"images", "image_frames", "frame_offsets", "frame_checksums"}) {
+    const bool belongs = (foreign == "images") != frames;
+    if (!belongs && header.tensors.find(foreign) != nullptr) {
+      corrupt(fmt::format("tensor \"{}\" does not belong to codec {}", foreign, to_string(header.codec)));
+    }
+  }
+  check_columns_of(header);
+  for (const TensorInfo& tensor : header.tensors.tensors) {
+    const std::uint64_t begin = header.tensors.data_begin + tensor.begin;
+    if (begin % size_bytes(tensor.dtype) != 0) {
+      corrupt(
+          fmt::format("tensor {} begins at byte {} of the file: it must be a multiple of its element size {}",
+                      in_quotes(tensor.name), begin, size_bytes(tensor.dtype)));
+    }
+  }
+  header.images_begin = header.tensors.data_begin + last.begin;
+  header.images_end = header.tensors.data_begin + last.end;
+  if (header.images_begin % kImagesAlignment != 0) {
+    corrupt(fmt::format("\"{}\" begins at byte {} of the file: it must be a multiple of {}", images,
+                        header.images_begin, kImagesAlignment));
+  }
+  if (header.images_begin > kMaxHeadBytes) {
+    corrupt(fmt::format("\"{}\" begins at byte {} of the file: at most {} bytes may stand before it", images,
+                        header.images_begin, kMaxHeadBytes));
+  }
+}
+
+}  // namespace
+
+ShardHeader parse_shard_header(std::span<const std::byte> head, std::uint64_t file_size_bytes) {
+  ShardHeader header;
+  const std::uint64_t end = safetensors_header_end(head, file_size_bytes);
+  if (end - 8 > kMaxShardHeaderBytes)
+    corrupt(
+        fmt::format("the JSON header has {} bytes: a shard's has at most {}", end - 8, kMaxShardHeaderBytes));
+  header.tensors = parse_safetensors(head, file_size_bytes);
+  parse_metadata(header, as_text(head.subspan(8, static_cast<std::size_t>(end - 8))));
+  check_tensors(header);
+  return header;
+}
+
+}  // namespace shard

@@ -1,0 +1,143 @@
+#include "format/shard_profile.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "format/bytes.hpp"
+#include "format/utf8.hpp"
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard {
+namespace {
+
+constexpr std::array<std::string_view, 8> kReserved{"__metadata__",  "checksums",      "key_offsets",
+                                                    "keys",          "images",         "image_frames",
+                                                    "frame_offsets", "frame_checksums"};
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
+
+}  // namespace
+
+std::optional<std::size_t> find_digest_digits(std::string_view json) noexcept {
+  constexpr std::string_view kBefore = "\"head_digest\":\"";
+  const auto at = json.find(kBefore);
+  if (at == std::string_view::npos || json.find(kBefore, at + 1) != std::string_view::npos)
+    return std::nullopt;
+  const std::size_t digits_at = at + kBefore.size();
+  if (json.size() <= digits_at + kDigestDigits || json[digits_at + kDigestDigits] != '"') return std::nullopt;
+  if (!from_hex(json.substr(digits_at, kDigestDigits))) return std::nullopt;
+  return digits_at;
+}
+
+std::uint64_t digest_head(std::span<const std::byte> head, std::size_t digits_at) {
+  Xxh3Stream stream;
+  stream.update(head.first(digits_at));
+  stream.update(std::string_view("0000000000000000"));
+  stream.update(head.subspan(digits_at + kDigestDigits));
+  return stream.digest();
+}
+
+bool is_reserved_tensor(std::string_view name) noexcept {
+  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+}
+
+std::string floats_to_text(const std::array<float, 3>& values) {
+  return fmt::format("{},{},{}", values[0], values[1], values[2]);
+}
+
+std::optional<float> float_from_text(std::string_view text) noexcept {
+  float value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<std::array<float, 3>> floats_from_text(std::string_view text) {
+  std::array<float, 3> values{};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t comma = i + 1 < values.size() ? text.find(',') : text.size();
+    if (comma == std::string_view::npos) return std::nullopt;
+    const std::optional<float> value = float_from_text(text.substr(0, comma));
+    if (!value) return std::nullopt;
+    values[i] = *value;
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return values;
+}
+
+void check_normalization(const Normalization& normalization) {
+  for (std::size_t i = 0; i < 3; ++i) {
+    const float mean = normalization.mean[i];
+    const float std = normalization.std[i];
+    if (!std::isfinite(mean)) refuse(fmt::format("mean of channel {} is {}: it must be finite", i, mean));
+    if (!std::isfinite(std) || std <= 0.0F)
+      refuse(fmt::format("std of channel {} is {}: it must be finite and above 0", i, std));
+  }
+}
+
+void check_pipeline(const Pipeline& pipeline) {
+  for (const auto& [key, value] : pipeline) {
+    if (key.empty() || key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
+      refuse(fmt::format("pipeline key \"{}\": only a to z and _ are allowed", escape_key(key)));
+    }
+    if (!is_utf8(value)) refuse(fmt::format("pipeline value of {} is not valid UTF-8", key));
+  }
+}
+
+void check_columns(const std::vector<ColumnSpec>& columns) {
+  constexpr std::uint64_t kMaxRowBytes = std::uint64_t{1} << 30;
+  std::set<std::string_view> names;
+  for (const ColumnSpec& column : columns) {
+    const std::string name = '"' + escape_key(column.name) + '"';
+    if (column.name.empty() || !is_utf8(column.name) || column.name.size() > 255) {
+      refuse(fmt::format("column name {}: it must be 1 to 255 bytes of UTF-8", name));
+    }
+    if (is_reserved_tensor(column.name))
+      refuse(fmt::format("column name {} is one that the format uses itself", name));
+    if (!names.insert(column.name).second) refuse(fmt::format("column {} stands twice", name));
+    if (column.row_shape.size() > 8)
+      refuse(fmt::format("column {} has {} axes a sample: at most 8", name, column.row_shape.size()));
+    std::uint64_t bytes = size_bytes(column.dtype);
+    for (std::uint64_t axis : column.row_shape) {
+      const auto product = checked_mul(bytes, axis);
+      if (!product || *product == 0 || *product > kMaxRowBytes) {
+        refuse(fmt::format("column {}: a row of {} elements on one axis: a row must have 1 to {} bytes", name,
+                           axis, kMaxRowBytes));
+      }
+      bytes = *product;
+    }
+  }
+  if (columns.empty() || columns.front().name != "labels") refuse("the first column must be \"labels\"");
+  const ColumnSpec& labels = columns.front();
+  const bool ids = labels.dtype == DType::i64 && labels.row_shape.empty();
+  const bool table = labels.dtype == DType::f32 && labels.row_shape.size() == 1;
+  if (!ids && !table) refuse("labels must be i64 [sample] or f32 [sample, value]");
+}
+
+void check_writer_options(const ShardWriterOptions& options) {
+  options.spec.check();
+  check_normalization(options.normalization);
+  check_pipeline(options.pipeline);
+  check_columns(options.columns);
+  if (codec_from_string(to_string(options.codec)).kind != options.codec.kind) refuse("codec is not known");
+  if (!from_hex(options.fingerprint)) {
+    refuse(fmt::format("fingerprint \"{}\" must be 16 lower-case hexadecimal digits",
+                       escape_key(options.fingerprint)));
+  }
+}
+
+std::uint64_t row_bytes(const ColumnSpec& column) {
+  std::uint64_t bytes = size_bytes(column.dtype);
+  for (std::uint64_t axis : column.row_shape) bytes *= axis;
+  return bytes;
+}
+
+}  // namespace shard

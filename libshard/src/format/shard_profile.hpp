@@ -1,0 +1,64 @@
+// The profile of docs/format.md: which tensors and metadata make a safetensors file a shard, and where they
+// stand.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shard/safetensors.hpp"
+#include "shard/shard_writer.hpp"
+
+namespace shard {
+
+inline constexpr std::string_view kProfileKey = "shard.profile";
+inline constexpr std::string_view kProfileVersion = "1";
+inline constexpr std::string_view kHeadDigestKey = "head_digest";
+inline constexpr std::string_view kPipelinePrefix = "pipeline.";
+inline constexpr std::size_t kDigestDigits = 16;
+
+inline constexpr std::uint64_t kImagesAlignment = 4096;
+inline constexpr std::uint64_t kMaxShardHeaderBytes = std::uint64_t{1} << 20;  // of the JSON
+inline constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{1} << 30;         // everything before the images
+inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 32;
+
+// Where the 16 digits of the head digest stand in a header's JSON. The bytes sought cannot be part of a
+// string: a quote inside a JSON string is escaped.
+std::optional<std::size_t> find_digest_digits(std::string_view json) noexcept;
+
+// XXH3-64 over the head (all bytes before the images) with the digits at `digits_at` taken as '0'.
+std::uint64_t digest_head(std::span<const std::byte> head, std::size_t digits_at);
+
+// Names that columns must not take.
+bool is_reserved_tensor(std::string_view name) noexcept;
+
+// "0.485,0.456,0.406": the shortest decimals that read back as the same float32.
+std::string floats_to_text(const std::array<float, 3>& values);
+// Finite numbers only.
+std::optional<std::array<float, 3>> floats_from_text(std::string_view text);
+std::optional<float> float_from_text(std::string_view text) noexcept;
+
+// Checks of what a writer is asked for, and of what dataset.json says. Throw invalid_argument.
+void check_writer_options(const ShardWriterOptions& options);
+void check_normalization(const Normalization& normalization);
+void check_pipeline(const Pipeline& pipeline);
+void check_columns(const std::vector<ColumnSpec>& columns);
+
+// Bytes of one row; the columns were checked.
+std::uint64_t row_bytes(const ColumnSpec& column);
+
+// The canonical head of a shard with `samples` samples: header text with zeros for the digest, and the tensor
+// table. Throws invalid_argument when it breaks a cap.
+struct HeadLayout {
+  std::string text;         // length, JSON, spaces
+  SafetensorsHeader table;  // data_begin and all tensors
+  std::uint64_t images_begin = 0;
+  std::uint64_t file_begin(std::string_view tensor) const;  // file offset
+};
+HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples, std::uint64_t key_bytes,
+                        std::uint64_t images_bytes);
+
+}  // namespace shard
