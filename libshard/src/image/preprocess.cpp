@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "image/jpeg.hpp"
 #include "image/normalize.hpp"
 #include "image/resample.hpp"
 #include "shard/error.hpp"
@@ -49,8 +50,6 @@ struct Preprocessor::Impl {
         writer(spec.dtype, spec.layout, options.normalization, Size{spec.width, spec.height}),
         row(std::size_t{spec.width} * 3) {}
 
-  bool writes_in_place() const { return spec.dtype == DType::u8 && spec.layout == Layout::nhwc; }
-
   void check_out(std::span<std::byte> out) const {
     if (out.size() != spec.size_bytes()) {
       throw Error(ErrorCode::invalid_argument,
@@ -59,19 +58,46 @@ struct Preprocessor::Impl {
     }
   }
 
+  // Sets up the resampler for a whole image of this size.
+  const Box& start(Size source, RowSink& sink) {
+    const Size resized = resized_size(source, options);
+    resampler.start(source, resized, crop_box(resized, options), options.filter, sink);
+    return resampler.source_box();
+  }
+
   void resize(const RgbView& source, RowSink& sink) {
-    const Size size{source.width, source.height};
-    const Size resized = resized_size(size, options);
-    resampler.start(size, resized, crop_box(resized, options), options.filter, sink);
-    const Box& box = resampler.source_box();
+    const Box& box = start({source.width, source.height}, sink);
     resampler.push(source.data + box.top * source.stride_bytes + std::size_t{box.left} * 3,
                    source.stride_bytes, box.height);
+  }
+
+  // The image that `reader` has opened: each few rows are resized while they are in cache.
+  void resize(JpegReader& reader, Size source, RowSink& sink) {
+    reader.start(start(source, sink));
+    for (RgbView rows = reader.read_rows(kMaxBatchRows); rows.height > 0;
+         rows = reader.read_rows(kMaxBatchRows)) {
+      resampler.push(rows.data, rows.stride_bytes, rows.height);
+    }
+    reader.finish();
+  }
+
+  // Calls `work` with the sink that makes a sample at `out`.
+  template <class Work>
+  void into_sample(std::span<std::byte> out, const Work& work) {
+    if (spec.dtype == DType::u8 && spec.layout == Layout::nhwc) {
+      ImageSink sink(reinterpret_cast<std::uint8_t*>(out.data()), std::size_t{spec.width} * 3);
+      work(sink);
+    } else {
+      SampleSink sink(writer, row.data(), out.data());
+      work(sink);
+    }
   }
 
   PreprocessOptions options;
   SampleSpec spec;
   RowWriter writer;
   Resampler resampler;
+  JpegReader jpeg;
   std::vector<std::uint8_t> row;
   std::vector<std::uint8_t> image;  // of resize_crop
 };
@@ -93,17 +119,22 @@ RgbView Preprocessor::resize_crop(const RgbView& source) {
 
 void Preprocessor::run(const RgbView& source, std::span<std::byte> out) {
   impl_->check_out(out);
-  if (impl_->writes_in_place()) {
-    ImageSink sink(reinterpret_cast<std::uint8_t*>(out.data()), std::size_t{impl_->spec.width} * 3);
-    impl_->resize(source, sink);
-    return;
-  }
-  SampleSink sink(impl_->writer, impl_->row.data(), out.data());
-  impl_->resize(source, sink);
+  impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(source, sink); });
 }
 
 void Preprocessor::run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
                             std::span<std::byte> out) {
+  impl_->check_out(out);
+  if (detect_format(file) == Format::jpeg) {
+    const JpegHeader& header = impl_->jpeg.open(file, decode);
+    // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
+    // upright first.
+    if (header.orientation == 1) {
+      const Size size{header.width, header.height};
+      impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(impl_->jpeg, size, sink); });
+      return;
+    }
+  }
   run(decoder.decode(file, decode), out);
 }
 
