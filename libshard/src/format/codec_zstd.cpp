@@ -41,20 +41,28 @@ std::vector<std::byte> zstd_compress(std::span<const std::byte> sample, int leve
   return frame;
 }
 
-void zstd_decompress(std::span<const std::byte> frame, std::span<std::byte> out) {
-  thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
-  if (!context) throw Error(ErrorCode::resource, "no memory for a zstd context");
+void zstd_check_frame(std::span<const std::byte> frame, std::uint64_t content_bytes) {
   if (frame.size() < kMagic.size() || !std::equal(kMagic.begin(), kMagic.end(), frame.begin())) {
     corrupt("does not begin with the magic number of zstd");
   }
-  const unsigned long long content = ZSTD_getFrameContentSize(frame.data(), frame.size());
-  if (content == ZSTD_CONTENTSIZE_ERROR) corrupt("has no valid frame header");
-  if (content == ZSTD_CONTENTSIZE_UNKNOWN) corrupt("does not state its content size");
-  if (content != out.size())
-    corrupt(fmt::format("states {} bytes of content: a sample has {}", content, out.size()));
+  const unsigned long long stated = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (stated == ZSTD_CONTENTSIZE_ERROR) corrupt("has no valid frame header");
+  if (stated == ZSTD_CONTENTSIZE_UNKNOWN) corrupt("does not state its content size");
+  if (stated != content_bytes) {
+    corrupt(fmt::format("states {} bytes of content: a sample has {}", stated, content_bytes));
+  }
   const std::size_t stored = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
   if (ZSTD_isError(stored) != 0U) corrupt(fmt::format("is damaged: {}", ZSTD_getErrorName(stored)));
   if (stored != frame.size()) corrupt(fmt::format("ends after {} of {} stored bytes", stored, frame.size()));
+  if (frame.size() < zstd_least_frame_bytes(content_bytes)) {
+    corrupt(fmt::format("has {} bytes, too few for the {} bytes of a sample", frame.size(), content_bytes));
+  }
+}
+
+void zstd_decompress(std::span<const std::byte> frame, std::span<std::byte> out) {
+  thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
+  if (!context) throw Error(ErrorCode::resource, "no memory for a zstd context");
+  zstd_check_frame(frame, out.size());
   const std::size_t size =
       ZSTD_decompressDCtx(context.get(), out.data(), out.size(), frame.data(), frame.size());
   if (ZSTD_isError(size) != 0U) corrupt(fmt::format("is damaged: {}", ZSTD_getErrorName(size)));

@@ -1,6 +1,7 @@
 #include "shard/dataset.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -46,8 +47,9 @@ struct Dataset::Impl {
   std::vector<std::uint64_t> ends;  // samples up to and including each shard
 
   struct Slot {
-    std::once_flag once;
+    std::mutex mutex;  // held while it is opened
     std::optional<ShardReader> reader;
+    std::atomic<const ShardReader*> open{nullptr};
   };
   std::vector<Slot> slots;
 
@@ -165,12 +167,15 @@ const ShardReader& Dataset::shard(std::uint32_t index) const {
                                                          impl_->folder.native(), impl_->slots.size()));
   }
   Impl::Slot& slot = impl_->slots[index];
-  std::call_once(slot.once, [&] {  // a call that throws leaves it to the next
+  if (const ShardReader* const open = slot.open.load(std::memory_order_acquire)) return *open;
+  const std::lock_guard lock(slot.mutex);
+  if (!slot.reader) {
     const ShardSummary& expected = impl_->info.shards[index];
     ShardReader reader = ShardReader::open(impl_->folder / expected.file);
     impl_->check_match(reader, expected);
     slot.reader.emplace(std::move(reader));
-  });
+    slot.open.store(&*slot.reader, std::memory_order_release);
+  }
   return *slot.reader;
 }
 

@@ -65,10 +65,11 @@ struct ShardReader::Impl {
   void find_views();
   void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,
                      bool exact) const;
+  void check_frames() const;
   // File range of a stored sample.
   std::pair<std::uint64_t, std::uint64_t> stored_range(std::uint64_t sample) const;
-  // Reads frame and sample. The frame lives in a buffer of the thread until the next call.
-  std::span<const std::byte> fetch(std::uint64_t sample, std::span<std::byte> out) const;
+  // The sample into `out`, of spec.size_bytes(). The stored frame is held against its checksum when asked.
+  void load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const;
 };
 
 void ShardReader::Impl::read_head() {
@@ -134,6 +135,19 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
     corrupt(fmt::format("{}[{}] is {}: it must be {}", name, header.samples, before, end));
 }
 
+// Also holds the size of a sample, which is only stated, against the bytes that are there.
+void ShardReader::Impl::check_frames() const {
+  check_offsets("frame_offsets", frame_offsets, header.images_end - header.images_begin, true);
+  const std::uint64_t least = zstd_least_frame_bytes(header.spec.size_bytes());
+  for (std::uint64_t i = 0; i < header.samples; ++i) {
+    const std::uint64_t size = offset_at(frame_offsets, i + 1) - offset_at(frame_offsets, i);
+    if (size < least || size == 0) {
+      corrupt(fmt::format("the frame of sample {} has {} bytes, too few for the {} bytes of a sample", i,
+                          size, header.spec.size_bytes()));
+    }
+  }
+}
+
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(std::uint64_t sample) const {
   check_index(sample);
   if (header.codec.kind == Codec::Kind::none) {
@@ -144,21 +158,27 @@ std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(std::uin
   return {header.images_begin + begin, offset_at(frame_offsets, sample + 1) - begin};
 }
 
-std::span<const std::byte> ShardReader::Impl::fetch(std::uint64_t sample, std::span<std::byte> out) const {
+void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const {
   const auto [begin, size] = stored_range(sample);
-  if (out.size() != header.spec.size_bytes()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a buffer of {} bytes for sample {} of shard \"{}\": a sample has {}", out.size(),
-                            sample, path.native(), header.spec.size_bytes()));
-  }
-  if (header.codec.kind == Codec::Kind::none) {
-    pread_all(fd.get(), out, begin, path);
-    return out;
-  }
+  if (header.codec.kind == Codec::Kind::none) return pread_all(fd.get(), out, begin, path);
   thread_local std::vector<std::byte> frame;
   frame.resize(static_cast<std::size_t>(size));
   pread_all(fd.get(), frame, begin, path);
-  return frame;
+  if (check_frame) {
+    const std::uint64_t found = xxh3(frame);
+    const std::uint64_t stated = offset_at(frame_checksums, sample);
+    if (found != stated) {
+      corrupt_sample(sample,
+                     fmt::format("its stored frame has the XXH3-64 {}, not {}: the bytes have changed",
+                                 to_hex(found), to_hex(stated)));
+    }
+  }
+  try {
+    zstd_decompress(frame, out);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
+    corrupt_sample(sample, error.what());
+  }
 }
 
 ShardReader ShardReader::open(const std::filesystem::path& path) {
@@ -179,8 +199,7 @@ ShardReader ShardReader::open(const std::filesystem::path& path) {
   impl->find_views();
   impl->check_offsets("key_offsets", impl->key_offsets, impl->keys.size(), false);
   if (impl->header.codec.kind != Codec::Kind::none) {
-    impl->check_offsets("frame_offsets", impl->frame_offsets,
-                        impl->header.images_end - impl->header.images_begin, true);
+    impl->check_frames();
   }
   impl->mapping.emplace(impl->fd.get(), impl->file_size, path);
   return ShardReader(std::move(impl));
@@ -226,14 +245,13 @@ std::span<const std::byte> ShardReader::frame(std::uint64_t sample) const {
 }
 
 void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
-  const auto stored = impl_->fetch(sample, out);
-  if (impl_->header.codec.kind == Codec::Kind::none) return;
-  try {
-    zstd_decompress(stored, out);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::corrupt) throw;
-    impl_->corrupt_sample(sample, error.what());
+  impl_->check_index(sample);
+  if (out.size() != impl_->header.spec.size_bytes()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a buffer of {} bytes for sample {} of shard \"{}\": a sample has {}", out.size(),
+                            sample, impl_->path.native(), impl_->header.spec.size_bytes()));
   }
+  impl_->load(sample, out, false);
 }
 
 void ShardReader::verify_head() const {
@@ -256,24 +274,12 @@ void ShardReader::verify_head() const {
 
 void ShardReader::verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const {
   impl_->check_index(sample);
-  // A hostile header may claim samples of gigabytes: for codec none the file has that many, for zstd the
-  // frame must say so.
-  const auto row = static_cast<std::size_t>(impl_->header.spec.size_bytes());
-  if (impl_->header.codec.kind != Codec::Kind::none) {
-    const auto stored = frame(sample);
-    const std::uint64_t found = xxh3(stored);
-    if (found != Impl::offset_at(impl_->frame_checksums, sample)) {
-      impl_->corrupt_sample(sample, fmt::format("its stored frame has the XXH3-64 {}, not {}", to_hex(found),
-                                                to_hex(Impl::offset_at(impl_->frame_checksums, sample))));
-    }
-  }
-  scratch.resize(row);
-  read(sample, scratch);
+  scratch.resize(static_cast<std::size_t>(impl_->header.spec.size_bytes()));
+  impl_->load(sample, scratch, true);
   const std::uint64_t found = xxh3(scratch);
-  if (found != checksum(sample)) {
-    impl_->corrupt_sample(sample, fmt::format("its XXH3-64 is {}, not {}: the bytes have changed",
-                                              to_hex(found), to_hex(checksum(sample))));
-  }
+  if (found == checksum(sample)) return;
+  impl_->corrupt_sample(sample, fmt::format("its XXH3-64 is {}, not {}: the bytes have changed",
+                                            to_hex(found), to_hex(checksum(sample))));
 }
 
 }  // namespace shard
