@@ -4,9 +4,12 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
 
 namespace shard::bench {
 
 void add_synth(CLI::App& app, std::function<int()>& command);
+// `command_line` is kept in the JSON report.
+void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 
 }  // namespace shard::bench

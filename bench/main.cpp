@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
 
 #include "commands.hpp"
 #include "common/cli.hpp"
@@ -9,11 +10,15 @@
 
 int main(int argc, char** argv) {
   return shard::cli::run_main("shardbench", [&] {
-    CLI::App app{"shardbench: sample data and measurements for shardify and the loader"};
+    std::string command_line = "shardbench";
+    for (int k = 1; k < argc; ++k) command_line.append(" ").append(argv[k]);
+
+    CLI::App app{"Sample data, and measurements of shardify against what the machine allows", "shardbench"};
     app.set_version_flag("--version", SHARD_VERSION);
     app.require_subcommand(1);
     std::function<int()> command;
     shard::bench::add_synth(app, command);
+    shard::bench::add_convert(app, command, command_line);
     if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
     return command();
   });

@@ -1,0 +1,77 @@
+#include <memory>
+#include <string>
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands.hpp"
+#include "common/output.hpp"
+#include "common/progress.hpp"
+#include "convert_bench.hpp"
+#include "convert_report.hpp"
+#include "interrupt.hpp"
+#include "machine.hpp"
+#include "shard/dataset.hpp"
+
+namespace shard::bench {
+namespace {
+
+struct Arguments {
+  ConvertBenchOptions options;
+  std::string json;  // file, "-" for standard output, empty: none
+};
+
+int run(const Arguments& arguments, const std::string& command) {
+  const Machine facts = machine();
+  const InterruptGuard interrupt;
+  cli::Progress progress;
+  const ConvertBenchResult result = bench_convert(arguments.options, interrupt_flag(),
+                                                  [&](const std::string& text) { progress.update(text); });
+  progress.finish();
+  if (arguments.json != "-") cli::write_out(report_table(arguments.options, result, facts));
+  if (arguments.json.empty()) return 0;
+  // Names of files may be no UTF-8: replaced rather than refused after all the work.
+  const std::string text = report_json(arguments.options, result, facts, command)
+                               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                           "\n";
+  if (arguments.json == "-") {
+    cli::write_out(text);
+  } else {
+    publish_file(arguments.json, text);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
+  auto arguments = std::make_shared<Arguments>();
+  ConvertBenchOptions& options = arguments->options;
+  CLI::App* sub = app.add_subcommand("convert",
+                                     "Time the conversion of a folder of JPEGs against its limit: decoding "
+                                     "them from memory by libjpeg-turbo and\n"
+                                     "nothing else, on the same threads, in the same run, turn and turn "
+                                     "about. What is made is checked first.");
+  sub->add_option("IMAGES", options.images, "Folder of JPEGs")->required();
+  sub->add_option("--preset", options.preset, "eval: 224x224 f16; train: 256x256 u8")
+      ->check(CLI::IsMember({"eval", "train"}))
+      ->capture_default_str();
+  sub->add_option("--jobs", options.jobs, "Threads (default: one a core)")->check(CLI::Range(1, 1024));
+  sub->add_flag("--scaling", options.scaling, "Also on one thread");
+  sub->add_option("--repeat", options.repeat, "Runs of each")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  sub->add_option("--count", options.count,
+                  "Images: fewer than there are, or more (files repeat); default: each once")
+      ->check(CLI::Range(1, 10'000'000));
+  sub->add_option("--out", options.out,
+                  "Folder on the disk to write to (default: $TMPDIR or /tmp); left as it was");
+  sub->add_option("--json", arguments->json,
+                  "Every sample, stage and fact of the machine as JSON to this file, or - ");
+  sub->callback([arguments, &command, command_line] {
+    command = [arguments, command_line] { return run(*arguments, command_line); };
+  });
+}
+
+}  // namespace shard::bench
