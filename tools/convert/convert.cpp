@@ -23,7 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 PlanRecord record_of(const Plan& plan, const Options& options) {
   PlanRecord record;
@@ -63,9 +65,10 @@ void refuse_out_inside_images(const Options& options) {
   if (error) return;
   for (fs::path folder = out; folder != folder.root_path(); folder = folder.parent_path())
     if (folder == images)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("OUT '{}' lies inside IMAGES '{}': it would become input; choose a folder outside",
-                              options.out.string(), options.images));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("OUT '{}' lies inside IMAGES '{}': it would become input; choose a folder outside",
+                      options.out.string(), options.images));
 }
 
 PlanRecord read_plan(const fs::path& out) {
@@ -104,12 +107,14 @@ bool claim_folder(const Options& options, const PlanRecord& record) {
   std::error_code error;
   fs::create_directories(options.out, error);
   if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot make the folder '{}': {}", options.out.string(), error.message()));
+    throw Error(ErrorCode::io,
+                fmt::format("cannot make the folder '{}': {}", options.out.string(), error.message()));
   const FolderState state = folder_state(options.out);
   if (state == FolderState::foreign)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
-                            options.out.string()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
+                    options.out.string()));
   const bool ours = state == FolderState::incomplete || state == FolderState::complete;
   const bool unfinished_overwrite = state == FolderState::incomplete && read_plan(options.out).overwriting;
   if (unfinished_overwrite || (ours && options.overwrite)) {
@@ -138,18 +143,25 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
   if (::statvfs(options.out.c_str(), &info) != 0) return;  // network file systems may not say
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
   if (needed > free)
-    throw Error(ErrorCode::io,
-                fmt::format("'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
-                            "or a smaller --dtype, --crop or --codec zstd",
-                            options.out.string(), free, needed, samples));
+    throw Error(
+        ErrorCode::io,
+        fmt::format(
+            "'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
+            "or a smaller --dtype, --crop or --codec zstd",
+            options.out.string(), free, needed, samples));
 }
 
 // One worker thread's run.
 class Worker {
  public:
   Worker(const Plan& plan, const Options& options, Scheduler& scheduler, const Hooks& hooks)
-      : plan_(plan), options_(options), scheduler_(scheduler), hooks_(hooks), reader_(plan.list.root),
-        preprocessor_(options.preprocess), sample_(options.preprocess.sample_spec().size_bytes()) {
+      : plan_(plan),
+        options_(options),
+        scheduler_(scheduler),
+        hooks_(hooks),
+        reader_(plan.list.root),
+        preprocessor_(options.preprocess),
+        sample_(options.preprocess.sample_spec().size_bytes()) {
     decode_.max_pixels = options.max_pixels;
     decode_.cancel = hooks.cancel;
     if (options.fast_decode) decode_.fast_min_short_side = fast_decode_side(options.preprocess);
@@ -243,7 +255,8 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
       for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
     } catch (const std::system_error& error) {
       scheduler.fail(std::make_exception_ptr(Error(
-          ErrorCode::resource, fmt::format("cannot start {} threads: {} (use fewer --jobs)", workers.size(), error.what()))));
+          ErrorCode::resource,
+          fmt::format("cannot start {} threads: {} (use fewer --jobs)", workers.size(), error.what()))));
     }
   }
   scheduler.finish();
@@ -258,7 +271,8 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
   summary.stages.wait = static_cast<double>(scheduler.wait_nanoseconds()) * 1e-9;
 }
 
-// rejects.csv, then dataset.json, once every shard is finished. False: other processes still work, or nothing was stored.
+// rejects.csv, then dataset.json, once every shard is finished. False: other processes still work, or nothing
+// was stored.
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
   DatasetInfo info;
   info.spec = options.preprocess.sample_spec();
@@ -338,7 +352,8 @@ Summary run(const Options& options, const Hooks& hooks) {
   summary.scan_seconds = seconds_since(begin);
 
   const auto convert_begin = Clock::now();
-  if (!todo.empty() && !dataset_is_there(options)) convert_shards(plan, options, record, hooks, todo, summary);
+  if (!todo.empty() && !dataset_is_there(options))
+    convert_shards(plan, options, record, hooks, todo, summary);
   summary.convert_seconds = seconds_since(convert_begin);
   if (!dataset_is_there(options) && !publish_dataset(plan, options, record, summary)) {
     if (dataset_is_there(options)) {  // another process was quicker and has removed the receipts

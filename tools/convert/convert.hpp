@@ -1,8 +1,9 @@
 // The conversion engine: scan -> plan -> workers -> shards -> publish. `shardify` is a thin program over it.
 //
-// The plan is a pure function of the sorted list of inputs and the options: sample i lies in shard floor(i / per_shard). So the
-// bytes of every shard are the same for any number of threads and processes, first run or resumed. Several processes with
-// different ranks may work on one OUT; whoever finds the last shard finished writes dataset.json.
+// The plan is a pure function of the sorted list of inputs and the options: sample i lies in shard floor(i /
+// per_shard). So the bytes of every shard are the same for any number of threads and processes, first run or
+// resumed. Several processes with different ranks may work on one OUT; whoever finds the last shard finished
+// writes dataset.json.
 #pragma once
 
 #include <array>
@@ -18,10 +19,10 @@ namespace shard::convert {
 
 // Read while a conversion runs, from any thread.
 struct Counters {
-  std::atomic<std::uint64_t> planned{0};    // inputs of this process, those of finished shards included
-  std::atomic<std::uint64_t> resumed{0};    // of them, in shards that an earlier run finished
-  std::atomic<std::uint64_t> stored{0};     // by this run
-  std::atomic<std::uint64_t> rejected{0};   // by this run
+  std::atomic<std::uint64_t> planned{0};   // inputs of this process, those of finished shards included
+  std::atomic<std::uint64_t> resumed{0};   // of them, in shards that an earlier run finished
+  std::atomic<std::uint64_t> stored{0};    // by this run
+  std::atomic<std::uint64_t> rejected{0};  // by this run
   std::atomic<std::uint64_t> bytes_read{0};
   std::atomic<std::uint64_t> bytes_stored{0};  // of samples, before the codec
 };
@@ -36,14 +37,14 @@ struct StageSeconds {
 };
 
 struct Summary {
-  bool complete = false;    // dataset.json is there; false: other processes still have shards to do
+  bool complete = false;      // dataset.json is there; false: other processes still have shards to do
   bool was_complete = false;  // it was there before: nothing was done
   std::uint64_t inputs = 0;
-  std::uint64_t samples = 0;   // whole data set when complete, else this process
-  std::uint64_t rejects = 0;   // likewise
+  std::uint64_t samples = 0;  // whole data set when complete, else this process
+  std::uint64_t rejects = 0;  // likewise
   std::uint64_t shards = 0;
-  std::uint64_t size_bytes = 0;     // of all shards
-  std::uint64_t converted = 0;      // images decoded by this run
+  std::uint64_t size_bytes = 0;  // of all shards
+  std::uint64_t converted = 0;   // images decoded by this run
   std::uint64_t bytes_read = 0;
   double scan_seconds = 0;     // scan to the first decode
   double convert_seconds = 0;  // first decode to the last publish
@@ -52,7 +53,8 @@ struct Summary {
 
 struct Hooks {
   Counters* counters = nullptr;
-  const std::atomic<bool>* cancel = nullptr;  // once true, run() throws cancelled within a fraction of a second
+  const std::atomic<bool>* cancel =
+      nullptr;  // once true, run() throws cancelled within a fraction of a second
 };
 
 // What a list of inputs and labels is to become.
@@ -60,15 +62,15 @@ struct Plan {
   InputList list;
   LabelTable labels;
   std::uint64_t per_shard = 0;
-  std::uint64_t listed = 0;     // inputs and those rejected while listing
-  std::string source_digest;    // over keys and labels
+  std::uint64_t listed = 0;   // inputs and those rejected while listing
+  std::string source_digest;  // over keys and labels
   std::uint64_t shards() const noexcept { return (list.inputs.size() + per_shard - 1) / per_shard; }
   std::uint64_t shard_inputs(std::uint64_t shard) const noexcept;  // planned samples of a shard
 };
 Plan make_plan(const Options& options);
 
-// Errors: invalid_argument, not_found, io, resource, cancelled; corrupt where what an earlier run left cannot be read. After
-// any of them the folder is as if killed: nothing partial is visible, the same call goes on.
+// Errors: invalid_argument, not_found, io, resource, cancelled; corrupt where what an earlier run left cannot
+// be read. After any of them the folder is as if killed: nothing partial is visible, the same call goes on.
 Summary run(const Options& options, const Hooks& hooks = {});
 
 }  // namespace shard::convert

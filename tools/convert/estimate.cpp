@@ -33,7 +33,8 @@ void count_classes(const Plan& plan, Estimate& estimate) {
   if (estimate.classes.empty()) return;
   for (std::size_t i = 0; i < plan.list.inputs.size(); ++i) {
     std::uint64_t label = 0;
-    for (std::size_t b = 8; b-- > 0;) label = label << 8U | std::to_integer<std::uint64_t>(plan.labels.rows[8 * i + b]);
+    for (std::size_t b = 8; b-- > 0;)
+      label = label << 8U | std::to_integer<std::uint64_t>(plan.labels.rows[8 * i + b]);
     ++estimate.class_counts[label];
   }
 }
@@ -89,7 +90,8 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   result.seconds = result.seconds_per_image * static_cast<double>(result.inputs) / options.threads();
   if (good > 0) result.mean_input_bytes = bytes / good;
   if (good > 0 && options.codec.kind != Codec::Kind::none)
-    result.compressed_ratio = static_cast<double>(compressed) / static_cast<double>(good * result.sample_bytes);
+    result.compressed_ratio =
+        static_cast<double>(compressed) / static_cast<double>(good * result.sample_bytes);
   return result;
 }
 

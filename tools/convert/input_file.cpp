@@ -26,7 +26,8 @@ struct FdTraits {
 [[noreturn]] void fail(const char* what, int error) {
   const std::string text = std::generic_category().message(error);
   if (error == EMFILE || error == ENFILE)
-    throw Error(ErrorCode::resource, fmt::format("cannot open an image: {} (raise 'ulimit -n' or use fewer --jobs)", text));
+    throw Error(ErrorCode::resource,
+                fmt::format("cannot open an image: {} (raise 'ulimit -n' or use fewer --jobs)", text));
   if (error == ENOMEM) throw Error(ErrorCode::resource, fmt::format("cannot {} an image: {}", what, text));
   throw UnreadableInput(ErrorCode::io, fmt::format("cannot {}: {}", what, text));
 }
@@ -42,7 +43,8 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size > kMaxFileBytes)
-    throw UnreadableInput(ErrorCode::resource, fmt::format("has {} bytes; images have at most {}", size, kMaxFileBytes));
+    throw UnreadableInput(ErrorCode::resource,
+                          fmt::format("has {} bytes; images have at most {}", size, kMaxFileBytes));
   if (buffer_.size() > kKeepBytes && size <= kKeepBytes) {
     buffer_.clear();
     buffer_.shrink_to_fit();

@@ -11,8 +11,8 @@
 
 namespace shard::convert {
 
-// An input that cannot be read: a reject, as opposed to trouble of our own (too many open files, no memory), which is an Error
-// that ends the run.
+// An input that cannot be read: a reject, as opposed to trouble of our own (too many open files, no memory),
+// which is an Error that ends the run.
 class UnreadableInput : public Error {
  public:
   using Error::Error;
@@ -22,7 +22,8 @@ class UnreadableInput : public Error {
 class InputReader {
  public:
   explicit InputReader(std::filesystem::path root) : root_(std::move(root)) {}
-  // The file's bytes; valid until the next call. Regular files of at most 1 GiB. Throws UnreadableInput, Error (resource).
+  // The file's bytes; valid until the next call. Regular files of at most 1 GiB. Throws UnreadableInput,
+  // Error (resource).
   std::span<const std::byte> read(const std::string& relative_path);
 
  private:

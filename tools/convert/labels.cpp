@@ -54,7 +54,8 @@ std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) 
       if (i < text.size() && text[i] == '"') {
         for (++i;; ++i) {
           if (i >= text.size())
-            throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: a quoted field does not end", file, row.line));
+            throw Error(ErrorCode::invalid_argument,
+                        fmt::format("{}:{}: a quoted field does not end", file, row.line));
           if (text[i] == '"') {
             if (i + 1 >= text.size() || text[i + 1] != '"') break;
             ++i;
@@ -71,7 +72,8 @@ std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) 
       if (i < text.size() && text[i] == '\r') ++i;
       more = i < text.size() && text[i] == ',';
       if (!more && i < text.size() && text[i] != '\n')
-        throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: text after a quoted field", file, row.line));
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{}:{}: text after a quoted field", file, row.line));
       ++i;
     }
     ++line;
@@ -96,7 +98,8 @@ std::optional<float> parse_value(const std::string& text) {
 
 template <class Parse>
 bool all_labels(const std::vector<CsvRow>& rows, Parse parse) {
-  return std::all_of(rows.begin(), rows.end(), [&](const CsvRow& row) { return parse(row.fields[1]).has_value(); });
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](const CsvRow& row) { return parse(row.fields[1]).has_value(); });
 }
 
 void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
@@ -104,8 +107,9 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
   const std::size_t width = rows.front().fields.size();
   for (const CsvRow& row : rows) {
     if (row.fields.size() < 2 || row.fields.size() != width)
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: {} fields where {} are expected (path,label or path,v1,...,vk)",
-                                                           file, row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}:{}: {} fields where {} are expected (path,label or path,v1,...,vk)", file,
+                              row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
   }
 }
 
@@ -120,7 +124,8 @@ LabelTable labels_from_folders(InputList& list) {
   for (const Input& input : list.inputs) {
     const std::string_view folder = std::string_view(input.path).substr(0, input.path.find('/'));
     const auto it = std::lower_bound(list.folders.begin(), list.folders.end(), folder);
-    append_le(table.rows, list.folders.empty() ? 0 : static_cast<std::uint64_t>(it - list.folders.begin()), 8);
+    append_le(table.rows, list.folders.empty() ? 0 : static_cast<std::uint64_t>(it - list.folders.begin()),
+              8);
   }
   return table;
 }
@@ -140,10 +145,12 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path) {
     const Input wanted{row.fields[0]};
     if (!std::binary_search(list.inputs.begin(), list.inputs.end(), wanted,
                             [](const Input& a, const Input& b) { return a.path < b.path; }))
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: no such image: '{}' (paths are relative to '{}')", file,
-                                                           row.line, wanted.key(), list.root.string()));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}:{}: no such image: '{}' (paths are relative to '{}')", file, row.line,
+                              wanted.key(), list.root.string()));
     if (!by_path.emplace(row.fields[0], &row).second)
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: '{}' is labelled twice", file, row.line, wanted.key()));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}:{}: '{}' is labelled twice", file, row.line, wanted.key()));
   }
   move_unlabelled(list, fmt::format("has no label in {}", path.filename().string()),
                   [&](const Input& input) { return by_path.count(input.path) != 0; });
@@ -171,8 +178,8 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path) {
       for (std::size_t v = 1; v <= values; ++v) {
         const auto value = parse_value(row.fields[v]);
         if (!value)
-          throw Error(ErrorCode::invalid_argument,
-                      fmt::format("{}:{}: '{}' is not a finite number", file, row.line, escape_key(row.fields[v])));
+          throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: '{}' is not a finite number", file,
+                                                               row.line, escape_key(row.fields[v])));
         append_le(table.rows, std::bit_cast<std::uint32_t>(*value), 4);
       }
     }

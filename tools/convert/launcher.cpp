@@ -39,13 +39,15 @@ std::optional<Placement> placement_from_environment() {
     const char* world = std::getenv(pair.world);
     if (rank == nullptr && world == nullptr) continue;
     if (rank == nullptr || world == nullptr)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{} is set without {}; set both, or give --rank and --world",
-                              rank != nullptr ? pair.rank : pair.world, rank != nullptr ? pair.world : pair.rank));
-    Placement placement{parse(pair.rank, rank), parse(pair.world, world), fmt::format("{}, {}", pair.rank, pair.world)};
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} is set without {}; set both, or give --rank and --world",
+                      rank != nullptr ? pair.rank : pair.world, rank != nullptr ? pair.world : pair.rank));
+    Placement placement{parse(pair.rank, rank), parse(pair.world, world),
+                        fmt::format("{}, {}", pair.rank, pair.world)};
     if (placement.rank >= placement.world)
-      throw Error(ErrorCode::invalid_argument, fmt::format("{}={} must be less than {}={}", pair.rank, placement.rank,
-                                                           pair.world, placement.world));
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}={} must be less than {}={}", pair.rank,
+                                                           placement.rank, pair.world, placement.world));
     return placement;
   }
   return std::nullopt;

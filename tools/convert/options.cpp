@@ -36,7 +36,8 @@ const std::string& require(const Pipeline& pipeline, const char* key) {
 }
 
 [[noreturn]] void unknown(const char* key, const std::string& value) {
-  throw Error(ErrorCode::unsupported, fmt::format("the recorded {} '{}' is not known to this version", key, value));
+  throw Error(ErrorCode::unsupported,
+              fmt::format("the recorded {} '{}' is not known to this version", key, value));
 }
 
 }  // namespace
@@ -90,7 +91,8 @@ std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
   const Normalization& n = options.preprocess.normalization;
   std::string text;
   for (const auto& [key, value] : pipeline_of(options)) text += fmt::format("{}={}\n", key, value);
-  text += fmt::format("sample={} {} {}\n", to_string(spec.dtype), to_string(spec.layout), fmt::join(spec.shape(), ","));
+  text += fmt::format("sample={} {} {}\n", to_string(spec.dtype), to_string(spec.layout),
+                      fmt::join(spec.shape(), ","));
   text += fmt::format("normalization={} {}\n", fmt::join(n.mean, ","), fmt::join(n.std, ","));
   text += fmt::format("codec={}\n", to_string(options.codec));
   text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));

@@ -16,7 +16,8 @@ struct Options {
   // A folder; "@FILE" for a list of paths, one a line; "-" for such a list on standard input.
   std::string images;
   std::filesystem::path out;
-  std::filesystem::path root;    // lists: keys and classes are relative to it (empty: the deepest common folder)
+  std::filesystem::path
+      root;  // lists: keys and classes are relative to it (empty: the deepest common folder)
   std::filesystem::path labels;  // CSV: path,label or path,v1,...,vk (empty: classes are folders)
 
   image::PreprocessOptions preprocess;
@@ -24,7 +25,7 @@ struct Options {
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;
   Codec codec;
   std::uint64_t shard_size_bytes = std::uint64_t{256} << 20U;  // of samples before the codec
-  std::uint64_t samples_per_shard = 0;                         // 0: as many as shard_size_bytes holds, at least 1
+  std::uint64_t samples_per_shard = 0;  // 0: as many as shard_size_bytes holds, at least 1
 
   unsigned jobs = 0;  // worker threads; 0: one a core
   OnError on_error = OnError::skip;
@@ -40,15 +41,16 @@ struct Options {
 
 // Filter, sizes, decoder and versions, as recorded in every shard and in dataset.json.
 Pipeline pipeline_of(const Options& options);
-// 16 hexadecimal digits over everything that shapes the bytes of the shards: the pipeline, sample, normalisation, codec,
-// kind of labels and samples per shard.
+// 16 hexadecimal digits over everything that shapes the bytes of the shards: the pipeline, sample,
+// normalisation, codec, kind of labels and samples per shard.
 std::string fingerprint_of(const Options& options, const ColumnSpec& labels);
 
-// The bound for image::DecodeOptions::fast_min_short_side: the scaled image still covers the size it is resized to.
+// The bound for image::DecodeOptions::fast_min_short_side: the scaled image still covers the size it is
+// resized to.
 std::uint32_t fast_decode_side(const image::PreprocessOptions& options);
 
-// The way back: how the samples of a data set were made, to make them again. Errors: unsupported when the recorded
-// pipeline is not one of ours.
+// The way back: how the samples of a data set were made, to make them again. Errors: unsupported when the
+// recorded pipeline is not one of ours.
 image::PreprocessOptions preprocess_options_from(const DatasetInfo& info);
 // decode options of the recorded pipeline (fast decode), with the default bound on pixels
 image::DecodeOptions decode_options_from(const DatasetInfo& info);

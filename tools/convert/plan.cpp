@@ -18,7 +18,8 @@ Plan make_plan(const Options& options) {
   Plan plan;
   plan.list = scan(options.images, options.root);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
-  plan.labels = options.labels.empty() ? labels_from_folders(plan.list) : labels_from_csv(plan.list, options.labels);
+  plan.labels =
+      options.labels.empty() ? labels_from_folders(plan.list) : labels_from_csv(plan.list, options.labels);
   if (plan.list.inputs.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("none of the {} inputs has a label: '{}' {}", plan.listed,

@@ -42,7 +42,8 @@ std::string read_text(const fs::path& path) {
 void remove_file(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot remove '{}': {}", path.string(), error.message()));
+  if (error)
+    throw Error(ErrorCode::io, fmt::format("cannot remove '{}': {}", path.string(), error.message()));
 }
 
 template <class Match>
@@ -51,12 +52,17 @@ void remove_matching(const fs::path& folder, Match match) {
   std::vector<fs::path> found;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     if (match(it->path().filename().string())) found.push_back(it->path());
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot read folder '{}': {}", folder.string(), error.message()));
+  if (error)
+    throw Error(ErrorCode::io, fmt::format("cannot read folder '{}': {}", folder.string(), error.message()));
   for (const fs::path& path : found) remove_file(path);
 }
 
-bool is_receipt(const std::string& name) { return name.starts_with(kReceiptPrefix) && name.ends_with(kReceiptSuffix); }
-bool is_shard(const std::string& name) { return name.starts_with("shard-") && name.ends_with(".safetensors"); }
+bool is_receipt(const std::string& name) {
+  return name.starts_with(kReceiptPrefix) && name.ends_with(kReceiptSuffix);
+}
+bool is_shard(const std::string& name) {
+  return name.starts_with("shard-") && name.ends_with(".safetensors");
+}
 
 }  // namespace
 
@@ -95,13 +101,15 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
   for (const auto& [name, unused] : names) {
     const auto was = there.options.find(name);
     const auto is = asked.options.find(name);
-    differ(name, was == there.options.end() ? "-" : was->second, is == asked.options.end() ? "-" : is->second);
+    differ(name, was == there.options.end() ? "-" : was->second,
+           is == asked.options.end() ? "-" : is->second);
   }
   differ("inputs", std::to_string(there.inputs), std::to_string(asked.inputs));
   if (there.source_digest != asked.source_digest && there.inputs == asked.inputs)
     differences += "\n  the input files or their labels are not the same as then";
   if (there.fingerprint != asked.fingerprint && differences.empty())
-    differences += fmt::format("\n  fingerprint: {} there, {} asked for", there.fingerprint, asked.fingerprint);
+    differences +=
+        fmt::format("\n  fingerprint: {} there, {} asked for", there.fingerprint, asked.fingerprint);
   if (!differences.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("'{}' holds a conversion with other options or inputs:{}\n"
@@ -111,7 +119,8 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
 
 std::string serialize_receipt(const Receipt& receipt) {
   Json rejects = Json::array();
-  for (const Reject& reject : receipt.rejects) rejects.push_back({{"key", reject.key}, {"reason", reject.reason}});
+  for (const Reject& reject : receipt.rejects)
+    rejects.push_back({{"key", reject.key}, {"reason", reject.reason}});
   Json json{{"version", kVersion},
             {"file", receipt.shard.file},
             {"samples", receipt.shard.samples},
@@ -129,7 +138,8 @@ Receipt parse_receipt(const std::string& json) {
     j.at("size_bytes").get_to(receipt.shard.size_bytes);
     receipt.shard.head_digest = std::stoull(j.at("head_digest").get<std::string>(), nullptr, 16);
     for (const Json& reject : j.at("rejects"))
-      receipt.rejects.push_back({reject.at("key").get<std::string>(), reject.at("reason").get<std::string>()});
+      receipt.rejects.push_back(
+          {reject.at("key").get<std::string>(), reject.at("reason").get<std::string>()});
     return receipt;
   });
 }

@@ -1,5 +1,6 @@
-// The files that a conversion keeps in OUT until dataset.json is there: conversion.json (what is being made) and one receipt a
-// finished shard (what came of it). All are published atomically; all are removed after dataset.json.
+// The files that a conversion keeps in OUT until dataset.json is there: conversion.json (what is being made)
+// and one receipt a finished shard (what came of it). All are published atomically; all are removed after
+// dataset.json.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@ namespace shard::convert {
 struct PlanRecord {
   std::string fingerprint;
   std::string source_digest;
-  std::uint64_t inputs = 0;             // listed, those without a label included
+  std::uint64_t inputs = 0;  // listed, those without a label included
   std::uint64_t samples_per_shard = 0;
-  Pipeline options;                     // for people: what differs is named
-  bool overwriting = false;             // the former content of the folder is being removed
+  Pipeline options;          // for people: what differs is named
+  bool overwriting = false;  // the former content of the folder is being removed
 };
 std::string serialize_plan(const PlanRecord& plan);
 PlanRecord parse_plan(const std::string& json);  // throws corrupt
@@ -43,7 +44,8 @@ std::optional<Receipt> finished_shard(const std::filesystem::path& out, std::uin
 
 // Removes receipts, conversion.json and temporaries of writers that are gone. Errors: io.
 void remove_progress_files(const std::filesystem::path& out);
-// Removes all that a conversion writes. conversion.json must say `overwriting`, so that a kill in between is seen. Errors: io.
+// Removes all that a conversion writes. conversion.json must say `overwriting`, so that a kill in between is
+// seen. Errors: io.
 void remove_dataset_files(const std::filesystem::path& out);
 
 }  // namespace shard::convert

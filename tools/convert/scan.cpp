@@ -50,9 +50,10 @@ void enter_folder(Walk& walk, int parent_fd, const char* name, const std::string
   if (fd < 0) {
     const int error = errno;
     if (error == EMFILE || error == ENFILE)
-      throw Error(ErrorCode::resource,
-                  fmt::format("{}: {} (folders nested too deep for the limit on open files: raise 'ulimit -n')",
-                              escape_key(path), errno_text(error)));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("{}: {} (folders nested too deep for the limit on open files: raise 'ulimit -n')",
+                      escape_key(path), errno_text(error)));
     return reject(walk, path, "unreadable folder: " + errno_text(error));
   }
   walk_folder(walk, fd, path + "/");
@@ -93,7 +94,9 @@ void walk_folder(Walk& walk, int dir_fd, const std::string& prefix) {
     errno = 0;
     const dirent* entry = ::readdir(dir.get());
     if (entry == nullptr) {
-      if (errno != 0) throw Error(ErrorCode::io, fmt::format("reading folder '{}': {}", escape_key(prefix), errno_text(errno)));
+      if (errno != 0)
+        throw Error(ErrorCode::io,
+                    fmt::format("reading folder '{}': {}", escape_key(prefix), errno_text(errno)));
       break;
     }
     const std::string_view name = entry->d_name;
@@ -109,11 +112,14 @@ InputList scan_folder(const std::string& images) {
   const int fd = ::open(images.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) {
     const int error = errno;
-    if (error == ENOENT) throw Error(ErrorCode::not_found, fmt::format("no such folder: '{}'", escape_key(images)));
+    if (error == ENOENT)
+      throw Error(ErrorCode::not_found, fmt::format("no such folder: '{}'", escape_key(images)));
     if (error == ENOTDIR)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("'{}' is not a folder (a list of paths is given as '@{}')", escape_key(images), images));
-    throw Error(ErrorCode::io, fmt::format("cannot read folder '{}': {}", escape_key(images), errno_text(error)));
+                  fmt::format("'{}' is not a folder (a list of paths is given as '@{}')", escape_key(images),
+                              images));
+    throw Error(ErrorCode::io,
+                fmt::format("cannot read folder '{}': {}", escape_key(images), errno_text(error)));
   }
   Walk walk{list, {}};
   walk_folder(walk, fd, "");
@@ -166,21 +172,27 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
   } else if (images.starts_with("@")) {
     const std::string file = images.substr(1);
     std::ifstream in(file, std::ios::binary);
-    if (!in) throw Error(ErrorCode::not_found, fmt::format("cannot read the list '{}': {}", file, errno_text(errno)));
+    if (!in)
+      throw Error(ErrorCode::not_found,
+                  fmt::format("cannot read the list '{}': {}", file, errno_text(errno)));
     list = scan_list(in, "'" + file + "'", list_root);
   } else {
     list = scan_folder(images);
   }
   if (list.inputs.empty())
-    throw Error(ErrorCode::invalid_argument, fmt::format("no files found in '{}': nothing to convert", escape_key(images)));
-  std::sort(list.inputs.begin(), list.inputs.end(), [](const Input& a, const Input& b) { return a.path < b.path; });
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("no files found in '{}': nothing to convert", escape_key(images)));
+  std::sort(list.inputs.begin(), list.inputs.end(),
+            [](const Input& a, const Input& b) { return a.path < b.path; });
   std::sort(list.folders.begin(), list.folders.end());
   list.folders.erase(std::unique(list.folders.begin(), list.folders.end()), list.folders.end());
   auto twice = std::adjacent_find(list.inputs.begin(), list.inputs.end(),
                                   [](const Input& a, const Input& b) { return a.path == b.path; });
   if (twice != list.inputs.end())
-    throw Error(ErrorCode::invalid_argument, fmt::format("'{}' is listed twice: keys must be unique", twice->key()));
-  std::sort(list.rejects.begin(), list.rejects.end(), [](const Reject& a, const Reject& b) { return a.key < b.key; });
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}' is listed twice: keys must be unique", twice->key()));
+  std::sort(list.rejects.begin(), list.rejects.end(),
+            [](const Reject& a, const Reject& b) { return a.key < b.key; });
   return list;
 }
 

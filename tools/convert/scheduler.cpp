@@ -9,7 +9,7 @@ namespace shard::convert {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kShardsInFlight = 2;  // one being filled, one being published
+constexpr std::size_t kShardsInFlight = 2;              // one being filled, one being published
 constexpr auto kPoll = std::chrono::milliseconds(100);  // how soon a cancel is seen by a thread that waits
 }  // namespace
 
@@ -33,7 +33,9 @@ Scheduler::~Scheduler() {
   if (publisher_.joinable()) publisher_.join();
 }
 
-bool Scheduler::stopped() const noexcept { return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed); }
+bool Scheduler::stopped() const noexcept {
+  return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+}
 
 void Scheduler::open_next_shard() {
   const std::uint64_t shard = todo_[todo_next_++];
@@ -106,7 +108,8 @@ void Scheduler::publish(ShardJob& job) {
     receipt.shard = job.writer.publish();
   else
     receipt.shard.file = shard_name(job.shard);
-  std::sort(job.rejects.begin(), job.rejects.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(job.rejects.begin(), job.rejects.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [index, reject] : job.rejects) receipt.rejects.push_back(std::move(reject));
   publish_file(receipt_path(options_.out, job.shard), serialize_receipt(receipt));
 }

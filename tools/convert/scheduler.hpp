@@ -3,8 +3,9 @@
 //   next() -> Item -> [decode] -> done(item)        at most kShardsInFlight shards are open, the rest waits
 //                                   `- last one -> publisher thread: publish, receipt
 //
-// Bounded in two ways: a shard is opened only when another was published, and no worker runs further than `window` samples ahead
-// of the slowest one (frames of codecs with variable size wait in memory for their turn).
+// Bounded in two ways: a shard is opened only when another was published, and no worker runs further than
+// `window` samples ahead of the slowest one (frames of codecs with variable size wait in memory for their
+// turn).
 #pragma once
 
 #include <atomic>
@@ -48,11 +49,12 @@ struct Item {
 class Scheduler {
  public:
   // `todo`: the shards to convert, in order. The plan, options and cancel flag must outlive it.
-  Scheduler(const Plan& plan, const Options& options, const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
-            const std::atomic<bool>* cancel);
+  Scheduler(const Plan& plan, const Options& options, const ShardWriterOptions& writer,
+            std::vector<std::uint64_t> todo, const std::atomic<bool>* cancel);
   ~Scheduler();  // stops, joins; shards that were not published leave nothing behind
 
-  // The next sample, or nothing when all were handed out or the run stops. Blocks until a shard may be opened.
+  // The next sample, or nothing when all were handed out or the run stops. Blocks until a shard may be
+  // opened.
   std::optional<Item> next();
   void done(const Item& item);
   // Ends the run: the first error is what finish() throws.
@@ -77,8 +79,8 @@ class Scheduler {
   const std::uint64_t window_;
 
   std::mutex mutex_;
-  std::condition_variable may_open_;     // a shard was published, a sample was done, or the run stops
-  std::condition_variable may_publish_;  // a shard is full, or the run stops
+  std::condition_variable may_open_;             // a shard was published, a sample was done, or the run stops
+  std::condition_variable may_publish_;          // a shard is full, or the run stops
   std::vector<std::unique_ptr<ShardJob>> open_;  // in flight
   std::deque<ShardJob*> full_;
   ShardJob* current_ = nullptr;

@@ -17,12 +17,14 @@ namespace shard::shardify {
 namespace {
 
 constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-constexpr Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}};
+constexpr Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F},
+                              {0.26862954F, 0.26130258F, 0.27577711F}};
 constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
 
 // The options as they were typed; empty: not given.
 struct Text {
-  std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec, shard_size, on_error = "skip";
+  std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
+              shard_size, on_error = "skip";
 };
 
 [[noreturn]] void refuse(const char* option, const std::string& value, const std::string& expected) {
@@ -33,7 +35,8 @@ std::uint32_t parse_side(const char* option, const std::string& text) {
   std::uint32_t value = 0;
   const char* end = text.data() + text.size();
   auto [last, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || last != end || value < 1 || value > 65535) refuse(option, text, "expected a size of 1 to 65535");
+  if (error != std::errc{} || last != end || value < 1 || value > 65535)
+    refuse(option, text, "expected a size of 1 to 65535");
   return value;
 }
 
@@ -88,7 +91,8 @@ void apply(const Text& text, convert::Options& options) {
   if (!text.resize.empty()) p.resize_short = parse_side("--resize", text.resize);
   if (!text.squash.empty()) {
     if (!text.resize.empty())
-      throw Error(ErrorCode::invalid_argument, "--squash and --resize exclude each other: squash sets both sides");
+      throw Error(ErrorCode::invalid_argument,
+                  "--squash and --resize exclude each other: squash sets both sides");
     p.squash = parse_extent("--squash", text.squash);
     p.crop.reset();
   }
@@ -99,7 +103,8 @@ void apply(const Text& text, convert::Options& options) {
     const std::uint32_t side = both ? 0 : parse_side("--crop", text.crop);
     p.crop = both ? parse_extent("--crop", text.crop) : image::Size{side, side};
   }
-  set_if_given(p.filter, "--filter", text.filter, image::filter_from_string, "expected bilinear, bicubic, lanczos or box");
+  set_if_given(p.filter, "--filter", text.filter, image::filter_from_string,
+               "expected bilinear, bicubic, lanczos or box");
   set_if_given(p.dtype, "--dtype", text.dtype, dtype_from_string, "expected u8, f16, bf16 or f32");
   if (p.dtype != DType::u8 && p.dtype != DType::f16 && p.dtype != DType::bf16 && p.dtype != DType::f32)
     refuse("--dtype", text.dtype, "expected u8, f16, bf16 or f32");
@@ -109,7 +114,8 @@ void apply(const Text& text, convert::Options& options) {
   if (!text.std.empty()) p.normalization.std = parse_channels("--std", text.std);
   if (!text.codec.empty()) options.codec = codec_from_string(text.codec);
   if (!text.shard_size.empty()) options.shard_size_bytes = cli::parse_size(text.shard_size);
-  if (text.on_error != "skip" && text.on_error != "fail") refuse("--on-error", text.on_error, "expected skip or fail");
+  if (text.on_error != "skip" && text.on_error != "fail")
+    refuse("--on-error", text.on_error, "expected skip or fail");
   options.on_error = text.on_error == "fail" ? convert::OnError::fail : convert::OnError::skip;
 }
 
@@ -119,7 +125,8 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   convert::Options& options = arguments.options;
   Text text;
   CLI::App app(
-      "Decodes, resizes and normalises images once, into shards: safetensors files that training maps as they are.\n"
+      "Decodes, resizes and normalises images once, into shards: safetensors files that training maps as "
+      "they are.\n"
       "The same command again finishes what was interrupted.",
       "shardify");
   app.set_version_flag("--version", SHARD_VERSION);
@@ -130,12 +137,17 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   app.add_option("OUT", options.out, "folder for the data set: new, empty, or of an earlier run")->required();
 
   const char* input = "Input";
-  app.add_option("--labels", options.labels, "CSV: path,label or path,v1,...,vk; paths relative to IMAGES")->group(input);
-  app.add_option("--root", options.root, "lists: keys and classes are relative to it (default: deepest common folder)")
+  app.add_option("--labels", options.labels, "CSV: path,label or path,v1,...,vk; paths relative to IMAGES")
       ->group(input);
-  app.add_option("--on-error", text.on_error, "skip: bad images go to rejects.csv; fail: stop at the first (default skip)")
+  app.add_option("--root", options.root,
+                 "lists: keys and classes are relative to it (default: deepest common folder)")
       ->group(input);
-  app.add_option("--max-pixels", options.max_pixels, "refuse larger images from their header")->capture_default_str()->group(input);
+  app.add_option("--on-error", text.on_error,
+                 "skip: bad images go to rejects.csv; fail: stop at the first (default skip)")
+      ->group(input);
+  app.add_option("--max-pixels", options.max_pixels, "refuse larger images from their header")
+      ->capture_default_str()
+      ->group(input);
 
   const char* pixels = "Pixels";
   app.add_option("--preset", text.preset,
@@ -144,10 +156,13 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       ->group(pixels);
   app.add_option("--resize", text.resize, "short side after resizing")->group(pixels);
   app.add_option("--crop", text.crop, "centre crop: N, WxH, or none (with --squash)")->group(pixels);
-  app.add_option("--squash", text.squash, "resize to exactly WxH, whatever the aspect; no crop unless --crop")->group(pixels);
-  app.add_option("--filter", text.filter, "bilinear, bicubic, lanczos or box, as Pillow's (default bilinear)")->group(pixels);
-  app.add_flag("--fast-decode", options.fast_decode,
-               "decode JPEGs at a reduced size that still covers the target: faster, not the same pixels; recorded")
+  app.add_option("--squash", text.squash, "resize to exactly WxH, whatever the aspect; no crop unless --crop")
+      ->group(pixels);
+  app.add_option("--filter", text.filter, "bilinear, bicubic, lanczos or box, as Pillow's (default bilinear)")
+      ->group(pixels);
+  app.add_flag(
+         "--fast-decode", options.fast_decode,
+         "decode JPEGs at a reduced size that still covers the target: faster, not the same pixels; recorded")
       ->group(pixels);
 
   const char* values = "Values";
@@ -157,25 +172,33 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
                  "imagenet, clip, half (mean and std 0.5) or none (0 to 1); floats are stored normalised,\n"
                  "for u8 it is recorded (default imagenet)")
       ->group(values);
-  app.add_option("--mean", text.mean, "RED,GREEN,BLUE in units of 0 to 1, instead of --normalize's")->group(values);
+  app.add_option("--mean", text.mean, "RED,GREEN,BLUE in units of 0 to 1, instead of --normalize's")
+      ->group(values);
   app.add_option("--std", text.std, "RED,GREEN,BLUE, likewise")->group(values);
 
   const char* output = "Output";
   app.add_option("--codec", text.codec, "none, or zstd[:1..19] (default none; zstd: level 3)")->group(output);
-  auto* shard_size = app.add_option("--shard-size", text.shard_size, "bytes of samples a shard (default 256MiB)")->group(output);
+  auto* shard_size =
+      app.add_option("--shard-size", text.shard_size, "bytes of samples a shard (default 256MiB)")
+          ->group(output);
   app.add_option("--samples-per-shard", options.samples_per_shard, "instead of --shard-size")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
       ->group(output)
       ->excludes(shard_size);
-  app.add_flag("--overwrite", options.overwrite, "replace the data set or unfinished conversion in OUT")->group(output);
+  app.add_flag("--overwrite", options.overwrite, "replace the data set or unfinished conversion in OUT")
+      ->group(output);
 
   const char* running = "Running";
-  app.add_option("--jobs", options.jobs, "worker threads (default: one a core)")->check(CLI::Range(1U, 1024U))->group(running);
-  auto* rank = app.add_option("--rank", options.rank, "this process of --world (default: from mpirun, srun or torchrun)");
+  app.add_option("--jobs", options.jobs, "worker threads (default: one a core)")
+      ->check(CLI::Range(1U, 1024U))
+      ->group(running);
+  auto* rank = app.add_option("--rank", options.rank,
+                              "this process of --world (default: from mpirun, srun or torchrun)");
   auto* world = app.add_option("--world", options.world, "processes that share the work on one OUT");
   rank->group(running)->needs(world);
   world->group(running)->needs(rank);
-  app.add_flag("--dry-run", arguments.dry_run, "print the plan, sizes and an estimate; write nothing")->group(running);
+  app.add_flag("--dry-run", arguments.dry_run, "print the plan, sizes and an estimate; write nothing")
+      ->group(running);
   app.add_flag("--json", arguments.json, "machine-readable summary on standard output")->group(running);
   app.add_flag("--quiet", arguments.quiet, "no progress, no summary")->group(running);
   app.set_config("--config", "", "read options from a file: lines of NAME=VALUE")->group(running);

@@ -14,8 +14,8 @@ struct Arguments {
   bool quiet = false;
 };
 
-// Fills `arguments` from the command line, a --config file and the launcher's environment. Empty: go on; else the program ends
-// with this exit code. Errors: invalid_argument naming the option.
+// Fills `arguments` from the command line, a --config file and the launcher's environment. Empty: go on; else
+// the program ends with this exit code. Errors: invalid_argument naming the option.
 std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments);
 
 }  // namespace shard::shardify

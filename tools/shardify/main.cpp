@@ -1,11 +1,12 @@
-// shardify: a folder of images to a data set of shards. Arguments, signals, progress; the work is in tools/convert.
+// shardify: a folder of images to a data set of shards. Arguments, signals, progress; the work is in
+// tools/convert.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <condition_variable>
+#include <csignal>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -41,24 +42,28 @@ std::string progress_text(const convert::Counters& c, double seconds) {
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   std::string text = fmt::format("{} / {} images", human_count(c.resumed + done), human_count(c.planned));
   if (done > 0) {
-    text += fmt::format(", {:.0f} images/s, read {}/s, write {}/s, {} left", rate,
-                        human_bytes(static_cast<std::uint64_t>(static_cast<double>(c.bytes_read) / seconds)),
-                        human_bytes(static_cast<std::uint64_t>(static_cast<double>(c.bytes_stored) / seconds)),
-                        human_duration(static_cast<double>(todo - done) / rate));
+    text +=
+        fmt::format(", {:.0f} images/s, read {}/s, write {}/s, {} left", rate,
+                    human_bytes(static_cast<std::uint64_t>(static_cast<double>(c.bytes_read) / seconds)),
+                    human_bytes(static_cast<std::uint64_t>(static_cast<double>(c.bytes_stored) / seconds)),
+                    human_duration(static_cast<double>(todo - done) / rate));
   }
   if (c.rejected > 0) text += fmt::format(", {} rejected", human_count(c.rejected));
   return text;
 }
 
 std::string how_to_go_on(const convert::Counters& c) {
-  return fmt::format("interrupted after {} of {} images; run the same command again to go on (finished shards are kept)",
-                     human_count(c.resumed + c.stored + c.rejected), human_count(c.planned));
+  return fmt::format(
+      "interrupted after {} of {} images; run the same command again to go on (finished shards are kept)",
+      human_count(c.resumed + c.stored + c.rejected), human_count(c.planned));
 }
 
-// Runs the conversion on a thread of its own, so that this one can show progress and keep the promise to stop within a second.
+// Runs the conversion on a thread of its own, so that this one can show progress and keep the promise to stop
+// within a second.
 convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
   convert::Counters counters;
-  shard::cli::Progress progress(arguments.quiet ? shard::cli::ProgressMode::quiet : shard::cli::ProgressMode::automatic);
+  shard::cli::Progress progress(arguments.quiet ? shard::cli::ProgressMode::quiet
+                                                : shard::cli::ProgressMode::automatic);
   std::mutex mutex;
   std::condition_variable finished;
   bool over = false;
@@ -83,10 +88,12 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
     while (!finished.wait_for(lock, kTick, [&] { return over; })) {
       if (!begin && counters.stored + counters.rejected > 0) begin = Clock::now();
       if (begin && progress.due())
-        progress.update(progress_text(counters, std::chrono::duration<double>(Clock::now() - *begin).count()));
+        progress.update(
+            progress_text(counters, std::chrono::duration<double>(Clock::now() - *begin).count()));
       if (g_cancel && !cancelled) cancelled = Clock::now();
       if (cancelled && Clock::now() - *cancelled > kPatience) {
-        // A system call or one huge image holds a thread up. Ending here is what a kill would do: nothing partial is visible.
+        // A system call or one huge image holds a thread up. Ending here is what a kill would do: nothing
+        // partial is visible.
         progress.finish();
         fmt::print(stderr, "shardify: {}\n", how_to_go_on(counters));
         ::_exit(shard::cli::kExitInterrupted);
@@ -122,8 +129,8 @@ int main(int argc, char** argv) {
     if (auto code = shard::shardify::parse(argc, argv, arguments)) return *code;
     handle_signals();
     if (arguments.dry_run) {
-      shard::shardify::print_estimate(arguments.options, convert::estimate(arguments.options, {nullptr, &g_cancel}),
-                                      arguments.json);
+      shard::shardify::print_estimate(
+          arguments.options, convert::estimate(arguments.options, {nullptr, &g_cancel}), arguments.json);
       return shard::cli::kExitOk;
     }
     const auto begin = Clock::now();

@@ -65,8 +65,8 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
              {"options", describe(options)}};
     return cli::write_out(dump(out));
   }
-  cli::out("plan: {} images -> {} shards of up to {} samples in '{}'\n", human_count(e.inputs), human_count(e.shards),
-           human_count(e.per_shard), shown(options.out));
+  cli::out("plan: {} images -> {} shards of up to {} samples in '{}'\n", human_count(e.inputs),
+           human_count(e.shards), human_count(e.per_shard), shown(options.out));
   cli::out("sample: {}\n", sample_text(options));
   for (const auto& [key, value] : convert::pipeline_of(options)) cli::out("  {}: {}\n", key, value);
   if (!e.classes.empty()) {
@@ -82,7 +82,9 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
     cli::out("free: {}{}\n", human_bytes(*e.free_bytes), *e.free_bytes < stored ? "  NOT ENOUGH" : "");
   cli::out("time: about {} with {} threads ({} images decoded for this estimate, {:.2f} ms each)\n",
            human_duration(e.seconds), options.threads(), e.sampled, 1e3 * e.seconds_per_image);
-  if (!e.rejects.empty()) cli::out("rejected while listing: {}, first: {}: {}\n", e.rejects.size(), e.rejects[0].key, e.rejects[0].reason);
+  if (!e.rejects.empty())
+    cli::out("rejected while listing: {}, first: {}: {}\n", e.rejects.size(), e.rejects[0].key,
+             e.rejects[0].reason);
   if (e.sampled_rejects > 0) {
     cli::out("rejected of the {} tried: {}\n", e.sampled, e.sampled_rejects);
     for (const auto& reject : e.sampled_reject_list) cli::out("  {}: {}\n", reject.key, reject.reason);
@@ -116,14 +118,18 @@ void print_summary(const convert::Options& options, const convert::Summary& s, d
     return cli::write_out(dump(out));
   }
   if (!s.complete) {
-    cli::out("rank {} of {}: {} images converted; other processes are still at work, the last one completes '{}'\n",
-             options.rank, options.world, human_count(s.converted), shown(options.out));
+    cli::out(
+        "rank {} of {}: {} images converted; other processes are still at work, the last one completes "
+        "'{}'\n",
+        options.rank, options.world, human_count(s.converted), shown(options.out));
     return;
   }
-  cli::out("{}: {} samples in {} shards, {}\n", s.was_complete ? "already complete" : "complete", human_count(s.samples),
-           human_count(s.shards), human_bytes(s.size_bytes));
+  cli::out("{}: {} samples in {} shards, {}\n", s.was_complete ? "already complete" : "complete",
+           human_count(s.samples), human_count(s.shards), human_bytes(s.size_bytes));
   cli::out("sample: {}\n", sample_text(options));
-  if (s.converted > 0) cli::out("speed: {:.0f} images/s with {} threads, {} in all\n", rate, options.threads(), human_duration(seconds));
+  if (s.converted > 0)
+    cli::out("speed: {:.0f} images/s with {} threads, {} in all\n", rate, options.threads(),
+             human_duration(seconds));
   if (s.rejects > 0)
     cli::out("rejected: {} of {} inputs; see '{}'\n", human_count(s.rejects), human_count(s.inputs),
              shown(options.out / kRejectsFile));

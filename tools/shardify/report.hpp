@@ -7,6 +7,7 @@
 namespace shard::shardify {
 
 void print_estimate(const convert::Options& options, const convert::Estimate& estimate, bool json);
-void print_summary(const convert::Options& options, const convert::Summary& summary, double seconds, bool json);
+void print_summary(const convert::Options& options, const convert::Summary& summary, double seconds,
+                   bool json);
 
 }  // namespace shard::shardify
