@@ -15,8 +15,9 @@
 namespace shard::image {
 namespace {
 
-// Progressive files of cameras and encoders have about 10 scans; a file of thousands only costs time.
-constexpr int kMaxScans = 100;
+// Progressive files of cameras and encoders have about 10 scans; a file of thousands only costs time: each
+// scan is a pass over the whole image.
+constexpr int kMaxScans = 64;
 constexpr std::uint32_t kRowsAtOnce = 16;  // row pointers handed to libjpeg in one call
 
 int orientation_of(const jpeg_decompress_struct& info) {
@@ -93,7 +94,7 @@ void JpegReader::Impl::on_progress(j_common_ptr common) {
   auto* self = static_cast<Impl*>(common->client_data);
   if (self->cancelled()) self->errors.cancel();
   if (self->info.input_scan_number > kMaxScans)
-    self->errors.reject("more than 100 scans: refused as a decoding bomb");
+    self->errors.too_much("more than 64 scans, each a pass over the whole image");
 }
 
 void JpegReader::Impl::choose_scale(std::uint32_t min_short_side) {

@@ -54,8 +54,8 @@ void JpegErrors::cancel() noexcept {
   std::longjmp(base_.jump, 1);
 }
 
-void JpegErrors::reject(const char* message) noexcept {
-  base_.reason = Reason::rejected;
+void JpegErrors::too_much(const char* message) noexcept {
+  base_.reason = Reason::too_much;
   std::strncpy(base_.message, message, sizeof base_.message - 1);
   std::longjmp(base_.jump, 1);
 }
@@ -63,7 +63,7 @@ void JpegErrors::reject(const char* message) noexcept {
 void JpegErrors::raise() const {
   if (base_.reason == Reason::cancelled) throw Error(ErrorCode::cancelled, "JPEG: decoding was cancelled");
   const ErrorCode code =
-      base_.reason == Reason::rejected ? ErrorCode::corrupt : code_of(base_.manager.msg_code);
+      base_.reason == Reason::too_much ? ErrorCode::resource : code_of(base_.manager.msg_code);
   throw Error(code, "JPEG: " + std::string(base_.message));
 }
 

@@ -28,11 +28,11 @@ class JpegErrors {
 
   // From within `body`: the caller's wish to stop; leaves by longjmp.
   [[noreturn]] void cancel() noexcept;
-  // From within `body`: a rule of ours that the file breaks; `message` is a literal.
-  [[noreturn]] void reject(const char* message) noexcept;
+  // From within `body`: a bound of ours that the file exceeds (resource); `message` is a literal.
+  [[noreturn]] void too_much(const char* message) noexcept;
 
  private:
-  enum class Reason { library, cancelled, rejected };
+  enum class Reason { library, cancelled, too_much };
   struct Base {  // standard layout, the manager first: libjpeg hands back a pointer to it
     jpeg_error_mgr manager{};
     std::jmp_buf jump{};

@@ -31,6 +31,7 @@ void check(int status) {
   switch (status) {
     case SPNG_EMEM:
     case SPNG_ECHUNK_LIMITS:
+    case SPNG_EOVERFLOW:  // width x height exceeds what a machine can address
       throw Error(ErrorCode::resource, message);
     default:
       throw Error(ErrorCode::corrupt, message);
@@ -48,10 +49,37 @@ Context open(std::span<const std::byte> file, spng_ihdr& header, std::uint64_t m
   return context;
 }
 
-int orientation_of(spng_ctx* context) {
-  spng_exif exif{};
-  if (spng_get_exif(context, &exif) != 0) return 1;
-  return exif_orientation({reinterpret_cast<const std::byte*>(exif.data), exif.length});
+std::uint32_t load_big_endian(std::span<const std::byte> bytes, std::size_t offset) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    value = (value << 8) | std::to_integer<std::uint32_t>(bytes[offset + i]);
+  return value;
+}
+
+struct Trailer {
+  int orientation = 1;
+  bool complete = false;
+};
+
+// Walks the chunks (length, type, data, CRC) for what libspng leaves open: eXIf may stand behind the pixels,
+// and the CRC of IEND is not read.
+Trailer walk_chunks(std::span<const std::byte> file) {
+  constexpr std::uint32_t kExif = 0x65584966;    // "eXIf"
+  constexpr std::uint32_t kEnd = 0x49454E44;     // "IEND"
+  constexpr std::uint32_t kEndCrc = 0xAE426082;  // of "IEND" alone
+  Trailer trailer;
+  for (std::size_t at = 8; file.size() - at >= 12;) {
+    const std::size_t length = load_big_endian(file, at);
+    if (length > file.size() - at - 12) break;
+    const std::uint32_t type = load_big_endian(file, at + 4);
+    if (type == kExif) trailer.orientation = exif_orientation(file.subspan(at + 8, length));
+    if (type == kEnd) {
+      trailer.complete = length == 0 && load_big_endian(file, at + 8) == kEndCrc;
+      break;
+    }
+    at += length + 12;
+  }
+  return trailer;
 }
 
 // A row of samples as the file stores them (big endian, packed) -> RGB.
@@ -159,8 +187,8 @@ void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size
   for (int status = 0; status != SPNG_EOI;) {
     cancel.poll();
     spng_row_info info{};
-    check(spng_get_row_info(context, &info));
-    status = spng_decode_row(context, rows + info.row_num * row_bytes, row_bytes);
+    status = spng_get_row_info(context, &info);  // the end may show here, when the last passes are empty
+    if (status == 0) status = spng_decode_row(context, rows + info.row_num * row_bytes, row_bytes);
     if (status != SPNG_EOI) check(status);
   }
   for (std::uint32_t y = 0; y < height; ++y) expander.expand(rows + y * row_bytes, out + y * stride);
@@ -171,7 +199,7 @@ void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size
 ImageInfo read_png_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
   spng_ihdr header{};
   const Context context = open(file, header, max_pixels);
-  return {Format::png, header.width, header.height, orientation_of(context.get())};
+  return {Format::png, header.width, header.height, walk_chunks(file).orientation};
 }
 
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
@@ -187,7 +215,10 @@ StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& opt
   const auto decode = header.interlace_method == SPNG_INTERLACE_NONE ? decode_rows : decode_interlaced;
   decode(context.get(), expander, row_bytes, Canceller(options.cancel), out, stride, header.height);
   check(spng_decode_chunks(context.get()));  // to the end of the file: cut off, or damaged behind the pixels
-  return {{out, header.width, header.height, stride}, orientation_of(context.get())};
+  const Trailer trailer = walk_chunks(file);
+  if (!trailer.complete)
+    throw Error(ErrorCode::corrupt, "PNG: the file is cut off before its IEND chunk ends");
+  return {{out, header.width, header.height, stride}, trailer.orientation};
 }
 
 std::string png_version() { return fmt::format("libspng {}", spng_version_string()); }

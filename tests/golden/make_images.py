@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/images: tiny image files of every kind, and beside each the RGB that it must decode to, as .ppm;
+and tests/golden/refused: files that must not decode, each named by the error code that it gets.
+
+The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray PNG, where Pillow
+clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5, libwebp 1.2.4; needs numpy and
+`cjpeg` (libjpeg-turbo-progs) for what Pillow does not write. The output is the same on every run.
+"""
+import io
+import pathlib
+import struct
+import subprocess
+import zlib
+
+import numpy as np
+from PIL import Image, ImageOps
+
+OUT = pathlib.Path(__file__).resolve().parent / "images"
+REFUSED = OUT.parent / "refused"
+RANDOM = np.random.default_rng(20240607)
+
+
+def picture(width, height, channels=3):
+    """Gradients, an edge, and noise."""
+    y, x = np.mgrid[0:height, 0:width]
+    planes = []
+    for c in range(channels):
+        plane = 255 * (x * (c + 1) / width / 2 + y / height / 2) % 256
+        plane = np.where(x + y * (c + 1) > width, 255 - plane, plane)
+        planes.append(plane + RANDOM.normal(0, 12, plane.shape))
+    return np.clip(np.stack(planes, axis=-1), 0, 255).astype(np.uint8)
+
+
+def keep(name, data, expected=None):
+    (OUT / name).write_bytes(data)
+    if expected is None:
+        image = ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB")
+        expected = np.asarray(image)
+    height, width, _ = expected.shape
+    header = b"P6\n%d %d\n255\n" % (width, height)
+    (OUT / (name + ".ppm")).write_bytes(header + expected.tobytes())
+
+
+# --- JPEG ------------------------------------------------------------------------------------------------------------
+
+def cjpeg(array, *options):
+    height, width, _ = array.shape
+    ppm = b"P6\n%d %d\n255\n" % (width, height) + array.tobytes()
+    return subprocess.run(["cjpeg", "-quality", "80", *options], input=ppm, stdout=subprocess.PIPE, check=True).stdout
+
+
+def pillow(array, format, mode=None, **options):
+    out = io.BytesIO()
+    Image.fromarray(array, mode).save(out, format, **options)
+    return out.getvalue()
+
+
+def segments(jpeg):
+    """(marker, payload) up to the first scan, and the rest."""
+    found, at = [], 2
+    while jpeg[at + 1] != 0xDA:
+        size = struct.unpack(">H", jpeg[at + 2:at + 4])[0]
+        found.append((jpeg[at + 1], jpeg[at + 4:at + 2 + size]))
+        at += 2 + size
+    return found, jpeg[at:]
+
+
+def assemble(found, rest):
+    return b"\xff\xd8" + b"".join(struct.pack(">BBH", 0xFF, m, len(p) + 2) + p for m, p in found) + rest
+
+
+def adobe(transform):
+    return (0xEE, b"Adobe" + struct.pack(">HHHB", 100, 0, 0, transform))
+
+
+def without(found, *markers):
+    return [s for s in found if s[0] not in markers]
+
+
+def exif(orientation, order="<", kind=3):
+    """A TIFF structure of one entry before the orientation and one behind it."""
+    head = (b"II" if order == "<" else b"MM") + struct.pack(order + "HI", 42, 8)
+    value = struct.pack(order + ("H2x" if kind == 3 else "I"), orientation)
+    entries = [struct.pack(order + "HHII", 0x0100, 4, 1, 7), struct.pack(order + "HHI", 0x0112, kind, 1) + value,
+               struct.pack(order + "HHI", 0x0128, 3, 1) + struct.pack(order + "H2x", 2)]
+    return head + struct.pack(order + "H", len(entries)) + b"".join(entries) + struct.pack(order + "I", 0)
+
+
+def with_exif(jpeg, payload):
+    found, rest = segments(jpeg)
+    return assemble(found[:1] + [(0xE1, b"Exif\0\0" + payload)] + found[1:], rest)
+
+
+def make_jpegs():
+    for width, height in (17, 13), (33, 20), (1, 1), (8, 8):
+        array = picture(width, height)
+        for sampling in "1x1", "2x1", "2x2", "1x2", "4x1":
+            label = {"1x1": "444", "2x1": "422", "2x2": "420", "1x2": "440", "4x1": "411"}[sampling]
+            keep(f"jpeg_{label}_{width}x{height}.jpg", cjpeg(array, "-sample", sampling))
+    array = picture(33, 20)
+    scans = OUT / "scans.tmp"
+    scans.write_text("0;\n1;\n2;\n")
+    for name, options in {
+        "progressive_420": ["-progressive", "-sample", "2x2"], "progressive_444": ["-progressive", "-sample", "1x1"],
+        "arithmetic": ["-arithmetic"], "arithmetic_progressive": ["-arithmetic", "-progressive"],
+        "restart_each_block": ["-restart", "1B"], "restart_each_row": ["-restart", "1"],
+        "progressive_restart": ["-progressive", "-restart", "2B"], "optimized": ["-optimize"],
+        "separate_scans": ["-scans", str(scans)], "gray_cjpeg": ["-grayscale"], "sampling_4x2": ["-sample", "4x2"],
+        "sampling_2x4": ["-sample", "2x4"], "sampling_mixed": ["-sample", "2x2,2x1,1x1"],
+    }.items():
+        keep(f"jpeg_{name}.jpg", cjpeg(array, *options))
+    # A progressive file that ends before its last bits: libjpeg smooths it.
+    scans.write_text("0 1 2: 0 0 0 1;\n0: 1 5 0 2;\n")
+    keep("jpeg_progressive_smoothed.jpg", cjpeg(picture(65, 50), "-scans", str(scans)))
+    scans.unlink()
+    keep("jpeg_gray.jpg", pillow(picture(17, 13)[..., 0], "JPEG", quality=85))
+    keep("jpeg_gray_progressive.jpg", pillow(picture(17, 13)[..., 0], "JPEG", quality=85, progressive=True))
+
+    found, rest = segments(cjpeg(array, "-rgb"))
+    keep("jpeg_rgb_by_component_ids.jpg", assemble(without(found, 0xE0, 0xEE), rest))
+    found, rest = segments(cjpeg(array, "-sample", "1x1"))
+    keep("jpeg_rgb_by_adobe.jpg", assemble([adobe(0)] + without(found, 0xE0, 0xEE), rest))
+    keep("jpeg_ycc_by_adobe.jpg", assemble([adobe(1)] + without(found, 0xE0, 0xEE), rest))
+    keep("jpeg_no_marker.jpg", assemble(without(found, 0xE0, 0xEE), rest))
+
+    for subsampling in 0, 2:
+        cmyk = pillow(picture(33, 20, 4), "JPEG", "CMYK", quality=90, subsampling=subsampling)
+        found, rest = segments(cmyk)
+        found = without(found, 0xEE)
+        keep(f"jpeg_cmyk_adobe_{subsampling}.jpg", assemble([adobe(0)] + found, rest))
+        keep(f"jpeg_cmyk_no_adobe_{subsampling}.jpg", assemble(found, rest))
+        keep(f"jpeg_ycck_{subsampling}.jpg", assemble([adobe(2)] + found, rest))
+    keep("jpeg_cmyk_progressive.jpg", pillow(picture(17, 13, 4), "JPEG", "CMYK", quality=90, progressive=True))
+
+    plain = cjpeg(picture(33, 20))
+    for orientation in range(1, 9):
+        keep(f"jpeg_orientation_{orientation}.jpg", with_exif(plain, exif(orientation)))
+    keep("jpeg_orientation_6_big_endian.jpg", with_exif(plain, exif(6, ">")))
+    keep("jpeg_orientation_8_long.jpg", with_exif(plain, exif(8, ">", kind=4)))
+    keep("jpeg_orientation_0.jpg", with_exif(plain, exif(0)))
+    keep("jpeg_orientation_9.jpg", with_exif(plain, exif(9)))
+    keep("jpeg_bytes_behind_the_end.jpg", plain + b"\0" * 20 + b"trailing")
+
+
+# --- PNG -------------------------------------------------------------------------------------------------------------
+
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def pack_rows(samples, depth):
+    """[row, column, channel] -> the bytes of each row."""
+    rows = samples.reshape(samples.shape[0], -1)
+    if depth == 16:
+        return [r.astype(">u2").tobytes() for r in rows]
+    if depth == 8:
+        return [r.astype(np.uint8).tobytes() for r in rows]
+    bits = (rows[..., None] >> np.arange(depth - 1, -1, -1)) & 1
+    return [np.packbits(b.reshape(-1).astype(np.uint8)).tobytes() for b in bits]
+
+
+def filtered(rows, step):
+    """The five filters of PNG in turn."""
+    out, above = b"", bytes(len(rows[0])) if rows else b""
+    for number, row in enumerate(rows):
+        kind = number % 5
+        line = bytearray()
+        for i, value in enumerate(row):
+            a, b, c = row[i - step] if i >= step else 0, above[i], above[i - step] if i >= step else 0
+            p = a + b - c
+            near = min((abs(p - a), 0, a), (abs(p - b), 1, b), (abs(p - c), 2, c))[2]
+            line.append((value - (0, a, b, (a + b) // 2, near)[kind]) & 255)
+        out, above = out + bytes([kind]) + bytes(line), row
+    return out
+
+
+def png(samples, depth, color_type, interlaced, before=b"", behind=b""):
+    height, width = samples.shape[:2]
+    step = max(1, CHANNELS[color_type] * depth // 8)
+    if interlaced:
+        parts = [samples[y::dy, x::dx] for x, y, dx, dy in ADAM7]
+        data = b"".join(filtered(pack_rows(p, depth), step) for p in parts if p.size)
+    else:
+        data = filtered(pack_rows(samples, depth), step)
+    packed = zlib.compress(data, 9)
+    half = len(packed) // 2  # two IDAT chunks
+    header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, int(interlaced))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + before + chunk(b"IDAT", packed[:half]) +
+            chunk(b"IDAT", packed[half:]) + behind + chunk(b"IEND", b""))
+
+
+def png_samples(width, height, depth, color_type):
+    channels = CHANNELS[color_type]
+    array = picture(width, height, channels).astype(np.uint32)
+    if depth == 16:
+        return (array << 8) | RANDOM.integers(0, 256, array.shape, dtype=np.uint32)
+    return array >> (8 - depth)
+
+
+def make_pngs():
+    for color_type, depths in {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}.items():
+        for depth in depths:
+            for interlaced in False, True:
+                samples = png_samples(21, 14, depth, color_type)
+                before = b""
+                if color_type == 3:
+                    entries = picture(1 << depth, 1).reshape(-1, 3)
+                    before = chunk(b"PLTE", entries.tobytes())
+                data = png(samples, depth, color_type, interlaced, before)
+                high_byte = None
+                if (color_type, depth) == (0, 16):
+                    high_byte = np.repeat((samples >> 8).astype(np.uint8), 3, axis=2)
+                label = {0: "gray", 2: "rgb", 3: "palette", 4: "gray_alpha", 6: "rgba"}[color_type]
+                keep(f"png_{label}_{depth}{'_interlaced' if interlaced else ''}.png", data, high_byte)
+    for width, height in (1, 1), (3, 5), (9, 1):
+        keep(f"png_rgb_8_{width}x{height}_interlaced.png", png(png_samples(width, height, 8, 2), 8, 2, True))
+    entries = chunk(b"PLTE", picture(16, 1).tobytes())
+    samples = png_samples(21, 14, 4, 3)
+    keep("png_palette_transparent_entry.png", png(samples, 4, 3, False, entries + chunk(b"tRNS", b"\xff\x00\xff")))
+    keep("png_palette_alpha.png", png(samples, 4, 3, True, entries + chunk(b"tRNS", bytes(range(0, 160, 10)))))
+    keep("png_gray_transparent.png", png(png_samples(21, 14, 8, 0), 8, 0, False, chunk(b"tRNS", b"\0\x40")))
+    keep("png_rgb_transparent.png", png(png_samples(21, 14, 8, 2), 8, 2, False, chunk(b"tRNS", b"\0\1\0\2\0\3")))
+    keep("png_orientation_6.png", png(png_samples(21, 14, 8, 2), 8, 2, False, chunk(b"eXIf", exif(6, ">"))))
+    keep("png_orientation_5_behind.png", png(png_samples(21, 14, 8, 2), 8, 2, False, b"", chunk(b"eXIf", exif(5))))
+    control = struct.pack(">IIIIIHHBB", 0, 21, 14, 0, 0, 1, 10, 0, 0)
+    keep("png_animated.png", png(png_samples(21, 14, 8, 2), 8, 2, False,
+                                 chunk(b"acTL", struct.pack(">II", 1, 0)) + chunk(b"fcTL", control)))
+
+
+# --- WebP ------------------------------------------------------------------------------------------------------------
+
+def riff(*chunks):
+    body = b"".join(k + struct.pack("<I", len(d)) + d + b"\0" * (len(d) % 2) for k, d in chunks)
+    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
+
+
+def u24(value):
+    return struct.pack("<I", value)[:3]
+
+
+def make_webps():
+    for width, height in (33, 20), (17, 13), (1, 1):
+        array = picture(width, height)
+        keep(f"webp_lossy_{width}x{height}.webp", pillow(array, "WEBP", quality=80))
+        keep(f"webp_lossless_{width}x{height}.webp", pillow(array, "WEBP", lossless=True))
+    alpha = picture(33, 20, 4)
+    alpha[:7, :9, 3] = 0  # transparent pixels keep their colour or not: as the decoder says
+    keep("webp_lossy_alpha.webp", pillow(alpha, "WEBP", quality=80))
+    keep("webp_lossless_alpha.webp", pillow(alpha, "WEBP", lossless=True, exact=True))
+    for orientation in 3, 6:
+        data = pillow(picture(33, 20), "WEBP", quality=80, exif=b"Exif\0\0" + exif(orientation))
+        keep(f"webp_orientation_{orientation}.webp", data)
+    frames = [Image.fromarray(picture(33, 20)) for _ in range(3)]
+    out = io.BytesIO()
+    frames[0].save(out, "WEBP", save_all=True, append_images=frames[1:], duration=100, quality=70)
+    keep("webp_animated.webp", out.getvalue())
+    out = io.BytesIO()
+    frames = [Image.fromarray(picture(33, 20, 4), "RGBA") for _ in range(2)]
+    frames[0].save(out, "WEBP", save_all=True, append_images=frames[1:], duration=100, lossless=True)
+    keep("webp_animated_alpha.webp", out.getvalue())
+    # A first frame that covers part of its canvas.
+    for label, flags, channels in ("", 0x02, 3), ("_alpha", 0x12, 4):
+        still = pillow(picture(17, 13, channels), "WEBP", lossless=True, exact=True)
+        image = still[still.index(b"VP8L"):]
+        frame = u24(3) + u24(2) + u24(16) + u24(12) + u24(100) + b"\0" + image
+        keep(f"webp_animated_part{label}.webp",
+             riff((b"VP8X", bytes([flags, 0, 0, 0]) + u24(32) + u24(19)), (b"ANIM", b"\x10\x20\x30\xff\0\0"),
+                  (b"ANMF", frame)))
+
+
+# --- refused ---------------------------------------------------------------------------------------------------------
+
+def frame_header(jpeg, **changes):
+    """The JPEG with fields of its frame header (SOF) replaced."""
+    found, rest = segments(jpeg)
+    for i, (marker, payload) in enumerate(found):
+        if marker in (0xC0, 0xC1, 0xC2):
+            precision, height, width, components = struct.unpack(">BHHB", payload[:6])
+            fields = dict(marker=marker, precision=precision, height=height, width=width, components=components)
+            fields.update(changes)
+            table = payload[6:6 + 3 * fields["components"]]
+            found[i] = (fields["marker"], struct.pack(">BHHB", fields["precision"], fields["height"], fields["width"],
+                                                      fields["components"]) + table)
+    return assemble(found, rest)
+
+
+def make_refused():
+    def refuse(name, data):
+        (REFUSED / name).write_bytes(data)
+
+    jpeg = cjpeg(picture(33, 20))
+    refuse("resource-jpeg-bomb.jpg", frame_header(jpeg, width=65500, height=65500))
+    refuse("corrupt-jpeg-taller-than-its-data.jpg", frame_header(jpeg, height=60))
+    refuse("corrupt-jpeg-no-rows.jpg", frame_header(jpeg, height=0))
+    refuse("unsupported-jpeg-12-bits.jpg", frame_header(jpeg, precision=12))
+    refuse("unsupported-jpeg-lossless.jpg", frame_header(jpeg, marker=0xC3))
+    found, rest = segments(frame_header(jpeg, components=2))
+    scan_header = b"\xff\xda\0\x0a\2" + rest[5:9] + b"\0\x3f\0"
+    refuse("unsupported-jpeg-2-components.jpg", assemble(found, scan_header + rest[14:]))
+    refuse("corrupt-jpeg-no-end.jpg", jpeg[:-2])
+    refuse("corrupt-jpeg-tables-only.jpg", jpeg[:2] + jpeg[-2:])
+    at = len(jpeg) - 60
+    refuse("corrupt-jpeg-early-marker.jpg", jpeg[:at] + b"\xff\xd9" + jpeg[at + 2:])
+    restarts = cjpeg(picture(33, 20), "-restart", "1B")
+    at = restarts.index(b"\xff\xd2")
+    refuse("corrupt-jpeg-restart-out-of-turn.jpg", restarts[:at] + b"\xff\xd5" + restarts[at + 2:])
+    # Valid, and each scan is cheap to write and dear to decode: one coefficient of every block, one bit at a time.
+    scans = REFUSED / "scans.tmp"
+    scans.write_text("0: 0 0 0 0;\n" + "".join(f"0: {k} {k} 0 1;\n" for k in range(1, 64)) +
+                     "".join(f"0: {k} {k} 1 0;\n" for k in range(1, 31)))
+    refuse("resource-jpeg-94-scans.jpg", cjpeg(picture(33, 20), "-grayscale", "-scans", str(scans)))
+    scans.unlink()
+
+    samples = png_samples(21, 14, 8, 2)
+    good = png(samples, 8, 2, False)
+    body = good[33:]
+    for name, width, height in ("bomb", 0x7FFFFFFF, 0x7FFFFFFF), ("bomb-narrow", 1, 0x7FFFFFFF):
+        header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+        refuse(f"resource-png-{name}.png", good[:8] + chunk(b"IHDR", header) + body)
+    at = good.index(b"IDAT") + 20
+    refuse("corrupt-png-checksum-of-pixels.png", good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+    refuse("corrupt-png-checksum-of-header.png", good[:29] + bytes([good[29] ^ 1]) + good[30:])
+    exif_chunk = chunk(b"eXIf", exif(6))
+    refuse("corrupt-png-checksum-of-exif.png",
+           png(samples, 8, 2, False, exif_chunk[:-1] + bytes([exif_chunk[-1] ^ 1])))
+    refuse("corrupt-png-no-end.png", good[:-12])
+    refuse("corrupt-png-no-palette.png", png(png_samples(21, 14, 8, 3), 8, 3, False))
+    refuse("corrupt-png-index-behind-palette.png",
+           png(png_samples(21, 14, 4, 3), 4, 3, False, chunk(b"PLTE", picture(3, 1).tobytes())))
+    header = struct.pack(">IIBBBBB", 21, 40, 8, 2, 0, 0, 0)
+    refuse("corrupt-png-taller-than-its-data.png", good[:8] + chunk(b"IHDR", header) + body)
+
+    webp = pillow(picture(33, 20), "WEBP", lossless=True)
+    image = webp[webp.index(b"VP8L"):]
+    at = image.index(b"VP8L") + 9  # 14 bits width - 1, 14 bits height - 1
+    huge = image[:at] + struct.pack("<I", 0x0FFFFFFF) + image[at + 4:]
+    refuse("resource-webp-bomb.webp", riff((b"VP8X", b"\0\0\0\0" + u24(16383) + u24(16383)), (b"VP8L", huge[8:])))
+    refuse("corrupt-webp-cut.webp", webp[:-40])
+    refuse("corrupt-webp-header-only.webp", webp[:12])
+    refuse("unsupported-gif.jpg", b"GIF89a" + bytes(20))
+    refuse("unsupported-text.png", b"not an image\n")
+    refuse("unsupported-riff-wave.webp", b"RIFF\x10\0\0\0WAVEfmt ")
+    refuse("corrupt-empty.jpg", b"")
+
+
+if __name__ == "__main__":
+    for folder in OUT, REFUSED:
+        folder.mkdir(exist_ok=True)
+        for old in folder.iterdir():
+            old.unlink()
+    make_jpegs()
+    make_pngs()
+    make_webps()
+    make_refused()
+    written = list(OUT.iterdir()) + list(REFUSED.iterdir())
+    print(f"{len(written)} files, {sum(f.stat().st_size for f in written)} bytes in {OUT} and {REFUSED}")

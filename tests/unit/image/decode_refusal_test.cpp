@@ -1,0 +1,146 @@
+// What must not decode, and with which code and words it is refused.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <random>
+
+#include "golden_images.hpp"
+#include "shard/error.hpp"
+
+namespace shard::testing {
+namespace {
+
+struct Refusal {
+  ErrorCode code;
+  std::string message;
+};
+
+std::optional<Refusal> refusal_of(image::Decoder& decoder, std::span<const std::byte> file,
+                                  const image::DecodeOptions& options = {}) {
+  try {
+    decoder.decode(file, options);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return Refusal{error.code(), error.what()};
+  }
+}
+
+void expect_refusal(const std::string& name, std::string_view words) {
+  SCOPED_TRACE(name);
+  image::Decoder decoder;
+  const auto refusal = refusal_of(decoder, read_file(golden_path("../refused/" + name)));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(to_string(refusal->code), name.substr(0, name.find('-')));
+  EXPECT_NE(refusal->message.find(words), std::string::npos) << refusal->message;
+}
+
+TEST(Decoder, RefusesEveryFileOfTheRefusedFolderWithTheCodeInItsName) {
+  const auto paths = golden_files("refused");
+  ASSERT_GE(paths.size(), 25u);
+  image::Decoder decoder;
+  for (const auto& path : paths) {
+    const std::string name = path.filename().string();
+    SCOPED_TRACE(name);
+    const auto refusal = refusal_of(decoder, read_file(path));
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(to_string(refusal->code), name.substr(0, name.find('-'))) << refusal->message;
+  }
+}
+
+TEST(Decoder, SaysWhyItRefuses) {
+  expect_refusal("corrupt-empty.jpg", "is empty");
+  expect_refusal("corrupt-jpeg-no-end.jpg", "Premature end of JPEG file");
+  expect_refusal("corrupt-jpeg-restart-out-of-turn.jpg", "found marker 0xd5 instead of RST2");
+  expect_refusal("corrupt-png-checksum-of-exif.png", "checksum");
+  expect_refusal("corrupt-png-index-behind-palette.png", "in a palette of 3 colours");
+  expect_refusal("corrupt-webp-cut.webp", "cut off after");
+  expect_refusal("resource-jpeg-bomb.jpg", "65500 x 65500 pixels exceed the bound of 178956970");
+  expect_refusal("resource-jpeg-94-scans.jpg", "more than 64 scans");
+  expect_refusal("resource-webp-bomb.webp", "16384 x 16384 pixels exceed the bound");
+  expect_refusal("unsupported-gif.jpg", "begins with 47 49 46 38 39 61 00 00");
+  expect_refusal("unsupported-jpeg-12-bits.jpg", "precision 12");
+  expect_refusal("unsupported-jpeg-2-components.jpg", "2 colour components");
+  expect_refusal("unsupported-jpeg-lossless.jpg", "0xc3");
+}
+
+TEST(Decoder, HoldsEveryHeaderAgainstTheBoundOnPixels) {
+  image::Decoder decoder;
+  for (const auto& path : golden_files("images")) {
+    SCOPED_TRACE(path.filename().string());
+    const Bytes file = read_file(path);
+    const Pixels expected = expected_pixels(path);
+    const std::uint64_t pixels = std::uint64_t{expected.width} * expected.height;
+    image::DecodeOptions options;
+    options.max_pixels = pixels;
+    EXPECT_FALSE(refusal_of(decoder, file, options).has_value());
+    options.max_pixels = pixels - 1;
+    const auto refusal = refusal_of(decoder, file, options);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->code, ErrorCode::resource);
+    EXPECT_NE(refusal->message.find("bound of " + std::to_string(pixels - 1)), std::string::npos)
+        << refusal->message;
+    EXPECT_THROW(image::read_info(file, pixels - 1), Error);
+  }
+}
+
+TEST(Decoder, StopsWhenCancelled) {
+  image::Decoder decoder;
+  const std::atomic<bool> cancel{true};
+  image::DecodeOptions options;
+  options.cancel = &cancel;
+  for (const char* name : {"jpeg_420_33x20.jpg", "jpeg_progressive_420.jpg", "jpeg_cmyk_adobe_0.jpg",
+                           "png_rgb_8.png", "png_rgb_8_interlaced.png", "webp_lossy_33x20.webp"}) {
+    SCOPED_TRACE(name);
+    const Bytes file = read_file(golden_path(name));
+    const auto refusal = refusal_of(decoder, file, options);
+    ASSERT_TRUE(refusal.has_value());
+    EXPECT_EQ(refusal->code, ErrorCode::cancelled);
+    EXPECT_NE(refusal->message.find("cancelled"), std::string::npos);
+    EXPECT_FALSE(refusal_of(decoder, file).has_value()) << "the decoder is to be used again";
+  }
+}
+
+// Every length for some, some lengths for every file. Bytes behind the end of the image are no part of it.
+TEST(Decoder, FindsEveryTruncation) {
+  image::Decoder decoder;
+  for (const auto& path : golden_files("images")) {
+    const std::string name = path.filename().string();
+    if (name == "jpeg_bytes_behind_the_end.jpg") continue;
+    SCOPED_TRACE(name);
+    const Bytes file = read_file(path);
+    const bool each =
+        name.find("17x13") != std::string::npos || name.find("progressive_420") != std::string::npos;
+    for (std::size_t size = file.size() - 1; size >= 12;
+         size = each ? size - 1 : size - std::min<std::size_t>(size, 41)) {
+      const auto refusal = refusal_of(decoder, std::span(file).first(size));
+      ASSERT_TRUE(refusal.has_value()) << "cut to " << size << " of " << file.size();
+      ASSERT_EQ(refusal->code, ErrorCode::corrupt) << "cut to " << size << ": " << refusal->message;
+    }
+  }
+}
+
+// Damage may leave a valid image of other pixels; it never crashes, and the decoder stays usable.
+TEST(Decoder, SurvivesDamagedBytes) {
+  image::Decoder decoder;
+  std::mt19937 random(11);
+  image::DecodeOptions options;
+  options.max_pixels = 1 << 20;
+  std::size_t refused = 0;
+  std::size_t tried = 0;
+  for (const auto& path : golden_files("images")) {
+    SCOPED_TRACE(path.filename().string());
+    const Bytes file = read_file(path);
+    for (int i = 0; i < 60; ++i, ++tried) {
+      Bytes damaged = file;
+      for (int flips = 0; flips <= i % 4; ++flips)
+        damaged[random() % file.size()] ^= std::byte(1 + random() % 255);
+      refused += refusal_of(decoder, damaged, options).has_value() ? 1 : 0;
+    }
+    EXPECT_EQ(copy_of(decoder.decode(file, {})), expected_pixels(path));
+  }
+  EXPECT_GT(refused, tried / 4);
+}
+
+}  // namespace
+}  // namespace shard::testing
