@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shard/keys.hpp"
 #include "shard/shard_reader.hpp"
 #include "shard/shard_writer.hpp"
 

@@ -1,0 +1,31 @@
+// Runs shardbench as a user does.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+namespace shard::testing {
+
+struct ProgramResult {
+  int exit_code = -1;
+  std::string output;  // both streams
+};
+
+inline ProgramResult shardbench(const std::string& arguments) {
+  const std::string command = std::string(SHARDBENCH_PROGRAM) + " " + arguments + " 2>&1";
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
+  ProgramResult result;
+  std::array<char, 4096> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    result.output.append(buffer.data(), got);
+  const int status = ::pclose(pipe);
+  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+}  // namespace shard::testing

@@ -1,0 +1,207 @@
+// No damage survives: every byte of a small shard and of dataset.json flipped, every length, and mixed-up
+// files.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "expect_error.hpp"
+#include "shard/dataset.hpp"
+#include "shard_samples.hpp"
+#include "temp_dir.hpp"
+
+namespace shard {
+namespace {
+
+using namespace shard::testing;
+
+constexpr std::byte kMasks[] = {std::byte{0x01}, std::byte{0x80}, std::byte{0xff}};
+
+// The error that opening and verifying `bytes` as a shard ends in; nothing when it passes for sound.
+std::optional<Error> shard_error(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  write_bytes(path, bytes);
+  try {
+    verify_shard(ShardReader::open(path));
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+bool reports_damage(const std::optional<Error>& error, const std::string& name) {
+  if (!error) return false;
+  EXPECT_TRUE(error->code() == ErrorCode::corrupt || error->code() == ErrorCode::unsupported)
+      << error->what();
+  EXPECT_NE(std::string(error->what()).find(name), std::string::npos) << error->what();
+  return true;
+}
+
+class Damage : public ::testing::TestWithParam<Codec> {
+ protected:
+  void SetUp() override {
+    ShardWriterOptions options = small_options(DType::u8, Layout::nchw, GetParam());
+    options.spec.height = 3;
+    options.columns = {{"labels", DType::i64, {}}, {"mask", DType::u8, {3}}};
+    write_shard(dir_.path() / "good", options, 3);
+    bytes_ = file_bytes(dir_.path() / "good");
+    ASSERT_FALSE(shard_error(path(), bytes_)) << "the undamaged shard must pass";
+  }
+  std::filesystem::path path() const { return dir_.path() / "damaged"; }
+
+  TempDir dir_;
+  std::vector<std::byte> bytes_;
+};
+
+TEST_P(Damage, NoFlippedByteSurvives) {
+  std::size_t survivors = 0;
+  for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    for (std::byte mask : kMasks) {
+      bytes_[i] ^= mask;
+      if (!reports_damage(shard_error(path(), bytes_), "damaged")) ++survivors;
+      bytes_[i] ^= mask;
+    }
+  }
+  EXPECT_EQ(survivors, 0U) << "of " << bytes_.size() * std::size(kMasks);
+}
+
+TEST_P(Damage, NoCutSurvives) {
+  std::size_t survivors = 0;
+  for (std::size_t size = 0; size < bytes_.size(); ++size) {
+    if (!reports_damage(shard_error(path(), std::span(bytes_).first(size)), "damaged")) ++survivors;
+  }
+  EXPECT_EQ(survivors, 0U) << "of " << bytes_.size();
+}
+
+TEST_P(Damage, NoExtensionSurvives) {
+  for (std::size_t more : {1U, 8U, 4096U}) {
+    for (std::byte fill : {std::byte{0}, std::byte{' '}, std::byte{0xff}}) {
+      std::vector<std::byte> longer = bytes_;
+      longer.insert(longer.end(), more, fill);
+      EXPECT_TRUE(reports_damage(shard_error(path(), longer), "damaged")) << more << " bytes more";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
+                         ::testing::Values(Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}),
+                         [](const auto& codec) {
+                           return codec.param.kind == Codec::Kind::none ? "none" : "zstd";
+                         });
+
+DatasetInfo two_shard_dataset(const std::filesystem::path& folder, const ShardWriterOptions& options) {
+  DatasetInfo info;
+  info.spec = options.spec;
+  info.normalization = options.normalization;
+  info.pipeline = options.pipeline;
+  info.codec = options.codec;
+  info.fingerprint = options.fingerprint;
+  info.columns = options.columns;
+  info.classes = {"cat", "dog \"2\"", escape_key("\xff\n")};
+  info.source_digest = "00000000deadbeef";
+  info.rejects = 2;
+  for (std::uint64_t shard = 0; shard < 2; ++shard) {
+    ShardWriter writer = ShardWriter::create(folder / ("s" + std::to_string(shard)), 3, options);
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      const std::uint64_t sample = shard * 3 + i;
+      writer.put(i, sample_key(sample % 3), column_bytes(options.columns, sample),
+                 sample_bytes(options.spec, sample));
+    }
+    info.shards.push_back(writer.publish());
+  }
+  info.inputs = info.samples() + info.rejects;
+  publish_file(folder / kDatasetFile, serialize_dataset(info));
+  return info;
+}
+
+// Opens the data set and checks everything in it.
+void verify_dataset(const std::filesystem::path& folder) {
+  const Dataset dataset = Dataset::open(folder);
+  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) verify_shard(dataset.shard(i));
+}
+
+TEST(DatasetDamage, NoFlippedCutOrAppendedByteOfDatasetJsonSurvives) {
+  const TempDir dir;
+  two_shard_dataset(dir.path(), small_options());
+  const std::string good = [&] {
+    const auto bytes = file_bytes(dir.path() / kDatasetFile);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }();
+  ASSERT_NO_THROW(parse_dataset(good));
+  std::size_t survivors = 0;
+  const auto probe = [&](const std::string& text) {
+    try {
+      parse_dataset(text);
+      ++survivors;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt) << error.what();
+    }
+  };
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    for (std::byte mask : kMasks) {
+      std::string damaged = good;
+      damaged[i] = static_cast<char>(static_cast<std::byte>(damaged[i]) ^ mask);
+      probe(damaged);
+    }
+    probe(good.substr(0, i));
+    probe(good.substr(0, i) + "\n" + good.substr(i));
+    probe(good.substr(0, i) + good.substr(i + 1));
+  }
+  for (const char* more : {"\n", " ", "}", "{}", "\t"}) probe(good + more);
+  EXPECT_EQ(survivors, 0U);
+}
+
+TEST(DatasetDamage, SwappedShardsAreFound) {
+  const TempDir dir;
+  two_shard_dataset(dir.path(), small_options());
+  ASSERT_NO_THROW(verify_dataset(dir.path()));
+  std::filesystem::rename(dir.path() / "s0", dir.path() / "x");
+  std::filesystem::rename(dir.path() / "s1", dir.path() / "s0");
+  std::filesystem::rename(dir.path() / "x", dir.path() / "s1");
+  EXPECT_SHARD_ERROR(verify_dataset(dir.path()), ErrorCode::corrupt, "does not belong to");
+}
+
+TEST(DatasetDamage, AMissingShardIsNamed) {
+  const TempDir dir;
+  two_shard_dataset(dir.path(), small_options());
+  std::filesystem::remove(dir.path() / "s1");
+  EXPECT_SHARD_ERROR(Dataset::open(dir.path()), ErrorCode::corrupt, "s1\" is missing");
+}
+
+TEST(DatasetDamage, AShardOfAnotherSizeIsNamed) {
+  const TempDir dir;
+  two_shard_dataset(dir.path(), small_options());
+  std::filesystem::resize_file(dir.path() / "s1", 5000);
+  EXPECT_SHARD_ERROR(Dataset::open(dir.path()), ErrorCode::corrupt, "s1\" has 5000 bytes");
+}
+
+TEST(DatasetDamage, AShardOfAnotherConversionIsFound) {
+  const TempDir dir;
+  ShardWriterOptions options = small_options();
+  two_shard_dataset(dir.path(), options);
+  options.fingerprint = "ffffffffffffffff";
+  std::filesystem::remove(dir.path() / "s1");
+  write_shard(dir.path() / "s1", options, 3);
+  const Dataset dataset = Dataset::open(dir.path());
+  EXPECT_NO_THROW(dataset.shard(0));
+  EXPECT_SHARD_ERROR(dataset.shard(1), ErrorCode::corrupt, "fingerprint is ffffffffffffffff");
+  EXPECT_SHARD_ERROR(dataset.shard(1), ErrorCode::corrupt,
+                     "fingerprint is ffffffffffffffff");  // again, not cached
+}
+
+TEST(TruncatedUnderTheReader, ReadingIsAnErrorNamingTheShard) {
+  for (const Codec& codec : {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}}) {
+    const TempDir dir;
+    const ShardWriterOptions options = small_options(DType::u8, Layout::nchw, codec);
+    write_shard(dir.path() / "shrunk", options, 3);
+    const ShardReader reader = ShardReader::open(dir.path() / "shrunk");
+    std::filesystem::resize_file(dir.path() / "shrunk", 10);
+    std::vector<std::byte> out(static_cast<std::size_t>(options.spec.size_bytes()));
+    EXPECT_EQ(reader.key(1), sample_key(1)) << "the head stays usable";
+    EXPECT_EQ(reader.label(1), 1);
+    EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::io, "shrunk");
+    EXPECT_SHARD_ERROR(reader.verify_sample(1, out), ErrorCode::io, "truncated");
+    EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::io, "shrunk");
+  }
+}
+
+}  // namespace
+}  // namespace shard
