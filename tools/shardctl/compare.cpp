@@ -1,0 +1,212 @@
+// compare: decodes the sources again as the data set says they were, and holds the stored samples against the
+// result.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <tuple>
+
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "common/progress.hpp"
+#include "convert/input_file.hpp"
+#include "convert/options.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/json_text.hpp"
+#include "shardctl/parallel.hpp"
+#include "shardctl/pixels.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+// Differences are in steps of the 8-bit pixel, after the normalisation is undone.
+struct Tally {
+  std::uint64_t compared = 0;
+  std::uint64_t identical = 0;  // the stored bytes are the same
+  std::uint64_t sum = 0;        // of absolute differences
+  std::uint64_t values = 0;
+  int max = 0;
+  std::uint64_t worst = 0;  // index of the sample with the largest difference, then sum; the lowest of equals
+  std::uint64_t worst_sum = 0;
+  std::uint64_t missing = 0;  // sources that cannot be read or decoded
+  std::uint64_t first_missing = UINT64_MAX;
+  std::string first_reason;
+
+  bool different() const { return compared != identical; }
+  bool worse_than(const Tally& other) const {
+    if (different() != other.different()) return different();
+    return std::make_tuple(max, worst_sum, other.worst) > std::make_tuple(other.max, other.worst_sum, worst);
+  }
+  void merge(const Tally& other) {
+    if (other.worse_than(*this)) {
+      max = other.max;
+      worst = other.worst;
+      worst_sum = other.worst_sum;
+    }
+    sum += other.sum;
+    compared += other.compared;
+    identical += other.identical;
+    values += other.values;
+    missing += other.missing;
+    if (other.first_missing < first_missing) {
+      first_missing = other.first_missing;
+      first_reason = other.first_reason;
+    }
+  }
+};
+
+// What one thread needs.
+class Comparer {
+ public:
+  Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options)
+      : source_(source),
+        denormalizer_(denormalizer),
+        reader_(options.images),
+        decode_(convert::decode_options_from(source.info())),
+        preprocessor_(convert::preprocess_options_from(source.info())),
+        stored_(source.info().spec.size_bytes()),
+        made_(stored_.size()),
+        stored_bytes_(source.info().spec.elements()),
+        made_bytes_(stored_bytes_.size()) {
+    decode_.max_pixels = options.max_pixels;
+  }
+
+  void compare(std::uint64_t index) {
+    const Source::Sample sample = source_.locate(index);
+    try {
+      preprocessor_.run_file(decoder_, reader_.read(unescape_key(sample.reader.key(sample.index))), decode_,
+                             made_);
+    } catch (const convert::UnreadableInput& error) {
+      return miss(index, error.what());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
+      return miss(index, error.what());
+    }
+    source_.read(index, stored_);
+    Tally one;
+    one.compared = 1;
+    one.values = stored_bytes_.size();
+    one.worst = index;
+    if (std::memcmp(stored_.data(), made_.data(), stored_.size()) == 0) {
+      one.identical = 1;
+    } else {
+      measure(one);
+    }
+    tally.merge(one);
+  }
+
+  Tally tally;
+
+ private:
+  void measure(Tally& one) {
+    denormalizer_.bytes(stored_, stored_bytes_);
+    denormalizer_.bytes(made_, made_bytes_);
+    for (std::size_t i = 0; i < stored_bytes_.size(); ++i) {
+      const int difference = std::abs(int{stored_bytes_[i]} - int{made_bytes_[i]});
+      one.max = std::max(one.max, difference);
+      one.sum += static_cast<std::uint64_t>(difference);
+    }
+    one.worst_sum = one.sum;
+  }
+  void miss(std::uint64_t index, const char* reason) {
+    ++tally.missing;
+    if (index >= tally.first_missing) return;
+    tally.first_missing = index;
+    tally.first_reason = reason;
+  }
+
+  const Source& source_;
+  const Denormalizer& denormalizer_;
+  convert::InputReader reader_;
+  image::Decoder decoder_;
+  image::DecodeOptions decode_;
+  image::Preprocessor preprocessor_;
+  std::vector<std::byte> stored_;
+  std::vector<std::byte> made_;
+  std::vector<std::uint8_t> stored_bytes_;
+  std::vector<std::uint8_t> made_bytes_;
+};
+
+std::string key_of(const Source& source, std::uint64_t index) {
+  const Source::Sample sample = source.locate(index);
+  return std::string(sample.reader.key(sample.index));
+}
+
+void print(const CompareOptions& options, const Source& source, const Tally& tally, bool identical) {
+  const bool differs = tally.different();
+  const double mean =
+      tally.values == 0 ? 0 : static_cast<double>(tally.sum) / static_cast<double>(tally.values);
+  if (options.json) {
+    Json json = {{"identical", identical},
+                 {"samples_compared", tally.compared},
+                 {"samples_identical", tally.identical},
+                 {"sources_missing", tally.missing},
+                 {"max_difference", tally.max},
+                 {"mean_difference", mean}};
+    json["worst"] =
+        differs ? Json({{"index", tally.worst}, {"key", key_of(source, tally.worst)}}) : Json(nullptr);
+    cli::write_out(json_text(json, 2) + "\n");
+    return;
+  }
+  cli::out("{} samples compared, {} of them identical to the last bit\n", cli::human_count(tally.compared),
+           cli::human_count(tally.identical));
+  cli::out("difference in steps of an 8-bit pixel: at most {}, {:.6f} on average\n", tally.max, mean);
+  if (differs) cli::out("worst: sample {}: {}\n", tally.worst, key_of(source, tally.worst));
+  if (tally.missing > 0) {
+    cli::out("{} sources cannot be read or decoded; the first is {}: {}\n", cli::human_count(tally.missing),
+             key_of(source, tally.first_missing), tally.first_reason);
+  }
+  const auto decoder = source.info().pipeline.find("decoder");
+  if (!identical && decoder != source.info().pipeline.end() && decoder->second != image::decoder_versions()) {
+    cli::out("note: made with {}, compared with {}\n", escape_key(decoder->second),
+             image::decoder_versions());
+  }
+}
+
+}  // namespace
+
+int compare(const CompareOptions& options) {
+  const Source source = Source::open(options.path);
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.images, error)) {
+    throw Error(ErrorCode::not_found,
+                fmt::format("{}: not a folder; give the one that the data set was made from",
+                            path_text(options.images)));
+  }
+  const Denormalizer denormalizer(source.info().spec, source.info().normalization);
+  const std::uint64_t count = options.samples == 0 ? source.size() : std::min(options.samples, source.size());
+  const unsigned threads = thread_count(options.jobs);
+  std::vector<Comparer> comparers;
+  comparers.reserve(threads);
+  for (unsigned i = 0; i < threads; ++i) comparers.emplace_back(source, denormalizer, options);
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  parallel_for(threads, count, [&](unsigned thread, std::uint64_t i) {
+    // Evenly spread, in order; in two steps, since i x size may not fit 64 bits.
+    const std::uint64_t index = i * (source.size() / count) + std::min(i, source.size() % count);
+    comparers[thread].compare(index);
+    if (progress.due()) progress.update(fmt::format("{} of {} samples compared", i + 1, count));
+  });
+  progress.finish();
+  Tally tally;
+  for (const Comparer& comparer : comparers) tally.merge(comparer.tally);
+  if (tally.compared == 0) {
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format(
+            "none of the {} sources can be read below {} (first: {}: {}); is it the folder that the data set "
+            "was made from?",
+            tally.missing, path_text(options.images), key_of(source, tally.first_missing),
+            tally.first_reason));
+  }
+  const bool identical = tally.identical == tally.compared && tally.missing == 0;
+  print(options, source, tally, identical);
+  return identical ? kExitOk : kExitDifferent;
+}
+
+}  // namespace shard::ctl

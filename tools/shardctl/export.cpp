@@ -1,0 +1,129 @@
+// export --npy: images.npy, labels.npy, keys.txt and classes.txt; memory stays at a few samples.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <filesystem>
+#include <system_error>
+
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "common/progress.hpp"
+#include "shard/error.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/files.hpp"
+#include "shardctl/labels.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The header of numpy's .npy format, version 1.0 (numpy/lib/format.py): padded so that the data begins at a
+// multiple of 64.
+std::string npy_header(const std::string& dtype, const std::vector<std::uint64_t>& shape) {
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype,
+                                       fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+  dictionary.append(63 - (10 + dictionary.size()) % 64, ' ');
+  dictionary += '\n';
+  std::string header("\x93NUMPY\x01\x00", 8);
+  header += static_cast<char>(dictionary.size() & 0xFFU);
+  header += static_cast<char>(dictionary.size() >> 8U);
+  return header + dictionary;
+}
+
+// numpy has no bfloat16; the same numbers as float32, little-endian.
+void widen_bf16(std::span<const std::byte> bf16, std::span<std::byte> f32) {
+  for (std::size_t i = 0; i < bf16.size() / 2; ++i) {
+    f32[i * 4] = f32[i * 4 + 1] = std::byte{0};
+    f32[i * 4 + 2] = bf16[i * 2];
+    f32[i * 4 + 3] = bf16[i * 2 + 1];
+  }
+}
+
+void prepare_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot make the folder: {}", path_text(folder), error.message()));
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(".") && name.ends_with(".partial")) continue;  // left by an export that was killed
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: not empty ('{}' is in it); give a new or empty folder", path_text(folder),
+                            path_text(name)));
+  }
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+}
+
+void write_labels(const Source& source, OutputFile& file) {
+  const auto& columns = source.shard(0).columns();
+  const auto labels = columns.find("labels");
+  if (labels == columns.end()) {
+    throw Error(ErrorCode::unsupported, fmt::format("{}: has no labels", path_text(source.shard(0).path())));
+  }
+  std::vector<std::uint64_t> shape{source.size()};
+  shape.insert(shape.end(), labels->second.row_shape.begin(), labels->second.row_shape.end());
+  file.write(npy_header(numpy_dtype(labels->second.dtype), shape));
+  for (std::uint32_t i = 0; i < source.shards(); ++i) {
+    const ShardReader& reader = source.shard(i);
+    file.write(reader.columns().at("labels").bytes);
+  }
+}
+
+void write_images(const Source& source, OutputFile& file, bool quiet) {
+  const SampleSpec& spec = source.info().spec;
+  const bool widen = spec.dtype == DType::bf16;
+  std::vector<std::uint64_t> shape{source.size()};
+  for (const std::uint32_t axis : spec.shape()) shape.push_back(axis);
+  file.write(npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape));
+  cli::Progress progress(quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  std::vector<std::byte> sample(spec.size_bytes());
+  std::vector<std::byte> wide(widen ? spec.size_bytes() * 2 : 0);
+  for (std::uint64_t index = 0; index < source.size(); ++index) {
+    source.read(index, sample);
+    if (widen) widen_bf16(sample, wide);
+    file.write(widen ? std::span<const std::byte>(wide) : std::span<const std::byte>(sample));
+    if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
+  }
+}
+
+}  // namespace
+
+int export_npy(const ExportOptions& options) {
+  const Source source = Source::open(options.path);
+  const fs::path folder = options.folder;
+  prepare_folder(folder);
+
+  OutputFile images(folder / "images.npy");
+  OutputFile labels(folder / "labels.npy");
+  OutputFile keys(folder / "keys.txt");
+  OutputFile classes(folder / "classes.txt");
+  write_labels(source, labels);
+  for (std::uint32_t i = 0; i < source.shards(); ++i) {
+    const ShardReader& reader = source.shard(i);
+    for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+      keys.write(reader.key(sample));
+      keys.write("\n");
+    }
+  }
+  for (const std::string& name : source.info().classes) classes.write(name + "\n");
+  write_images(source, images, options.quiet);
+  for (OutputFile* file : {&labels, &keys, &classes, &images})
+    file->finish();  // nothing is visible before all are whole
+
+  if (!options.quiet) {
+    cli::out("{}: {} samples in images.npy, labels.npy, keys.txt, classes.txt\n", path_text(folder),
+             cli::human_count(source.size()));
+    if (source.info().spec.dtype == DType::bf16) {
+      cli::write_out("note: numpy has no bfloat16; images.npy holds the same numbers as float32\n");
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace shard::ctl

@@ -1,0 +1,291 @@
+// info: what a data set, a shard or any safetensors file holds, and where its tensors lie.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/files.hpp"
+#include "shardctl/json_text.hpp"
+#include "shardctl/labels.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+using cli::Table;
+using Align = cli::Table::Align;
+
+constexpr std::size_t kListed = 20;  // classes and shards in the human form; --json has all
+
+Json tensors_json(const SafetensorsHeader& header) {
+  Json list = Json::array();
+  for (const TensorInfo& tensor : header.tensors) {
+    list.push_back({{"name", tensor.name},
+                    {"dtype", safetensors_name(tensor.dtype)},
+                    {"shape", tensor.shape},
+                    {"offset", header.data_begin + tensor.begin},
+                    {"size_bytes", tensor.size_bytes()}});
+  }
+  return list;
+}
+
+std::string tensors_table(const SafetensorsHeader& header) {
+  Table table({Align::left, Align::left, Align::left, Align::right, Align::right}, "  ");
+  table.add_row({"tensor", "dtype", "shape", "file offset", "bytes"});
+  for (const TensorInfo& tensor : header.tensors) {
+    table.add_row({escape_key(tensor.name), std::string(safetensors_name(tensor.dtype)),
+                   shape_text(tensor.shape), std::to_string(header.data_begin + tensor.begin),
+                   std::to_string(tensor.size_bytes())});
+  }
+  return table.to_string();
+}
+
+// Class id -> samples; empty when labels are no class ids.
+std::map<std::int64_t, std::uint64_t> count_classes(const Source& source) {
+  std::map<std::int64_t, std::uint64_t> counts;
+  for (std::uint32_t i = 0; i < source.shards(); ++i) {
+    const ShardReader& reader = source.shard(i);
+    for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+      const auto id = class_id(reader, sample);
+      if (!id) return {};
+      ++counts[*id];
+    }
+  }
+  for (std::size_t id = 0; id < source.info().classes.size(); ++id)
+    counts[static_cast<std::int64_t>(id)] += 0;
+  return counts;
+}
+
+std::string class_name(const DatasetInfo& info, std::int64_t id) {
+  const bool named = id >= 0 && static_cast<std::uint64_t>(id) < info.classes.size();
+  return named ? info.classes[static_cast<std::size_t>(id)] : std::to_string(id);
+}
+
+std::uint64_t total_bytes(const DatasetInfo& info) {
+  std::uint64_t bytes = 0;
+  for (const ShardSummary& shard : info.shards) bytes += shard.size_bytes;
+  return bytes;
+}
+
+// A Python string literal of a path, whatever its bytes.
+std::string python_path(const std::filesystem::path& path) {
+  const std::string raw = path.string();
+  const std::string escaped = escape_key(raw);  // \xHH where a plain literal would not do
+  const bool plain = escaped == raw;
+  std::string literal;
+  for (const char c : escaped) literal += c == '"' ? std::string("\\\"") : std::string(1, c);
+  if (plain) return "\"" + literal + "\"";
+  // bytes literals take no characters beyond ASCII: those become \xHH as well
+  std::string bytes;
+  for (const char c : literal) {
+    bytes += static_cast<unsigned char>(c) < 0x80 ? std::string(1, c)
+                                                  : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return "os.fsdecode(b\"" + bytes + "\")";
+}
+
+std::string memmap_snippet(const ShardReader& reader) {
+  const SafetensorsHeader& header = reader.header().tensors;
+  const std::string path = python_path(reader.path());
+  const TensorInfo* images = header.find("images");
+  const TensorInfo* labels = header.find("labels");
+  if (images == nullptr) return {};
+  const auto line = [&](const char* name, const TensorInfo& tensor) {
+    return fmt::format("  {} = np.memmap({}, \"{}\", \"r\", {}, ({}{}))\n", name, path,
+                       numpy_dtype(tensor.dtype), header.data_begin + tensor.begin,
+                       fmt::join(tensor.shape, ", "), tensor.shape.size() == 1 ? "," : "");
+  };
+  std::string text =
+      fmt::format("\nTo read it with numpy:\n  import {}numpy as np\n", path[0] == 'o' ? "os, " : "");
+  text += line("images", *images);
+  if (labels != nullptr) text += line("labels", *labels);
+  if (images->dtype == DType::bf16) {
+    text += "numpy has no bfloat16: these are its bits; images.view(ml_dtypes.bfloat16) gives the numbers.\n";
+  }
+  return text;
+}
+
+void print_description(Table& table, const DatasetInfo& info) {
+  const SampleSpec& spec = info.spec;
+  const auto shape = spec.shape();
+  table.add_row({"sample", fmt::format("{} {} [{}], {} bytes", to_string(spec.dtype), to_string(spec.layout),
+                                       fmt::join(shape, ", "), cli::human_count(spec.size_bytes()))});
+  table.add_row({"codec", to_string(info.codec)});
+  table.add_row(
+      {"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
+                                    fmt::join(info.normalization.std, ","),
+                                    spec.dtype == DType::u8 ? "to be applied after loading" : "applied")});
+  for (const auto& [key, value] : info.pipeline) table.add_row({"pipeline " + key, escape_key(value)});
+  table.add_row({"fingerprint", info.fingerprint});
+}
+
+Json description_json(const DatasetInfo& info) {
+  const SampleSpec& spec = info.spec;
+  Json json;
+  json["spec"] = {{"dtype", to_string(spec.dtype)},
+                  {"layout", to_string(spec.layout)},
+                  {"channels", spec.channels},
+                  {"height", spec.height},
+                  {"width", spec.width},
+                  {"shape", spec.shape()},
+                  {"sample_bytes", spec.size_bytes()}};
+  json["codec"] = to_string(info.codec);
+  json["normalization"] = {{"mean", floats_json(info.normalization.mean)},
+                           {"std", floats_json(info.normalization.std)}};
+  json["pipeline"] = info.pipeline;
+  json["fingerprint"] = info.fingerprint;
+  return json;
+}
+
+Json classes_json(const DatasetInfo& info, const std::map<std::int64_t, std::uint64_t>& counts) {
+  Json list = Json::array();
+  for (const auto& [id, count] : counts)
+    list.push_back({{"id", id}, {"name", class_name(info, id)}, {"samples", count}});
+  return list;
+}
+
+int print_source_json(const Source& source, const std::string& path) {
+  const DatasetInfo& info = source.info();
+  Json json;
+  json["kind"] = source.is_dataset() ? "dataset" : "shard";
+  json["path"] = path_text(path);
+  if (source.is_dataset()) {
+    json["state"] = "complete";
+    json["inputs"] = info.inputs;
+    json["rejects"] = info.rejects;
+    json["source_digest"] = info.source_digest;
+  }
+  json["samples"] = source.size();
+  json["size_bytes"] = total_bytes(info);
+  json["bytes_per_sample"] = static_cast<double>(total_bytes(info)) / static_cast<double>(source.size());
+  json.update(description_json(info));
+  json["classes"] = classes_json(info, count_classes(source));
+  json["shards"] = Json::array();
+  for (std::uint32_t i = 0; i < source.shards(); ++i) {
+    const ShardSummary& shard = info.shards[i];
+    json["shards"].push_back({{"file", shard.file},
+                              {"samples", shard.samples},
+                              {"size_bytes", shard.size_bytes},
+                              {"head_digest", fmt::format("{:016x}", shard.head_digest)},
+                              {"tensors", tensors_json(source.shard(i).header().tensors)}});
+  }
+  cli::write_out(json_text(json, 2) + "\n");
+  return kExitOk;
+}
+
+int print_source(const Source& source, const std::string& path) {
+  const DatasetInfo& info = source.info();
+  cli::out("{}: {}\n", path_text(path), source.is_dataset() ? "a complete data set" : "a shard");
+  Table table({Align::left, Align::left}, "  ");
+  table.add_row({"samples", cli::human_count(source.size())});
+  if (source.is_dataset()) {
+    table.add_row({"rejects", fmt::format("{} of {} inputs{}", cli::human_count(info.rejects),
+                                          cli::human_count(info.inputs),
+                                          info.rejects > 0 ? ", listed in rejects.csv" : "")});
+  }
+  const std::uint64_t bytes = total_bytes(info);
+  table.add_row({"size", fmt::format("{} in {} shard{}, {:.0f} bytes a sample", cli::human_bytes(bytes),
+                                     info.shards.size(), info.shards.size() == 1 ? "" : "s",
+                                     static_cast<double>(bytes) / static_cast<double>(source.size()))});
+  print_description(table, info);
+  cli::write_out(table.to_string());
+
+  const auto counts = count_classes(source);
+  if (!counts.empty()) {
+    cli::out("\n{} class{}:\n", cli::human_count(counts.size()), counts.size() == 1 ? "" : "es");
+    Table classes({Align::right, Align::left, Align::right}, "  ");
+    classes.add_row({"id", "class", "samples"});
+    for (const auto& [id, count] : counts) {
+      if (classes.rows() > kListed) break;
+      classes.add_row({std::to_string(id), class_name(info, id), cli::human_count(count)});
+    }
+    cli::write_out(classes.to_string());
+    if (counts.size() > kListed) cli::out("  and {} more (--json lists all)\n", counts.size() - kListed);
+  }
+  if (source.is_dataset()) {
+    cli::write_out("\n");
+    Table shards({Align::left, Align::right, Align::right}, "  ");
+    shards.add_row({"shard", "samples", "bytes"});
+    for (std::size_t i = 0; i < std::min(info.shards.size(), kListed); ++i) {
+      const ShardSummary& shard = info.shards[i];
+      shards.add_row({shard.file, cli::human_count(shard.samples), cli::human_count(shard.size_bytes)});
+    }
+    cli::write_out(shards.to_string());
+    if (info.shards.size() > kListed)
+      cli::out("  and {} more (--json lists all)\n", info.shards.size() - kListed);
+  }
+  const ShardReader& first = source.shard(0);
+  cli::out("\nTensors of {}:\n{}", path_text(first.path().filename()), tensors_table(first.header().tensors));
+  cli::write_out(memmap_snippet(first));
+  return kExitOk;
+}
+
+int print_safetensors(const SafetensorsHeader& header, std::uint64_t file_bytes, const InfoOptions& options) {
+  if (options.json) {
+    const Json json = {{"kind", "safetensors"},
+                       {"path", path_text(options.path)},
+                       {"size_bytes", file_bytes},
+                       {"metadata", header.metadata},
+                       {"tensors", tensors_json(header)}};
+    cli::write_out(json_text(json, 2) + "\n");
+    return kExitOk;
+  }
+  cli::out("{}: a safetensors file (not a shard), {}, {} tensor{}\n", path_text(options.path),
+           cli::human_bytes(file_bytes), header.tensors.size(), header.tensors.size() == 1 ? "" : "s");
+  Table table({Align::left, Align::left}, "  ");
+  for (const auto& [key, value] : header.metadata) table.add_row({escape_key(key), escape_key(value)});
+  if (table.rows() > 0) cli::out("metadata:\n{}", table.to_string());
+  cli::write_out(tensors_table(header));
+  return kExitOk;
+}
+
+int print_incomplete(const InfoOptions& options) {
+  const auto shards = list_shard_files(options.path);
+  std::uint64_t samples = 0;
+  std::uint64_t bytes = 0;
+  for (const std::string& file : shards) {
+    const ShardReader reader = ShardReader::open(std::filesystem::path(options.path) / file);
+    samples += reader.size();
+    bytes += reader.file_size_bytes();
+  }
+  if (options.json) {
+    const Json json = {{"kind", "dataset"},     {"path", path_text(options.path)},
+                       {"state", "incomplete"}, {"samples", samples},
+                       {"size_bytes", bytes},   {"shards_published", shards.size()}};
+    cli::write_out(json_text(json, 2) + "\n");
+    return kExitOk;
+  }
+  cli::out(
+      "{}: an incomplete conversion: {} shard{} published, {} samples, {}\nrun the same shardify command "
+      "again to finish it\n",
+      path_text(options.path), shards.size(), shards.size() == 1 ? "" : "s", cli::human_count(samples),
+      cli::human_bytes(bytes));
+  return kExitOk;
+}
+
+}  // namespace
+
+int info(const InfoOptions& options) {
+  std::error_code error;
+  const bool file =
+      std::filesystem::exists(options.path, error) && !std::filesystem::is_directory(options.path, error);
+  if (!file) {
+    if (require_dataset_folder(options.path) == FolderState::incomplete) return print_incomplete(options);
+  } else {
+    const SafetensorsFile head = read_safetensors_head(options.path);
+    if (head.header.metadata.count("shard.profile") == 0)
+      return print_safetensors(head.header, head.size_bytes, options);
+  }
+  const Source source = Source::open(options.path);
+  return options.json ? print_source_json(source, options.path) : print_source(source, options.path);
+}
+
+}  // namespace shard::ctl

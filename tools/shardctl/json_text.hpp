@@ -1,0 +1,26 @@
+// JSON for --json: UTF-8 always (bytes that are none are replaced), floats in their shortest form.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace shard::ctl {
+
+using Json = nlohmann::ordered_json;
+
+inline std::string json_text(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+// 0.485, not 0.48500001430511475.
+inline double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
+
+inline Json floats_json(const std::array<float, 3>& values) {
+  return Json::array({shortest(values[0]), shortest(values[1]), shortest(values[2])});
+}
+
+}  // namespace shard::ctl

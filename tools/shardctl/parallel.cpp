@@ -1,0 +1,50 @@
+#include "shardctl/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace shard::ctl {
+
+unsigned thread_count(unsigned jobs) noexcept {
+  return jobs != 0 ? jobs : std::max(1U, std::thread::hardware_concurrency());
+}
+
+void run_threads(unsigned threads, const std::function<void(unsigned thread)>& work) {
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto guarded = [&](unsigned thread) {
+    try {
+      work(thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    for (unsigned thread = 1; thread < threads; ++thread) pool.emplace_back(guarded, thread);
+    guarded(0);
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+void parallel_for(unsigned threads, std::uint64_t count,
+                  const std::function<void(unsigned thread, std::uint64_t index)>& body) {
+  std::atomic<std::uint64_t> next{0};
+  const auto used =
+      static_cast<unsigned>(std::min<std::uint64_t>(threads, std::max<std::uint64_t>(count, 1)));
+  run_threads(used, [&](unsigned thread) {
+    try {
+      for (std::uint64_t index = next++; index < count; index = next++) body(thread, index);
+    } catch (...) {
+      next = count;
+      throw;
+    }
+  });
+}
+
+}  // namespace shard::ctl

@@ -1,0 +1,39 @@
+// Samples back to pixels.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "shard/sample_spec.hpp"
+
+namespace shard::ctl {
+
+// Undoes cast, normalisation and layout: for each stored value the byte it was made from. Exact for every
+// value that (byte / 255 - mean) / std rounds to, as long as no two bytes share one (bfloat16 with a small
+// std has such pairs: the lower byte is taken); any other value goes to the nearest byte. Const members may
+// be called from several threads at once.
+class Denormalizer {
+ public:
+  Denormalizer(const SampleSpec& spec, const Normalization& normalization);
+
+  const SampleSpec& spec() const noexcept { return spec_; }
+  // `sample`: spec.size_bytes() bytes; `out`: spec.elements() bytes [row, column, channel], whatever the
+  // layout stored.
+  void bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const;
+  // The same as RGB [row, column, 3]: one or two channels become gray, a fourth is left out. `out` is height
+  // x width x 3.
+  void rgb(std::span<const std::byte> sample, std::span<std::uint8_t> out) const;
+
+ private:
+  std::uint8_t value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
+  std::uint8_t nearest(float stored, std::uint32_t channel) const;
+
+  SampleSpec spec_;
+  Normalization normalization_;
+  std::array<std::vector<std::uint8_t>, 4> table_;  // 16-bit dtypes: bits -> byte, by channel
+};
+
+}  // namespace shard::ctl

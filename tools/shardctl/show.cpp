@@ -1,0 +1,127 @@
+// show: samples back as a picture, a caption under each.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "common/output.hpp"
+#include "shard/error.hpp"
+#include "shard/image/preprocess.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/font.hpp"
+#include "shardctl/labels.hpp"
+#include "shardctl/pixels.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+constexpr std::uint32_t kGap = 4;  // white pixels around tiles and captions
+constexpr std::uint64_t kMaxSheetPixels = 178'956'970;
+
+// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+std::uint64_t next_random(std::uint64_t& state) {
+  state += 0x9E3779B97F4A7C15U;
+  std::uint64_t z = state;
+  z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31U);
+}
+
+// `count` distinct numbers below `size`, ascending (Floyd's algorithm: Bentley, Programming Pearls, 1987).
+std::vector<std::uint64_t> draw(std::uint64_t count, std::uint64_t size, std::uint64_t seed) {
+  std::set<std::uint64_t> drawn;
+  for (std::uint64_t last = size - count; last < size; ++last) {
+    const std::uint64_t candidate = next_random(seed) % (last + 1);
+    drawn.insert(drawn.contains(candidate) ? last : candidate);
+  }
+  return {drawn.begin(), drawn.end()};
+}
+
+// Where the tiles of a sheet lie.
+struct Sheet {
+  std::uint32_t columns = 0;
+  std::uint32_t rows = 0;
+  std::uint32_t cell_width = 0;
+  std::uint32_t cell_height = 0;
+  std::uint32_t text_scale = 1;
+  std::uint32_t width() const { return columns * cell_width + kGap; }
+  std::uint32_t height() const { return rows * cell_height + kGap; }
+};
+
+Sheet lay_out(const SampleSpec& spec, std::uint64_t count, std::uint32_t asked_columns) {
+  const auto columns = asked_columns != 0
+                           ? std::min<std::uint64_t>(asked_columns, count)
+                           : static_cast<std::uint64_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const std::uint64_t rows = (count + columns - 1) / columns;
+  Sheet sheet;
+  sheet.text_scale = spec.width >= 320 ? 2 : 1;
+  sheet.cell_width = std::max(spec.width, 8 * kGlyphWidth) + kGap;
+  sheet.cell_height = spec.height + kGap + kGlyphHeight * sheet.text_scale + kGap;
+  const std::uint64_t width = columns * sheet.cell_width + kGap;
+  const std::uint64_t height = rows * sheet.cell_height + kGap;
+  if (width > kMaxSheetPixels || height > kMaxSheetPixels || width * height > kMaxSheetPixels) {
+    throw Error(ErrorCode::resource,
+                fmt::format("a sheet of {} samples has {}x{} pixels, at most {} are made: show fewer", count,
+                            width, height, kMaxSheetPixels));
+  }
+  sheet.columns = static_cast<std::uint32_t>(columns);
+  sheet.rows = static_cast<std::uint32_t>(rows);
+  return sheet;
+}
+
+std::string caption(const Source& source, std::uint64_t index, std::uint32_t characters) {
+  const Source::Sample sample = source.locate(index);
+  std::string text = fmt::format("{} {}", index, label_name(source, sample.reader, sample.index));
+  if (text.size() > characters) text = text.substr(0, characters - 1) + "~";
+  return text;
+}
+
+}  // namespace
+
+int show(const ShowOptions& options) {
+  const Source source = Source::open(options.path);
+  std::vector<std::uint64_t> indices = options.indices;
+  if (indices.empty() && options.count == 0) {
+    throw Error(ErrorCode::invalid_argument,
+                "name the samples to show by their index, or --count N for random ones");
+  }
+  if (!indices.empty() && options.count != 0) {
+    throw Error(ErrorCode::invalid_argument, "give either indices or --count, not both");
+  }
+  if (indices.empty()) indices = draw(std::min(options.count, source.size()), source.size(), options.seed);
+  for (const std::uint64_t index : indices) source.locate(index);  // before anything is allocated
+
+  const SampleSpec& spec = source.info().spec;
+  const Denormalizer denormalizer(spec, source.info().normalization);
+  const Sheet sheet = lay_out(spec, indices.size(), options.columns);
+  std::vector<std::uint8_t> pixels(std::size_t{sheet.width()} * sheet.height() * 3, 255);
+  const Canvas canvas{pixels, sheet.width(), sheet.height()};
+  std::vector<std::byte> sample(spec.size_bytes());
+  std::vector<std::uint8_t> tile(std::size_t{spec.width} * spec.height * 3);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    source.read(indices[i], sample);
+    denormalizer.rgb(sample, tile);
+    const auto left = static_cast<std::uint32_t>(kGap + i % sheet.columns * sheet.cell_width);
+    const auto top = static_cast<std::uint32_t>(kGap + i / sheet.columns * sheet.cell_height);
+    const std::size_t row_bytes = std::size_t{spec.width} * 3;
+    for (std::uint32_t y = 0; y < spec.height; ++y) {
+      std::copy_n(
+          tile.begin() + static_cast<std::ptrdiff_t>(y * row_bytes), row_bytes,
+          pixels.begin() + static_cast<std::ptrdiff_t>(((std::size_t{top} + y) * sheet.width() + left) * 3));
+    }
+    const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
+    draw_text(canvas, left, top + spec.height + kGap, sheet.text_scale,
+              caption(source, indices[i], characters));
+  }
+  const auto png =
+      image::encode_png({pixels.data(), sheet.width(), sheet.height(), std::size_t{sheet.width()} * 3});
+  publish_file(options.output, {reinterpret_cast<const char*>(png.data()), png.size()});
+  cli::out("{}: {} sample{}, {}x{} pixels\n", path_text(options.output), indices.size(),
+           indices.size() == 1 ? "" : "s", sheet.width(), sheet.height());
+  return kExitOk;
+}
+
+}  // namespace shard::ctl

@@ -1,0 +1,194 @@
+// stats: mean and standard deviation of each channel, ready for --mean and --std.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "common/progress.hpp"
+#include "convert/input_file.hpp"
+#include "convert/scan.hpp"
+#include "shard/error.hpp"
+#include "shard/image/preprocess.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/json_text.hpp"
+#include "shardctl/parallel.hpp"
+#include "shardctl/pixels.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+// Exact: sums of bytes and of their squares fit 64 bits for up to 2.8e14 pixels.
+struct Sums {
+  std::array<std::uint64_t, 4> sum{};
+  std::array<std::uint64_t, 4> squares{};
+  std::uint64_t pixels = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t skipped = 0;
+
+  void add(std::span<const std::uint8_t> packed, std::uint32_t channels) {
+    for (std::size_t i = 0; i < packed.size(); i += channels) {
+      for (std::uint32_t c = 0; c < channels; ++c) {
+        const std::uint64_t value = packed[i + c];
+        sum[c] += value;
+        squares[c] += value * value;
+      }
+    }
+    pixels += packed.size() / channels;
+    ++samples;
+  }
+  void add(const Sums& other) {
+    for (std::size_t c = 0; c < 4; ++c) {
+      sum[c] += other.sum[c];
+      squares[c] += other.squares[c];
+    }
+    pixels += other.pixels;
+    samples += other.samples;
+    skipped += other.skipped;
+  }
+  double mean(std::uint32_t c) const {
+    return static_cast<double>(sum[c]) / static_cast<double>(pixels) / 255.0;
+  }
+  double std(std::uint32_t c) const {
+    const double m = mean(c);
+    const double second = static_cast<double>(squares[c]) / static_cast<double>(pixels) / (255.0 * 255.0);
+    return std::sqrt(std::max(0.0, second - m * m));
+  }
+};
+
+Sums total(const std::vector<Sums>& parts) {
+  Sums sums;
+  for (const Sums& part : parts) sums.add(part);
+  return sums;
+}
+
+Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress& progress) {
+  const SampleSpec& spec = source.info().spec;
+  const Denormalizer denormalizer(spec, source.info().normalization);
+  const unsigned threads = thread_count(options.jobs);
+  std::vector<Sums> sums(threads);
+  std::vector<std::vector<std::byte>> samples(threads, std::vector<std::byte>(spec.size_bytes()));
+  std::vector<std::vector<std::uint8_t>> bytes(threads, std::vector<std::uint8_t>(spec.elements()));
+  parallel_for(threads, source.size(), [&](unsigned thread, std::uint64_t index) {
+    source.read(index, samples[thread]);
+    denormalizer.bytes(samples[thread], bytes[thread]);
+    sums[thread].add(bytes[thread], spec.channels);
+    if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
+  });
+  return total(sums);
+}
+
+// What one thread needs to decode images as the eval preset does.
+struct ImageWorker {
+  ImageWorker(const std::filesystem::path& root, const image::PreprocessOptions& options)
+      : reader(root), preprocessor(options), bytes(options.sample_spec().size_bytes()) {}
+  convert::InputReader reader;
+  image::Decoder decoder;
+  image::Preprocessor preprocessor;
+  std::vector<std::byte> bytes;
+  Sums sums;
+};
+
+Sums of_images(const StatsOptions& options, cli::Progress& progress) {
+  const convert::InputList list = convert::scan(options.path, {});
+  image::PreprocessOptions preprocess;  // the eval preset's resize and crop
+  preprocess.dtype = DType::u8;
+  preprocess.layout = Layout::nhwc;
+  image::DecodeOptions decode;
+  decode.max_pixels = options.max_pixels;
+  const unsigned threads = thread_count(options.jobs);
+  std::vector<ImageWorker> workers;
+  workers.reserve(threads);
+  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(list.root, preprocess);
+  parallel_for(threads, list.inputs.size(), [&](unsigned thread, std::uint64_t index) {
+    ImageWorker& worker = workers[thread];
+    try {
+      worker.preprocessor.run_file(worker.decoder, worker.reader.read(list.inputs[index].path), decode,
+                                   worker.bytes);
+      const auto* pixels = reinterpret_cast<const std::uint8_t*>(worker.bytes.data());
+      worker.sums.add({pixels, worker.bytes.size()}, 3);
+    } catch (const convert::UnreadableInput&) {
+      ++worker.sums.skipped;
+    } catch (const Error& error) {
+      const bool image_at_fault =
+          error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported ||
+          error.code() == ErrorCode::resource;  // of the reader: UnreadableInput or fatal
+      if (!image_at_fault) throw;
+      ++worker.sums.skipped;
+    }
+    if (progress.due()) progress.update(fmt::format("{} of {} images", index + 1, list.inputs.size()));
+  });
+  Sums sums;
+  for (const ImageWorker& worker : workers) sums.add(worker.sums);
+  return sums;
+}
+
+bool is_data_set(const std::string& path) {
+  if (path == "-" || path.starts_with("@")) return false;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const FolderState state = folder_state(path);
+    return state == FolderState::complete || state == FolderState::incomplete;
+  }
+  return true;
+}
+
+void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels, bool stored) {
+  std::vector<std::string> means;
+  std::vector<std::string> stds;
+  for (std::uint32_t c = 0; c < channels; ++c) {
+    means.push_back(fmt::format("{:.6f}", sums.mean(c)));
+    stds.push_back(fmt::format("{:.6f}", sums.std(c)));
+  }
+  if (options.json) {
+    Json json = {{"kind", stored ? "samples" : "images"},
+                 {"samples", sums.samples},
+                 {"skipped", sums.skipped},
+                 {"pixels", sums.pixels}};
+    json["mean"] = Json::array();
+    json["std"] = Json::array();
+    for (std::uint32_t c = 0; c < channels; ++c) {
+      json["mean"].push_back(sums.mean(c));
+      json["std"].push_back(sums.std(c));
+    }
+    cli::write_out(json_text(json, 2) + "\n");
+    return;
+  }
+  cli::out("{} {}, {} pixels; of value / 255, normalisation undone:\n", cli::human_count(sums.samples),
+           stored ? "stored samples"
+                  : "images (short side resized to 256, centre crop 224, as --preset eval does)",
+           cli::human_count(sums.pixels));
+  cli::out("--mean {} --std {}\n", fmt::join(means, ","), fmt::join(stds, ","));
+  if (sums.skipped > 0)
+    cli::out("{} images cannot be read or decoded and are not counted\n", cli::human_count(sums.skipped));
+}
+
+}  // namespace
+
+int stats(const StatsOptions& options) {
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  const bool stored = is_data_set(options.path);
+  Sums sums;
+  std::uint32_t channels = 3;
+  if (stored) {
+    const Source source = Source::open(options.path);
+    channels = source.info().spec.channels;
+    sums = of_samples(source, options, progress);
+  } else {
+    sums = of_images(options, progress);
+  }
+  progress.finish();
+  if (sums.samples == 0) {
+    throw Error(ErrorCode::not_found, fmt::format("{}: none of the {} files is an image that can be decoded",
+                                                  path_text(options.path), sums.skipped));
+  }
+  print(options, sums, channels, stored);
+  return kExitOk;
+}
+
+}  // namespace shard::ctl

@@ -1,0 +1,198 @@
+// verify: a data set or one shard, every digest and every rule; goes on after each failure and reports all of
+// them.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <system_error>
+
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "common/progress.hpp"
+#include "shard/file.hpp"
+#include "shard/keys.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/files.hpp"
+#include "shardctl/json_text.hpp"
+#include "shardctl/parallel.hpp"
+#include "shardctl/source.hpp"
+#include "shardctl/verify_shards.hpp"
+
+namespace shard::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxTextBytes = std::uint64_t{1} << 30U;
+
+std::string read_text(const fs::path& path) {
+  const auto bytes = read_file(path, kMaxTextBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The records of an RFC 4180 file with `fields` fields each. Throws corrupt naming the line.
+std::uint64_t count_csv_records(const std::string& csv, std::size_t fields) {
+  std::uint64_t records = 0;
+  std::uint64_t line = 1;
+  std::size_t found = 1;
+  bool quoted = false;
+  for (const char c : csv) {
+    if (c == '"') quoted = !quoted;  // a doubled quote closes and opens again
+    if (c == ',' && !quoted) ++found;
+    if (c != '\n') continue;
+    ++line;
+    if (quoted) continue;
+    if (found != fields) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("line {}: has {} fields, each record has {}", line - 1, found, fields));
+    }
+    ++records;
+    found = 1;
+  }
+  if (quoted || (!csv.empty() && csv.back() != '\n')) {
+    throw Error(ErrorCode::corrupt, fmt::format("line {}: ends inside a record: the file was cut", line));
+  }
+  return records;
+}
+
+void check_rejects(const fs::path& folder, const DatasetInfo& info, Findings& findings) {
+  const fs::path path = folder / kRejectsFile;
+  try {
+    std::error_code error;
+    if (info.rejects == 0 && !fs::exists(path, error)) return;
+    const std::string csv = read_text(path);
+    if (!csv.starts_with("path,reason\n"))
+      throw Error(ErrorCode::corrupt, "does not begin with the line path,reason");
+    const std::uint64_t records = count_csv_records(csv, 2) - 1;
+    if (records != info.rejects) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("lists {} inputs, dataset.json says {} were rejected", records, info.rejects));
+    }
+  } catch (const Error& error) {
+    const ErrorCode code = error.code() == ErrorCode::not_found ? ErrorCode::corrupt : error.code();
+    findings.add({kRejectsFile, std::nullopt, {}, error.what(), code});
+  }
+}
+
+// Files that belong to the data set or not.
+void check_folder(const fs::path& folder, const DatasetInfo& info, Findings& findings) {
+  std::set<std::string> listed;
+  for (const ShardSummary& shard : info.shards) listed.insert(shard.file);
+  for (const std::string& file : list_shard_files(folder)) {
+    if (!listed.contains(file)) {
+      findings.add({escape_key(file),
+                    std::nullopt,
+                    {},
+                    "is not named by dataset.json: it is no part of the data set; remove it"});
+    }
+  }
+  check_rejects(folder, info, findings);
+}
+
+std::optional<DatasetInfo> read_dataset(const fs::path& folder, Findings& findings) {
+  try {
+    return parse_dataset(read_text(folder / kDatasetFile));
+  } catch (const Error& error) {
+    findings.add({kDatasetFile, std::nullopt, {}, error.what(), error.code()});
+    return std::nullopt;
+  }
+}
+
+std::string where(const Failure& failure) {
+  std::string text = failure.file;
+  if (failure.sample) text += fmt::format(": sample {}", *failure.sample);
+  if (!failure.key.empty()) text += fmt::format(" ({})", failure.key);
+  return text;
+}
+
+struct Outcome {
+  const char* state = "";  // "complete", "incomplete", "shard"
+  int code = kExitOk;
+  double seconds = 0;
+};
+
+int exit_code(const std::vector<Failure>& failures, bool incomplete) {
+  for (const Failure& failure : failures) {
+    if (failure.code == ErrorCode::corrupt) return kExitDifferent;
+  }
+  return failures.empty() && !incomplete ? kExitOk : kExitFailure;
+}
+
+void print_json(const VerifyOptions& options, const Outcome& outcome, const Findings& findings,
+                const std::vector<Failure>& failures) {
+  Json list = Json::array();
+  for (const Failure& failure : failures) {
+    Json entry = {{"file", failure.file}};
+    entry["sample"] = failure.sample ? Json(*failure.sample) : Json(nullptr);
+    entry["key"] = failure.key.empty() ? Json(nullptr) : Json(failure.key);
+    entry["code"] = to_string(failure.code);
+    entry["error"] = failure.message;
+    list.push_back(std::move(entry));
+  }
+  const Json json = {{"path", path_text(options.path)},    {"state", outcome.state},
+                     {"ok", outcome.code == kExitOk},      {"shards", findings.shards.load()},
+                     {"samples", findings.samples.load()}, {"bytes", findings.bytes.load()},
+                     {"seconds", outcome.seconds},         {"failures", std::move(list)}};
+  cli::write_out(json_text(json, 2) + "\n");
+}
+
+void print_text(const VerifyOptions& options, const Outcome& outcome, const Findings& findings,
+                const std::vector<Failure>& failures) {
+  for (const Failure& failure : failures) cli::out("{}: {}\n", where(failure), failure.message);
+  if (options.quiet) return;
+  const std::string what = fmt::format("{} shards, {} samples, {} in {}", cli::human_count(findings.shards),
+                                       cli::human_count(findings.samples), cli::human_bytes(findings.bytes),
+                                       cli::human_duration(outcome.seconds));
+  if (failures.empty()) {
+    cli::out("{}: ok: {}\n", path_text(options.path), what);
+  } else {
+    cli::out("{}: {} problem{} found: {}\n", path_text(options.path), failures.size(),
+             failures.size() == 1 ? "" : "s", what);
+  }
+}
+
+}  // namespace
+
+int verify(const VerifyOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const fs::path path = options.path;
+  Findings findings;
+  std::optional<DatasetInfo> dataset;
+  std::vector<ShardTask> tasks;
+  Outcome outcome;
+  std::error_code error;
+  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+    outcome.state = "shard";
+    tasks.push_back({path, nullptr, nullptr});
+  } else {
+    const bool complete = require_dataset_folder(path) == FolderState::complete;
+    outcome.state = complete ? "complete" : "incomplete";
+    if (complete) dataset = read_dataset(path, findings);
+    if (dataset) {
+      check_folder(path, *dataset, findings);
+      for (const ShardSummary& shard : dataset->shards)
+        tasks.push_back({path / shard.file, &*dataset, &shard});
+    } else {
+      for (const std::string& file : list_shard_files(path)) tasks.push_back({path / file, nullptr, nullptr});
+    }
+  }
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  verify_shards(tasks, thread_count(options.jobs), progress, findings);
+  progress.finish();
+
+  const std::vector<Failure> failures = findings.sorted();
+  const bool incomplete = std::string_view(outcome.state) == "incomplete";
+  outcome.code = exit_code(failures, incomplete);
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  options.json ? print_json(options, outcome, findings, failures)
+               : print_text(options, outcome, findings, failures);
+  if (incomplete) {
+    cli::flush_out();
+    fmt::print(stderr, "shardctl: {}: incomplete: run the same shardify command again to finish it\n",
+               path_text(path));
+  }
+  return outcome.code;
+}
+
+}  // namespace shard::ctl
