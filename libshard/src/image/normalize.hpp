@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "image/normalize_kernels.hpp"
 #include "shard/image/preprocess.hpp"
 
 namespace shard::image {
@@ -24,14 +25,19 @@ NormalizeTables make_tables(DType dtype, const Normalization& normalization);
 class RowWriter {
  public:
   RowWriter(DType dtype, Layout layout, const Normalization& normalization, Size size);
-  // Row `y` of width x 3 bytes into the sample at `sample`. For u8 nhwc `rgb` may be the place itself.
+  // Row `y` of width x 3 bytes into the sample at `sample`.
   void write(const std::uint8_t* rgb, std::uint32_t y, std::byte* sample) const;
 
  private:
+  bool kernel_is_exact() const;
+
   DType dtype_;
   Layout layout_;
+  Normalization normalization_;
   Size size_;
   NormalizeTables tables_;
+  NormalizeKernels kernels_ = normalize_kernels();
+  bool use_kernel_ = false;  // for planes of floats
 };
 
 }  // namespace shard::image

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "image/filter.hpp"
-#include "image/kernels.hpp"
+#include "image/resample_kernels.hpp"
 
 namespace shard::image {
 

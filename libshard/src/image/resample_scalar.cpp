@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "image/kernels.hpp"
+#include "image/resample_kernels.hpp"
 
 namespace shard::image {
 namespace {

@@ -9,12 +9,12 @@
 //
 //   rows: r0 g0 b0 r1 g1 b1 ...  ->  tile: [pair][channel][row] of (int16 even pixel, int16 odd pixel)
 //                                ->  sums: [byte column][row] int32
-//                                ->  pair rows (kernels.hpp)
+//                                ->  pair rows (resample_kernels.hpp)
 // Vertical: lanes are byte columns; a pair row holds the two rows' bytes side by side.
-#include "image/kernels.hpp"
+#include "image/resample_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "image/kernels.cpp"
+#define HWY_TARGET_INCLUDE "image/resample_kernels.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, as it must be.
 #include <hwy/highway.h>
@@ -24,10 +24,11 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace shard::image::HWY_NAMESPACE {
+namespace {
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE || HWY_TARGET == HWY_RVV
 
-ResampleKernels kernels() { return scalar_resample_kernels(); }
+ResampleKernels choose_resample_kernels() { return scalar_resample_kernels(); }
 
 #else
 
@@ -177,7 +178,7 @@ void load_tile(const std::uint8_t* const* rows, std::size_t row_bytes, std::size
 
 // Sums of 8 byte columns, [column][row] -> 16 bytes of each pair row.
 HWY_INLINE void store_columns(const std::int32_t* sums, std::uint8_t* const* pair_rows, std::size_t offset) {
-  // Four columns of rows 0 to 3 -> rows 0 and 1 as kernels.hpp says, then rows 2 and 3.
+  // Four columns of rows 0 to 3 -> rows 0 and 1 as resample_kernels.hpp says, then rows 2 and 3.
   alignas(16) static constexpr std::uint8_t kRowPairs[16] = {0, 4, 1, 5, 8,  12, 9,  13,
                                                              2, 6, 3, 7, 10, 14, 11, 15};
   const D8 d8;
@@ -297,19 +298,20 @@ void vertical(const AxisPlan& plan, std::uint32_t y, const std::uint8_t* const* 
   }
 }
 
-ResampleKernels kernels() { return {kRows, scratch_bytes, horizontal, vertical}; }
+ResampleKernels choose_resample_kernels() { return {kRows, scratch_bytes, horizontal, vertical}; }
 
 #endif
 
+}  // namespace
 }  // namespace shard::image::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace shard::image {
 
-HWY_EXPORT(kernels);
+HWY_EXPORT(choose_resample_kernels);
 
-ResampleKernels resample_kernels() { return HWY_DYNAMIC_DISPATCH(kernels)(); }
+ResampleKernels resample_kernels() { return HWY_DYNAMIC_DISPATCH(choose_resample_kernels)(); }
 
 }  // namespace shard::image
 #endif
