@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+#include <numeric>
+
+#include "order/mix.hpp"
+#include "shard/error.hpp"
+#include "shard/loader/order.hpp"
+
+namespace shard {
+
+namespace {
+enum Purpose : std::uint64_t { kShards = 1, kSamples = 2 };
+}  // namespace
+
+// The shards of one epoch that this rank walks, in sequence, cut into windows inside which samples are permuted.
+struct Order::EpochTable {
+  std::uint64_t epoch = 0;
+  std::vector<std::uint32_t> shards;
+  std::vector<std::uint64_t> begin;         // of each shard in the sequence; one more than shards
+  std::vector<std::uint64_t> window_begin;  // positions; one more than windows
+  std::uint64_t samples() const noexcept { return begin.back(); }
+};
+
+struct TableCache {
+  std::mutex mutex;
+  std::shared_ptr<const void> table;
+};
+
+Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options)
+    : options_(options), shard_begin_(1, 0), cache_(std::make_shared<TableCache>()) {
+  auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  for (std::uint64_t n : shard_samples) shard_begin_.push_back(shard_begin_.back() + n);
+  samples_ = shard_begin_.back();
+  if (samples_ == 0) refuse("the data set has no samples: nothing to load");
+  if (options.batch_size < 1 || options.batch_size > 65'536)
+    refuse(fmt::format("batch_size is {}; it must be 1 to 65536", options.batch_size));
+  if (options.world < 1 || options.rank >= options.world)
+    refuse(fmt::format("rank is {} and world {}: rank must be 0 to world - 1", options.rank, options.world));
+  if (options.mode == OrderMode::windowed && options.window_shards < 1)
+    refuse("window_shards is 0; it must be at least 1");
+  if (options.partition == Partition::by_shard && shard_samples.size() < options.world)
+    refuse(fmt::format("partition by_shard needs a shard for each of the {} ranks; there are {}", options.world,
+                       shard_samples.size()));
+  if (batches() == 0)
+    refuse(fmt::format("tail 'drop' leaves no batch: {} samples are fewer than the global batch of {} x {}; use a smaller "
+                       "batch_size, or tail pad or wrap",
+                       samples_, options.batch_size, options.world));
+}
+
+std::uint64_t Order::batches() const noexcept {
+  const std::uint64_t global = options_.batch_size * options_.world;
+  return options_.tail == Tail::drop ? samples_ / global : (samples_ + global - 1) / global;
+}
+
+std::shared_ptr<const Order::EpochTable> Order::table(std::uint64_t epoch) const {
+  std::lock_guard lock(cache_->mutex);
+  auto cached = std::static_pointer_cast<const EpochTable>(cache_->table);
+  if (cached && cached->epoch == epoch) return cached;
+  auto fresh = std::make_shared<EpochTable>();
+  fresh->epoch = epoch;
+  const std::uint64_t shards = shard_begin_.size() - 1;
+  const Permutation permuted(shards, epoch_key(options_.seed, epoch, kShards));
+  const bool by_shard = options_.partition == Partition::by_shard;
+  for (std::uint64_t i = 0; i < shards; ++i) {
+    if (by_shard && i % options_.world != options_.rank) continue;
+    fresh->shards.push_back(
+        static_cast<std::uint32_t>(options_.mode == OrderMode::sequential && !by_shard ? i : permuted(i)));
+  }
+  if (options_.mode == OrderMode::sequential) std::sort(fresh->shards.begin(), fresh->shards.end());
+  fresh->begin.push_back(0);
+  fresh->window_begin.push_back(0);
+  const std::uint64_t window =
+      options_.mode == OrderMode::windowed ? options_.window_shards : std::max<std::uint64_t>(1, fresh->shards.size());
+  for (std::uint64_t i = 0; i < fresh->shards.size(); ++i) {
+    const std::uint32_t shard = fresh->shards[i];
+    fresh->begin.push_back(fresh->begin.back() + shard_begin_[shard + 1] - shard_begin_[shard]);
+    if ((i + 1) % window == 0 || i + 1 == fresh->shards.size()) fresh->window_begin.push_back(fresh->begin.back());
+  }
+  cache_->table = fresh;
+  return fresh;
+}
+
+void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const {
+  const std::uint64_t size = options_.batch_size;
+  if (index >= batches())
+    throw Error(ErrorCode::invalid_argument, fmt::format("batch {} of {} in an epoch", index, batches()));
+  out.samples.resize(size);
+  out.mask.assign(size, 1);
+  const bool by_shard = options_.partition == Partition::by_shard;
+  const std::uint64_t first = by_shard ? index * size : (index * options_.world + options_.rank) * size;
+  const bool global_shuffle = options_.mode == OrderMode::shuffle && !by_shard;
+  const std::shared_ptr<const EpochTable> sequence =
+      options_.mode == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
+  const std::uint64_t length = sequence ? sequence->samples() : samples_;
+  const Permutation shuffled(samples_, epoch_key(options_.seed, epoch, kSamples));
+
+  for (std::uint64_t k = 0; k < size; ++k) {
+    std::uint64_t position = first + k;
+    if (position >= length) {
+      if (options_.tail == Tail::pad) out.mask[k] = 0;
+      position %= length;
+    }
+    if (global_shuffle) {
+      out.samples[k] = shuffled(position);
+    } else if (!sequence) {
+      out.samples[k] = position;
+    } else {
+      if (options_.mode != OrderMode::sequential) {
+        const auto& windows = sequence->window_begin;
+        const auto after = std::upper_bound(windows.begin(), windows.end(), position);
+        const std::uint64_t begin = *std::prev(after);
+        const std::uint64_t window = static_cast<std::uint64_t>(after - windows.begin());
+        const Permutation inside(*after - begin, epoch_key(options_.seed, epoch, mix64(kSamples) ^ window));
+        position = begin + inside(position - begin);
+      }
+      const auto after = std::upper_bound(sequence->begin.begin(), sequence->begin.end(), position);
+      const auto at = static_cast<std::size_t>(after - sequence->begin.begin()) - 1;
+      out.samples[k] = shard_begin_[sequence->shards[at]] + position - sequence->begin[at];
+    }
+  }
+}
+
+}  // namespace shard

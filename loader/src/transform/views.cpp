@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "shard/error.hpp"
+#include "shard/loader/transform.hpp"
+#include "transform/philox.hpp"
+
+namespace shard {
+
+namespace {
+
+// Python's round: half to even. Values here are below 2^31.
+std::uint32_t round_even(double value) noexcept { return static_cast<std::uint32_t>(std::nearbyint(value)); }
+
+SampleView random_resized(const SampleSpec& stored, const TransformOptions& options, SampleRandom& random) {
+  const double height = stored.height;
+  const double width = stored.width;
+  const double log_low = std::log(options.ratio[0]);
+  const double log_high = std::log(options.ratio[1]);
+  SampleView view;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double area = height * width * (options.scale[0] + (options.scale[1] - options.scale[0]) * random.uniform());
+    const double ratio = std::exp(log_low + (log_high - log_low) * random.uniform());
+    view.width = round_even(std::sqrt(area * ratio));
+    view.height = round_even(std::sqrt(area / ratio));
+    if (view.width > 0 && view.width <= stored.width && view.height > 0 && view.height <= stored.height) {
+      view.top = random.below(stored.height - view.height + 1);
+      view.left = random.below(stored.width - view.width + 1);
+      return view;
+    }
+  }
+  const double ratio = width / height;
+  view.width = stored.width;
+  view.height = stored.height;
+  if (ratio < options.ratio[0])
+    view.height = std::clamp(round_even(width / options.ratio[0]), 1U, stored.height);
+  else if (ratio > options.ratio[1])
+    view.width = std::clamp(round_even(height * options.ratio[1]), 1U, stored.width);
+  view.top = (stored.height - view.height) / 2;
+  view.left = (stored.width - view.width) / 2;
+  return view;
+}
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
+
+}  // namespace
+
+SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed, std::uint64_t epoch,
+                     std::uint64_t sample) {
+  SampleRandom random(seed, epoch, sample);
+  SampleView view{0, 0, stored.width, stored.height, false};
+  const std::uint32_t height = options.crop_height != 0 ? options.crop_height : stored.height;
+  const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;
+  switch (options.crop) {
+    case CropKind::none: break;
+    case CropKind::center:
+      view = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width, height, false};
+      break;
+    case CropKind::random:
+      view.top = random.below(stored.height - height + 1);
+      view.left = random.below(stored.width - width + 1);
+      view.width = width;
+      view.height = height;
+      break;
+    case CropKind::random_resized: view = random_resized(stored, options, random); break;
+  }
+  view.flip = options.flip_probability > 0 && random.uniform() < options.flip_probability;
+  return view;
+}
+
+SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options) {
+  stored.check();
+  SampleSpec delivered = stored;
+  delivered.dtype = options.dtype.value_or(stored.dtype);
+  delivered.layout = options.layout.value_or(stored.layout);
+  if (options.crop == CropKind::none) {
+    if (options.crop_height != 0 || options.crop_width != 0)
+      refuse("crop_height and crop_width are set, but crop is none: choose center, random or random_resized");
+  } else {
+    if (options.crop_height < 1 || options.crop_width < 1)
+      refuse("crop_height and crop_width must be at least 1 for a crop");
+    const bool resized = options.crop == CropKind::random_resized;
+    if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
+      refuse(fmt::format("the crop of {} x {} is larger than the stored samples of {} x {} (rows x columns)",
+                         options.crop_height, options.crop_width, stored.height, stored.width));
+    if (options.crop_height > 8192 || options.crop_width > 8192)
+      refuse(fmt::format("the crop of {} x {} exceeds 8192 x 8192", options.crop_height, options.crop_width));
+    if (resized && stored.dtype != DType::u8)
+      refuse(fmt::format("random_resized needs samples stored as u8; these are {}", to_string(stored.dtype)));
+    delivered.height = options.crop_height;
+    delivered.width = options.crop_width;
+  }
+  if (options.crop == CropKind::random_resized) {
+    if (!(options.scale[0] > 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
+      refuse(fmt::format("scale is [{}, {}]; it must be 0 < low <= high <= 1", options.scale[0], options.scale[1]));
+    if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
+      refuse(fmt::format("ratio is [{}, {}]; it must be 0 < low <= high", options.ratio[0], options.ratio[1]));
+  }
+  if (!(options.flip_probability >= 0 && options.flip_probability <= 1))
+    refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
+  const DType to = delivered.dtype;
+  if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
+    refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
+  if (stored.dtype != DType::u8 && to != stored.dtype)
+    refuse(fmt::format("samples stored as {} are delivered as they are; {} was asked for (store u8 to choose when loading)",
+                       to_string(stored.dtype), to_string(to)));
+  if (options.normalization) {
+    if (stored.dtype != DType::u8 || to == DType::u8)
+      refuse("normalization applies to samples stored as u8 and delivered as f16, bf16 or f32");
+    for (std::size_t c = 0; c < 3; ++c)
+      if (!std::isfinite(options.normalization->mean[c]) || !std::isfinite(options.normalization->std[c]) ||
+          options.normalization->std[c] == 0)
+        refuse("normalization: mean and std must be finite and std not 0");
+  }
+  return delivered;
+}
+
+bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
+  return options.flip_probability == 0 && options.crop != CropKind::random_resized &&
+         check_transform(stored, options) == stored;
+}
+
+}  // namespace shard
