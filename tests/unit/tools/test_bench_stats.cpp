@@ -35,7 +35,8 @@ TEST(Stats, IsTheSampleItselfWhenThereIsOne) {
 
 TEST(Stats, RefusesNoSamplesAndNan) {
   EXPECT_SHARD_ERROR(summarize({}), ErrorCode::invalid_argument, "no samples");
-  EXPECT_SHARD_ERROR(summarize(std::array{1.0, std::numeric_limits<double>::quiet_NaN()}), ErrorCode::invalid_argument, "NaN");
+  EXPECT_SHARD_ERROR(summarize(std::array{1.0, std::numeric_limits<double>::quiet_NaN()}),
+                     ErrorCode::invalid_argument, "NaN");
 }
 
 TEST(Stats, MeasuresTheSpreadAgainstTheMedian) {
