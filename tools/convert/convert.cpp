@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 
-#include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -14,6 +12,7 @@
 #include "convert/progress_file.hpp"
 #include "convert/scheduler.hpp"
 #include "shard/error.hpp"
+#include "shard/file.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::convert {
@@ -72,10 +71,14 @@ void refuse_out_inside_images(const Options& options) {
 }
 
 PlanRecord read_plan(const fs::path& out) {
-  const fs::path path = out / kPlanFile;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::io, fmt::format("cannot read '{}'", path.string()));
-  return parse_plan({std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()});
+  constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{1} << 20U;
+  const std::vector<std::byte> text = read_file(out / kPlanFile, kMaxPlanBytes);
+  return parse_plan({reinterpret_cast<const char*>(text.data()), text.size()});
+}
+
+bool dataset_is_there(const Options& options) {
+  std::error_code error;
+  return fs::exists(options.out / kDatasetFile, error);
 }
 
 // The record of a complete data set, as far as it can be held against the one asked for.
@@ -102,38 +105,6 @@ Summary summary_of(const DatasetInfo& info) {
   return summary;
 }
 
-// Makes OUT a folder that holds the record asked for. True: the data set in it is complete already.
-bool claim_folder(const Options& options, const PlanRecord& record) {
-  std::error_code error;
-  fs::create_directories(options.out, error);
-  if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("cannot make the folder '{}': {}", options.out.string(), error.message()));
-  const FolderState state = folder_state(options.out);
-  if (state == FolderState::foreign)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
-                    options.out.string()));
-  const bool ours = state == FolderState::incomplete || state == FolderState::complete;
-  const bool unfinished_overwrite = state == FolderState::incomplete && read_plan(options.out).overwriting;
-  if (unfinished_overwrite || (ours && options.overwrite)) {
-    PlanRecord overwriting = record;
-    overwriting.overwriting = true;
-    publish_file(options.out / kPlanFile, serialize_plan(overwriting));
-    remove_dataset_files(options.out);
-  } else if (state == FolderState::complete) {
-    require_same_plan(record_of(Dataset::open(options.out).info(), record), record, options.out);
-    remove_progress_files(options.out);  // a run that was killed between dataset.json and its last removals
-    return true;
-  } else if (state == FolderState::incomplete) {
-    require_same_plan(read_plan(options.out), record, options.out);
-    return false;
-  }
-  publish_file(options.out / kPlanFile, serialize_plan(record));
-  return false;
-}
-
 void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
   if (options.codec.kind != Codec::Kind::none) return;  // unknown before; a full disk is an error then
   std::uint64_t samples = 0;
@@ -149,6 +120,74 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
             "'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
             "or a smaller --dtype, --crop or --codec zstd",
             options.out.string(), free, needed, samples));
+}
+
+// The record of the conversion that OUT holds unfinished; nothing when another process has completed it
+// meanwhile.
+std::optional<PlanRecord> unfinished_plan(const Options& options) {
+  try {
+    return read_plan(options.out);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found && dataset_is_there(options)) return std::nullopt;
+    throw;
+  }
+}
+
+// Removes what an earlier conversion left. A kill in between leaves a folder that says so, and the next run
+// goes on here.
+void make_empty(const Options& options, const PlanRecord& record) {
+  if (options.world > 1)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "'{}' is half removed (a run with --overwrite was stopped), which several processes cannot "
+            "finish: remove it, then start them",
+            options.out.string()));
+  PlanRecord overwriting = record;
+  overwriting.overwriting = true;
+  publish_file(options.out / kPlanFile, serialize_plan(overwriting));
+  remove_dataset_files(options.out);
+}
+
+std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
+  std::vector<std::uint64_t> shards;
+  for (std::uint64_t shard = options.rank; shard < plan.shards(); shard += options.world)
+    shards.push_back(shard);
+  return shards;
+}
+
+// Makes OUT a folder that holds the record asked for. True: the data set in it is complete already.
+bool claim_folder(const Plan& plan, const Options& options, const PlanRecord& record) {
+  std::error_code error;
+  fs::create_directories(options.out, error);
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("cannot make the folder '{}': {}", options.out.string(), error.message()));
+  FolderState state = folder_state(options.out);
+  if (state == FolderState::foreign)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
+                    options.out.string()));
+  std::optional<PlanRecord> unfinished;
+  if (state == FolderState::incomplete) {
+    unfinished = unfinished_plan(options);
+    if (!unfinished) state = FolderState::complete;
+  }
+  if (state != FolderState::empty && (options.overwrite || (unfinished && unfinished->overwriting))) {
+    make_empty(options, record);
+  } else if (state == FolderState::complete) {
+    require_same_plan(record_of(Dataset::open(options.out).info(), record), record, options.out);
+    remove_progress_files(options.out);  // a run that was killed between dataset.json and its last removals
+    return true;
+  } else if (unfinished) {
+    require_same_plan(*unfinished, record, options.out);
+    return false;
+  }
+  // Before the record is there: who has no space may come back with other options.
+  if (!unfinished) require_space(plan, options, shards_of(plan, options));
+  publish_file(options.out / kPlanFile, serialize_plan(record));
+  return false;
 }
 
 // One worker thread's run.
@@ -312,11 +351,6 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   return true;
 }
 
-bool dataset_is_there(const Options& options) {
-  std::error_code error;
-  return fs::exists(options.out / kDatasetFile, error);
-}
-
 }  // namespace
 
 Summary run(const Options& options, const Hooks& hooks) {
@@ -327,7 +361,7 @@ Summary run(const Options& options, const Hooks& hooks) {
   const PlanRecord record = record_of(plan, options);
 
   Summary summary;
-  if (claim_folder(options, record)) {
+  if (claim_folder(plan, options, record)) {
     summary = summary_of(Dataset::open(options.out).info());
     summary.was_complete = true;
     return summary;
@@ -336,7 +370,7 @@ Summary run(const Options& options, const Hooks& hooks) {
   std::vector<std::uint64_t> todo;
   std::uint64_t planned = 0;
   std::uint64_t resumed = 0;
-  for (std::uint64_t shard = options.rank; shard < plan.shards(); shard += options.world) {
+  for (const std::uint64_t shard : shards_of(plan, options)) {
     planned += plan.shard_inputs(shard);
     if (finished_shard(options.out, shard))
       resumed += plan.shard_inputs(shard);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "shard/keys.hpp"
 #include "shard/unique_handle.hpp"
 
 namespace shard::convert {
@@ -23,23 +24,28 @@ struct FdTraits {
   static void close(type fd) noexcept { ::close(fd); }
 };
 
-[[noreturn]] void fail(const char* what, int error) {
+[[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
   const std::string text = std::generic_category().message(error);
+  const std::string name = escape_key(path.string());
   if (error == EMFILE || error == ENFILE)
     throw Error(ErrorCode::resource,
-                fmt::format("cannot open an image: {} (raise 'ulimit -n' or use fewer --jobs)", text));
-  if (error == ENOMEM) throw Error(ErrorCode::resource, fmt::format("cannot {} an image: {}", what, text));
+                fmt::format("cannot open '{}': {} (raise 'ulimit -n' or use fewer --jobs)", name, text));
+  if (error == ENOMEM) throw Error(ErrorCode::resource, fmt::format("cannot {} '{}': {}", what, name, text));
   throw UnreadableInput(ErrorCode::io, fmt::format("cannot {}: {}", what, text));
 }
 
 }  // namespace
 
 std::span<const std::byte> InputReader::read(const std::string& relative_path) {
-  // O_NONBLOCK: opening a pipe must not wait for its writer.
-  UniqueHandle<FdTraits> fd(::open((root_ / relative_path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) fail("open", errno);
+  const std::filesystem::path path = root_ / relative_path;
+  int opened = -1;
+  do {  // O_NONBLOCK: opening a pipe must not wait for its writer
+    opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (opened < 0 && errno == EINTR);
+  const UniqueHandle<FdTraits> fd(opened);
+  if (!fd) fail("open", path, errno);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) fail("read", errno);
+  if (::fstat(fd.get(), &info) != 0) fail("read", path, errno);
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size > kMaxFileBytes)
@@ -55,7 +61,7 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
     const ssize_t got = ::read(fd.get(), buffer_.data() + filled, size - filled);
     if (got < 0) {
       if (errno == EINTR) continue;
-      fail("read", errno);
+      fail("read", path, errno);
     }
     if (got == 0) break;  // became shorter: what is there is judged by the decoder
     filled += static_cast<std::size_t>(got);

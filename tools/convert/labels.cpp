@@ -46,7 +46,7 @@ struct CsvRow {
 std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) {
   std::vector<CsvRow> rows;
   std::uint64_t line = 1;
-  std::size_t i = 0;
+  std::size_t i = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the byte order mark of some spreadsheets
   while (i < text.size()) {
     CsvRow row{line, {}};
     for (bool more = true; more;) {
@@ -91,10 +91,8 @@ std::optional<T> parse_number(const std::string& text) {
   return value;
 }
 
-std::optional<float> parse_value(const std::string& text) {
-  auto value = parse_number<float>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
+// "nan" and "inf" are numbers too: such a row is refused below and does not turn a column into class names.
+std::optional<float> parse_value(const std::string& text) { return parse_number<float>(text); }
 
 template <class Parse>
 bool all_labels(const std::vector<CsvRow>& rows, Parse parse) {
@@ -177,7 +175,7 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path) {
     } else {
       for (std::size_t v = 1; v <= values; ++v) {
         const auto value = parse_value(row.fields[v]);
-        if (!value)
+        if (!value || !std::isfinite(*value))
           throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: '{}' is not a finite number", file,
                                                                row.line, escape_key(row.fields[v])));
         append_le(table.rows, std::bit_cast<std::uint32_t>(*value), 4);

@@ -39,13 +39,6 @@ std::string read_text(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-void remove_file(const fs::path& path) {
-  std::error_code error;
-  fs::remove(path, error);
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot remove '{}': {}", path.string(), error.message()));
-}
-
 template <class Match>
 void remove_matching(const fs::path& folder, Match match) {
   std::error_code error;
@@ -65,6 +58,13 @@ bool is_shard(const std::string& name) {
 }
 
 }  // namespace
+
+void remove_file(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (error)
+    throw Error(ErrorCode::io, fmt::format("cannot remove '{}': {}", path.string(), error.message()));
+}
 
 std::string serialize_plan(const PlanRecord& plan) {
   Json json{{"version", kVersion},
@@ -154,7 +154,13 @@ std::optional<Receipt> finished_shard(const fs::path& out, std::uint64_t shard) 
   const fs::path path = receipt_path(out, shard);
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
-  Receipt receipt = parse_receipt(read_text(path));
+  Receipt receipt;
+  try {
+    receipt = parse_receipt(read_text(path));
+  } catch (const Error&) {
+    if (!fs::exists(path, error)) return std::nullopt;  // another process has just completed the data set
+    throw;
+  }
   if (receipt.shard.samples != 0) {
     const auto size = fs::file_size(out / receipt.shard.file, error);
     if (error || size != receipt.shard.size_bytes) return std::nullopt;

@@ -42,6 +42,8 @@ std::filesystem::path receipt_path(const std::filesystem::path& out, std::uint64
 // The receipt of a shard that is done: the receipt is there and the file too, with the stated size.
 std::optional<Receipt> finished_shard(const std::filesystem::path& out, std::uint64_t shard);
 
+void remove_file(const std::filesystem::path& path);  // which may be absent; errors: io
+
 // Removes receipts, conversion.json and temporaries of writers that are gone. Errors: io.
 void remove_progress_files(const std::filesystem::path& out);
 // Removes all that a conversion writes. conversion.json must say `overwriting`, so that a kill in between is

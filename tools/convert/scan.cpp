@@ -41,6 +41,12 @@ void reject(Walk& walk, const std::string& path, std::string reason) {
   walk.list.rejects.push_back({escape_key(path), std::move(reason)});
 }
 
+// The way back up is no class of its own.
+void reject_loop(Walk& walk, const std::string& path) {
+  reject(walk, path, "symbolic link loop");
+  if (path.find('/') == std::string::npos) std::erase(walk.list.folders, path);
+}
+
 // `dir_fd` is consumed. `prefix` is the folder's path with a trailing '/', empty for the root.
 void walk_folder(Walk& walk, int dir_fd, const std::string& prefix);
 
@@ -88,7 +94,7 @@ void walk_folder(Walk& walk, int dir_fd, const std::string& prefix) {
   if (::fstat(dir_fd, &info) != 0) return reject(walk, prefix, "unreadable folder: " + errno_text(errno));
   const FileId id{info.st_dev, info.st_ino};
   if (std::find(walk.ancestors.begin(), walk.ancestors.end(), id) != walk.ancestors.end())
-    return reject(walk, prefix.substr(0, prefix.size() - 1), "symbolic link loop");
+    return reject_loop(walk, prefix.substr(0, prefix.size() - 1));
   walk.ancestors.push_back(id);
   for (;;) {
     errno = 0;

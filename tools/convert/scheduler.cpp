@@ -40,6 +40,8 @@ bool Scheduler::stopped() const noexcept {
 void Scheduler::open_next_shard() {
   const std::uint64_t shard = todo_[todo_next_++];
   const std::uint64_t count = plan_.shard_inputs(shard);
+  // A shard without a receipt: the run before was stopped between the two. It is made again, the same bytes.
+  remove_file(options_.out / shard_name(shard));
   auto writer = ShardWriter::create(options_.out / shard_name(shard), count, writer_options_);
   open_.push_back(std::make_unique<ShardJob>(std::move(writer)));
   current_ = open_.back().get();

@@ -70,6 +70,13 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
   std::optional<convert::Summary> summary;
   std::exception_ptr error;
 
+  // Threads inherit the mask: signals come to this thread, and no write or fsync of the engine ends early.
+  sigset_t signals;
+  sigset_t before;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before);
   std::thread engine([&] {
     try {
       summary = convert::run(arguments.options, {&counters, &g_cancel});
@@ -80,6 +87,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
     over = true;
     finished.notify_all();
   });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 
   std::optional<Clock::time_point> begin;
   std::optional<Clock::time_point> cancelled;
