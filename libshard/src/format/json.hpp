@@ -1,4 +1,8 @@
-// JSON as events, and strings to JSON. The one place that knows a JSON library (json.cpp).
+// JSON as events, and strings to JSON.
+//
+// A reader of our own, because headers of up to 100 MB come from strangers: it does not recurse, keeps
+// nothing but the string at hand, and refuses such a header several times sooner than a general library
+// (docs/architecture.md).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +18,7 @@ class JsonHandler {
   virtual void null() = 0;
   virtual void boolean(bool value) = 0;
   virtual void unsigned_integer(std::uint64_t value) = 0;
-  // Any other number (negative, fraction, exponent, above 2^64 - 1); `text` is empty for a negative integer.
+  // Any other number (negative, fraction, exponent, above 2^64 - 1), as it is written.
   virtual void other_number(std::string_view text) = 0;
   virtual void string(std::string&& value) = 0;
   virtual void begin_object() = 0;
@@ -24,9 +28,9 @@ class JsonHandler {
   virtual void end_array() = 0;
 };
 
-// Feeds `text` (strict RFC 8259, valid UTF-8) to `handler`. Does not recurse. Throws corrupt at the first
-// error of grammar, beginning with `what`; what the handler throws passes through. Memory: a constant factor
-// of the longest string.
+// Feeds `text` (one value of strict RFC 8259, valid UTF-8, no byte order mark) to `handler`. Throws corrupt
+// at the first error of grammar, beginning with `what` and naming the byte; what the handler throws passes
+// through.
 void parse_json(std::string_view text, JsonHandler& handler, std::string_view what);
 
 // `text` as a JSON string with its quotes. Throws invalid_argument when it is not UTF-8.

@@ -14,7 +14,8 @@
 namespace shard {
 namespace {
 
-constexpr std::size_t kMaxAxes = 64;  // numpy's bound, as of version 2
+constexpr std::size_t kMaxAxes = 64;  // numpy's bound as of version 2
+constexpr std::size_t kMaxTensors = std::size_t{1} << 18;  // far above any model; bounds the time for a hostile header
 constexpr std::size_t kQuotedBytes = 100;
 
 // dtypes of the reference implementation that have no counterpart here.
@@ -34,9 +35,9 @@ class TableBuilder final : public JsonHandler {
   void null() override { refuse("null"); }
   void boolean(bool) override { refuse("true or false"); }
   void other_number(std::string_view text) override {
-    refuse(text.empty() ? std::string("a negative number")
-                        : fmt::format("the number {} (not an integer from 0 to 2^64 - 1)",
-                                      text.substr(0, kQuotedBytes)));
+    refuse(text.starts_with('-') ? std::string("a negative number")
+                                 : fmt::format("the number {} (not an integer from 0 to 2^64 - 1)",
+                                               text.substr(0, kQuotedBytes)));
   }
 
   void unsigned_integer(std::uint64_t value) override {
@@ -167,6 +168,9 @@ class TableBuilder final : public JsonHandler {
     if (tensor_.size_bytes() != *bytes) {
       corrupt(fmt::format("tensor {} takes {} bytes, but shape and dtype make {}", in_quotes(tensor_.name),
                           tensor_.size_bytes(), *bytes));
+    }
+    if (header_.tensors.size() == kMaxTensors) {
+      throw Error(ErrorCode::unsupported, fmt::format("safetensors header: more than {} tensors", kMaxTensors));
     }
     header_.tensors.push_back(std::move(tensor_));
   }

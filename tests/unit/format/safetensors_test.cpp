@@ -5,10 +5,9 @@
 #include <string>
 
 #include "expect_error.hpp"
+#include "memory_file.hpp"
 #include "shard/safetensors.hpp"
 #include "shard/shard_reader.hpp"
-#include "shard_samples.hpp"
-#include "temp_dir.hpp"
 
 namespace shard {
 namespace {
@@ -161,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
         Abuse{"OnlySpaces", "    ", 0, "begin with '{'"}, Abuse{"Unterminated", "{\"a", 0, "not valid JSON"},
         Abuse{"TrailingComma", "{\"__metadata__\":{},}", 0, "not valid JSON"},
         Abuse{"SecondDocument", "{}{}", 0, "not valid JSON"},
-        Abuse{"NulAfterTheEnd", std::string("{}\0junk", 7), 0, "a NUL at byte 2"},
+        Abuse{"NulAfterTheEnd", std::string("{}\0junk", 7), 0, "more text after the end"},
         Abuse{"InvalidUtf8", "{\"\xff\":{}}", 0, "not valid JSON"},
         Abuse{"LoneSurrogate", "{\"\\ud800\":{}}", 0, "not valid JSON"},
         Abuse{"DeepObjects", many(100'000, "{\"a\":"), 0, "an object"},
@@ -197,21 +196,7 @@ TEST(Safetensors, AHeaderLengthAboveTheCapIsRefusedWhateverTheFile) {
 // Hostile headers near the cap: refused, and soon. The bound is generous for slow machines and sanitizers.
 class LargeHeader : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
-TEST_P(LargeHeader, IsRefusedSoonAsAShard) {
-  constexpr std::size_t kBytes = 99'999'000;
-  const testing::TempDir dir;
-  std::string json = GetParam().first;
-  const std::string piece = GetParam().second;
-  json.reserve(kBytes + piece.size());
-  while (json.size() < kBytes) json += piece;
-  testing::write_bytes(dir.path() / "large", head_of(json));
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_SHARD_ERROR(ShardReader::open(dir.path() / "large"), ErrorCode::corrupt,
-                     "a shard's has at most 1048576");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
-}
-
-TEST_P(LargeHeader, IsRefusedAsASafetensorsFile) {
+TEST_P(LargeHeader, IsRefused) {
   constexpr std::size_t kBytes = 99'999'000;
   std::string json = GetParam().first;
   const std::string piece = GetParam().second;
@@ -221,9 +206,8 @@ TEST_P(LargeHeader, IsRefusedAsASafetensorsFile) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(parse_safetensors(head, head.size()), Error);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  RecordProperty("seconds", std::to_string(took.count()));
   std::cout << "refused after " << took.count() << " s\n";
-  EXPECT_LT(took.count(), 20.0);
+  EXPECT_LT(took.count(), 10.0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -234,6 +218,17 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair{"{\"__metadata__\":{\"k\":\"", "\\u0061\\u0061"},
                       std::pair{"{\"a\":{\"dtype\":\"", "UUUUUUUU"},
                       std::pair{"{", "\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]},"}));
+
+TEST(LargeHeaderFile, IsRefusedAsAShardWithoutReadingIt) {
+  testing::MemoryFile file;
+  file.assign(head_of(std::string(70'000, '{')));
+  const std::uint64_t length = 99'999'992;
+  std::vector<std::byte> prefix;
+  for (std::size_t i = 0; i < 8; ++i) prefix.push_back(static_cast<std::byte>(length >> (8 * i)));
+  file.write(0, prefix);
+  file.resize(100'000'000);
+  EXPECT_SHARD_ERROR(ShardReader::open(file.path()), ErrorCode::corrupt, "a shard's has at most 1048576");
+}
 
 }  // namespace
 }  // namespace shard

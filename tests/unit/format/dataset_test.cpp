@@ -1,0 +1,188 @@
+// dataset.json and the folder around it.
+#include "shard/dataset.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "expect_error.hpp"
+#include "shard/checksum.hpp"
+#include "shard_samples.hpp"
+#include "temp_dir.hpp"
+
+namespace shard {
+namespace {
+
+using namespace shard::testing;
+
+DatasetInfo example() {
+  DatasetInfo info;
+  info.spec = {DType::f16, Layout::nhwc, 3, 4, 5};
+  info.normalization = {{-1.0F, 0.456F, 1e-7F}, {0.229F, 2.0F, 0.225F}};
+  info.pipeline = {{"filter", "bilinear"}, {"resize", "4"}};
+  info.codec = {Codec::Kind::zstd, 7};
+  info.fingerprint = "0123456789abcdef";
+  info.columns = {{"labels", DType::i64, {}}, {"box", DType::f32, {2, 2}}};
+  info.classes = {"cat", "caf\xc3\xa9", "quote\"", "\\xff"};
+  info.source_digest = "fedcba9876543210";
+  info.inputs = 8;
+  info.rejects = 1;
+  info.shards = {{"s-0.safetensors", 4, 8192, 1}, {"s-1.safetensors", 3, 8000, ~std::uint64_t{0}}};
+  return info;
+}
+
+// `text` with `from` replaced by `to`, and a digest that is right again.
+std::string edited(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+  const std::string last = "  \"digest\": \"xxh3:";
+  text.resize(text.rfind(last));
+  return text + last + to_hex(xxh3(text)) + "\"\n}\n";
+}
+
+TEST(DatasetJson, ReadsBackEqualAndIsDeterministic) {
+  const DatasetInfo info = example();
+  const std::string text = serialize_dataset(info);
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.spec, info.spec);
+  EXPECT_EQ(found.normalization, info.normalization);
+  EXPECT_EQ(found.pipeline, info.pipeline);
+  EXPECT_EQ(found.codec, info.codec);
+  EXPECT_EQ(found.fingerprint, info.fingerprint);
+  EXPECT_EQ(found.classes, info.classes);
+  EXPECT_EQ(found.source_digest, info.source_digest);
+  EXPECT_EQ(found.inputs, 8U);
+  EXPECT_EQ(found.rejects, 1U);
+  EXPECT_EQ(found.shards, info.shards);
+  EXPECT_EQ(found.samples(), 7U);
+  ASSERT_EQ(found.columns.size(), 2U);
+  EXPECT_EQ(found.columns[1].row_shape, info.columns[1].row_shape);
+  EXPECT_EQ(serialize_dataset(found), text);
+}
+
+TEST(DatasetJson, MembersOfLaterVersionsAreSkipped) {
+  const std::string text = serialize_dataset(example());
+  const auto found = parse_dataset(
+      edited(text, "  \"inputs\"", "  \"later\": {\"a\": [1, {\"b\": null}], \"a\": -1.5},\n  \"inputs\""));
+  EXPECT_EQ(found.inputs, 8U);
+  EXPECT_EQ(serialize_dataset(found), text);
+}
+
+TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
+  const std::string text = serialize_dataset(example());
+  const auto corrupt = [&](const std::string& from, const std::string& to, const std::string& why) {
+    EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), ErrorCode::corrupt, why);
+  };
+  corrupt("\"samples\": 7", "\"samples\": 8", "its shards have 7");
+  corrupt("\"inputs\": 8", "\"inputs\": 9", "9 inputs are not 7 samples and 1 rejects");
+  corrupt("\"inputs\": 8,\n", "", "\"inputs\" is missing");
+  corrupt("\"inputs\": 8", "\"inputs\": -8", "has no place");
+  corrupt("\"inputs\": 8", "\"inputs\": 8.0", "has no place");
+  corrupt("\"inputs\": 8", "\"inputs\": \"8\"", "has no place");
+  corrupt("\"inputs\": 8", "\"inputs\": 8, \"inputs\": 8", "stands twice");
+  corrupt("\"s-1.safetensors\"", "\"s-0.safetensors\"", "stands twice");
+  corrupt("\"s-1.safetensors\"", "\"../s\"", "plain name");
+  corrupt("\"s-1.safetensors\"", "\"..\"", "plain name");
+  corrupt("\"s-1.safetensors\"", "\"\"", "plain name");
+  corrupt("\"s-1.safetensors\"", "\"a\\u0000b\"", "plain name");
+  corrupt("\"samples\": 3", "\"samples\": 0", "has 0 samples");
+  corrupt("\"samples\": 3", "\"samples\": 18446744073709551615", "samples");
+  corrupt("\"samples\": 3, ", "", "has 3 members");
+  corrupt("\"samples\": 3", "\"samples\": 3, \"x\": 3", "has no place");
+  corrupt("xxh3:0000000000000001", "xxh3:000000000000000X", "head_digest");
+  corrupt("[4, 5, 3]", "[4, 5]", "three entries");
+  corrupt("[4, 5, 3]", "[4, 5, 3, 1]", "more than three");
+  corrupt("[4, 5, 3]", "[4, 5, 9]", "channels is 9");
+  corrupt("[4, 5, 3]", "[4, 70000, 3]", "70000");
+  corrupt("[4, 5, 3]", "[[4, 5, 3]]", "has no place");
+  corrupt("0.229", "0", "std of channel 0");
+  corrupt("0.456", "1e39", "three finite numbers");
+  corrupt("\"cat\"", "\"ca\\nt\"", "not an escaped key");
+  corrupt("\"dtype\": \"i64\"", "\"dtype\": \"u8\"", "labels must be");
+  corrupt("\"fingerprint\": \"0123456789abcdef\"", "\"fingerprint\": \"0123\"", "16 lower-case");
+  corrupt("\"format\": \"shard dataset\"", "\"format\": \"other\"", "format is \"other\"");
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"version\": 1", "\"version\": 2")), ErrorCode::unsupported,
+                     "version 2");
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "zstd:7", "packed:4")), ErrorCode::unsupported, "packed:4");
+  EXPECT_SHARD_ERROR(parse_dataset(""), ErrorCode::corrupt, "only 0 bytes");
+  EXPECT_SHARD_ERROR(parse_dataset(text + "\n"), ErrorCode::corrupt, "does not end in its digest");
+}
+
+TEST(DatasetJson, DeepNestingIsRefused) {
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) deep += '[';
+  EXPECT_SHARD_ERROR(
+      parse_dataset(edited(serialize_dataset(example()), "  \"inputs\"", "  \"later\": " + deep)),
+      ErrorCode::corrupt, "more than 16 deep");
+}
+
+class Folder : public ::testing::Test {
+ protected:
+  // Shards of 3, 1 and 4 samples.
+  void fill() {
+    DatasetInfo info = example();
+    const ShardWriterOptions options{info.spec,  info.normalization, info.pipeline,
+                                     info.codec, info.fingerprint,   info.columns};
+    info.shards.clear();
+    for (std::uint64_t n : {3U, 1U, 4U})
+      info.shards.push_back(write_shard(dir_.path() / ("s" + std::to_string(n)), options, n));
+    info.inputs = 9;
+    publish_file(dir_.path() / kDatasetFile, serialize_dataset(info));
+  }
+  TempDir dir_;
+};
+
+TEST_F(Folder, SamplesAreLocatedByBinarySearch) {
+  fill();
+  const Dataset dataset = Dataset::open(dir_.path());
+  ASSERT_EQ(dataset.size(), 8U);
+  const std::pair<std::uint32_t, std::uint64_t> expected[] = {{0, 0}, {0, 1}, {0, 2}, {1, 0},
+                                                              {2, 0}, {2, 1}, {2, 2}, {2, 3}};
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    const auto found = dataset.locate(i);
+    EXPECT_EQ(std::pair(found.shard, found.sample), expected[i]) << i;
+    EXPECT_EQ(dataset.shard(found.shard).key(found.sample), sample_key(found.sample));
+  }
+  EXPECT_SHARD_ERROR(dataset.locate(8), ErrorCode::invalid_argument, "it has 8");
+  EXPECT_SHARD_ERROR(dataset.shard(3), ErrorCode::invalid_argument, "it has 3");
+}
+
+TEST_F(Folder, ShardsAreOpenedOnceWhateverTheThreads) {
+  fill();
+  const Dataset dataset = Dataset::open(dir_.path());
+  std::vector<const ShardReader*> found(8);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < found.size(); ++t)
+    threads.emplace_back([&, t] { found[t] = &dataset.shard(1); });
+  for (std::thread& thread : threads) thread.join();
+  for (const ShardReader* reader : found) EXPECT_EQ(reader, found[0]);
+}
+
+TEST_F(Folder, StateFollowsTheFiles) {
+  const auto touch = [&](const std::string& name) { publish_file(dir_.path() / name, "x"); };
+  EXPECT_EQ(folder_state(dir_.path() / "none"), FolderState::absent);
+  EXPECT_EQ(folder_state(dir_.path()), FolderState::empty);
+  write_bytes(dir_.path() / ".s0.safetensors.123.0123456789abcdef.part", {});
+  EXPECT_EQ(folder_state(dir_.path()), FolderState::empty) << "a temporary of a killed run is ours";
+  touch("photo.jpg");
+  EXPECT_EQ(folder_state(dir_.path()), FolderState::foreign);
+  EXPECT_EQ(folder_state(dir_.path() / "photo.jpg"), FolderState::foreign);
+  touch(kPlanFile);
+  EXPECT_EQ(folder_state(dir_.path()), FolderState::incomplete);
+  touch(kDatasetFile);
+  EXPECT_EQ(folder_state(dir_.path()), FolderState::complete);
+}
+
+TEST_F(Folder, OpeningSaysWhatIsMissing) {
+  EXPECT_SHARD_ERROR(Dataset::open(dir_.path() / "none"), ErrorCode::not_found, "does not exist");
+  EXPECT_SHARD_ERROR(Dataset::open(dir_.path()), ErrorCode::not_found, "no data set");
+  publish_file(dir_.path() / kPlanFile, "{}");
+  EXPECT_SHARD_ERROR(Dataset::open(dir_.path()), ErrorCode::not_found, "run the same shardify command again");
+  publish_file(dir_.path() / kDatasetFile, "{}\n");
+  EXPECT_SHARD_ERROR(Dataset::open(dir_.path()), ErrorCode::corrupt, dir_.path().native());
+}
+
+}  // namespace
+}  // namespace shard

@@ -1,0 +1,238 @@
+// A valid safetensors file that breaks one rule of the profile is refused with that rule; its digest is made
+// right again, so that it is the rule that refuses it.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "expect_error.hpp"
+#include "format/bytes.hpp"
+#include "format/shard_profile.hpp"
+#include "memory_file.hpp"
+#include "shard/checksum.hpp"
+#include "shard_samples.hpp"
+#include "temp_dir.hpp"
+
+namespace shard {
+namespace {
+
+using namespace shard::testing;
+
+// A shard taken apart, changed, and put together again.
+struct Parts {
+  SafetensorsHeader header;
+  std::map<std::string, std::vector<std::byte>> data;
+
+  TensorInfo& tensor(const std::string& name) {
+    for (TensorInfo& tensor : header.tensors) {
+      if (tensor.name == name) return tensor;
+    }
+    throw std::runtime_error("no tensor " + name);
+  }
+  void erase(const std::string& name) {
+    std::erase_if(header.tensors, [&](const TensorInfo& tensor) { return tensor.name == name; });
+  }
+  // Before `keys`.
+  void insert(const std::string& name, DType dtype, std::vector<std::uint64_t> shape, std::size_t size) {
+    header.tensors.insert(header.tensors.end() - 2, {name, dtype, std::move(shape), 0, 0});
+    data[name].assign(size, std::byte{1});
+  }
+};
+
+Parts take_apart(std::span<const std::byte> file) {
+  Parts parts;
+  parts.header = parse_safetensors(file, file.size());
+  for (const TensorInfo& tensor : parts.header.tensors) {
+    const auto bytes = file.subspan(static_cast<std::size_t>(parts.header.data_begin + tensor.begin),
+                                    static_cast<std::size_t>(tensor.size_bytes()));
+    parts.data[tensor.name].assign(bytes.begin(), bytes.end());
+  }
+  return parts;
+}
+
+std::vector<std::byte> put_together(Parts parts, std::size_t align_images = 4096) {
+  std::string head;
+  for (int round = 0; round < 3; ++round) {  // the padding of keys settles
+    std::uint64_t end = 0;
+    for (TensorInfo& tensor : parts.header.tensors) {
+      if (tensor.name == "keys" && tensor.shape.size() == 1 && align_images != 0) {
+        parts.data["keys"].resize(round_up(head.size() + end + 200, align_images) - head.size() - end);
+        tensor.shape = {parts.data["keys"].size()};
+      }
+      tensor.begin = end;
+      tensor.end = end += parts.data[tensor.name].size();
+    }
+    head = serialize_safetensors_header(parts.header);
+  }
+  std::vector<std::byte> file(as_byte_span(head).begin(), as_byte_span(head).end());
+  for (const TensorInfo& tensor : parts.header.tensors)
+    file.insert(file.end(), parts.data[tensor.name].begin(), parts.data[tensor.name].end());
+  const std::size_t images_begin = file.size() - parts.data[parts.header.tensors.back().name].size();
+  if (const auto digits_at = find_digest_digits(std::string_view(head).substr(8))) {
+    const std::string digits = to_hex(digest_head(std::span(file).first(images_begin), 8 + *digits_at));
+    std::copy(as_byte_span(digits).begin(), as_byte_span(digits).end(),
+              file.begin() + static_cast<std::ptrdiff_t>(8 + *digits_at));
+  }
+  return file;
+}
+
+class Profile : public ::testing::Test {
+ protected:
+  static Parts good(const Codec& codec = {}) {
+    const TempDir dir;
+    ShardWriterOptions options = small_options(DType::f16, Layout::nchw, codec);
+    options.columns.push_back({"mask", DType::u8, {3}});
+    write_shard(dir.path() / "s", options, 4);
+    return take_apart(file_bytes(dir.path() / "s"));
+  }
+  void open(std::span<const std::byte> bytes) {
+    file_.assign(bytes);
+    verify_shard(ShardReader::open(file_.path()));
+  }
+  void refused(const std::function<void(Parts&)>& change, const char* why,
+               ErrorCode code = ErrorCode::corrupt, const Codec& codec = {}) {
+    Parts parts = good(codec);
+    change(parts);
+    EXPECT_SHARD_ERROR(open(put_together(std::move(parts))), code, why);
+  }
+  MemoryFile file_;
+};
+
+constexpr Codec kZstd{Codec::Kind::zstd, 3};
+
+TEST_F(Profile, PutTogetherUnchangedItIsSound) {
+  EXPECT_NO_THROW(open(put_together(good())));
+  EXPECT_NO_THROW(open(put_together(good(kZstd))));
+}
+
+TEST_F(Profile, MetadataRules) {
+  const auto set = [](const char* key, const char* value) {
+    return [=](Parts& p) { p.header.metadata[key] = value; };
+  };
+  const auto drop = [](const char* key) { return [=](Parts& p) { p.header.metadata.erase(key); }; };
+  for (const char* key : {"dtype", "layout", "shape", "mean", "std", "codec", "fingerprint", "head_digest"})
+    refused(drop(key), key);
+  refused(drop("shard.profile"), "no shard");
+  refused(set("shard.profile", "2"), "version \"2\"", ErrorCode::unsupported);
+  refused(set("dtype", "f8"), "dtype \"f8\"", ErrorCode::unsupported);
+  refused(set("dtype", "i64"), "dtype is i64");
+  refused(set("dtype", "f32"), "it must be F32 [4, 3, 4, 5]");
+  refused(set("layout", "chwn"), "layout \"chwn\"", ErrorCode::unsupported);
+  refused(set("layout", "nhwc"), "channels is 5");
+  refused(set("codec", "packed"), "codec \"packed\"", ErrorCode::unsupported);
+  refused(set("codec", "zstd"), "must be written zstd:3");
+  refused(set("codec", "zstd:3"), "must be \"image_frames\"");
+  for (const char* shape : {"", "3", "3,4", "3,4,5,", "3,4,5,6", "3,4,-5", "3, 4,5", "3,4,99999999999"})
+    refused(set("shape", shape), "three numbers");
+  refused(set("shape", "3,4,6"), "it must be F16 [4, 3, 4, 6]");
+  refused(set("shape", "3,0,5"), "height is 0");
+  for (const char* mean : {"", "0.5", "0.5,0.5", "0.5,0.5,0.5,", "0.5,0.5,nan", "0.5,0.5,inf", "0.5,,0.5"})
+    refused(set("mean", mean), "three finite numbers");
+  refused(set("std", "1,0,1"), "std of channel 1");
+  refused(set("fingerprint", "0123456789ABCDEF"), "fingerprint");
+  refused(set("head_digest", "0123456789ABCDEF"), "written exactly so");
+  refused(set("head_digest", "0"), "written exactly so");
+  refused(set("pipeline.A", "x"), "pipeline key");
+}
+
+TEST_F(Profile, UnknownMetadataAreIgnored) {
+  Parts parts = good();
+  parts.header.metadata["note"] = "\"head_digest\":\"0000000000000000\"";
+  EXPECT_NO_THROW(open(put_together(std::move(parts))));
+}
+
+TEST_F(Profile, TensorRules) {
+  for (const char* name : {"labels", "checksums", "key_offsets", "keys", "images"})
+    refused([&](Parts& p) { p.erase(name); }, name);
+  for (const char* name : {"frame_offsets", "frame_checksums", "image_frames"}) {
+    refused([&](Parts& p) { p.erase(name); }, name, ErrorCode::corrupt, kZstd);
+  }
+  refused([](Parts& p) { p.tensor("checksums").dtype = DType::i64; }, "it must be U64 [4]");
+  refused([](Parts& p) { p.tensor("checksums").shape = {2, 2}; }, "2 axes");
+  refused([](Parts& p) { p.tensor("key_offsets").dtype = DType::i64; }, "it must be U64 [5]");
+  refused([](Parts& p) { p.tensor("keys").dtype = DType::i8; }, "it must be U8");
+  refused([](Parts& p) { p.tensor("images").shape = {4, 60}; }, "it must be F16 [4, 3, 4, 5]");
+  refused([](Parts& p) { p.tensor("images").dtype = DType::bf16; }, "it must be F16");
+  refused([](Parts& p) { p.tensor("labels").shape = {2, 2}; }, "first axis must be the 4 samples");
+  refused([](Parts& p) { p.tensor("labels").dtype = DType::u64; }, "labels must be");
+  refused([](Parts& p) { p.tensor("mask").shape = {3, 4}; }, "first axis must be the 4 samples");
+  refused([](Parts& p) { p.insert("scalar", DType::u8, {}, 1); }, "first axis");
+  refused([](Parts& p) { p.insert("frame_offsets", DType::u8, {4}, 4); }, "does not belong to codec none");
+  refused([](Parts& p) { p.insert("images", DType::u8, {4}, 4); }, "does not belong", ErrorCode::corrupt,
+          kZstd);
+  refused([](Parts& p) { p.insert("odd", DType::i16, {4}, 8), p.insert("late", DType::f64, {4}, 32); },
+          "multiple of its element size");
+  refused([](Parts& p) { std::swap(p.header.tensors[p.header.tensors.size() - 1], p.header.tensors[0]); },
+          "the last tensor");
+}
+
+TEST_F(Profile, ImagesStandOnAPage) {
+  EXPECT_SHARD_ERROR(open(put_together(good(), 2048)), ErrorCode::corrupt, "multiple of 4096");
+}
+
+TEST_F(Profile, OffsetRules) {
+  const auto set = [](const char* name, std::size_t i, std::uint64_t value) {
+    return [=](Parts& p) { store_u64(p.data.at(name), i * 8, value); };
+  };
+  refused(set("key_offsets", 0, 1), "key_offsets[0] is 1");
+  refused(set("key_offsets", 2, 1'000'000), "key_offsets[2] is 1000000");
+  refused(set("key_offsets", 2, 0), "key_offsets[2] is 0");
+  refused(set("key_offsets", 4, ~std::uint64_t{0}), "key_offsets[4]");
+  refused(set("frame_offsets", 0, 1), "frame_offsets[0]", ErrorCode::corrupt, kZstd);
+  refused(set("frame_offsets", 4, 1'000'000), "frame_offsets[4]", ErrorCode::corrupt, kZstd);
+  refused(set("frame_offsets", 3, 1), "frame_offsets[3] is 1", ErrorCode::corrupt, kZstd);
+  refused(
+      [](Parts& p) { p.data["image_frames"].push_back(std::byte{0}), ++p.tensor("image_frames").shape[0]; },
+      "it must be", ErrorCode::corrupt, kZstd);
+}
+
+TEST_F(Profile, KeysAreEscapedAndPaddedWithZeros) {
+  refused([](Parts& p) { p.data["keys"][0] = std::byte{'\n'}; }, "control character");
+  refused([](Parts& p) { p.data["keys"][0] = std::byte{0xff}; }, "sample 0");
+  refused([](Parts& p) { store_u64(p.data["key_offsets"], 32, load_u64(p.data["key_offsets"], 24)); },
+          "padding");
+}
+
+TEST_F(Profile, ChecksumsOfSamplesAndFramesAreHeld) {
+  const auto change = [](const char* name) { return [=](Parts& p) { p.data.at(name)[9] ^= std::byte{4}; }; };
+  refused(change("checksums"), "sample 1 (\"class/photo 1.jpg\"): its XXH3-64");
+  refused(change("checksums"), "sample 1", ErrorCode::corrupt, kZstd);
+  refused(change("frame_checksums"), "its stored frame", ErrorCode::corrupt, kZstd);
+}
+
+TEST_F(Profile, FramesHoldExactlyOneSample) {
+  // The frames exchanged for other bytes whose checksum is right: only decoding can tell.
+  const auto frame = [&](const std::function<void(std::vector<std::byte>&)>& edit, const char* why) {
+    refused(
+        [&](Parts& p) {
+          auto& frames = p.data["image_frames"];
+          auto& offsets = p.data["frame_offsets"];
+          std::vector<std::byte> last(frames.begin() + static_cast<std::ptrdiff_t>(load_u64(offsets, 24)),
+                                      frames.end());
+          frames.resize(static_cast<std::size_t>(load_u64(offsets, 24)));
+          edit(last);
+          frames.insert(frames.end(), last.begin(), last.end());
+          store_u64(offsets, 32, frames.size());
+          store_u64(p.data["frame_checksums"], 24, xxh3(last));
+          p.tensor("image_frames").shape = {frames.size()};
+        },
+        why, ErrorCode::corrupt, kZstd);
+  };
+  frame([](auto& f) { f.push_back(std::byte{0}); }, "stored bytes");
+  frame([](auto& f) { f.insert(f.end(), f.begin(), f.end()); }, "stored bytes");
+  frame([](auto& f) { f.pop_back(); }, "damaged");
+  frame([](auto& f) { f[0] = std::byte{0x27}; }, "magic");
+  frame([](auto& f) { f[5] ^= std::byte{1}; }, "bytes of content: a sample has 120");
+  frame(
+      [](auto& f) {
+        f.assign({std::byte{0x50}, std::byte{0x2a}, std::byte{0x4d}, std::byte{0x18}, {}, {}, {}, {}});
+      },
+      "magic");
+}
+
+TEST_F(Profile, ASampleSizeThatTheFramesCannotHoldIsRefusedBeforeMemoryIsTaken) {
+  refused([](Parts& p) { p.header.metadata["shape"] = "4,65535,65535"; }, "too few for the",
+          ErrorCode::corrupt, kZstd);
+}
+
+}  // namespace
+}  // namespace shard
