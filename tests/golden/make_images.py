@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/images: tiny image files of every kind, and beside each the RGB that it must decode to, as .ppm;
-and tests/golden/refused: files that must not decode, each named by the error code that it gets.
+"""Writes tests/golden/images: tiny image files of every kind, and beside each the RGB that it must decode to,
+as .ppm; and tests/golden/refused: files that must not decode, each named by the error code that it gets.
 
-The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray PNG, where Pillow
-clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5, libwebp 1.2.4; needs numpy and
-`cjpeg` (libjpeg-turbo-progs) for what Pillow does not write. The output is the same on every run.
+The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray PNG,
+where Pillow clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5, libwebp
+1.2.4; needs numpy and `cjpeg` (libjpeg-turbo-progs) for what Pillow does not write. Every run writes the same.
 """
+
 import io
 import pathlib
 import struct
@@ -41,12 +42,15 @@ def keep(name, data, expected=None):
     (OUT / (name + ".ppm")).write_bytes(header + expected.tobytes())
 
 
-# --- JPEG ------------------------------------------------------------------------------------------------------------
+# --- JPEG ---------------------------------------------------------------------------------------------------
+
 
 def cjpeg(array, *options):
     height, width, _ = array.shape
     ppm = b"P6\n%d %d\n255\n" % (width, height) + array.tobytes()
-    return subprocess.run(["cjpeg", "-quality", "80", *options], input=ppm, stdout=subprocess.PIPE, check=True).stdout
+    return subprocess.run(
+        ["cjpeg", "-quality", "80", *options], input=ppm, stdout=subprocess.PIPE, check=True
+    ).stdout
 
 
 def pillow(array, format, mode=None, **options):
@@ -59,8 +63,8 @@ def segments(jpeg):
     """(marker, payload) up to the first scan, and the rest."""
     found, at = [], 2
     while jpeg[at + 1] != 0xDA:
-        size = struct.unpack(">H", jpeg[at + 2:at + 4])[0]
-        found.append((jpeg[at + 1], jpeg[at + 4:at + 2 + size]))
+        size = struct.unpack(">H", jpeg[at + 2 : at + 4])[0]
+        found.append((jpeg[at + 1], jpeg[at + 4 : at + 2 + size]))
         at += 2 + size
     return found, jpeg[at:]
 
@@ -81,8 +85,11 @@ def exif(orientation, order="<", kind=3):
     """A TIFF structure of one entry before the orientation and one behind it."""
     head = (b"II" if order == "<" else b"MM") + struct.pack(order + "HI", 42, 8)
     value = struct.pack(order + ("H2x" if kind == 3 else "I"), orientation)
-    entries = [struct.pack(order + "HHII", 0x0100, 4, 1, 7), struct.pack(order + "HHI", 0x0112, kind, 1) + value,
-               struct.pack(order + "HHI", 0x0128, 3, 1) + struct.pack(order + "H2x", 2)]
+    entries = [
+        struct.pack(order + "HHII", 0x0100, 4, 1, 7),
+        struct.pack(order + "HHI", 0x0112, kind, 1) + value,
+        struct.pack(order + "HHI", 0x0128, 3, 1) + struct.pack(order + "H2x", 2),
+    ]
     return head + struct.pack(order + "H", len(entries)) + b"".join(entries) + struct.pack(order + "I", 0)
 
 
@@ -101,12 +108,19 @@ def make_jpegs():
     scans = OUT / "scans.tmp"
     scans.write_text("0;\n1;\n2;\n")
     for name, options in {
-        "progressive_420": ["-progressive", "-sample", "2x2"], "progressive_444": ["-progressive", "-sample", "1x1"],
-        "arithmetic": ["-arithmetic"], "arithmetic_progressive": ["-arithmetic", "-progressive"],
-        "restart_each_block": ["-restart", "1B"], "restart_each_row": ["-restart", "1"],
-        "progressive_restart": ["-progressive", "-restart", "2B"], "optimized": ["-optimize"],
-        "separate_scans": ["-scans", str(scans)], "gray_cjpeg": ["-grayscale"], "sampling_4x2": ["-sample", "4x2"],
-        "sampling_2x4": ["-sample", "2x4"], "sampling_mixed": ["-sample", "2x2,2x1,1x1"],
+        "progressive_420": ["-progressive", "-sample", "2x2"],
+        "progressive_444": ["-progressive", "-sample", "1x1"],
+        "arithmetic": ["-arithmetic"],
+        "arithmetic_progressive": ["-arithmetic", "-progressive"],
+        "restart_each_block": ["-restart", "1B"],
+        "restart_each_row": ["-restart", "1"],
+        "progressive_restart": ["-progressive", "-restart", "2B"],
+        "optimized": ["-optimize"],
+        "separate_scans": ["-scans", str(scans)],
+        "gray_cjpeg": ["-grayscale"],
+        "sampling_4x2": ["-sample", "4x2"],
+        "sampling_2x4": ["-sample", "2x4"],
+        "sampling_mixed": ["-sample", "2x2,2x1,1x1"],
     }.items():
         keep(f"jpeg_{name}.jpg", cjpeg(array, *options))
     # A progressive file that ends before its last bits: libjpeg smooths it.
@@ -130,7 +144,9 @@ def make_jpegs():
         keep(f"jpeg_cmyk_adobe_{subsampling}.jpg", assemble([adobe(0)] + found, rest))
         keep(f"jpeg_cmyk_no_adobe_{subsampling}.jpg", assemble(found, rest))
         keep(f"jpeg_ycck_{subsampling}.jpg", assemble([adobe(2)] + found, rest))
-    keep("jpeg_cmyk_progressive.jpg", pillow(picture(17, 13, 4), "JPEG", "CMYK", quality=90, progressive=True))
+    keep(
+        "jpeg_cmyk_progressive.jpg", pillow(picture(17, 13, 4), "JPEG", "CMYK", quality=90, progressive=True)
+    )
 
     plain = cjpeg(picture(33, 20))
     for orientation in range(1, 9):
@@ -142,7 +158,7 @@ def make_jpegs():
     keep("jpeg_bytes_behind_the_end.jpg", plain + b"\0" * 20 + b"trailing")
 
 
-# --- PNG -------------------------------------------------------------------------------------------------------------
+# --- PNG ----------------------------------------------------------------------------------------------------
 
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
@@ -189,8 +205,15 @@ def png(samples, depth, color_type, interlaced, before=b"", behind=b""):
     packed = zlib.compress(data, 9)
     half = len(packed) // 2  # two IDAT chunks
     header = struct.pack(">IIBBBBB", width, height, depth, color_type, 0, 0, int(interlaced))
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + before + chunk(b"IDAT", packed[:half]) +
-            chunk(b"IDAT", packed[half:]) + behind + chunk(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + before
+        + chunk(b"IDAT", packed[:half])
+        + chunk(b"IDAT", packed[half:])
+        + behind
+        + chunk(b"IEND", b"")
+    )
 
 
 def png_samples(width, height, depth, color_type):
@@ -202,7 +225,13 @@ def png_samples(width, height, depth, color_type):
 
 
 def make_pngs():
-    for color_type, depths in {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}.items():
+    for color_type, depths in {
+        0: (1, 2, 4, 8, 16),
+        2: (8, 16),
+        3: (1, 2, 4, 8),
+        4: (8, 16),
+        6: (8, 16),
+    }.items():
         for depth in depths:
             for interlaced in False, True:
                 samples = png_samples(21, 14, depth, color_type)
@@ -220,18 +249,38 @@ def make_pngs():
         keep(f"png_rgb_8_{width}x{height}_interlaced.png", png(png_samples(width, height, 8, 2), 8, 2, True))
     entries = chunk(b"PLTE", picture(16, 1).tobytes())
     samples = png_samples(21, 14, 4, 3)
-    keep("png_palette_transparent_entry.png", png(samples, 4, 3, False, entries + chunk(b"tRNS", b"\xff\x00\xff")))
-    keep("png_palette_alpha.png", png(samples, 4, 3, True, entries + chunk(b"tRNS", bytes(range(0, 160, 10)))))
+    keep(
+        "png_palette_transparent_entry.png",
+        png(samples, 4, 3, False, entries + chunk(b"tRNS", b"\xff\x00\xff")),
+    )
+    keep(
+        "png_palette_alpha.png", png(samples, 4, 3, True, entries + chunk(b"tRNS", bytes(range(0, 160, 10))))
+    )
     keep("png_gray_transparent.png", png(png_samples(21, 14, 8, 0), 8, 0, False, chunk(b"tRNS", b"\0\x40")))
-    keep("png_rgb_transparent.png", png(png_samples(21, 14, 8, 2), 8, 2, False, chunk(b"tRNS", b"\0\1\0\2\0\3")))
+    keep(
+        "png_rgb_transparent.png",
+        png(png_samples(21, 14, 8, 2), 8, 2, False, chunk(b"tRNS", b"\0\1\0\2\0\3")),
+    )
     keep("png_orientation_6.png", png(png_samples(21, 14, 8, 2), 8, 2, False, chunk(b"eXIf", exif(6, ">"))))
-    keep("png_orientation_5_behind.png", png(png_samples(21, 14, 8, 2), 8, 2, False, b"", chunk(b"eXIf", exif(5))))
+    keep(
+        "png_orientation_5_behind.png",
+        png(png_samples(21, 14, 8, 2), 8, 2, False, b"", chunk(b"eXIf", exif(5))),
+    )
     control = struct.pack(">IIIIIHHBB", 0, 21, 14, 0, 0, 1, 10, 0, 0)
-    keep("png_animated.png", png(png_samples(21, 14, 8, 2), 8, 2, False,
-                                 chunk(b"acTL", struct.pack(">II", 1, 0)) + chunk(b"fcTL", control)))
+    keep(
+        "png_animated.png",
+        png(
+            png_samples(21, 14, 8, 2),
+            8,
+            2,
+            False,
+            chunk(b"acTL", struct.pack(">II", 1, 0)) + chunk(b"fcTL", control),
+        ),
+    )
 
 
-# --- WebP ------------------------------------------------------------------------------------------------------------
+# --- WebP ---------------------------------------------------------------------------------------------------
+
 
 def riff(*chunks):
     body = b"".join(k + struct.pack("<I", len(d)) + d + b"\0" * (len(d) % 2) for k, d in chunks)
@@ -265,14 +314,20 @@ def make_webps():
     # A first frame that covers part of its canvas.
     for label, flags, channels in ("", 0x02, 3), ("_alpha", 0x12, 4):
         still = pillow(picture(17, 13, channels), "WEBP", lossless=True, exact=True)
-        image = still[still.index(b"VP8L"):]
+        image = still[still.index(b"VP8L") :]
         frame = u24(3) + u24(2) + u24(16) + u24(12) + u24(100) + b"\0" + image
-        keep(f"webp_animated_part{label}.webp",
-             riff((b"VP8X", bytes([flags, 0, 0, 0]) + u24(32) + u24(19)), (b"ANIM", b"\x10\x20\x30\xff\0\0"),
-                  (b"ANMF", frame)))
+        keep(
+            f"webp_animated_part{label}.webp",
+            riff(
+                (b"VP8X", bytes([flags, 0, 0, 0]) + u24(32) + u24(19)),
+                (b"ANIM", b"\x10\x20\x30\xff\0\0"),
+                (b"ANMF", frame),
+            ),
+        )
 
 
-# --- refused ---------------------------------------------------------------------------------------------------------
+# --- refused ------------------------------------------------------------------------------------------------
+
 
 def frame_header(jpeg, **changes):
     """The JPEG with fields of its frame header (SOF) replaced."""
@@ -280,11 +335,18 @@ def frame_header(jpeg, **changes):
     for i, (marker, payload) in enumerate(found):
         if marker in (0xC0, 0xC1, 0xC2):
             precision, height, width, components = struct.unpack(">BHHB", payload[:6])
-            fields = dict(marker=marker, precision=precision, height=height, width=width, components=components)
+            fields = dict(
+                marker=marker, precision=precision, height=height, width=width, components=components
+            )
             fields.update(changes)
-            table = payload[6:6 + 3 * fields["components"]]
-            found[i] = (fields["marker"], struct.pack(">BHHB", fields["precision"], fields["height"], fields["width"],
-                                                      fields["components"]) + table)
+            table = payload[6 : 6 + 3 * fields["components"]]
+            found[i] = (
+                fields["marker"],
+                struct.pack(
+                    ">BHHB", fields["precision"], fields["height"], fields["width"], fields["components"]
+                )
+                + table,
+            )
     return assemble(found, rest)
 
 
@@ -304,14 +366,17 @@ def make_refused():
     refuse("corrupt-jpeg-no-end.jpg", jpeg[:-2])
     refuse("corrupt-jpeg-tables-only.jpg", jpeg[:2] + jpeg[-2:])
     at = len(jpeg) - 60
-    refuse("corrupt-jpeg-early-marker.jpg", jpeg[:at] + b"\xff\xd9" + jpeg[at + 2:])
+    refuse("corrupt-jpeg-early-marker.jpg", jpeg[:at] + b"\xff\xd9" + jpeg[at + 2 :])
     restarts = cjpeg(picture(33, 20), "-restart", "1B")
     at = restarts.index(b"\xff\xd2")
-    refuse("corrupt-jpeg-restart-out-of-turn.jpg", restarts[:at] + b"\xff\xd5" + restarts[at + 2:])
-    # Valid, and each scan is cheap to write and dear to decode: one coefficient of every block, one bit at a time.
+    refuse("corrupt-jpeg-restart-out-of-turn.jpg", restarts[:at] + b"\xff\xd5" + restarts[at + 2 :])
+    # Valid, but each scan is cheap to write and dear to decode: one coefficient of every block, one bit.
     scans = REFUSED / "scans.tmp"
-    scans.write_text("0: 0 0 0 0;\n" + "".join(f"0: {k} {k} 0 1;\n" for k in range(1, 64)) +
-                     "".join(f"0: {k} {k} 1 0;\n" for k in range(1, 31)))
+    scans.write_text(
+        "0: 0 0 0 0;\n"
+        + "".join(f"0: {k} {k} 0 1;\n" for k in range(1, 64))
+        + "".join(f"0: {k} {k} 1 0;\n" for k in range(1, 31))
+    )
     refuse("resource-jpeg-94-scans.jpg", cjpeg(picture(33, 20), "-grayscale", "-scans", str(scans)))
     scans.unlink()
 
@@ -322,23 +387,29 @@ def make_refused():
         header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
         refuse(f"resource-png-{name}.png", good[:8] + chunk(b"IHDR", header) + body)
     at = good.index(b"IDAT") + 20
-    refuse("corrupt-png-checksum-of-pixels.png", good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+    refuse("corrupt-png-checksum-of-pixels.png", good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :])
     refuse("corrupt-png-checksum-of-header.png", good[:29] + bytes([good[29] ^ 1]) + good[30:])
     exif_chunk = chunk(b"eXIf", exif(6))
-    refuse("corrupt-png-checksum-of-exif.png",
-           png(samples, 8, 2, False, exif_chunk[:-1] + bytes([exif_chunk[-1] ^ 1])))
+    refuse(
+        "corrupt-png-checksum-of-exif.png",
+        png(samples, 8, 2, False, exif_chunk[:-1] + bytes([exif_chunk[-1] ^ 1])),
+    )
     refuse("corrupt-png-no-end.png", good[:-12])
     refuse("corrupt-png-no-palette.png", png(png_samples(21, 14, 8, 3), 8, 3, False))
-    refuse("corrupt-png-index-behind-palette.png",
-           png(png_samples(21, 14, 4, 3), 4, 3, False, chunk(b"PLTE", picture(3, 1).tobytes())))
+    refuse(
+        "corrupt-png-index-behind-palette.png",
+        png(png_samples(21, 14, 4, 3), 4, 3, False, chunk(b"PLTE", picture(3, 1).tobytes())),
+    )
     header = struct.pack(">IIBBBBB", 21, 40, 8, 2, 0, 0, 0)
     refuse("corrupt-png-taller-than-its-data.png", good[:8] + chunk(b"IHDR", header) + body)
 
     webp = pillow(picture(33, 20), "WEBP", lossless=True)
-    image = webp[webp.index(b"VP8L"):]
+    image = webp[webp.index(b"VP8L") :]
     at = image.index(b"VP8L") + 9  # 14 bits width - 1, 14 bits height - 1
-    huge = image[:at] + struct.pack("<I", 0x0FFFFFFF) + image[at + 4:]
-    refuse("resource-webp-bomb.webp", riff((b"VP8X", b"\0\0\0\0" + u24(16383) + u24(16383)), (b"VP8L", huge[8:])))
+    huge = image[:at] + struct.pack("<I", 0x0FFFFFFF) + image[at + 4 :]
+    refuse(
+        "resource-webp-bomb.webp", riff((b"VP8X", b"\0\0\0\0" + u24(16383) + u24(16383)), (b"VP8L", huge[8:]))
+    )
     refuse("corrupt-webp-cut.webp", webp[:-40])
     refuse("corrupt-webp-header-only.webp", webp[:12])
     refuse("unsupported-gif.jpg", b"GIF89a" + bytes(20))
