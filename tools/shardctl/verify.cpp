@@ -145,7 +145,8 @@ void print_text(const VerifyOptions& options, const Outcome& outcome, const Find
                                        cli::human_count(findings.samples), cli::human_bytes(findings.bytes),
                                        cli::human_duration(outcome.seconds));
   if (failures.empty()) {
-    cli::out("{}: ok: {}\n", path_text(options.path), what);
+    const bool incomplete = std::string_view(outcome.state) == "incomplete";
+    cli::out("{}: {}: {}\n", path_text(options.path), incomplete ? "published so far, ok" : "ok", what);
   } else {
     cli::out("{}: {} problem{} found: {}\n", path_text(options.path), failures.size(),
              failures.size() == 1 ? "" : "s", what);

@@ -133,11 +133,13 @@ class Queue {
       begin_ = 0;
       return true;
     } catch (const Error& error) {
+      // A data set of this version has shards of this version: a head that says otherwise was changed.
+      const bool changed = error.code() == ErrorCode::unsupported && task.expected != nullptr;
       findings_.add({path_text(task.path.filename()),
                      std::nullopt,
                      {},
                      without_path(error.what(), task.path),
-                     error.code()});
+                     changed ? ErrorCode::corrupt : error.code()});
       return false;
     }
   }

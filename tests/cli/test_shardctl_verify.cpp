@@ -1,0 +1,204 @@
+// shardctl verify: whatever happened to a data set is found, named, and does not hide what else happened.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "shardctl_fixture.hpp"
+
+namespace shard::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+namespace fs = std::filesystem;
+
+class ShardctlVerify : public Shardctl {
+ protected:
+  void flip(const fs::path& file, std::size_t at, int mask = 0x10) {
+    std::string bytes = read_whole(file);
+    bytes.at(at) = static_cast<char>(bytes[at] ^ mask);
+    write_whole(file, bytes);
+  }
+  Ran verify(const fs::path& what) { return run({"verify", what.string()}); }
+};
+
+TEST_F(ShardctlVerify, AcceptsAWholeDataSetAndAWholeShard) {
+  for (const Codec codec : {Codec{}, Codec{Codec::Kind::zstd, 3}}) {
+    const Made made =
+        make(codec.kind == Codec::Kind::none ? "none" : "zstd", DType::f16, Layout::nchw, codec);
+    const Ran ran = verify(made.folder);
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("ok: 2 shards, 6 samples"));
+    EXPECT_EQ(verify(made.folder / "shard-00001.safetensors").code, 0);
+    EXPECT_EQ(run({"verify", "--quiet", made.folder.string()}).out, "");
+  }
+}
+
+TEST_F(ShardctlVerify, NamesShardSampleAndKeyOfEveryFailure) {
+  const Made made = make("ds");
+  const std::size_t sample_bytes = made.info.spec.size_bytes();
+  const fs::path first = made.folder / "shard-00000.safetensors";
+  const std::size_t images = read_whole(first).size() - 3 * sample_bytes;
+  flip(first, images + sample_bytes + 5);
+  flip(made.folder / "shard-00001.safetensors", images);
+  flip(made.folder / "shard-00001.safetensors", images + 3 * sample_bytes - 1);
+  const Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(
+      ran.out,
+      StartsWith("shard-00000.safetensors: sample 1 (d\xC3\xB6g/\\xff\\xfeinvalid.jpg): its XXH3-64"));
+  EXPECT_THAT(ran.out, HasSubstr("shard-00001.safetensors: sample 0 (d\xC3\xB6g/3.jpg)"));
+  EXPECT_THAT(ran.out, HasSubstr("shard-00001.safetensors: sample 2 (d\xC3\xB6g/5.jpg)"));
+  EXPECT_THAT(ran.out, HasSubstr("3 problems found: 2 shards, 6 samples"));
+  const Json json = Json::parse(run({"verify", "--json", made.folder.string()}).out);
+  EXPECT_EQ(json.at("ok"), false);
+  ASSERT_EQ(json.at("failures").size(), 3U);
+  EXPECT_EQ(json.at("failures").at(2).at("sample"), 2);
+  EXPECT_EQ(json.at("failures").at(2).at("file"), "shard-00001.safetensors");
+}
+
+TEST_F(ShardctlVerify, FindsFlippedBytesAllOverAShard) {
+  for (const Codec codec : {Codec{}, Codec{Codec::Kind::zstd, 3}}) {
+    const Made made = make(codec.kind == Codec::Kind::none ? "none" : "zstd", DType::u8, Layout::nchw, codec);
+    const fs::path shard = made.folder / "shard-00000.safetensors";
+    const std::string whole = read_whole(shard);
+    for (std::size_t at = 0; at < whole.size(); at += at < 1500 ? 13 : 61) {
+      flip(shard, at, at % 2 == 0 ? 0x01 : 0x80);
+      const Ran ran = verify(made.folder);
+      EXPECT_EQ(ran.code, 1) << "byte " << at << " of " << whole.size();
+      EXPECT_THAT(ran.out, StartsWith("shard-00000.safetensors: "));
+      write_whole(shard, whole);
+    }
+    EXPECT_EQ(verify(made.folder).code, 0);
+  }
+}
+
+TEST_F(ShardctlVerify, FindsFlippedBytesInDatasetJsonAndStillChecksTheShards) {
+  const Made made = make("ds");
+  const fs::path file = made.folder / kDatasetFile;
+  const std::string whole = read_whole(file);
+  for (std::size_t at = 0; at < whole.size(); at += 11) {
+    flip(file, at, 0x04);
+    const Ran ran = verify(made.folder);
+    EXPECT_EQ(ran.code, 1) << "byte " << at;
+    EXPECT_THAT(ran.out, StartsWith("dataset.json: "));
+    EXPECT_THAT(ran.out, HasSubstr("2 shards, 6 samples"));
+    write_whole(file, whole);
+  }
+  write_whole(file, whole.substr(0, whole.size() / 2));
+  EXPECT_EQ(verify(made.folder).code, 1);
+}
+
+TEST_F(ShardctlVerify, FindsSwappedShards) {
+  const Made made = make("ds");
+  fs::rename(made.folder / "shard-00000.safetensors", made.folder / "x");
+  fs::rename(made.folder / "shard-00001.safetensors", made.folder / "shard-00000.safetensors");
+  fs::rename(made.folder / "x", made.folder / "shard-00001.safetensors");
+  const Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, StartsWith("shard-00000.safetensors: "));
+  EXPECT_THAT(ran.out, HasSubstr("2 problems found"));
+}
+
+TEST_F(ShardctlVerify, FindsMissingCutAndExtendedShards) {
+  const Made made = make("ds");
+  const fs::path shard = made.folder / "shard-00001.safetensors";
+  const std::string whole = read_whole(shard);
+  fs::remove(shard);
+  Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("shard-00001.safetensors: is missing"));
+  EXPECT_THAT(ran.out, HasSubstr("1 shards, 3 samples"));  // the other one was checked
+  for (const std::size_t size : {std::size_t{0}, std::size_t{7}, whole.size() / 2, whole.size() - 1}) {
+    write_whole(shard, whole.substr(0, size));
+    EXPECT_EQ(verify(made.folder).code, 1) << size;
+    EXPECT_EQ(verify(shard).code, 1) << size;
+  }
+  write_whole(shard, whole + "x");
+  ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("dataset.json says"));
+  EXPECT_EQ(verify(shard).code, 1);
+}
+
+TEST_F(ShardctlVerify, FindsAShardOfOtherOptions) {
+  const Made made = make("ds");
+  const Made other = make("other", DType::bf16);
+  fs::copy_file(other.folder / "shard-00000.safetensors", made.folder / "shard-00000.safetensors",
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(verify(made.folder).code, 1);
+}
+
+TEST_F(ShardctlVerify, FindsShardsThatNobodyNamed) {
+  const Made made = make("ds");
+  fs::copy_file(made.folder / "shard-00000.safetensors", made.folder / "shard-00007.safetensors");
+  const Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("shard-00007.safetensors: is not named by dataset.json"));
+}
+
+TEST_F(ShardctlVerify, HoldsTheListOfRejectsAgainstTheirNumber) {
+  const Made made = make("ds");
+  const fs::path file = made.folder / kRejectsFile;
+  const std::string whole = read_whole(file);
+  const auto refused = [&](const std::string& content, const char* piece) {
+    write_whole(file, content);
+    const Ran ran = verify(made.folder);
+    EXPECT_EQ(ran.code, 1) << content;
+    EXPECT_THAT(ran.out, StartsWith("rejects.csv: "));
+    EXPECT_THAT(ran.out, HasSubstr(piece));
+  };
+  refused(whole + "b,c\n", "lists 2 inputs");
+  refused("path,reason\n", "lists 0 inputs");
+  refused(whole.substr(0, whole.size() - 3), "cut");
+  refused("path,reason\na,b,c\n", "3 fields");
+  refused("nonsense", "path,reason");
+  fs::remove(file);
+  EXPECT_EQ(verify(made.folder).code, 1);
+}
+
+TEST_F(ShardctlVerify, FindsLabelsWithoutAClass) {
+  Made made = make("ds");
+  made.info.classes.pop_back();
+  publish_file(made.folder / kDatasetFile, serialize_dataset(made.info));
+  const Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("has the label 1, dataset.json has 1 classes"));
+}
+
+TEST_F(ShardctlVerify, ChecksWhatAnIncompleteConversionPublished) {
+  const Made made = make("ds");
+  fs::remove(made.folder / kDatasetFile);
+  write_whole(made.folder / kPlanFile, "{}");
+  Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.out, HasSubstr("2 shards, 6 samples"));
+  EXPECT_THAT(ran.err, HasSubstr("run the same shardify command again"));
+  flip(made.folder / "shard-00000.safetensors", 20);
+  EXPECT_EQ(verify(made.folder).code, 1);
+}
+
+TEST_F(ShardctlVerify, GivesTheSameReportForAnyNumberOfThreads) {
+  const Made made = make("ds");
+  const std::size_t size = read_whole(made.folder / "shard-00000.safetensors").size();
+  flip(made.folder / "shard-00000.safetensors", size - 1);
+  flip(made.folder / "shard-00001.safetensors", 30);
+  const auto failures = [&](const char* jobs) {
+    return Json::parse(run({"verify", "--json", "--jobs", jobs, made.folder.string()}).out).at("failures");
+  };
+  EXPECT_EQ(failures("1").size(), 2U);
+  EXPECT_EQ(failures("1"), failures("8"));
+}
+
+TEST_F(ShardctlVerify, IsAnErrorForWhatIsNoDataSet) {
+  EXPECT_EQ(verify(path("nowhere")).code, 2);
+  fs::create_directory(path("empty"));
+  EXPECT_EQ(verify(path("empty")).code, 2);
+  EXPECT_EQ(run({"verify"}).code, 2);
+}
+
+}  // namespace
+}  // namespace shard::testing
