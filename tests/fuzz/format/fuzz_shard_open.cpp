@@ -1,0 +1,80 @@
+// Any bytes as a shard file: opened, verified and read whole; as they are, and with a head digest that is
+// right.
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "format/bytes.hpp"
+#include "format/shard_profile.hpp"
+#include "memory_file.hpp"
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+#include "shard/shard_reader.hpp"
+
+namespace {
+
+using namespace shard;
+
+constexpr std::uint64_t kMaxSampleBytes = std::uint64_t{64} << 20;
+
+template <class Action>
+void tolerate_corrupt(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) std::abort();
+  }
+}
+
+void read_all(const ShardReader& reader) {
+  const std::uint64_t sample_bytes = reader.header().spec.size_bytes();
+  tolerate_corrupt([&] { reader.verify_head(); });
+  std::vector<std::byte> scratch;
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(reader.size(), 64); ++i) {
+    sum += reader.key(i).size() + reader.checksum(i);
+    for (std::byte b : reader.frame(i)) sum += std::to_integer<unsigned>(b);
+    if (sample_bytes > kMaxSampleBytes) continue;
+    tolerate_corrupt([&] { reader.verify_sample(i, scratch); });
+    scratch.resize(static_cast<std::size_t>(sample_bytes));
+    tolerate_corrupt([&] { reader.read(i, scratch); });
+  }
+  for (const auto& [name, column] : reader.columns()) {
+    if (column.bytes.size() != reader.size() * column.row_bytes) std::abort();
+    for (std::byte b : column.bytes) sum += std::to_integer<unsigned>(b);
+  }
+  volatile std::uint64_t used = sum;
+  static_cast<void>(used);
+}
+
+void open_and_read(const std::vector<std::byte>& bytes) {
+  static testing::MemoryFile file;
+  file.assign(bytes);
+  tolerate_corrupt([&] { read_all(ShardReader::open(file.path())); });
+}
+
+// Makes the head digest right; false when there is no head to speak of.
+bool repair(std::vector<std::byte>& bytes) {
+  try {
+    const ShardHeader header = parse_shard_header(bytes, bytes.size());
+    const auto json = as_text(bytes).substr(8, static_cast<std::size_t>(header.tensors.data_begin) - 8);
+    const std::size_t digits_at = 8 + find_digest_digits(json).value();
+    const std::string digits =
+        to_hex(digest_head(std::span(bytes).first(static_cast<std::size_t>(header.images_begin)), digits_at));
+    std::copy(as_byte_span(digits).begin(), as_byte_span(digits).end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(digits_at));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto* const first = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> bytes(first, first + size);
+  open_and_read(bytes);
+  if (repair(bytes)) open_and_read(bytes);
+  return 0;
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Opens shards with the reference safetensors implementation and numpy.
+
+check_with_safetensors.py             the golden shards: every tensor against its known content
+check_with_safetensors.py SHARD...    any shards: the reference accepts them, and shapes and dtypes are those of the profile
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+import numpy as np
+import safetensors
+from safetensors.numpy import load_file
+
+DTYPES = {"u8": ("U8", 1), "f16": ("F16", 2), "bf16": ("BF16", 2), "f32": ("F32", 4)}
+
+
+def sample_bytes(size, index):
+    """tests/support/shard_samples.hpp, sample_bytes."""
+    state = (index * 0x9E3779B97F4A7C15 + 1) % 2**64
+    out = bytearray(size)
+    for i in range(size):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        out[i] = index if i % 2 == 0 else state >> 56
+    return bytes(out)
+
+
+def read(path):
+    """{name: {"dtype", "shape", "data"}} by the reference; the metadata; the file offset of the data."""
+    raw = path.read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    metadata = json.loads(raw[8 : 8 + length])["__metadata__"]
+    return dict(safetensors.deserialize(raw)), metadata, 8 + length
+
+
+def check_any(path):
+    tensors, metadata, _ = read(path)
+    assert metadata["shard.profile"] == "1", path
+    shape = [int(axis) for axis in metadata["shape"].split(",")]
+    samples = tensors["checksums"]["shape"][0]
+    offsets = np.frombuffer(bytes(tensors["key_offsets"]["data"]), "<u8")
+    assert len(offsets) == samples + 1
+    dtype, width = DTYPES[metadata["dtype"]]
+    if metadata["codec"] == "none":
+        assert tensors["images"]["dtype"] == dtype, path
+        assert list(tensors["images"]["shape"]) == [samples] + shape, path
+        assert len(tensors["images"]["data"]) == samples * width * int(np.prod(shape)), path
+    else:
+        assert tensors["image_frames"]["dtype"] == "U8", path
+    if metadata["dtype"] != "bf16":  # numpy has no bfloat16
+        assert set(load_file(path)) == set(tensors), path
+    return tensors, metadata
+
+
+def check_golden(path):
+    tensors, metadata = check_any(path)
+    samples = tensors["checksums"]["shape"][0]
+    keys = bytes(tensors["keys"]["data"])
+    offsets = np.frombuffer(bytes(tensors["key_offsets"]["data"]), "<u8")
+    for i in range(samples):
+        assert keys[offsets[i] : offsets[i + 1]].decode() == f"class/photo {i * i}.jpg", path
+    assert not any(keys[offsets[-1] :]), path
+    if tensors["labels"]["dtype"] == "I64":
+        assert np.frombuffer(bytes(tensors["labels"]["data"]), "<i8").tolist() == list(range(samples)), path
+    if metadata["codec"] != "none":
+        return
+    images = bytes(tensors["images"]["data"])
+    size = len(images) // samples
+    for i in range(samples):
+        assert images[i * size : (i + 1) * size] == sample_bytes(size, i), (path, i)
+    # numpy.memmap, as in docs/format.md
+    with open(path, "rb") as f:
+        length = int.from_bytes(f.read(8), "little")
+        images_info = json.loads(f.read(length))["images"]
+    mapped = np.memmap(path, np.uint8, "r", offset=8 + length + images_info["data_offsets"][0])
+    assert mapped.tobytes() == images, path
+
+
+def main():
+    given = [pathlib.Path(argument) for argument in sys.argv[1:]]
+    golden = pathlib.Path(__file__).parent
+    for path in given:
+        check_any(path)
+    if not given:
+        given = sorted((golden / "shards").glob("*.safetensors"))
+        assert given, "no golden shards"
+        for path in given:
+            check_golden(path)
+        for path in sorted((golden / "dataset").glob("*.safetensors")):
+            check_any(path)
+    print(f"{len(given)} shards read equal by safetensors {safetensors.__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+// The golden shards: their names and content. tests/golden/ holds them as files; every later version must
+// read them, and write those without a compressor in the same bytes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "shard/dataset.hpp"
+#include "shard_samples.hpp"
+
+namespace shard::testing {
+
+inline constexpr std::uint64_t kGoldenSamples = 3;
+
+struct GoldenCase {
+  std::string name;  // file name without ".safetensors"
+  ShardWriterOptions options;
+};
+
+inline std::vector<GoldenCase> golden_cases() {
+  constexpr Codec kZstd{Codec::Kind::zstd, 3};
+  std::vector<GoldenCase> cases;
+  for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
+    for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+      const std::string name = std::string(to_string(dtype)) + "-" + std::string(to_string(layout));
+      cases.push_back({name + "-none", small_options(dtype, layout)});
+    }
+  }
+  cases.push_back({"u8-nchw-zstd", small_options(DType::u8, Layout::nchw, kZstd)});
+  cases.push_back({"f16-nhwc-zstd", small_options(DType::f16, Layout::nhwc, kZstd)});
+  ShardWriterOptions table = small_options();
+  table.columns = {{"labels", DType::f32, {4}}};
+  cases.push_back({"u8-nchw-none-float-labels", table});
+  ShardWriterOptions columns = small_options();
+  columns.columns = {{"labels", DType::i64, {}},
+                     {"mask", DType::u8, {3}},
+                     {"box", DType::f32, {2, 2}},
+                     {"stamp", DType::u64, {}},
+                     {"half", DType::f16, {1}}};
+  cases.push_back({"u8-nchw-none-columns", columns});
+  return cases;
+}
+
+inline void write_golden_shards(const std::filesystem::path& folder) {
+  for (const GoldenCase& golden : golden_cases()) {
+    write_shard(folder / (golden.name + ".safetensors"), golden.options, kGoldenSamples);
+  }
+}
+
+// Two shards, one reject.
+inline void write_golden_dataset(const std::filesystem::path& folder) {
+  const ShardWriterOptions options = small_options();
+  DatasetInfo info;
+  info.spec = options.spec;
+  info.normalization = options.normalization;
+  info.pipeline = options.pipeline;
+  info.codec = options.codec;
+  info.fingerprint = options.fingerprint;
+  info.classes = {"caf\xc3\xa9", "quote\"", "raw\\xff"};
+  info.source_digest = "fedcba9876543210";
+  info.inputs = 4;
+  info.rejects = 1;
+  info.shards = {write_shard(folder / "shard-00000.safetensors", options, 2),
+                 write_shard(folder / "shard-00001.safetensors", options, 1)};
+  publish_file(folder / kRejectsFile, "path,reason\nclass/broken.jpg,\"truncated: 12 bytes, no image\"\n");
+  publish_file(folder / kDatasetFile, serialize_dataset(info));
+}
+
+}  // namespace shard::testing

@@ -1,0 +1,75 @@
+// Shards that were written once must be read for ever; and what does not pass a compressor is written in the
+// same bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "golden_cases.hpp"
+#include "temp_dir.hpp"
+
+namespace shard {
+namespace {
+
+using namespace shard::testing;
+
+const std::filesystem::path kGolden = std::filesystem::path(SHARD_TEST_DATA) / "golden";
+
+class Golden : public ::testing::TestWithParam<GoldenCase> {
+ protected:
+  std::filesystem::path file() const { return kGolden / "shards" / (GetParam().name + ".safetensors"); }
+};
+
+TEST_P(Golden, ShardIsReadEqual) {
+  const ShardWriterOptions& options = GetParam().options;
+  const ShardReader reader = ShardReader::open(file());
+  verify_shard(reader);
+  ASSERT_EQ(reader.size(), kGoldenSamples);
+  EXPECT_EQ(reader.header().spec, options.spec);
+  EXPECT_EQ(reader.header().normalization, options.normalization);
+  EXPECT_EQ(reader.header().pipeline, options.pipeline);
+  EXPECT_EQ(reader.header().codec, options.codec);
+  EXPECT_EQ(reader.columns().size(), options.columns.size());
+  std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
+  for (std::uint64_t i = 0; i < kGoldenSamples; ++i) {
+    reader.read(i, sample);
+    EXPECT_EQ(sample, sample_bytes(options.spec, i));
+    EXPECT_EQ(reader.key(i), sample_key(i));
+    std::vector<std::byte> row;
+    for (const ColumnSpec& column : options.columns) {
+      const Column& found = reader.columns().at(column.name);
+      const auto bytes = found.bytes.subspan(static_cast<std::size_t>(i * found.row_bytes),
+                                             static_cast<std::size_t>(found.row_bytes));
+      row.insert(row.end(), bytes.begin(), bytes.end());
+    }
+    EXPECT_EQ(row, column_bytes(options.columns, i));
+  }
+}
+
+TEST_P(Golden, ShardIsWrittenInTheSameBytes) {
+  if (GetParam().options.codec.kind != Codec::Kind::none)
+    GTEST_SKIP() << "frames depend on the version of the compressor";
+  const TempDir dir;
+  write_shard(dir.path() / "s", GetParam().options, kGoldenSamples);
+  EXPECT_TRUE(file_bytes(dir.path() / "s") == file_bytes(file()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, Golden, ::testing::ValuesIn(golden_cases()), [](const auto& golden) {
+  std::string name = golden.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(GoldenDataset, IsReadAndWrittenInTheSameBytes) {
+  const Dataset dataset = Dataset::open(kGolden / "dataset");
+  EXPECT_EQ(dataset.size(), 3U);
+  EXPECT_EQ(dataset.info().classes, (std::vector<std::string>{"caf\xc3\xa9", "quote\"", "raw\\xff"}));
+  for (std::uint32_t i = 0; i < 2; ++i) verify_shard(dataset.shard(i));
+  const TempDir dir;
+  write_golden_dataset(dir.path());
+  for (const auto& entry : std::filesystem::directory_iterator(kGolden / "dataset")) {
+    EXPECT_TRUE(file_bytes(dir.path() / entry.path().filename()) == file_bytes(entry.path())) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace shard

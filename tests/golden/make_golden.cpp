@@ -1,0 +1,72 @@
+// make_golden TESTS: writes the golden files below TESTS/golden and the seeds of the fuzz targets below
+// TESTS/fuzz/corpus. To be run once for each new case: existing golden shards are not overwritten, they are
+// what older versions wrote.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+
+#include "golden_cases.hpp"
+#include "shard/codec.hpp"
+
+namespace fs = std::filesystem;
+using namespace shard;
+using namespace shard::testing;
+
+namespace {
+
+void add_new_files(const fs::path& from, const fs::path& to) {
+  fs::create_directories(to);
+  for (const auto& entry : fs::directory_iterator(from))
+    fs::copy_file(entry.path(), to / entry.path().filename(), fs::copy_options::skip_existing);
+}
+
+// The head of a shard, and the size of its file as the last 8 bytes.
+void write_header_seed(const fs::path& shard, const fs::path& seed) {
+  const ShardReader reader = ShardReader::open(shard);
+  const auto head = reader.mapping().first(static_cast<std::size_t>(reader.header().tensors.data_begin));
+  std::vector<std::byte> bytes(head.begin(), head.end());
+  for (unsigned i = 0; i < 8; ++i)
+    bytes.push_back(static_cast<std::byte>(reader.file_size_bytes() >> (8 * i)));
+  write_bytes(seed, bytes);
+}
+
+void write_seeds(const fs::path& golden, const fs::path& corpus) {
+  for (const char* target : {"fuzz_shard_header", "fuzz_shard_open", "fuzz_dataset_json", "fuzz_zstd_sample"})
+    fs::create_directories(corpus / target);
+  for (const GoldenCase& golden_case : golden_cases()) {
+    const fs::path shard = golden / "shards" / (golden_case.name + ".safetensors");
+    write_header_seed(shard, corpus / "fuzz_shard_header" / golden_case.name);
+    fs::copy_file(shard, corpus / "fuzz_shard_open" / golden_case.name, fs::copy_options::overwrite_existing);
+  }
+  fs::copy_file(golden / "dataset" / kDatasetFile, corpus / "fuzz_dataset_json" / "golden",
+                fs::copy_options::overwrite_existing);
+  const Codec zstd{Codec::Kind::zstd, 3};
+  const SampleSpec small = small_options().spec;
+  write_bytes(corpus / "fuzz_zstd_sample" / "sample", encode_frame(zstd, sample_bytes(small, 1)));
+  write_bytes(corpus / "fuzz_zstd_sample" / "zeros", encode_frame(zstd, std::vector<std::byte>(60)));
+  write_bytes(corpus / "fuzz_zstd_sample" / "large",
+              encode_frame(zstd, std::vector<std::byte>(300'000, std::byte{7})));
+  write_bytes(corpus / "fuzz_zstd_sample" / "text",
+              encode_frame({Codec::Kind::zstd, 19}, sample_bytes({DType::u8, Layout::nchw, 3, 40, 40}, 2)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: make_golden TESTS\n");
+    return 2;
+  }
+  const fs::path tests = argv[1];
+  const fs::path fresh = tests / "golden" / "fresh";
+  fs::create_directories(fresh / "shards");
+  fs::create_directories(fresh / "dataset");
+  write_golden_shards(fresh / "shards");
+  write_golden_dataset(fresh / "dataset");
+  add_new_files(fresh / "shards", tests / "golden" / "shards");
+  add_new_files(fresh / "dataset", tests / "golden" / "dataset");
+  fs::remove_all(fresh);
+  write_seeds(tests / "golden", tests / "fuzz" / "corpus");
+  return 0;
+}
