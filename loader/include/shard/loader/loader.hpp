@@ -132,8 +132,43 @@ class Loader {
   class Epoch;
   Epoch epoch(std::uint64_t epoch);
 
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  Loader& operator=(Loader&&) = delete;
+
  private:
   std::unique_ptr<LoaderImpl> impl_;
+};
+
+// A single-pass range over the rest of an epoch; the batch that is looked at is released when the next one is asked for, unless
+// it was moved out.
+class Loader::Epoch {
+ public:
+  class Iterator {
+   public:
+    using value_type = Batch;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(Epoch& epoch) : epoch_(&epoch) { ++*this; }
+    Batch& operator*() const { return *epoch_->batch_; }
+    Iterator& operator++() {
+      epoch_->batch_.reset();
+      epoch_->batch_ = epoch_->loader_->next();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    bool operator==(std::default_sentinel_t) const { return !epoch_->batch_; }
+
+   private:
+    Epoch* epoch_;
+  };
+
+  explicit Epoch(Loader& loader) : loader_(&loader) {}
+  Iterator begin() { return Iterator(*this); }
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  Loader* loader_;
+  std::optional<Batch> batch_;
 };
 
 }  // namespace shard

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "lease.hpp"
+#include "shard/error.hpp"
+#include "shard/loader/loader.hpp"
+
+namespace shard {
+
+Batch::Lease::~Lease() { release(nullptr); }
+
+void Batch::Lease::release(void* native_stream) {
+  if (slot == nullptr) return;
+  Event released;
+  try {
+    released = native_stream != nullptr ? ring->device().record_native(native_stream) : slot->ready_event;
+  } catch (...) {  // a lost device: the next call of the loader says so
+  }
+  ring->give_back(std::exchange(slot, nullptr), std::move(released), true);
+}
+
+Batch::Batch(std::shared_ptr<Lease> lease) noexcept : lease_(std::move(lease)) {}
+Batch::Batch(Batch&&) noexcept = default;
+Batch& Batch::operator=(Batch&&) noexcept = default;
+Batch::~Batch() = default;
+
+std::uint64_t Batch::size() const noexcept { return lease_->slot->indices.samples.size(); }
+std::uint64_t Batch::epoch() const noexcept { return lease_->slot->epoch; }
+std::uint64_t Batch::index() const noexcept { return lease_->slot->index; }
+const SampleSpec& Batch::spec() const noexcept { return lease_->spec; }
+const std::byte* Batch::images() const noexcept { return lease_->slot->images->data(); }
+std::span<const std::uint64_t> Batch::ids() const noexcept { return lease_->slot->indices.samples; }
+std::span<const std::uint8_t> Batch::mask() const noexcept { return lease_->slot->indices.mask; }
+
+const ColumnView& Batch::column(std::string_view name) const {
+  for (const ColumnView& view : lease_->slot->columns)
+    if (view.name == name) return view;
+  throw Error(ErrorCode::not_found, fmt::format("the data set has no column '{}'", name));
+}
+
+std::span<const std::int64_t> Batch::labels() const {
+  const ColumnView& view = column("labels");
+  if (view.dtype != DType::i64 || view.shape.size() != 1)
+    throw Error(ErrorCode::unsupported, fmt::format("labels are {} with {} axes, not one i64 a sample: use column(\"labels\")",
+                                                    to_string(view.dtype), view.shape.size()));
+  return {reinterpret_cast<const std::int64_t*>(view.host), view.shape[0]};
+}
+
+void Batch::wait_on(void* native_stream) const {
+  lease_->ring->device().wait_native(native_stream, lease_->slot->ready_event);
+}
+
+void Batch::release(void* native_stream) { lease_->release(native_stream); }
+
+}  // namespace shard

@@ -1,0 +1,263 @@
+#include "device/host_device.hpp"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "device/guarded_copy.hpp"
+#include "shard/error.hpp"
+#include "transform/host_transform.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::size_t kAlign = 4096;
+constexpr std::size_t kCopyGrain = 4;  // samples a thread takes at once
+
+class HostBlock final : public Block {
+ public:
+  explicit HostBlock(std::uint64_t size) : size_(size) {
+    data_ = static_cast<std::byte*>(std::aligned_alloc(kAlign, (size + kAlign - 1) / kAlign * kAlign));
+    if (data_ == nullptr)
+      throw Error(ErrorCode::resource,
+                  fmt::format("no host memory for a block of {} bytes; lower batch_size or prefetch", size));
+  }
+  HostBlock(const HostBlock&) = delete;
+  HostBlock& operator=(const HostBlock&) = delete;
+  ~HostBlock() override { std::free(data_); }
+  std::byte* data() const noexcept override { return data_; }
+  std::uint64_t size_bytes() const noexcept override { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::uint64_t size_;
+};
+
+// Host memory needs no registration: the range itself.
+class HostRegistration final : public Registration {
+ public:
+  explicit HostRegistration(std::span<const std::byte> range) : range_(range) {}
+  std::span<const std::byte> range() const noexcept override { return range_; }
+
+ private:
+  std::span<const std::byte> range_;
+};
+
+class HostEvent final : public Event::Impl {
+ public:
+  bool done() override {
+    std::lock_guard lock(mutex_);
+    if (done_ && error_) std::rethrow_exception(error_);
+    return done_;
+  }
+  void wait() override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_; });
+    if (error_) std::rethrow_exception(error_);
+  }
+  void* native() noexcept override { return nullptr; }
+
+  void set(std::exception_ptr error) {
+    std::vector<std::function<void()>> callbacks;
+    {
+      std::lock_guard lock(mutex_);
+      done_ = true;
+      error_ = std::move(error);
+      callbacks.swap(callbacks_);
+    }
+    changed_.notify_all();
+    for (auto& callback : callbacks) callback();
+  }
+  // Calls back once the event is set: now, or on the thread that sets it.
+  void then(std::function<void()> callback) {
+    {
+      std::lock_guard lock(mutex_);
+      if (!done_) {
+        callbacks_.push_back(std::move(callback));
+        return;
+      }
+    }
+    callback();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::exception_ptr error_;
+  std::vector<std::function<void()>> callbacks_;
+};
+
+// The queue of one stream: one step runs at a time. Shared, so that a step that ends after the stream's owner went finds it.
+class HostQueue : public std::enable_shared_from_this<HostQueue> {
+ public:
+  explicit HostQueue(HostPool& pool) : pool_(pool) {}
+
+  // `start` begins the step and calls step_done() when it has ended, at once or later.
+  void push(std::function<void()> start) {
+    {
+      std::lock_guard lock(mutex_);
+      steps_.push_back(std::move(start));
+      if (running_) return;
+      running_ = true;
+    }
+    run_next();
+  }
+  void push_rows(std::size_t rows, std::size_t grain, std::function<void(std::size_t, std::size_t)> body) {
+    if (rows == 0) return;
+    push([self = shared_from_this(), rows, grain, body = std::move(body)] {
+      self->pool_.submit({rows, grain, body, [self](std::exception_ptr error) { self->step_done(error); }});
+    });
+  }
+  void step_done(const std::exception_ptr& error) {
+    if (error) {
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = error;
+    }
+    run_next();
+  }
+  std::exception_ptr error() {
+    std::lock_guard lock(mutex_);
+    return error_;
+  }
+
+ private:
+  void run_next() {
+    std::function<void()> step;
+    {
+      std::lock_guard lock(mutex_);
+      if (steps_.empty()) {
+        running_ = false;
+        return;
+      }
+      step = std::move(steps_.front());
+      steps_.pop_front();
+    }
+    step();
+  }
+
+  HostPool& pool_;
+  std::mutex mutex_;
+  std::deque<std::function<void()>> steps_;
+  bool running_ = false;
+  std::exception_ptr error_;  // of a stream, as in CUDA: it stays
+};
+
+class HostStream final : public Stream {
+ public:
+  explicit HostStream(HostPool& pool) : queue_(std::make_shared<HostQueue>(pool)) {}
+  HostStream(const HostStream&) = delete;
+  HostStream& operator=(const HostStream&) = delete;
+  ~HostStream() override {
+    try {
+      synchronize();
+    } catch (...) {  // was reported to whoever waited for the work
+    }
+  }
+
+  void copy(std::span<const CopyItem> items) override { push_copies(items); }
+  void gather(std::span<const CopyItem> items) override { push_copies(items); }
+  void copy_to_host(std::span<const CopyItem> items) override { push_copies(items); }
+
+  void transform(const TransformWork& work) override {
+    struct Owned {
+      TransformWork work;
+      std::vector<const std::byte*> sources;
+      std::vector<SampleView> views;
+    };
+    auto owned = std::make_shared<Owned>();
+    owned->work = work;
+    owned->sources.assign(work.sources.begin(), work.sources.end());
+    owned->views.assign(work.views.begin(), work.views.end());
+    owned->work.sources = owned->sources;
+    owned->work.views = owned->views;
+    queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
+      guarded("transform", [&] { transform_rows(owned->work, first, last); });
+    });
+  }
+
+  Event record() override {
+    auto event = std::make_shared<HostEvent>();
+    queue_->push([queue = queue_, event] {
+      event->set(queue->error());
+      queue->step_done(nullptr);
+    });
+    return Event(event);
+  }
+
+  void wait(const Event& event) override {
+    auto* impl = dynamic_cast<HostEvent*>(event.impl());
+    if (impl == nullptr) return;  // done already, or nothing
+    queue_->push([queue = queue_, event, impl] {
+      impl->then([queue] { queue->step_done(nullptr); });
+    });
+  }
+
+  void synchronize() override { record().wait(); }
+  void* native() noexcept override { return nullptr; }
+
+ private:
+  void push_copies(std::span<const CopyItem> items) {
+    auto owned = std::make_shared<std::vector<CopyItem>>(items.begin(), items.end());
+    queue_->push_rows(owned->size(), kCopyGrain, [owned](std::size_t first, std::size_t last) {
+      guarded("copy", [&] {
+        for (std::size_t i = first; i < last; ++i)
+          copy_streaming((*owned)[i].target, (*owned)[i].source, (*owned)[i].size_bytes);
+      });
+    });
+  }
+
+  std::shared_ptr<HostQueue> queue_;
+};
+
+class HostDevice final : public Device {
+ public:
+  explicit HostDevice(unsigned threads) : pool_(threads) {
+    info_.kind = DeviceKind::host;
+    info_.name = "host";
+    info_.registers_read_only = true;
+    info_.batched_copy = true;
+    info_.reads_host_memory = true;
+  }
+  const DeviceInfo& info() const noexcept override { return info_; }
+  std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override { return std::make_unique<HostBlock>(size); }
+  std::unique_ptr<Block> allocate_device(std::uint64_t size) override { return std::make_unique<HostBlock>(size); }
+  std::uint64_t free_memory_bytes() override {
+    return static_cast<std::uint64_t>(::get_avphys_pages()) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
+    return std::make_unique<HostRegistration>(range);
+  }
+  std::unique_ptr<Stream> create_stream() override { return std::make_unique<HostStream>(pool_); }
+  void wait_native(void* native_stream, const Event& event) override {
+    refuse_native(native_stream);
+    event.wait();
+  }
+  Event record_native(void* native_stream) override {
+    refuse_native(native_stream);
+    return Event();
+  }
+  void check() override {}
+
+ private:
+  static void refuse_native(void* native_stream) {
+    if (native_stream != nullptr)
+      throw Error(ErrorCode::invalid_argument, "the host device has no native streams: pass null");
+  }
+  DeviceInfo info_;
+  HostPool pool_;
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make_host_device(unsigned threads) {
+  if (threads < 1 || threads > 64)
+    throw Error(ErrorCode::invalid_argument, fmt::format("host device with {} threads; 1 to 64", threads));
+  return std::make_shared<HostDevice>(threads);
+}
+
+}  // namespace shard

@@ -1,0 +1,38 @@
+#include "shard/loader/loader.hpp"
+
+#include <unistd.h>
+
+#include "lease.hpp"
+#include "loader_impl.hpp"
+
+namespace shard {
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options)
+    : impl_(std::make_unique<LoaderImpl>(std::move(dataset), std::move(device), std::move(options))) {}
+Loader::Loader(Loader&&) noexcept = default;
+
+Loader::~Loader() {
+  if (impl_ && impl_->made_by_another_process()) static_cast<void>(impl_.release());  // its threads are not in this process
+}
+
+const LoaderOptions& Loader::options() const noexcept { return impl_->options(); }
+SampleSpec Loader::delivered() const noexcept { return impl_->delivered(); }
+std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->order().batches(); }
+void Loader::start_epoch(std::uint64_t epoch) { impl_->start_epoch(epoch, 0); }
+void Loader::cancel() noexcept { impl_->cancel(); }
+LoaderState Loader::state() const { return impl_->state(); }
+void Loader::resume(const LoaderState& state) { impl_->resume(state); }
+LoaderStats Loader::stats() const { return impl_->stats(); }
+
+std::optional<Batch> Loader::next() {
+  Slot* slot = impl_->next();
+  if (slot == nullptr) return std::nullopt;
+  return Batch(std::make_shared<Batch::Lease>(impl_->ring(), slot, impl_->delivered()));
+}
+
+Loader::Epoch Loader::epoch(std::uint64_t epoch) {
+  if (!impl_->inside(epoch)) impl_->start_epoch(epoch, 0);
+  return Epoch(*this);
+}
+
+}  // namespace shard

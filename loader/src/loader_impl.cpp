@@ -1,0 +1,374 @@
+#include "loader_impl.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "shard/error.hpp"
+
+namespace shard {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::uint64_t kColumnAlign = 256;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::vector<std::uint64_t> shard_samples(const Dataset& dataset) {
+  std::vector<std::uint64_t> samples;
+  for (const ShardSummary& shard : dataset.info().shards) samples.push_back(shard.samples);
+  return samples;
+}
+
+std::uint64_t row_bytes(const ColumnSpec& column) {
+  std::uint64_t bytes = size_bytes(column.dtype);
+  for (std::uint64_t extent : column.row_shape) bytes *= extent;
+  return bytes;
+}
+
+unsigned default_threads() { return std::clamp(std::thread::hardware_concurrency(), 1U, 8U); }
+
+LoaderOptions checked(LoaderOptions options) {
+  auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  if (options.prefetch < 1 || options.prefetch > 64) refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
+  if (options.threads > 256) refuse(fmt::format("threads is {}; at most 256", options.threads));
+  if (options.threads == 0) options.threads = default_threads();
+  return options;
+}
+
+}  // namespace
+
+LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options)
+    : dataset_(std::move(dataset)),
+      device_(std::move(device)),
+      options_(checked(std::move(options))),
+      order_(shard_samples(*dataset_), options_.order),
+      stored_(dataset_->info().spec),
+      delivered_(check_transform(stored_, options_.transform)),
+      identity_(is_identity(stored_, options_.transform)),
+      process_(::getpid()),
+      ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
+      pool_(std::make_unique<HostPool>(options_.threads)),
+      copy_stream_(device_->create_stream()),
+      compute_stream_(device_->create_stream()) {
+  transform_.stored = stored_;
+  transform_.delivered = delivered_;
+  transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
+  transform_.normalize = stored_.dtype == DType::u8 && delivered_.dtype != DType::u8;
+  transport_ = make_transport({dataset_, device_, &options_, copy_stream_.get(), pool_.get()}, reason_);
+  prepare_slots();
+  if (options_.transport == TransportKind::resident) {
+    const std::uint64_t budget =
+        options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
+    resident_.emplace(*device_, dataset_->size(), stored_.size_bytes(), budget);
+    reason_ = fmt::format("asked for; {} of {} samples fit; the others come {}", resident_->device_bytes() / stored_.size_bytes(),
+                          dataset_->size(), to_string(transport_->kind()));
+  }
+  feeder_ = std::thread([this] { feed(); });
+}
+
+LoaderImpl::~LoaderImpl() {
+  stop_epoch_ = true;
+  ring_->stop();
+  {
+    std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  feeder_.join();
+}
+
+bool LoaderImpl::made_by_another_process() const noexcept { return ::getpid() != process_; }
+
+bool LoaderImpl::inside(std::uint64_t epoch) const {
+  std::lock_guard lock(mutex_);
+  return started_ && !cancelled_ && epoch_ == epoch && consumed_ < order_.batches();
+}
+
+void LoaderImpl::require_same_process() const {
+  if (made_by_another_process())
+    throw Error(ErrorCode::unsupported,
+                "this loader was made by another process: threads and device memory do not survive fork(); make the loader in the "
+                "child, after the fork");
+}
+
+void LoaderImpl::prepare_slots() {
+  const std::uint64_t batch = options_.order.batch_size;
+  const bool raw = !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
+  std::uint64_t columns_bytes = 0;
+  for (const ColumnSpec& column : dataset_->info().columns)
+    columns_bytes += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
+  for (Slot& slot : ring_->slots()) {
+    slot.images = device_->allocate_device(delivered_.size_bytes() * batch);
+    if (raw) slot.raw = device_->allocate_device(stored_.size_bytes() * batch);
+    slot.columns_host = device_->allocate_pinned(columns_bytes);
+    slot.columns_device = device_->allocate_device(columns_bytes);
+    stats_.device_bytes += slot.images->size_bytes() + (raw ? slot.raw->size_bytes() : 0) + columns_bytes;
+    stats_.pinned_bytes += columns_bytes;
+    std::uint64_t at = 0;
+    for (const ColumnSpec& column : dataset_->info().columns) {
+      ColumnView view{column.name, column.dtype, {batch}, slot.columns_host->data() + at, slot.columns_device->data() + at};
+      view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
+      slot.columns.push_back(std::move(view));
+      at += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
+    }
+    transport_->prepare(slot);
+  }
+}
+
+void LoaderImpl::feed() {
+  for (;;) {
+    Request request;
+    {
+      std::unique_lock lock(mutex_);
+      idle_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, [&] { return quit_ || request_; });
+      if (quit_) return;
+      request = *request_;
+      request_.reset();
+      idle_ = false;
+    }
+    feed_epoch(request.epoch, request.first_batch);
+  }
+}
+
+// Keeps one batch begun while the one before it ends, so that host work of two batches overlaps.
+void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
+  const std::uint64_t batches = order_.batches();
+  std::uint64_t next = first_batch;
+  Slot* begun = nullptr;
+  auto start = [&](Slot* slot) -> Slot* {
+    try {
+      begin(*slot, epoch, next);
+      ++next;
+      return slot;
+    } catch (...) {
+      slot->error = std::current_exception();
+      next = batches;
+      return slot;
+    }
+  };
+  while (begun != nullptr || (next < batches && !stopping())) {
+    if (begun == nullptr) {
+      const auto wait_begin = Clock::now();
+      Slot* slot = ring_->acquire();
+      const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - wait_begin).count();
+      {
+        std::lock_guard lock(mutex_);
+        consumer_wait_nanoseconds_ += static_cast<std::uint64_t>(waited);
+      }
+      if (slot == nullptr) return;
+      begun = start(slot);
+    }
+    Slot* ahead = nullptr;
+    if (next < batches && !stopping() && !begun->error) {
+      if (Slot* slot = ring_->try_acquire()) ahead = start(slot);
+    }
+    if (!begun->error) {
+      try {
+        end(*begun);
+      } catch (...) {
+        begun->error = std::current_exception();
+        next = batches;
+      }
+    }
+    ring_->push_ready(begun);
+    begun = ahead;
+  }
+  ring_->push_end();
+}
+
+void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
+  slot.error = nullptr;
+  slot.epoch = epoch;
+  slot.index = index;
+  slot.verify = options_.verify == Verify::always || (options_.verify == Verify::first_epoch && first_epoch_ == epoch);
+  slot.ready_event.wait();  // host memory of the slot's last use is read until then
+  order_.batch(epoch, index, slot.indices);
+  slot.views.clear();
+  if (!identity_)
+    for (std::uint64_t sample : slot.indices.samples)
+      slot.views.push_back(draw_view(stored_, options_.transform, options_.order.seed, epoch, sample));
+  gather_columns(slot);
+  place_samples(slot);
+  transport_->begin(slot);
+}
+
+void LoaderImpl::gather_columns(Slot& slot) {
+  for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
+    const Dataset::Location at = dataset_->locate(slot.indices.samples[i]);
+    const auto& columns = dataset_->shard(at.shard).columns();
+    for (ColumnView& view : slot.columns) {
+      const Column& column = columns.at(view.name);
+      std::memcpy(const_cast<std::byte*>(view.host) + i * column.row_bytes, column.bytes.data() + at.sample * column.row_bytes,
+                  column.row_bytes);
+    }
+  }
+}
+
+// Decides for each sample where it is brought to, or that it is on the device already.
+void LoaderImpl::place_samples(Slot& slot) {
+  slot.fetch.clear();
+  slot.resident_sources.clear();
+  const std::uint64_t size = stored_.size_bytes();
+  std::byte* const base = identity_ ? slot.images->data() : (slot.raw ? slot.raw->data() : nullptr);
+  for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
+    const std::uint64_t sample = slot.indices.samples[i];
+    std::byte* target = base != nullptr ? base + i * size : nullptr;
+    if (resident_) {
+      const std::byte* there = resident_->find(sample);
+      if (there == nullptr) {
+        if (std::byte* place = resident_->add(sample)) target = place;
+        slot.fetch.push_back({sample, target});
+        there = target;
+      }
+      slot.resident_sources.push_back(there);
+    } else {
+      slot.fetch.push_back({sample, target});
+    }
+  }
+}
+
+void LoaderImpl::end(Slot& slot) {
+  transport_->end(slot);
+  copy_stream_->wait(slot.released_event);
+  const std::uint64_t columns_bytes = slot.columns_host->size_bytes();
+  const CopyItem columns{slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
+  copy_stream_->copy({&columns, 1});
+  const Event copied = copy_stream_->record();
+  const std::uint64_t size = stored_.size_bytes();
+  if (!identity_) {
+    if (resident_) {
+      slot.sources = slot.resident_sources;
+    } else if (slot.raw) {
+      slot.sources.clear();
+      for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) slot.sources.push_back(slot.raw->data() + i * size);
+    }
+    compute_stream_->wait(copied);
+    compute_stream_->wait(slot.released_event);
+    transform_.sources = slot.sources;
+    transform_.views = slot.views;
+    transform_.target = slot.images->data();
+    compute_stream_->transform(transform_);
+    slot.ready_event = compute_stream_->record();
+  } else if (resident_) {
+    slot.copies.clear();
+    for (std::size_t i = 0; i < slot.resident_sources.size(); ++i) {
+      std::byte* const row = slot.images->data() + i * size;
+      if (slot.resident_sources[i] != row) slot.copies.push_back({row, slot.resident_sources[i], size});
+    }
+    compute_stream_->wait(copied);
+    compute_stream_->wait(slot.released_event);
+    compute_stream_->gather(slot.copies);
+    slot.ready_event = compute_stream_->record();
+  } else {
+    slot.ready_event = copied;
+  }
+  std::lock_guard lock(mutex_);
+  stats_.bytes += slot.indices.samples.size() * size;
+  stats_.storage_seconds = static_cast<double>(transport_->use().storage_nanoseconds) * 1e-9;
+  stats_.registered_bytes = transport_->use().registered_bytes;
+}
+
+void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
+  require_same_process();
+  stop_epoch_ = true;
+  ring_->stop();  // a feeder that waits for a slot returns
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return idle_ && !request_; });
+  ring_->drain();
+  stop_epoch_ = false;
+  cancelled_ = false;
+  started_ = true;
+  epoch_ = epoch;
+  consumed_ = first_batch;
+  if (!first_epoch_) first_epoch_ = epoch;
+  if (first_batch >= order_.batches()) {
+    ring_->push_end();
+    return;
+  }
+  request_ = Request{epoch, first_batch};
+  changed_.notify_all();
+}
+
+Slot* LoaderImpl::next() {
+  require_same_process();
+  bool started = false;
+  {
+    std::lock_guard lock(mutex_);
+    started = started_;
+  }
+  if (!started) start_epoch(epoch_, consumed_);
+  const auto begin = Clock::now();
+  Slot* slot = nullptr;
+  const Ring::Pop popped = ring_->pop_ready(slot);
+  std::lock_guard lock(mutex_);
+  stats_.starved_seconds += seconds_since(begin);
+  if (popped == Ring::Pop::stopped || cancelled_) {
+    if (slot != nullptr) ring_->give_back(slot, slot->ready_event, true);
+    throw Error(ErrorCode::cancelled, "the loader was cancelled");
+  }
+  if (popped == Ring::Pop::end) return nullptr;
+  if (popped == Ring::Pop::all_lent)
+    throw Error(ErrorCode::resource,
+                fmt::format("all {} batches of the ring are held: release some, or raise prefetch", ring_->slots().size()));
+  if (slot->error) {
+    const std::exception_ptr error = slot->error;
+    slot->error = nullptr;
+    ring_->give_back(slot, {}, true);
+    std::rethrow_exception(error);
+  }
+  ++consumed_;
+  ++stats_.batches;
+  stats_.samples += static_cast<std::uint64_t>(std::count(slot->indices.mask.begin(), slot->indices.mask.end(), 1));
+  return slot;
+}
+
+void LoaderImpl::cancel() noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    cancelled_ = true;
+  }
+  stop_epoch_ = true;
+  ring_->stop();
+}
+
+LoaderState LoaderImpl::state() const {
+  std::lock_guard lock(mutex_);
+  const OrderOptions& order = options_.order;
+  const std::uint64_t global = order.batch_size * order.world;
+  return {order.seed, epoch_, consumed_ * global, dataset_->size(), global, order.world};
+}
+
+void LoaderImpl::resume(const LoaderState& state) {
+  const LoaderState mine = this->state();
+  auto refuse = [](const char* what, std::uint64_t theirs, std::uint64_t ours) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot resume: the state has {} {}, this loader {}", what, theirs, ours));
+  };
+  if (state.samples != mine.samples) refuse("a data set of samples:", state.samples, mine.samples);
+  if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
+  if (state.global_batch != mine.global_batch) refuse("global batch size", state.global_batch, mine.global_batch);
+  if (options_.order.partition == Partition::by_shard && state.world != mine.world) refuse("world size (by_shard)", state.world, mine.world);
+  if (state.position % state.global_batch != 0 || state.position / state.global_batch > order_.batches())
+    throw Error(ErrorCode::invalid_argument, fmt::format("cannot resume: position {} is not at a batch of the epoch", state.position));
+  start_epoch(state.epoch, state.position / state.global_batch);
+}
+
+LoaderStats LoaderImpl::stats() const {
+  std::lock_guard lock(mutex_);
+  LoaderStats stats = stats_;
+  stats.transport = resident_ ? TransportKind::resident : transport_->kind();
+  stats.reason = reason_;
+  stats.consumer_seconds = static_cast<double>(consumer_wait_nanoseconds_) * 1e-9;
+  stats.pinned_bytes += transport_->use().pinned_bytes;
+  stats.device_bytes += resident_ ? resident_->device_bytes() : 0;
+  return stats;
+}
+
+}  // namespace shard

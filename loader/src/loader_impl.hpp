@@ -1,0 +1,92 @@
+// The inside of a Loader: one feeder thread that keeps the ring full.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "device/host_device.hpp"
+#include "resident.hpp"
+#include "shard/loader/loader.hpp"
+#include "slot.hpp"
+#include "transport/transport.hpp"
+
+namespace shard {
+
+class LoaderImpl {
+ public:
+  LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
+  LoaderImpl(const LoaderImpl&) = delete;
+  LoaderImpl& operator=(const LoaderImpl&) = delete;
+  ~LoaderImpl();
+
+  void start_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  // Null: the end of the epoch.
+  Slot* next();
+  void cancel() noexcept;
+  LoaderState state() const;
+  void resume(const LoaderState& state);
+  LoaderStats stats() const;
+
+  const LoaderOptions& options() const noexcept { return options_; }
+  const SampleSpec& delivered() const noexcept { return delivered_; }
+  const Order& order() const noexcept { return order_; }
+  const std::shared_ptr<Ring>& ring() const noexcept { return ring_; }
+  bool made_by_another_process() const noexcept;
+  // This epoch runs and was not handed out to its end.
+  bool inside(std::uint64_t epoch) const;
+
+ private:
+  void require_same_process() const;
+  void prepare_slots();
+  void feed();  // the feeder thread
+  void feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
+  void end(Slot& slot);
+  void gather_columns(Slot& slot);
+  void place_samples(Slot& slot);
+  bool stopping() const noexcept { return stop_epoch_.load(std::memory_order_relaxed); }
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const std::shared_ptr<Device> device_;
+  const LoaderOptions options_;
+  const Order order_;
+  const SampleSpec stored_;
+  const SampleSpec delivered_;
+  const bool identity_;
+  const int process_;
+  TransformWork transform_;
+
+  std::shared_ptr<Ring> ring_;
+  std::unique_ptr<HostPool> pool_;
+  std::unique_ptr<Stream> copy_stream_;
+  std::unique_ptr<Stream> compute_stream_;
+  std::optional<ResidentSamples> resident_;
+  std::string reason_;
+  std::unique_ptr<Transport> transport_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  struct Request {
+    std::uint64_t epoch = 0;
+    std::uint64_t first_batch = 0;
+  };
+  std::optional<Request> request_;  // for the feeder
+  bool idle_ = true;                // the feeder has nothing to do
+  bool quit_ = false;
+  bool cancelled_ = false;
+  std::atomic<bool> stop_epoch_{false};
+  std::optional<std::uint64_t> first_epoch_;  // the first one that ran: Verify::first_epoch
+  bool started_ = false;
+  std::uint64_t epoch_ = 0;
+  std::uint64_t consumed_ = 0;  // batches of epoch_ handed out
+  LoaderStats stats_;
+  std::uint64_t consumer_wait_nanoseconds_ = 0;
+  std::thread feeder_;
+};
+
+}  // namespace shard

@@ -1,0 +1,143 @@
+// The ring of batches: who may touch what, and when.
+//
+//   free --(feeder)--> filling --> copying --> ready --(next)--> lent --(release)--> free
+//
+//   filling  the feeder, on the host: indices, columns, staging memory
+//   copying  the device: the work up to `ready_event` writes the slot
+//   ready    queued for the consumer in the order of the epoch; the device may still be at it
+//   lent     the consumer reads the slot; orders its stream after `ready_event`
+//   free     handed back; device work may follow only after `released_event`
+//
+// A slot is reused only through acquire(), which hands out released slots together with that event. All slots, and with them all
+// memory of batches, live as long as the ring; a lease holds the ring.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "shard/loader/loader.hpp"
+
+namespace shard {
+
+// A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device reads host memory.
+struct FetchItem {
+  std::uint64_t sample = 0;  // data set index
+  std::byte* target = nullptr;
+};
+
+struct Slot {
+  std::unique_ptr<Block> images;          // device: delivered batch
+  std::unique_ptr<Block> raw;             // device: stored batch before the transform; none where not needed
+  std::unique_ptr<Block> staging;         // pinned: stored batch; staged and direct transports
+  std::unique_ptr<Block> columns_host;    // pinned: columns, one after the other, each 256-aligned
+  std::unique_ptr<Block> columns_device;  // the same on the device
+  std::vector<ColumnView> columns;
+  std::vector<SampleView> views;
+  std::vector<const std::byte*> sources;  // of the transform
+  std::vector<FetchItem> fetch;
+  std::vector<const std::byte*> resident_sources;  // resident: where each sample lies on the device
+  std::vector<CopyItem> copies;
+  std::future<void> filled;               // staged: the copy threads are done with `staging`
+  bool verify = false;                    // checksums are held against the samples before they are handed out
+  BatchIndices indices;
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+  Event ready_event;
+  Event released_event;
+  std::exception_ptr error;               // the batch could not be made; the slot holds nothing
+};
+
+class Ring {
+ public:
+  // The device is held for as long as the slots' memory lives.
+  Ring(std::shared_ptr<Device> device, std::size_t slots) : device_(std::move(device)), slots_(slots) {
+    for (Slot& slot : slots_) free_.push_back(&slot);
+  }
+
+  // A free slot; waits for one. Null: stopped.
+  Slot* acquire() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || !free_.empty(); });
+    if (stopped_) return nullptr;
+    Slot* slot = free_.front();
+    free_.pop_front();
+    return slot;
+  }
+  void push_ready(Slot* slot) {
+    std::lock_guard lock(mutex_);
+    ready_.push_back(slot);
+    changed_.notify_all();
+  }
+  void push_end() {  // no further batches in this epoch
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  enum class Pop : std::uint8_t { slot, end, stopped, all_lent };
+  // The next ready slot; waits for one. all_lent: every slot is with consumers, so that waiting could not end.
+  Pop pop_ready(Slot*& slot) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopped_ || !ready_.empty() || ended_ || lent_ == slots_.size(); });
+    if (stopped_) return Pop::stopped;
+    if (ready_.empty()) return ended_ ? Pop::end : Pop::all_lent;
+    slot = ready_.front();
+    ready_.pop_front();
+    ++lent_;
+    return Pop::slot;
+  }
+  // The same without waiting: null when none is free now.
+  Slot* try_acquire() {
+    std::lock_guard lock(mutex_);
+    if (stopped_ || free_.empty()) return nullptr;
+    Slot* slot = free_.front();
+    free_.pop_front();
+    return slot;
+  }
+  // From lent (or, without having been lent, from filling) to free.
+  void give_back(Slot* slot, Event released, bool was_lent) {
+    std::lock_guard lock(mutex_);
+    slot->released_event = std::move(released);
+    if (was_lent) --lent_;
+    free_.push_back(slot);
+    changed_.notify_all();
+  }
+  // Puts the ready slots back; for a new epoch. The feeder must be idle.
+  void drain() {
+    std::lock_guard lock(mutex_);
+    for (Slot* slot : ready_) {
+      slot->released_event = slot->ready_event;
+      free_.push_back(slot);
+    }
+    ready_.clear();
+    ended_ = false;
+    stopped_ = false;
+    changed_.notify_all();
+  }
+  void stop() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+
+  std::vector<Slot>& slots() noexcept { return slots_; }
+  Device& device() noexcept { return *device_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::vector<Slot> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Slot*> free_;
+  std::deque<Slot*> ready_;
+  std::size_t lent_ = 0;
+  bool ended_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace shard

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <future>
+#include <limits>
+#include <string>
+
+#include "device/guarded_copy.hpp"
+#include "shard/checksum.hpp"
+#include "shard/error.hpp"
+#include "transport/transport.hpp"
+
+namespace shard {
+
+namespace {
+
+std::uint64_t mem_available() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string name, unit; in >> name;) {
+    std::uint64_t kib = 0;
+    in >> kib;
+    std::getline(in, unit);
+    if (name == "MemAvailable:") return kib << 10U;
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+std::uint64_t cgroup_available() {
+  auto read = [](const char* path) {
+    std::uint64_t value = 0;
+    std::ifstream in(path);
+    return in >> value ? value : std::numeric_limits<std::uint64_t>::max();  // absent, or "max"
+  };
+  const std::uint64_t limit = read("/sys/fs/cgroup/memory.max");
+  const std::uint64_t used = read("/sys/fs/cgroup/memory.current");
+  if (limit == std::numeric_limits<std::uint64_t>::max()) return limit;
+  return limit > used ? limit - used : 0;
+}
+
+[[noreturn]] void mismatch(const ShardReader& shard, std::uint64_t sample, std::uint64_t found) {
+  throw Error(ErrorCode::corrupt,
+              fmt::format("{}: sample {} ('{}') does not match its checksum: {} where {} is stored; restore the shard or convert "
+                          "again",
+                          shard.path().string(), sample, shard.key(sample), to_hex(found), to_hex(shard.checksum(sample))));
+}
+
+}  // namespace
+
+std::uint64_t default_budget_bytes() { return std::min(mem_available(), cgroup_available()) / 2; }
+
+void check_alive(const ShardReader& shard) {
+  struct stat info {};
+  if (::fstat(shard.descriptor(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) != shard.file_size_bytes())
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: the file changed while it was in use: {} bytes now, {} when it was opened; restore it and "
+                            "open the data set again",
+                            shard.path().string(), info.st_size, shard.file_size_bytes()));
+}
+
+void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes) {
+  const std::uint64_t found = xxh3(bytes);
+  if (found != shard.checksum(sample)) mismatch(shard, sample, found);
+}
+
+void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
+  const std::span<const std::byte> frame = shard.frame(sample);
+  std::uint64_t found = 0;
+  try {
+    guarded("verify", [&] { found = xxh3(frame); });
+  } catch (const Error& error) {
+    rethrow_for(shard, sample, error);
+  }
+  if (found != shard.checksum(sample)) mismatch(shard, sample, found);
+}
+
+void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body) {
+  std::promise<void> done;
+  pool.submit({rows, 1,
+               [&body](std::size_t first, std::size_t last) {
+                 for (std::size_t row = first; row < last; ++row) body(row);
+               },
+               [&done](std::exception_ptr error) { error ? done.set_exception(error) : done.set_value(); }});
+  done.get_future().get();
+}
+
+void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error) {
+  throw Error(error.code(), fmt::format("{}: sample {} ('{}'): {}", shard.path().string(), sample, shard.key(sample), error.what()));
+}
+
+}  // namespace shard

@@ -1,0 +1,95 @@
+// staged: threads copy (or decompress) the samples of a batch into pinned memory, one copy takes them to the device.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "device/guarded_copy.hpp"
+#include "shard/error.hpp"
+#include "transport/transport.hpp"
+
+namespace shard {
+
+namespace {
+
+class Staged final : public Transport {
+ public:
+  explicit Staged(const TransportContext& context)
+      : context_(context), sample_bytes_(context.dataset->info().spec.size_bytes()) {
+    const LoaderOptions& options = *context.options;
+    const std::uint64_t ring = sample_bytes_ * options.order.batch_size * (options.prefetch + 1);
+    if (ring > options.pinned_bytes)
+      throw Error(ErrorCode::resource,
+                  fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise it, or lower "
+                              "prefetch or batch_size",
+                              options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
+  }
+
+  TransportKind kind() const noexcept override { return TransportKind::staged; }
+
+  void prepare(Slot& slot) override {
+    slot.staging = context_.device->allocate_pinned(sample_bytes_ * context_.options->order.batch_size);
+    pinned_bytes_ += slot.staging->size_bytes();
+  }
+
+  void begin(Slot& slot) override {
+    slot.ready_event.wait();  // the copy out of the staging memory, of the slot's last use
+    auto done = std::make_shared<std::promise<void>>();
+    slot.filled = done->get_future();
+    Slot* const filling = &slot;
+    context_.pool->submit({slot.fetch.size(), 2,
+                           [this, filling](std::size_t first, std::size_t last) {
+                             for (std::size_t i = first; i < last; ++i) fill(*filling, i);
+                           },
+                           [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
+  }
+
+  void end(Slot& slot) override {
+    const auto begin = std::chrono::steady_clock::now();
+    slot.filled.get();
+    storage_nanoseconds_ += static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+    slot.copies.clear();
+    for (std::size_t i = 0; i < slot.fetch.size(); ++i) {
+      std::byte* const source = slot.staging->data() + i * sample_bytes_;
+      CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
+      if (last != nullptr && last->target + last->size_bytes == slot.fetch[i].target)
+        last->size_bytes += sample_bytes_;  // rows in a row are one copy
+      else
+        slot.copies.push_back({slot.fetch[i].target, source, sample_bytes_});
+    }
+    context_.copy_stream->wait(slot.released_event);
+    context_.copy_stream->copy(slot.copies);
+  }
+
+  TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
+
+ private:
+  void fill(Slot& slot, std::size_t row) {
+    const Dataset::Location at = context_.dataset->locate(slot.fetch[row].sample);
+    const ShardReader& shard = context_.dataset->shard(at.shard);
+    const std::span<std::byte> target(slot.staging->data() + row * sample_bytes_, sample_bytes_);
+    if (context_.dataset->info().codec.kind == Codec::Kind::none) {
+      check_alive(shard);
+      const std::span<const std::byte> frame = shard.frame(at.sample);
+      try {
+        guarded("copy", [&] { copy_streaming(target.data(), frame.data(), frame.size()); });
+      } catch (const Error& error) {
+        rethrow_for(shard, at.sample, error);
+      }
+    } else {
+      shard.read(at.sample, target);
+    }
+    if (slot.verify) verify_stored(shard, at.sample, target);
+  }
+
+  TransportContext context_;
+  std::uint64_t sample_bytes_;
+  std::uint64_t pinned_bytes_ = 0;
+  std::uint64_t storage_nanoseconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_staged(const TransportContext& context) { return std::make_unique<Staged>(context); }
+
+}  // namespace shard

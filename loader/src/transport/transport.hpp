@@ -1,0 +1,68 @@
+// Transport: how the stored samples of a batch reach the device. One per loader, called by its feeder thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "device/host_device.hpp"
+#include "shard/error.hpp"
+#include "shard/loader/loader.hpp"
+#include "slot.hpp"
+
+namespace shard {
+
+struct TransportContext {
+  std::shared_ptr<const Dataset> dataset;
+  std::shared_ptr<Device> device;
+  const LoaderOptions* options = nullptr;
+  Stream* copy_stream = nullptr;
+  HostPool* pool = nullptr;  // copy, decompression and verification
+};
+
+struct TransportUse {
+  std::uint64_t registered_bytes = 0;
+  std::uint64_t pinned_bytes = 0;
+  std::uint64_t device_bytes = 0;
+  std::uint64_t storage_nanoseconds = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual TransportKind kind() const noexcept = 0;
+  // Adds what a slot needs beside its images. Errors: resource.
+  virtual void prepare(Slot& slot) = 0;
+  // Starts the host's part for slot.fetch. Up to two slots may have begun and not ended. Errors name shard and sample.
+  virtual void begin(Slot& slot) = 0;
+  // Ends the host's part and queues the copies on the copy stream (which first waits for slot.released_event), or fills
+  // slot.sources where the targets are null (only where reads_in_place()). Errors name shard and sample.
+  virtual void end(Slot& slot) = 0;
+  virtual bool reads_in_place() const noexcept { return false; }
+  virtual TransportUse use() const noexcept = 0;
+};
+
+// Throws Error when the platform or the options do not allow it (the message is the reason in stats()).
+std::unique_ptr<Transport> make_mapped(const TransportContext& context);
+std::unique_ptr<Transport> make_staged(const TransportContext& context);
+// automatic: chooses and says why.
+std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
+
+// Holds the file of a shard against what is mapped, so that one that was cut is named before it is read. Throws corrupt.
+void check_alive(const ShardReader& shard);
+// XXH3 of one stored sample against its checksum, where the options ask for it. Throws corrupt naming shard and sample.
+void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes);
+
+// The same for a sample that is stored as it is, read where it is mapped.
+void verify_mapped(const ShardReader& shard, std::uint64_t sample);
+// Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
+void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
+// Adds the shard and sample to what `body` throws.
+[[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
+
+// Half of the memory that can still be had, by cgroup and by MemAvailable.
+std::uint64_t default_budget_bytes();
+
+}  // namespace shard
