@@ -1,6 +1,7 @@
 #include "convert/convert.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/statvfs.h>
 
 #include <chrono>
@@ -26,6 +27,13 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
+// What a data set records beside its pipeline, as text, so that a difference can be named.
+void record_values(Pipeline& options, const Normalization& n, const ColumnSpec& labels) {
+  options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
+  options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
+  options["labels"] = fmt::format("{} [{}]", to_string(labels.dtype), fmt::join(labels.row_shape, ", "));
+}
+
 PlanRecord record_of(const Plan& plan, const Options& options) {
   PlanRecord record;
   record.fingerprint = fingerprint_of(options, plan.labels.column);
@@ -38,9 +46,7 @@ PlanRecord record_of(const Plan& plan, const Options& options) {
   record.options["layout"] = std::string(to_string(spec.layout));
   record.options["codec"] = to_string(options.codec);
   record.options["samples_per_shard"] = std::to_string(plan.per_shard);
-  const Normalization& n = options.preprocess.normalization;
-  record.options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
-  record.options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
+  record_values(record.options, options.preprocess.normalization, plan.labels.column);
   return record;
 }
 
@@ -90,6 +96,7 @@ PlanRecord record_of(const DatasetInfo& info, const PlanRecord& asked) {
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
   there.options["codec"] = to_string(info.codec);
+  if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
   for (const auto& [key, value] : info.pipeline) there.options[key] = value;
   return there;
 }

@@ -5,19 +5,20 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 
 #include "convert/scan.hpp"
 #include "shard/error.hpp"
+#include "shard/file.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::convert {
 
 namespace {
+
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{4} << 30U;
 
 void append_le(std::vector<std::byte>& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -130,10 +131,8 @@ LabelTable labels_from_folders(InputList& list) {
 
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path) {
   const std::string file = path.string();
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::not_found, fmt::format("cannot read the labels '{}'", file));
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading the labels '{}' failed", file));
+  const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::vector<CsvRow> rows = parse_csv(text, file);
   if (!rows.empty() && rows.front().fields[0] == "path") rows.erase(rows.begin());
   check_rows(rows, file);

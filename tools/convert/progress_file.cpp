@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "shard/error.hpp"
+#include "shard/file.hpp"
 
 namespace shard::convert {
 
@@ -34,9 +33,9 @@ auto parse_json(const std::string& text, const char* what, Parse parse) {
 }
 
 std::string read_text(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::io, fmt::format("cannot read '{}'", path.string()));
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 30U;
+  const std::vector<std::byte> bytes = read_file(path, kMaxBytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 template <class Match>
@@ -108,8 +107,10 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
   if (there.source_digest != asked.source_digest && there.inputs == asked.inputs)
     differences += "\n  the input files or their labels are not the same as then";
   if (there.fingerprint != asked.fingerprint && differences.empty())
-    differences +=
-        fmt::format("\n  fingerprint: {} there, {} asked for", there.fingerprint, asked.fingerprint);
+    differences += fmt::format(
+        "\n  samples_per_shard (--samples-per-shard or --shard-size): not as then "
+        "(fingerprint {} there, {} asked for)",
+        there.fingerprint, asked.fingerprint);
   if (!differences.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("'{}' holds a conversion with other options or inputs:{}\n"

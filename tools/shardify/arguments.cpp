@@ -85,6 +85,16 @@ void set_if_given(T& target, const char* option, const std::string& text, Parse 
   target = *value;
 }
 
+// Puts the option's name before the message of a parser that does not know it.
+template <class Parse>
+auto named(const char* option, Parse parse) {
+  try {
+    return parse();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", option, error.what()));
+  }
+}
+
 void apply(const Text& text, convert::Options& options) {
   image::PreprocessOptions& p = options.preprocess;
   apply_preset(text.preset, p);
@@ -112,8 +122,9 @@ void apply(const Text& text, convert::Options& options) {
   if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
   if (!text.mean.empty()) p.normalization.mean = parse_channels("--mean", text.mean);
   if (!text.std.empty()) p.normalization.std = parse_channels("--std", text.std);
-  if (!text.codec.empty()) options.codec = codec_from_string(text.codec);
-  if (!text.shard_size.empty()) options.shard_size_bytes = cli::parse_size(text.shard_size);
+  if (!text.codec.empty()) options.codec = named("--codec", [&] { return codec_from_string(text.codec); });
+  if (!text.shard_size.empty())
+    options.shard_size_bytes = named("--shard-size", [&] { return cli::parse_size(text.shard_size); });
   if (text.on_error != "skip" && text.on_error != "fail")
     refuse("--on-error", text.on_error, "expected skip or fail");
   options.on_error = text.on_error == "fail" ? convert::OnError::fail : convert::OnError::skip;
@@ -202,6 +213,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   app.add_flag("--json", arguments.json, "machine-readable summary on standard output")->group(running);
   app.add_flag("--quiet", arguments.quiet, "no progress, no summary")->group(running);
   app.set_config("--config", "", "read options from a file: lines of NAME=VALUE")->group(running);
+  app.allow_config_extras(false);  // a misspelt name is an error, not an option that has no effect
   app.footer(
       "Exit codes: 0 all images stored; 1 finished, some rejected (see OUT/rejects.csv);\n"
       "2 nothing published or bad usage; 130 interrupted (the same command goes on).");

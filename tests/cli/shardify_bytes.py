@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""shardify: the same bytes for any number of threads and processes, order of folders, locale and umask."""
+
+import os
+import random
+import subprocess
+
+from shardify_support import SHARDIFY, SMALL, TestCase, digests, environment, main, make_images, make_photos, need, png, run
+from shardify_support import shardify, state, write
+
+
+class SameBytes(TestCase):
+    """One mixed folder: photos, small pictures, rejects, hard names; converted in many ways."""
+
+    def setUp(self):
+        super().setUp()
+        self.images = self.path / "in"
+        self.fill(self.images, None)
+        self.count = 0
+
+    def fill(self, folder, seed):
+        """The same files in another order of creation."""
+        files = {f"{c}/{i:02}.png".encode(): png(50 * n + i) for n, c in enumerate(("b", "a", "\u00e9")) for i in range(7)}
+        files.update({f"a/bad{i}.jpg".encode(): b"no" for i in range(3)})
+        files.update({f"only-bad/{i}.jpg".encode(): b"no" for i in range(9)})
+        files.update({"I\u0131.Ii/i\u0130.png".encode(): png(400), b"x\xff/y\nz.png": png(401), b"empty/e.png": b""})
+        names = sorted(files)
+        if seed is not None:
+            random.Random(seed).shuffle(names)
+        for name in names:
+            path = os.path.join(os.fsencode(folder), name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(files[name])
+        make_photos(folder / "photos", 5)
+
+    def convert(self, *options, images=None, **how):
+        self.count += 1
+        out = self.path / f"out{self.count}"
+        self.assert_code(shardify(images or self.images, out, *SMALL, *options, **how), 1)
+        self.assertEqual(state(out), "complete")
+        return digests(out)
+
+    def three_at_once(self, out, *options, code=None):
+        processes = [subprocess.Popen([SHARDIFY, str(self.images), str(out), *SMALL, *options, "--rank", str(rank),
+                                       "--world", "3"], env=environment(), stderr=subprocess.PIPE) for rank in range(3)]
+        results = [(p.communicate(timeout=100)[1], p.returncode) for p in processes]
+        for err, found in results:
+            self.assertIn(found, (0, 1), err)
+        self.assertEqual(state(out), "complete")
+        return digests(out)
+
+    def test_threads(self):
+        for codec in ("none", "zstd:1"):
+            first = self.convert("--codec", codec, "--jobs", "1")
+            self.assertGreater(len(first), 8)
+            for jobs in ("2", "8"):
+                self.assertEqual(self.convert("--codec", codec, "--jobs", jobs), first)
+
+    def test_order_of_the_folder(self):
+        first = self.convert()
+        for seed in (1, 2):
+            other = self.path / f"shuffled{seed}" / "in"
+            self.fill(other, seed)
+            self.assertEqual(self.convert(images=other), first)
+
+    def test_locale_and_umask(self):
+        first = self.convert()
+        there = run(["locale", "-a"]).out.split()
+        for name in ["C", "POSIX"] + [n for n in there if n.lower().startswith(("c.utf", "tr_tr", "de_de", "en_us"))]:
+            self.assertEqual(self.convert(env=environment(LC_ALL=name, LANG=name)), first, name)
+        for mask in (0o077, 0o022, 0):
+            self.assertEqual(self.convert(umask=mask), first)
+            modes = {p.stat().st_mode & 0o777 for p in (self.path / f"out{self.count}").iterdir()}
+            self.assertEqual(modes, {0o666 & ~mask})
+
+    def test_three_processes_one_after_the_other(self):
+        for codec in ("none", "zstd:1"):
+            first = self.convert("--codec", codec)
+            out = self.path / f"world-{codec[:4]}"
+            for rank in ("2", "0", "1"):
+                self.assertNotEqual(state(out), "complete")
+                result = shardify(self.images, out, *SMALL, "--codec", codec, "--rank", rank, "--world", "3")
+                self.assert_code(result, 1 if rank == "1" else 0)
+            self.assertEqual(digests(out), first)
+
+    def test_three_processes_at_once(self):
+        first = self.convert()
+        for attempt in range(4):
+            self.assertEqual(self.three_at_once(self.path / f"world{attempt}"), first)
+        first = self.convert("--codec", "zstd:1")
+        self.assertEqual(self.three_at_once(self.path / "world-zstd", "--codec", "zstd:1"), first)
+
+    def test_processes_that_all_find_their_work_done(self):
+        first = self.convert()
+        out = self.path / "world"
+        for rank in ("0", "1"):
+            self.assert_code(shardify(self.images, out, *SMALL, "--rank", rank, "--world", "3"), 0)
+        for attempt in range(4):
+            self.assertEqual(self.three_at_once(out), first)  # first: rank 2 completes while the others only look
+            if attempt == 0:
+                continue
+            self.assertEqual(state(out), "complete")
+
+    def test_more_processes_than_shards_and_another_number_on_the_way(self):
+        first = self.convert()
+        out = self.path / "world"
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "1", "--world", "2"), 0)
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "90", "--world", "100"), 0)
+        self.assert_code(shardify(self.images, out, *SMALL), 1)
+        self.assertEqual(digests(out), first)
+
+    def test_launchers_of_other_kinds(self):
+        first = self.convert()
+        for rank_name, world_name in (("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"),
+                                      ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")):
+            out = self.path / rank_name
+            for rank in "01":
+                result = shardify(self.images, out, *SMALL, env=environment(**{rank_name: rank, world_name: "2"}))
+                self.assert_code(result, int(rank))
+            self.assertEqual(digests(out), first)
+        out = self.path / "bad"
+        self.assert_refused(shardify(self.images, out, *SMALL, env=environment(RANK="1")), "RANK", "WORLD_SIZE")
+        self.assert_refused(shardify(self.images, out, *SMALL, env=environment(RANK="x", WORLD_SIZE="2")), "RANK='x'")
+        self.assert_refused(shardify(self.images, out, *SMALL, env=environment(RANK="2", WORLD_SIZE="2")), "RANK")
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "0", "--world", "1",
+                                  env=environment(RANK="x", WORLD_SIZE="2")), 1)
+        self.assertEqual(digests(out), first)
+
+    def test_overwrite_with_several_processes_is_refused(self):
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--overwrite", "--rank", "0", "--world", "2"), "--overwrite")
+
+    def test_mpirun(self):
+        need("mpirun")
+        first = self.convert()
+        out = self.path / "mpi"
+        result = run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", SHARDIFY, str(self.images), str(out),
+                      *SMALL], env=environment(OMPI_MCA_btl_base_warn_component_unused="0"))
+        self.assertIn(result.code, (0, 1), result)
+        self.assertEqual(state(out), "complete", result)
+        self.assertEqual(digests(out), first)
+
+
+if __name__ == "__main__":
+    main()

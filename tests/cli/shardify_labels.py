@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""shardify: where labels come from, and what is refused in a table of them."""
+
+import os
+import struct
+from pathlib import Path
+
+from shardify_support import SMALL, TestCase, all_keys, all_labels, info, main, make_images, png, read_shard, rejects
+from shardify_support import shardify, shards, write
+
+
+class Folders(TestCase):
+    def test_class_is_the_top_folder_and_its_id_the_position_of_its_name(self):
+        images = make_images(self.path / "in", ("zebra", "Ant", "bee"), each=2)
+        write(images / "bee" / "deep" / "er" / "x.png", png(5))
+        self.assert_code(shardify(images, self.out, *SMALL), 0)
+        self.assertEqual(info(self.out)["classes"], ["Ant", "bee", "zebra"])
+        self.assertEqual(all_keys(self.out), ["Ant/0.png", "Ant/1.png", "bee/0.png", "bee/1.png", "bee/deep/er/x.png",
+                                              "zebra/0.png", "zebra/1.png"])
+        self.assertEqual(all_labels(self.out), [0, 0, 1, 1, 1, 2, 2])
+
+    def test_without_subfolders_every_label_is_0(self):
+        for i in range(3):
+            write(self.path / "in" / f"{i}.png", png(i))
+        self.assert_code(shardify(self.path / "in", self.out, *SMALL), 0)
+        self.assertEqual(all_labels(self.out), [0, 0, 0])
+        self.assertEqual(info(self.out)["classes"], [])
+
+    def test_a_file_beside_the_class_folders_is_rejected(self):
+        images = make_images(self.path / "in", ("a", "b"), each=2)
+        write(images / "stray.png", png(9))
+        self.assert_code(shardify(images, self.out, *SMALL), 1)
+        self.assertEqual(len(all_keys(self.out)), 4)
+        self.assertIn("has no class", rejects(self.out)["stray.png"])
+
+    def test_an_empty_class_folder_keeps_its_number(self):
+        images = make_images(self.path / "in", ("a", "c"), each=1)
+        (images / "b").mkdir()
+        self.assert_code(shardify(images, self.out, *SMALL), 0)
+        self.assertEqual(info(self.out)["classes"], ["a", "b", "c"])
+        self.assertEqual(all_labels(self.out), [0, 2])
+
+    def test_a_link_that_leads_back_up_is_a_reject_and_no_class(self):
+        images = make_images(self.path / "in", ("a", "b"), each=1)
+        os.symlink("..", images / "a" / "up")
+        os.symlink(".", images / "A")
+        self.assert_code(shardify(images, self.out, *SMALL), 1)
+        self.assertEqual(info(self.out)["classes"], ["a", "b"])
+        self.assertEqual(rejects(self.out), {"A": "symbolic link loop", "a/up": "symbolic link loop"})
+
+    def test_classes_that_differ_only_by_normalisation_stay_two(self):
+        images = make_images(self.path / "in", ("caf\u00e9", "cafe\u0301"), each=2)
+        self.assert_code(shardify(images, self.out, *SMALL), 0)
+        self.assertEqual(info(self.out)["classes"], ["cafe\u0301", "caf\u00e9"])
+        self.assertEqual(all_labels(self.out), [0, 0, 1, 1])
+
+
+class Tables(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.images = make_images(self.path / "in", ("x", "y"), each=2)
+        self.csv = self.path / "labels.csv"
+
+    def convert(self, text, *more):
+        self.csv.write_bytes(text.encode() if isinstance(text, str) else text)
+        return shardify(self.images, self.out, "--labels", self.csv, *SMALL, *more)
+
+    def tensor(self):
+        self.assertEqual(len(shards(self.out)), 1)
+        return read_shard(shards(self.out)[0])[1]["labels"]
+
+    def test_whole_numbers_are_i64(self):
+        self.assert_code(self.convert("path,label\ny/1.png,-7\nx/0.png,3\nx/1.png,9223372036854775807\ny/0.png,0\n"), 0)
+        self.assertEqual(self.tensor()[:2], ("I64", [4]))
+        self.assertEqual(all_labels(self.out), [3, 2**63 - 1, 0, -7])
+        self.assertEqual(info(self.out)["classes"], [])
+
+    def test_the_header_line_and_the_last_line_break_are_optional_and_crlf_is_fine(self):
+        self.assert_code(self.convert("x/0.png,1\r\nx/1.png,2\r\ny/0.png,3\r\ny/1.png,4"), 0)
+        self.assertEqual(all_labels(self.out), [1, 2, 3, 4])
+
+    def test_a_byte_order_mark_is_skipped(self):
+        self.assert_code(self.convert(b"\xef\xbb\xbfpath,label\nx/0.png,1\nx/1.png,2\ny/0.png,3\ny/1.png,4\n"), 0)
+        self.assertEqual(all_labels(self.out), [1, 2, 3, 4])
+
+    def test_numbers_with_fractions_are_f32_of_one_column(self):
+        self.assert_code(self.convert("x/0.png,0.5\nx/1.png,-1e3\ny/0.png,2\ny/1.png,0.1\n"), 0)
+        self.assertEqual(self.tensor()[:2], ("F32", [4, 1]))
+        self.assertEqual(self.tensor()[2], struct.pack("<4f", 0.5, -1000, 2, 0.1))
+
+    def test_several_columns_are_f32(self):
+        self.assert_code(self.convert("path,a,b,c\nx/0.png,1,2,3\nx/1.png,4,5,6\ny/0.png,7,8,9\ny/1.png,.5,.25,0\n"), 0)
+        self.assertEqual(self.tensor()[:2], ("F32", [4, 3]))
+        self.assertEqual(all_labels(self.out), [(1, 2, 3), (4, 5, 6), (7, 8, 9), (0.5, 0.25, 0)])
+
+    def test_names_are_classes_in_sorted_order(self):
+        self.assert_code(self.convert('x/0.png,owl\nx/1.png,"ant, red"\ny/0.png,owl\ny/1.png,"a ""b"""\n'), 0)
+        self.assertEqual(info(self.out)["classes"], ['a "b"', "ant, red", "owl"])
+        self.assertEqual(all_labels(self.out), [2, 1, 2, 0])
+
+    def test_an_image_without_a_row_is_rejected(self):
+        self.assert_code(self.convert("x/0.png,1\nx/1.png,2\ny/1.png,4\n"), 1)
+        self.assertEqual(rejects(self.out), {"y/0.png": "has no label in labels.csv"})
+        self.assertEqual(all_labels(self.out), [1, 2, 4])
+
+    def test_names_with_quotes_commas_and_line_breaks_are_found(self):
+        name = 'we"ird,\nname.png'
+        write(self.images / "x" / name, png(3))
+        self.assert_code(self.convert('x/0.png,1\n"x/we""ird,\nname.png",5\nx/1.png,2\ny/0.png,3\ny/1.png,4\n'), 0)
+        self.assertEqual(dict(zip(all_keys(self.out), all_labels(self.out)))['x/we"ird,\\x0aname.png'], 5)
+
+    def test_errors_name_the_file_and_the_line(self):
+        good = "path,label\nx/0.png,1\n"
+        for text, line, words in (
+                (good + "nowhere.png,2\n", 3, "no such image: 'nowhere.png'"),
+                (good + "x/0.png,2\n", 3, "labelled twice"),
+                (good + "x/1.png\n", 3, "1 fields where 2 are expected"),
+                (good + "x/1.png,2,3\n", 3, "3 fields where 2 are expected"),
+                (good + '\n"x/1.png,2\n', 4, "a quoted field does not end"),
+                (good + '"x/1.png"z,2\n', 3, "text after a quoted field"),
+                ("path,a,b\nx/0.png,1,2\nx/1.png,1,two\n", 3, "'two' is not a finite number"),
+                ("path,a,b\nx/0.png,1,2\nx/1.png,1,nan\n", 3, "'nan' is not a finite number"),
+                ("x/0.png,0.5\nx/1.png,inf\n", 2, "'inf' is not a finite number")):
+            with self.subTest(text=text):
+                self.assert_refused(self.convert(text), f"{self.csv}:{line}: ", words)
+                self.assertFalse(self.out.exists())
+
+    def test_an_empty_or_absent_table_is_refused(self):
+        self.assert_refused(self.convert(""), "labels.csv has no rows")
+        self.assert_refused(self.convert("path,label\n"), "labels.csv has no rows")
+        self.assert_refused(shardify(self.images, self.out, "--labels", self.path / "none.csv", *SMALL), "none.csv")
+        self.assert_refused(shardify(self.images, self.out, "--labels", self.path, *SMALL), self.path)
+
+    def test_a_table_of_the_wrong_folder_names_the_folder(self):
+        self.assert_refused(self.convert("0.png,1\n"), "paths are relative to", self.images)
+
+
+class Lists(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.images = make_images(self.path / "in", ("b", "a"), each=2)
+        self.lines = "".join(f"{p}\n" for p in sorted(self.images.rglob("*.png"), reverse=True))
+
+    def expected(self, keys=("a/0.png", "a/1.png", "b/0.png", "b/1.png"), labels=(0, 0, 1, 1)):
+        self.assertEqual(all_keys(self.out), list(keys))
+        self.assertEqual(all_labels(self.out), list(labels))
+
+    def test_a_list_file_gives_what_the_folder_gives(self):
+        (self.path / "list.txt").write_text(self.lines)
+        self.assert_code(shardify(f"@{self.path}/list.txt", self.out, *SMALL), 0)
+        self.expected()
+
+    def test_standard_input_is_a_list(self):
+        self.assert_code(shardify("-", self.out, *SMALL, input=self.lines.encode()), 0)
+        self.expected()
+
+    def test_relative_paths_and_line_ends_of_windows(self):
+        text = self.lines.replace(str(self.path), ".").replace("\n", "\r\n")
+        self.assert_code(shardify("-", self.out, *SMALL, input=text.encode(), cwd=self.path), 0)
+        self.expected()
+
+    def test_root_says_what_keys_and_classes_are_relative_to(self):
+        self.assert_code(shardify("-", self.out, "--root", self.path, *SMALL, input=self.lines.encode()), 0)
+        self.expected(keys=("in/a/0.png", "in/a/1.png", "in/b/0.png", "in/b/1.png"), labels=(0, 0, 0, 0))
+        self.assertEqual(info(self.out)["classes"], ["in"])
+
+    def test_root_of_a_list_with_one_class(self):
+        lines = "".join(line + "\n" for line in self.lines.splitlines() if "/a/" in line)
+        self.assert_code(shardify("-", self.out, "--root", self.images, *SMALL, input=lines.encode()), 0)
+        self.assertEqual(info(self.out)["classes"], ["a"])
+
+    def test_a_table_goes_with_a_list(self):
+        write(self.path / "l.csv", b"a/0.png,5\na/1.png,6\nb/0.png,7\nb/1.png,8\n")
+        self.assert_code(shardify("-", self.out, "--labels", self.path / "l.csv", *SMALL, input=self.lines.encode()), 0)
+        self.expected(labels=(5, 6, 7, 8))
+
+    def test_refusals(self):
+        first = self.lines.splitlines()[0]
+        for text, options, words in (
+                ("", [], ["nothing to convert"]),
+                ("\n\n", [], ["nothing to convert"]),
+                (self.lines + first + "\n", [], ["b/1.png", "listed twice"]),
+                (self.lines + str(Path(first).parent) + "/./1.png\n", [], ["listed twice"]),
+                (self.lines, ["--root", "/nowhere"], [first, "not below --root '/nowhere/'"])):
+            with self.subTest(text=text, options=options):
+                self.assert_refused(shardify("-", self.out, *options, *SMALL, input=text.encode()), *words)
+        self.assert_refused(shardify("@/nowhere.txt", self.out, *SMALL), "/nowhere.txt", "No such file")
+        self.assert_refused(shardify(f"@{self.path}", self.out, *SMALL), self.path)
+
+    def test_a_path_that_is_not_there_is_a_reject(self):
+        text = self.lines + f"{self.images}/a/gone.png\n"
+        self.assert_code(shardify("-", self.out, *SMALL, input=text.encode()), 1)
+        self.assertIn("No such file", rejects(self.out)["a/gone.png"])
+
+
+if __name__ == "__main__":
+    main()
