@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <thread>
 
@@ -20,15 +22,28 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kCheckedSamples = 16;
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+class Stopwatch {
+ public:
+  Elapsed elapsed() const {
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(),
+            cpu_now() - cpu_start_};
+  }
 
-double time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<bool>& cancel) {
+ private:
+  static double cpu_now() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  }
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double cpu_start_ = cpu_now();
+};
+
+Elapsed time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<bool>& cancel) {
   std::vector<PureDecoder> decoders(jobs);
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> pixels{0};
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   {
     std::vector<std::jthread> threads;
     for (PureDecoder& decoder : decoders) {
@@ -40,11 +55,11 @@ double time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<bool
       });
     }
   }
-  const double seconds = seconds_since(start);
+  const Elapsed elapsed = watch.elapsed();
   if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was made has been removed");
   if (pixels != photos.pixels())
     throw Error(ErrorCode::resource, "libjpeg did not decode what it decoded before: out of memory?");
-  return seconds;
+  return elapsed;
 }
 
 // One conversion into a new folder below `scratch`; gone when the object is.
@@ -58,9 +73,9 @@ class Conversion {
     options.out = folder_.path() / "out";
     convert::Hooks hooks;
     hooks.cancel = &cancel;
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     run_.summary = convert::run(options, hooks);
-    run_.seconds = seconds_since(start);
+    run_.elapsed = watch.elapsed();
     if (!run_.summary.complete || run_.summary.samples != photos.size()) {
       throw Error(ErrorCode::corrupt,
                   fmt::format("the conversion stored {} of {} images, all of which decode",
@@ -153,7 +168,7 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
     for (ConvertCase& one : result.cases) {
       note(fmt::format("repeat {} of {}, {} thread{}", k + 1, options.repeat, one.jobs,
                        one.jobs == 1 ? "" : "s"));
-      one.decode_seconds.push_back(time_decode(photos, one.jobs, cancel));
+      one.decodes.push_back(time_decode(photos, one.jobs, cancel));
       conversion.jobs = one.jobs;
       one.converts.push_back(Conversion(photos, conversion, scratch.path(), cancel).result());
     }

@@ -24,15 +24,20 @@ struct ConvertBenchOptions {
   std::filesystem::path out;  // data sets go below it, and are removed; empty: the folder for temporary files
 };
 
+struct Elapsed {
+  double seconds = 0;      // by the clock
+  double cpu_seconds = 0;  // of all threads, user and system: steadier than the clock on a busy machine
+};
+
 struct ConvertRun {
-  double seconds = 0;  // of convert::run as a whole: scan, plan, decode, write, fsync, dataset.json
+  Elapsed elapsed;  // of convert::run as a whole: scan, plan, decode, write, fsync, dataset.json
   convert::Summary summary;
 };
 
 // On one number of threads: repeat k of decode came just before repeat k of convert.
 struct ConvertCase {
   unsigned jobs = 0;
-  std::vector<double> decode_seconds;
+  std::vector<Elapsed> decodes;
   std::vector<ConvertRun> converts;
 };
 

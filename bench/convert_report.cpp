@@ -23,13 +23,13 @@ std::string ratio_cell(const Stats& s) {
 }
 
 std::string rates_table(const std::vector<ConvertFigures>& all) {
-  Table table({Table::Align::right, Table::Align::right, Table::Align::right, Table::Align::right,
-               Table::Align::right},
-              "  ");
-  table.add_row({"threads", "decode, images/s", "convert, images/s", "convert/decode", "written, MB/s"});
+  Table table(std::vector<Table::Align>(6, Table::Align::right), "  ");
+  table.add_row(
+      {"threads", "decode, images/s", "convert, images/s", "convert/decode", "by CPU time", "written, MB/s"});
   for (const ConvertFigures& f : all) {
     table.add_row({std::to_string(f.jobs), rate_cell(f.decode_rate), rate_cell(f.convert_rate),
-                   ratio_cell(f.ratio), fmt::format("{:.0f}", f.output_mb_rate.median)});
+                   ratio_cell(f.ratio), fmt::format("{:.3f}", f.cpu_ratio.median),
+                   fmt::format("{:.0f}", f.output_mb_rate.median)});
   }
   return table.to_string();
 }
@@ -76,7 +76,8 @@ nlohmann::json stats_json(const Stats& s) {
 
 nlohmann::json run_json(const ConvertRun& run) {
   const convert::Summary& s = run.summary;
-  return {{"seconds", run.seconds},
+  return {{"seconds", run.elapsed.seconds},
+          {"cpu_seconds", run.elapsed.cpu_seconds},
           {"scan_seconds", s.scan_seconds},
           {"convert_seconds", s.convert_seconds},
           {"size_bytes", s.size_bytes},
@@ -92,11 +93,15 @@ nlohmann::json run_json(const ConvertRun& run) {
 nlohmann::json case_json(const ConvertCase& one, std::uint64_t images) {
   const ConvertFigures f = figures(one, images);
   nlohmann::json runs = nlohmann::json::array();
+  nlohmann::json decodes = nlohmann::json::array();
+  for (const Elapsed& e : one.decodes)
+    decodes.push_back({{"seconds", e.seconds}, {"cpu_seconds", e.cpu_seconds}});
   for (const ConvertRun& run : one.converts) runs.push_back(run_json(run));
   return {{"jobs", one.jobs},
-          {"decode", {{"images_per_second", stats_json(f.decode_rate)}, {"seconds", one.decode_seconds}}},
+          {"decode", {{"images_per_second", stats_json(f.decode_rate)}, {"runs", std::move(decodes)}}},
           {"convert", {{"images_per_second", stats_json(f.convert_rate)}, {"runs", std::move(runs)}}},
           {"ratio", stats_json(f.ratio)},
+          {"cpu_ratio", stats_json(f.cpu_ratio)},
           {"output_mb_per_second", stats_json(f.output_mb_rate)}};
 }
 
@@ -104,20 +109,23 @@ nlohmann::json case_json(const ConvertCase& one, std::uint64_t images) {
 
 ConvertFigures figures(const ConvertCase& one, std::uint64_t images) {
   const auto count = static_cast<double>(images);
-  std::vector<double> decode, convert, ratio, output, seconds;
+  std::vector<double> decode, convert, ratio, cpu_ratio, output, seconds;
   for (std::size_t k = 0; k < one.converts.size(); ++k) {
     const ConvertRun& run = one.converts[k];
-    decode.push_back(count / one.decode_seconds[k]);
-    convert.push_back(count / run.seconds);
-    ratio.push_back(one.decode_seconds[k] / run.seconds);
-    output.push_back(static_cast<double>(run.summary.size_bytes) / run.seconds / 1e6);
-    seconds.push_back(run.seconds);
+    decode.push_back(count / one.decodes[k].seconds);
+    convert.push_back(count / run.elapsed.seconds);
+    ratio.push_back(one.decodes[k].seconds / run.elapsed.seconds);
+    if (run.elapsed.cpu_seconds > 0)
+      cpu_ratio.push_back(one.decodes[k].cpu_seconds / run.elapsed.cpu_seconds);
+    output.push_back(static_cast<double>(run.summary.size_bytes) / run.elapsed.seconds / 1e6);
+    seconds.push_back(run.elapsed.seconds);
   }
   ConvertFigures f;
   f.jobs = one.jobs;
   f.decode_rate = summarize(decode);
   f.convert_rate = summarize(convert);
   f.ratio = summarize(ratio);
+  if (!cpu_ratio.empty()) f.cpu_ratio = summarize(cpu_ratio);
   f.output_mb_rate = summarize(output);
   std::vector<std::size_t> order(seconds.size());
   for (std::size_t k = 0; k < order.size(); ++k) order[k] = k;
@@ -125,7 +133,7 @@ ConvertFigures figures(const ConvertCase& one, std::uint64_t images) {
             [&](std::size_t a, std::size_t b) { return seconds[a] < seconds[b]; });
   const ConvertRun& median = one.converts[order[order.size() / 2]];
   f.stages = median.summary.stages;
-  f.median_seconds = median.seconds;
+  f.median_seconds = median.elapsed.seconds;
   f.scan_seconds = median.summary.scan_seconds;
   return f;
 }

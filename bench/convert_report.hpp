@@ -18,6 +18,7 @@ struct ConvertFigures {
   Stats decode_rate;     // images/s
   Stats convert_rate;    // images/s, of the whole conversion
   Stats ratio;           // conversion / decode
+  Stats cpu_ratio;       // CPU time of decode / of the conversion
   Stats output_mb_rate;  // MB/s of shards, 1 MB = 1e6 B
   // Of the run of median time: seconds of thread time, all threads together.
   convert::StageSeconds stages;

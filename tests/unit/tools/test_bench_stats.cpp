@@ -52,13 +52,13 @@ TEST(Stats, WarnsOfAWideSpreadAloneAndSaysWhatToDo) {
   EXPECT_NE(warning->find("--repeat"), std::string::npos) << *warning;
 }
 
-ConvertCase case_of(unsigned jobs, std::vector<double> decode, std::vector<double> convert) {
+ConvertCase case_of(unsigned jobs, const std::vector<double>& decode, const std::vector<double>& convert) {
   ConvertCase one;
   one.jobs = jobs;
-  one.decode_seconds = std::move(decode);
+  for (const double seconds : decode) one.decodes.push_back({seconds, 2 * seconds});
   for (const double seconds : convert) {
     ConvertRun run;
-    run.seconds = seconds;
+    run.elapsed = {seconds, 4 * seconds};
     run.summary.size_bytes = 10'000'000;
     run.summary.stages.preprocess = seconds / 2;
     one.converts.push_back(run);
@@ -72,6 +72,7 @@ TEST(ConvertReport, TakesRatiosRepeatByRepeat) {
   EXPECT_DOUBLE_EQ(f.ratio.median, 0.8);
   EXPECT_DOUBLE_EQ(f.ratio.min, 0.8);
   EXPECT_DOUBLE_EQ(f.ratio.max, 0.8);
+  EXPECT_DOUBLE_EQ(f.cpu_ratio.median, 0.4);
   EXPECT_DOUBLE_EQ(f.decode_rate.median, 100.0);
   EXPECT_DOUBLE_EQ(f.convert_rate.min, 40.0);
   EXPECT_DOUBLE_EQ(f.output_mb_rate.median, 8.0);
@@ -90,7 +91,7 @@ TEST(ConvertReport, KeepsEverySampleInJsonAndTheScaling) {
   result.bytes = result.pixels = 1;
   result.cases = {case_of(1, {1.0}, {2.0}), case_of(2, {0.5}, {1.0})};
   const nlohmann::json json = report_json({}, result, {}, "shardbench convert X");
-  EXPECT_EQ(json["cases"][0]["decode"]["seconds"], (std::vector<double>{1.0}));
+  EXPECT_EQ(json["cases"][0]["decode"]["runs"][0]["seconds"], 1.0);
   EXPECT_EQ(json["cases"][1]["convert"]["runs"][0]["seconds"], 1.0);
   EXPECT_EQ(json["cases"][1]["ratio"]["median"], 0.5);
   EXPECT_EQ(json["scaling"]["convert"], 2.0);
