@@ -7,108 +7,126 @@
 namespace shard::image {
 namespace {
 
-double box(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
-
-double bilinear(double x) {
-  x = std::abs(x);
-  return x < 1.0 ? 1.0 - x : 0.0;
-}
-
-double bicubic(double x) {
-  constexpr double kA = -0.5;
-  x = std::abs(x);
-  if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
-  if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
-  return 0.0;
-}
-
-double sinc(double x) {
-  if (x == 0.0) return 1.0;
-  x *= std::numbers::pi;
-  return std::sin(x) / x;
-}
-
-double lanczos(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
-
-struct Kernel {
-  double (*value)(double);
-  double support;
+struct Box {
+  static constexpr double kSupport = 0.5;
+  static double value(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
 };
 
-Kernel kernel_of(Filter filter) {
+struct Bilinear {
+  static constexpr double kSupport = 1.0;
+  static double value(double x) {
+    x = std::abs(x);
+    return x < 1.0 ? 1.0 - x : 0.0;
+  }
+};
+
+struct Bicubic {
+  static constexpr double kSupport = 2.0;
+  static double value(double x) {
+    constexpr double kA = -0.5;
+    x = std::abs(x);
+    if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
+    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
+    return 0.0;
+  }
+};
+
+struct Lanczos {
+  static constexpr double kSupport = 3.0;
+  static double sinc(double x) {
+    if (x == 0.0) return 1.0;
+    x *= std::numbers::pi;
+    return std::sin(x) / x;
+  }
+  static double value(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
+};
+
+// Coefficients of all outputs, one after the other.
+struct Taps {
+  struct Range {
+    std::uint32_t source = 0;  // position of the first coefficient
+    std::uint32_t count = 0;
+    std::size_t first = 0;  // index into coefficients
+  };
+  std::vector<Range> ranges;
+  std::vector<std::int32_t> coefficients;
+};
+
+// Drops coefficients at the ends that rounded to 0: they take no part.
+Taps::Range without_zeros(const std::vector<std::int32_t>& coefficients, Taps::Range range) {
+  const std::int32_t* const first = coefficients.data() + range.first;
+  while (range.count > 1 && first[range.count - 1] == 0) --range.count;
+  std::uint32_t zeros = 0;
+  while (zeros + 1 < range.count && first[zeros] == 0) ++zeros;
+  return {range.source + zeros, range.count - zeros, range.first + zeros};
+}
+
+// precompute_coeffs and normalize_coeffs_8bpc for outputs [begin, begin + count).
+template <class Kernel>
+Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count) {
+  const double scale = static_cast<double>(static_cast<float>(source)) / resized;
+  const double filter_scale = std::max(scale, 1.0);
+  const double support = Kernel::kSupport * filter_scale;
+  const double inverse = 1.0 / filter_scale;
+  Taps taps;
+  taps.ranges.reserve(count);
+  std::vector<double> values(static_cast<std::size_t>(std::ceil(support)) * 2 + 1);
+  taps.coefficients.reserve(values.size() * count);
+  for (std::uint32_t output = begin; output < begin + count; ++output) {
+    const double center = (output + 0.5) * scale;
+    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
+    const auto last = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), source);
+    const auto size = static_cast<std::uint32_t>(std::max<std::int64_t>(last - first, 0));
+    double sum = 0.0;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      values[i] = Kernel::value((static_cast<double>(i + first) - center + 0.5) * inverse);
+      sum += values[i];
+    }
+    const Taps::Range range{static_cast<std::uint32_t>(first), size, taps.coefficients.size()};
+    for (std::uint32_t i = 0; i < size; ++i) {
+      constexpr double kOne = 1 << kPrecisionBits;
+      const double fixed = (sum != 0.0 ? values[i] / sum : values[i]) * kOne;
+      taps.coefficients.push_back(static_cast<std::int32_t>(std::copysign(0.5, fixed) + fixed));
+    }
+    taps.ranges.push_back(without_zeros(taps.coefficients, range));
+  }
+  return taps;
+}
+
+Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count,
+                  Filter filter) {
   switch (filter) {
     case Filter::box:
-      return {box, 0.5};
+      return compute_taps<Box>(source, resized, begin, count);
     case Filter::bilinear:
-      return {bilinear, 1.0};
+      return compute_taps<Bilinear>(source, resized, begin, count);
     case Filter::bicubic:
-      return {bicubic, 2.0};
+      return compute_taps<Bicubic>(source, resized, begin, count);
     case Filter::lanczos:
       break;
   }
-  return {lanczos, 3.0};
+  return compute_taps<Lanczos>(source, resized, begin, count);
 }
 
-struct Taps {
-  std::int64_t first = 0;  // source position of the first value
-  std::vector<double> values;
-  std::vector<std::int32_t> fixed;
-};
-
-// precompute_coeffs and normalize_coeffs_8bpc for one output position.
-void compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t output, const Kernel& kernel,
-                  Taps& taps) {
-  const double scale = static_cast<double>(static_cast<float>(source)) / resized;
-  const double filter_scale = std::max(scale, 1.0);
-  const double support = kernel.support * filter_scale;
-  const double inverse = 1.0 / filter_scale;
-  const double center = (output + 0.5) * scale;
-  const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
-  const auto last = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), source);
-  taps.first = first;
-  taps.values.clear();
-  taps.fixed.clear();
-  double sum = 0.0;
-  for (std::int64_t i = 0; i < last - first; ++i) {
-    const double weight = kernel.value((static_cast<double>(i + first) - center + 0.5) * inverse);
-    taps.values.push_back(weight);
-    sum += weight;
-  }
-  for (double& value : taps.values) {
-    if (sum != 0.0) value /= sum;
-    constexpr double kOne = 1 << kPrecisionBits;
-    taps.fixed.push_back(static_cast<std::int32_t>(value < 0 ? -0.5 + value * kOne : 0.5 + value * kOne));
-  }
-  // Coefficients that rounded to 0 take no part.
-  while (taps.fixed.size() > 1 && taps.fixed.back() == 0) taps.fixed.pop_back();
-  const auto keep = std::find_if(taps.fixed.begin(), taps.fixed.end() - (taps.fixed.empty() ? 0 : 1),
-                                 [](std::int32_t k) { return k != 0; });
-  taps.first += keep - taps.fixed.begin();
-  taps.fixed.erase(taps.fixed.begin(), keep);
+std::int32_t pack(std::int32_t even, std::int32_t odd) {
+  return static_cast<std::int32_t>((static_cast<std::uint32_t>(even) & 0xFFFFU) |
+                                   (static_cast<std::uint32_t>(odd) << 16));
 }
 
-std::int32_t pack(std::uint32_t even, std::uint32_t odd) {
-  return static_cast<std::int32_t>((even & 0xFFFFU) | (odd << 16));
-}
-
-void append_pairs(const Taps& taps, std::uint32_t source_begin, AxisPlan& plan) {
-  const auto offset = static_cast<std::uint32_t>(taps.first) - source_begin;
-  const auto count = static_cast<std::uint32_t>(taps.fixed.size());
+void append_pairs(const std::int32_t* coefficients, std::uint32_t offset, std::uint32_t count,
+                  AxisPlan& plan) {
   AxisPlan::Output output;
   output.first_pair = offset / 2;
   output.pair_count = (offset + count + 1) / 2 - output.first_pair;
   output.first_weight = plan.weights.size();
-  const auto tap = [&](std::uint32_t position) {
-    return position >= offset && position - offset < count ? taps.fixed[position - offset] : 0;
-  };
   for (std::uint32_t pair = 0; pair < output.pair_count; ++pair) {
-    const std::int32_t even = tap(2 * (output.first_pair + pair));
-    const std::int32_t odd = tap(2 * (output.first_pair + pair) + 1);
+    const std::uint32_t position = 2 * (output.first_pair + pair);
+    const std::int32_t even = position >= offset ? coefficients[position - offset] : 0;
+    const std::int32_t odd = position + 1 < offset + count ? coefficients[position + 1 - offset] : 0;
     const std::int32_t even_low = static_cast<std::int16_t>(even & 0xFFFF);
     const std::int32_t odd_low = static_cast<std::int16_t>(odd & 0xFFFF);
-    plan.weights.push_back(pack(static_cast<std::uint32_t>(even_low), static_cast<std::uint32_t>(odd_low)));
-    plan.weights.push_back(pack(static_cast<std::uint32_t>((even - even_low) >> 16),
-                                static_cast<std::uint32_t>((odd - odd_low) >> 16)));
+    plan.weights.push_back(pack(even_low, odd_low));
+    plan.weights.push_back(pack((even - even_low) >> 16, (odd - odd_low) >> 16));
   }
   plan.max_pairs = std::max(plan.max_pairs, output.pair_count);
   plan.outputs.push_back(output);
@@ -118,24 +136,19 @@ void append_pairs(const Taps& taps, std::uint32_t source_begin, AxisPlan& plan) 
 
 AxisPlan plan_axis(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count,
                    Filter filter) {
-  const Kernel kernel = kernel_of(filter);
+  const Taps taps = compute_taps(source, resized, begin, count, filter);
   AxisPlan plan;
-  plan.outputs.reserve(count);
-  Taps taps;
-  // Taps of an output may start up to a few positions before those of an earlier one once zeros are dropped:
-  // the first position is the smallest over all.
-  std::vector<Taps> all;
-  std::int64_t first = source;
-  std::int64_t last = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    compute_taps(source, resized, begin + i, kernel, taps);
-    first = std::min(first, taps.first);
-    last = std::max(last, taps.first + static_cast<std::int64_t>(taps.fixed.size()));
-    all.push_back({taps.first, {}, taps.fixed});
+  plan.source_begin = source;
+  // Once zeros are dropped, an output may start before an earlier one.
+  for (const Taps::Range& range : taps.ranges) {
+    plan.source_begin = std::min(plan.source_begin, range.source);
+    plan.source_end = std::max(plan.source_end, range.source + range.count);
   }
-  plan.source_begin = static_cast<std::uint32_t>(first);
-  plan.source_end = static_cast<std::uint32_t>(last);
-  for (const Taps& of_output : all) append_pairs(of_output, plan.source_begin, plan);
+  plan.outputs.reserve(count);
+  plan.weights.reserve(taps.coefficients.size() + 4 * std::size_t{count});
+  for (const Taps::Range& range : taps.ranges) {
+    append_pairs(&taps.coefficients[range.first], range.source - plan.source_begin, range.count, plan);
+  }
   std::uint32_t needed_from = ~0U;
   for (auto output = plan.outputs.rbegin(); output != plan.outputs.rend(); ++output) {
     needed_from = std::min(needed_from, output->first_pair);
@@ -146,7 +159,7 @@ AxisPlan plan_axis(std::uint32_t source, std::uint32_t resized, std::uint32_t be
 
 std::shared_ptr<const AxisPlan> AxisPlanCache::get(std::uint32_t source, std::uint32_t resized,
                                                    std::uint32_t begin, std::uint32_t count, Filter filter) {
-  constexpr std::size_t kEntries = 32;
+  constexpr std::size_t kEntries = 64;
   constexpr std::size_t kMaxWeights = 1
                                       << 18;  // larger plans are for a picture out of the ordinary: not kept
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
