@@ -311,7 +311,7 @@ TEST_F(ShardctlCompare, CountsMissingSourcesAndRefusesAFolderWithoutAny) {
   std::filesystem::remove(path("images/a/3.png"));
   const Ran ran = compare();
   EXPECT_EQ(ran.code, 1);
-  EXPECT_THAT(ran.out, HasSubstr("1 sources cannot be read"));
+  EXPECT_THAT(ran.out, HasSubstr("1 source cannot be read"));
   std::filesystem::create_directory(path("other"));
   const Ran other = run({"compare", path("out").string(), path("other").string()});
   EXPECT_EQ(other.code, 2);
@@ -324,7 +324,7 @@ TEST_F(ShardctlCompare, StatsOfImagesCountsWhatCannotBeDecoded) {
   const Ran ran = run({"stats", path("images").string()});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("4 images (short side resized to 256, centre crop 224"));
-  EXPECT_THAT(ran.out, HasSubstr("1 images cannot be read"));
+  EXPECT_THAT(ran.out, HasSubstr("1 file skipped"));
 }
 
 TEST_F(Shardctl, ReportsAFullOrClosedOutputInsteadOfCrashing) {

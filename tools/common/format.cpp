@@ -56,6 +56,10 @@ std::string human_count(std::uint64_t count) {
   return digits;
 }
 
+std::string counted(std::uint64_t count, std::string_view singular) {
+  return fmt::format("{} {}{}", human_count(count), singular, count == 1 ? "" : "s");
+}
+
 std::string human_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e12) return "unknown";
   if (seconds < 59.95) return three_digits(seconds) + " s";

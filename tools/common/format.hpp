@@ -11,6 +11,7 @@ namespace shard::cli {
 
 std::string human_bytes(std::uint64_t bytes);  // "0 B", "1023 B", "1.00 KiB", "12.3 MiB", "456 GiB"
 std::string human_count(std::uint64_t count);  // "1,234,567"
+std::string counted(std::uint64_t count, std::string_view singular);  // "1 image", "2,000 images"
 std::string human_duration(
     double seconds);  // "0.42 s", "12.3 s", "3 min 05 s", "2 h 07 min", "3 d 04 h"; "unknown" if not finite
 

@@ -154,12 +154,12 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
     cli::write_out(json_text(json, 2) + "\n");
     return;
   }
-  cli::out("{} samples compared, {} of them identical to the last bit\n", cli::human_count(tally.compared),
+  cli::out("{} compared, {} of them identical to the last bit\n", cli::counted(tally.compared, "sample"),
            cli::human_count(tally.identical));
   cli::out("difference in steps of an 8-bit pixel: at most {}, {:.6f} on average\n", tally.max, mean);
   if (differs) cli::out("worst: sample {}: {}\n", tally.worst, key_of(source, tally.worst));
   if (tally.missing > 0) {
-    cli::out("{} sources cannot be read or decoded; the first is {}: {}\n", cli::human_count(tally.missing),
+    cli::out("{} cannot be read or decoded, first {}: {}\n", cli::counted(tally.missing, "source"),
              key_of(source, tally.first_missing), tally.first_reason);
   }
   const auto decoder = source.info().pipeline.find("decoder");

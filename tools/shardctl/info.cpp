@@ -192,8 +192,8 @@ int print_source(const Source& source, const std::string& path) {
                                           info.rejects > 0 ? ", listed in rejects.csv" : "")});
   }
   const std::uint64_t bytes = total_bytes(info);
-  table.add_row({"size", fmt::format("{} in {} shard{}, {:.0f} bytes a sample", cli::human_bytes(bytes),
-                                     info.shards.size(), info.shards.size() == 1 ? "" : "s",
+  table.add_row({"size", fmt::format("{} in {}, {:.0f} bytes a sample", cli::human_bytes(bytes),
+                                     cli::counted(info.shards.size(), "shard"),
                                      static_cast<double>(bytes) / static_cast<double>(source.size()))});
   print_description(table, info);
   cli::write_out(table.to_string());
@@ -238,8 +238,8 @@ int print_safetensors(const SafetensorsHeader& header, std::uint64_t file_bytes,
     cli::write_out(json_text(json, 2) + "\n");
     return kExitOk;
   }
-  cli::out("{}: a safetensors file (not a shard), {}, {} tensor{}\n", path_text(options.path),
-           cli::human_bytes(file_bytes), header.tensors.size(), header.tensors.size() == 1 ? "" : "s");
+  cli::out("{}: a safetensors file (not a shard), {}, {}\n", path_text(options.path),
+           cli::human_bytes(file_bytes), cli::counted(header.tensors.size(), "tensor"));
   Table table({Align::left, Align::left}, "  ");
   for (const auto& [key, value] : header.metadata) table.add_row({escape_key(key), escape_key(value)});
   if (table.rows() > 0) cli::out("metadata:\n{}", table.to_string());
@@ -264,9 +264,9 @@ int print_incomplete(const InfoOptions& options) {
     return kExitOk;
   }
   cli::out(
-      "{}: an incomplete conversion: {} shard{} published, {} samples, {}\nrun the same shardify command "
+      "{}: an incomplete conversion: {} published, {}, {}\nrun the same shardify command "
       "again to finish it\n",
-      path_text(options.path), shards.size(), shards.size() == 1 ? "" : "s", cli::human_count(samples),
+      path_text(options.path), cli::counted(shards.size(), "shard"), cli::counted(samples, "sample"),
       cli::human_bytes(bytes));
   return kExitOk;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "common/format.hpp"
 #include "common/output.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
@@ -74,7 +75,7 @@ Sheet lay_out(const SampleSpec& spec, std::uint64_t count, std::uint32_t asked_c
 
 std::string caption(const Source& source, std::uint64_t index, std::uint32_t characters) {
   const Source::Sample sample = source.locate(index);
-  std::string text = fmt::format("{} {}", index, label_name(source, sample.reader, sample.index));
+  std::string text = fmt::format("#{} {}", index, label_name(source, sample.reader, sample.index));
   if (text.size() > characters) text = text.substr(0, characters - 1) + "~";
   return text;
 }
@@ -119,8 +120,8 @@ int show(const ShowOptions& options) {
   const auto png =
       image::encode_png({pixels.data(), sheet.width(), sheet.height(), std::size_t{sheet.width()} * 3});
   publish_file(options.output, {reinterpret_cast<const char*>(png.data()), png.size()});
-  cli::out("{}: {} sample{}, {}x{} pixels\n", path_text(options.output), indices.size(),
-           indices.size() == 1 ? "" : "s", sheet.width(), sheet.height());
+  cli::out("{}: {}, {}x{} pixels\n", path_text(options.output), cli::counted(indices.size(), "sample"),
+           sheet.width(), sheet.height());
   return kExitOk;
 }
 

@@ -165,7 +165,7 @@ void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels
            cli::human_count(sums.pixels));
   cli::out("--mean {} --std {}\n", fmt::join(means, ","), fmt::join(stds, ","));
   if (sums.skipped > 0)
-    cli::out("{} images cannot be read or decoded and are not counted\n", cli::human_count(sums.skipped));
+    cli::out("{} skipped: not readable or no image\n", cli::counted(sums.skipped, "file"));
 }
 
 }  // namespace

@@ -141,15 +141,14 @@ void print_text(const VerifyOptions& options, const Outcome& outcome, const Find
                 const std::vector<Failure>& failures) {
   for (const Failure& failure : failures) cli::out("{}: {}\n", where(failure), failure.message);
   if (options.quiet) return;
-  const std::string what = fmt::format("{} shards, {} samples, {} in {}", cli::human_count(findings.shards),
-                                       cli::human_count(findings.samples), cli::human_bytes(findings.bytes),
-                                       cli::human_duration(outcome.seconds));
+  const std::string what = fmt::format(
+      "{}, {}, {} in {}", cli::counted(findings.shards, "shard"), cli::counted(findings.samples, "sample"),
+      cli::human_bytes(findings.bytes), cli::human_duration(outcome.seconds));
   if (failures.empty()) {
     const bool incomplete = std::string_view(outcome.state) == "incomplete";
     cli::out("{}: {}: {}\n", path_text(options.path), incomplete ? "published so far, ok" : "ok", what);
   } else {
-    cli::out("{}: {} problem{} found: {}\n", path_text(options.path), failures.size(),
-             failures.size() == 1 ? "" : "s", what);
+    cli::out("{}: {} found: {}\n", path_text(options.path), cli::counted(failures.size(), "problem"), what);
   }
 }
 

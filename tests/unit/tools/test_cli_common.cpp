@@ -36,6 +36,8 @@ TEST(HumanCount, SeparatesThousands) {
   EXPECT_EQ(human_count(999), "999");
   EXPECT_EQ(human_count(1000), "1,000");
   EXPECT_EQ(human_count(1234567), "1,234,567");
+  EXPECT_EQ(counted(1, "image"), "1 image");
+  EXPECT_EQ(counted(2000, "image"), "2,000 images");
 }
 
 TEST(HumanDuration, ChoosesTheUnitThatReadsBest) {
