@@ -5,14 +5,17 @@
 
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
+#include "transform/arithmetic.hpp"
 #include "transform/philox.hpp"
 
 namespace shard {
 
 namespace {
 
-// Python's round: half to even. Values here are below 2^31.
-std::uint32_t round_even(double value) noexcept { return static_cast<std::uint32_t>(std::nearbyint(value)); }
+// Python's round: half to even. Values here are not negative; extreme ratios are cut off far beyond any sample's size.
+std::uint32_t round_even(double value) noexcept {
+  return static_cast<std::uint32_t>(std::nearbyint(std::min(value, 2147483647.0)));
+}
 
 SampleView random_resized(const SampleSpec& stored, const TransformOptions& options, SampleRandom& random) {
   const double height = stored.height;
@@ -85,8 +88,13 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
       refuse(fmt::format("the crop of {} x {} is larger than the stored samples of {} x {} (rows x columns)",
                          options.crop_height, options.crop_width, stored.height, stored.width));
-    if (options.crop_height > 8192 || options.crop_width > 8192)
-      refuse(fmt::format("the crop of {} x {} exceeds 8192 x 8192", options.crop_height, options.crop_width));
+    if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
+      refuse(fmt::format("the crop of {} x {} exceeds {} x {}", options.crop_height, options.crop_width, kMaxResized,
+                         kMaxResized));
+    if (resized && (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
+      refuse(fmt::format("random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; use a "
+                         "larger crop",
+                         options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
     if (resized && stored.dtype != DType::u8)
       refuse(fmt::format("random_resized needs samples stored as u8; these are {}", to_string(stored.dtype)));
     delivered.height = options.crop_height;

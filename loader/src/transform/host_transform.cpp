@@ -1,0 +1,273 @@
+#include "transform/host_transform.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "shard/error.hpp"
+#include "transform/check_work.hpp"
+#include "transform/resize_plan.hpp"
+#include "transform/transform_kernels.hpp"
+#include "transform/value_map.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::size_t kBatchRows = 8;  // resized by columns at once, to stay in the L1 cache
+
+std::size_t size_index(std::size_t element_bytes) noexcept { return element_bytes == 4 ? 2 : element_bytes - 1; }
+
+// Memory in cache lines that keeps its size.
+class Scratch {
+ public:
+  template <class T>
+  T* at_least(std::size_t count) {
+    lines_.resize(std::max(lines_.size(), (count * sizeof(T) + 63) / 64));
+    return reinterpret_cast<T*>(lines_.data());
+  }
+
+ private:
+  struct alignas(64) Line {
+    std::byte bytes[64];
+  };
+  std::vector<Line> lines_;
+};
+
+// The fastest function that gives the bits of the table, and its constants.
+class ValueWriter {
+ public:
+  void prepare(const TransformWork& work, const TransformKernels& kernels) {
+    const Normalization normalization = work.normalize ? work.normalization : Normalization{};
+    if (map_.dtype == work.delivered.dtype && channels_ == work.delivered.channels && normalization_ == normalization &&
+        by_line_ == kernels.values_by_line)
+      return;
+    channels_ = 0;  // not valid until all is done
+    map_ = make_value_map(work);
+    for (std::uint32_t c = 0; c < work.delivered.channels; ++c) lanes_[c].set(map_, c, 1);
+    lanes_[4].set(map_, 0, work.delivered.channels);
+    if (map_.fused && is_exact(kernels.values_by_line, work.delivered.channels))
+      write_ = kernels.values_by_line;
+    else
+      write_ = is_exact(kernels.values_by_steps, work.delivered.channels) ? kernels.values_by_steps : values_by_table;
+    normalization_ = normalization;
+    by_line_ = kernels.values_by_line;
+    channels_ = work.delivered.channels;
+  }
+
+  void plane(std::size_t channel, const std::byte* in, std::size_t n, std::byte* out) const {
+    write_(lanes_[channel], reinterpret_cast<const std::uint8_t*>(in), n, out);
+  }
+  void pixels(const std::byte* in, std::size_t n, std::byte* out) const {
+    write_(lanes_[4], reinterpret_cast<const std::uint8_t*>(in), n, out);
+  }
+
+ private:
+  bool is_exact(TransformKernels::Values values, std::uint32_t channels) const {
+    std::array<std::uint8_t, 256> bytes{};
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
+    alignas(64) std::array<std::byte, 1024> expected{};
+    alignas(64) std::array<std::byte, 1024> got{};
+    for (std::uint32_t c = 0; c < channels; ++c) {
+      values_by_table(lanes_[c], bytes.data(), bytes.size(), expected.data());
+      values(lanes_[c], bytes.data(), bytes.size(), got.data());
+      if (expected != got) return false;
+    }
+    return true;
+  }
+
+  ValueMap map_;
+  Normalization normalization_;
+  std::uint32_t channels_ = 0;
+  TransformKernels::Values by_line_ = nullptr;
+  TransformKernels::Values write_ = nullptr;
+  std::array<ValueLanes, 5> lanes_;  // of each channel, and of interleaved channels
+};
+
+// Everything one thread needs; reused from call to call.
+class RowTransformer {
+ public:
+  void begin(const TransformWork& work) {
+    work_ = &work;
+    kernels_ = transform_kernels();
+    channels_ = work.stored.channels;
+    planar_in_ = channels_ > 1 && work.stored.layout == Layout::nchw;
+    planar_out_ = channels_ > 1 && work.delivered.layout == Layout::nchw;
+    planes_in_ = planar_in_ ? channels_ : 1;
+    pixel_channels_ = planar_in_ ? 1 : channels_;
+    element_bytes_ = size_bytes(work.stored.dtype);
+    converts_ = work.stored.dtype != work.delivered.dtype;
+    if (converts_) values_.prepare(work, kernels_);
+    const std::size_t row = std::size_t{work.delivered.width} * channels_ * element_bytes_;
+    row_pitch_ = (row + 63) / 64 * 64;  // room for a row in any layout, planes one after the other
+    std::byte* const rows = rows_.at_least<std::byte>(2 * row_pitch_);
+    row_buffer_ = rows;
+    layout_buffer_ = rows + row_pitch_;
+  }
+
+  void sample(std::size_t index) {
+    source_ = work_->sources[index];
+    target_ = work_->target + index * work_->delivered.size_bytes();
+    if (resizes(*work_, work_->views[index]))
+      resize(work_->views[index]);
+    else
+      copy(work_->views[index]);
+  }
+
+ private:
+  std::size_t plane_row_bytes() const noexcept {
+    return std::size_t{work_->delivered.width} * pixel_channels_ * element_bytes_;
+  }
+  const std::byte* stored_row(std::size_t plane, std::size_t row, std::size_t column) const noexcept {
+    const std::size_t pixel = (plane * work_->stored.height + row) * work_->stored.width + column;
+    return source_ + pixel * pixel_channels_ * element_bytes_;
+  }
+  std::byte* delivered_row(std::size_t plane, std::size_t row) const noexcept {
+    const std::size_t pixel = (plane * work_->delivered.height + row) * work_->delivered.width;
+    return target_ + pixel * (planar_out_ ? 1 : channels_) * size_bytes(work_->delivered.dtype);
+  }
+  bool rows_are_final() const noexcept { return !converts_ && planar_in_ == planar_out_; }
+  // Where row y of a plane is written before its layout or type changes; the batch itself when neither does.
+  std::byte* row_place(std::size_t plane, std::size_t y) const noexcept {
+    return rows_are_final() ? delivered_row(plane, y) : row_buffer_ + plane * plane_row_bytes();
+  }
+
+  void copy(const SampleView& view) {
+    const std::byte* rows[4] = {};
+    for (std::size_t y = 0; y < view.height; ++y) {
+      for (std::size_t plane = 0; plane < planes_in_; ++plane) {
+        rows[plane] = stored_row(plane, view.top + y, view.left);
+        if (!view.flip) continue;
+        std::byte* const place = row_place(plane, y);
+        kernels_.reverse[size_index(element_bytes_)](rows[plane], view.width, pixel_channels_, place);
+        rows[plane] = place;
+      }
+      finish_row(y, rows);
+    }
+  }
+
+  // Rows in the stored layout and type -> the batch.
+  void finish_row(std::size_t y, const std::byte* const* rows) {
+    const std::size_t width = work_->delivered.width;
+    if (rows_are_final()) {
+      for (std::size_t plane = 0; plane < planes_in_; ++plane)
+        if (std::byte* const out = delivered_row(plane, y); out != rows[plane])
+          std::memcpy(out, rows[plane], plane_row_bytes());
+      return;
+    }
+    const std::byte* in[4] = {rows[0], rows[1], rows[2], rows[3]};
+    if (planar_in_ && !planar_out_) {
+      std::byte* const out = converts_ ? layout_buffer_ : delivered_row(0, y);
+      kernels_.join[size_index(element_bytes_)](in, width, channels_, out);
+      in[0] = out;
+    } else if (!planar_in_ && planar_out_) {
+      std::byte* out[4] = {};
+      for (std::size_t c = 0; c < channels_; ++c)
+        out[c] = converts_ ? layout_buffer_ + c * width * element_bytes_ : delivered_row(c, y);
+      kernels_.split[size_index(element_bytes_)](in[0], width, channels_, out);
+      std::copy(out, out + 4, in);
+    }
+    if (!converts_) return;
+    if (planar_out_)
+      for (std::size_t c = 0; c < channels_; ++c) values_.plane(c, in[c], width, delivered_row(c, y));
+    else
+      values_.pixels(in[0], width * channels_, delivered_row(0, y));
+  }
+
+  // Columns of some stored rows, then rows of those, in a ring:  row r of a plane lies in slot r % slots.
+  void resize(const SampleView& view) {
+    const SampleSpec& delivered = work_->delivered;
+    horizontal_.build(view.width, delivered.width, pixel_channels_, view.flip);
+    vertical_.build(view.height, delivered.height);
+    const std::size_t slots = vertical_.max_taps + kBatchRows;
+    const std::size_t slot_values = horizontal_.row_values();
+    std::int16_t* const ring = ring_.at_least<std::int16_t>(planes_in_ * slots * slot_values);
+    const auto slot = [&](std::size_t plane, std::size_t row) {
+      return ring + (plane * slots + row % slots) * slot_values;
+    };
+
+    const std::size_t n = std::size_t{delivered.width} * pixel_channels_;
+    const std::int16_t* tap_rows[kMaxTaps];
+    std::size_t ready = 0;  // rows of the box
+    for (std::size_t y = 0; y < delivered.height; ++y) {
+      const Taps taps = vertical_.taps[y];
+      while (ready < taps.first + taps.count) {
+        const std::size_t count = std::min<std::size_t>(kBatchRows, view.height - ready);
+        for (std::size_t plane = 0; plane < planes_in_; ++plane) {
+          std::int16_t* outs[kBatchRows];
+          for (std::size_t r = 0; r < count; ++r) outs[r] = slot(plane, ready + r);
+          resize_columns(view, plane, ready, count, outs);
+        }
+        ready += count;
+      }
+      const std::byte* rows[4] = {};
+      for (std::size_t plane = 0; plane < planes_in_; ++plane) {
+        for (std::size_t k = 0; k < taps.count; ++k) tap_rows[k] = slot(plane, taps.first + k);
+        std::byte* const place = row_place(plane, y);
+        kernels_.vertical(tap_rows, &vertical_.weights[y * vertical_.max_taps], taps.count, n,
+                          reinterpret_cast<std::uint8_t*>(place), rows_are_final());
+        rows[plane] = place;
+      }
+      finish_row(y, rows);
+    }
+  }
+
+  void resize_columns(const SampleView& view, std::size_t plane, std::size_t first, std::size_t count,
+                      std::int16_t* const* outs) {
+    const std::byte* const end = source_ + work_->stored.size_bytes();
+    const std::uint8_t* rows[kBatchRows];
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::byte* row = stored_row(plane, view.top + first + r, view.left);
+      const auto readable = static_cast<std::size_t>(end - row);
+      if (readable < horizontal_.reach) {  // vectors would read past the sample: a copy with room behind it
+        const std::size_t pitch = (horizontal_.reach + 63) / 64 * 64;
+        std::byte* const copied = bounce_.at_least<std::byte>(kBatchRows * pitch) + r * pitch;
+        std::memcpy(copied, row, readable);
+        std::memset(copied + readable, 0, horizontal_.reach - readable);
+        row = copied;
+      }
+      rows[r] = reinterpret_cast<const std::uint8_t*>(row);
+    }
+    kernels_.horizontal(horizontal_, rows, count, outs);
+  }
+
+  const TransformWork* work_ = nullptr;
+  TransformKernels kernels_{};
+  std::uint32_t channels_ = 0;
+  std::size_t planes_in_ = 0;
+  std::uint32_t pixel_channels_ = 0;  // interleaved in a stored row
+  bool planar_in_ = false;
+  bool planar_out_ = false;
+  bool converts_ = false;
+  std::size_t element_bytes_ = 0;  // stored
+  std::size_t row_pitch_ = 0;
+  std::byte* row_buffer_ = nullptr;
+  std::byte* layout_buffer_ = nullptr;
+  const std::byte* source_ = nullptr;
+  std::byte* target_ = nullptr;
+
+  ValueWriter values_;
+  HorizontalPlan horizontal_;
+  VerticalPlan vertical_;
+  Scratch rows_;
+  Scratch ring_;
+  Scratch bounce_;
+};
+
+}  // namespace
+
+void transform_rows(const TransformWork& work, std::size_t first, std::size_t last) {
+  check_work(work);
+  if (first > last || last > work.sources.size())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("transform: rows {} to {} of a batch of {}", first, last, work.sources.size()));
+  for (std::size_t row = first; row < last; ++row) check_view(work, row);
+  static thread_local RowTransformer transformer;
+  transformer.begin(work);
+  for (std::size_t row = first; row < last; ++row) transformer.sample(row);
+  flush_stores();
+}
+
+}  // namespace shard
