@@ -12,8 +12,7 @@ using namespace shard;
 
 constexpr Codec kZstd{Codec::Kind::zstd, 1};
 
-void decode(std::span<const std::byte> frame, std::size_t sample_bytes) {
-  std::vector<std::byte> sample(sample_bytes);
+void decode(std::span<const std::byte> frame, std::vector<std::byte>& sample) {
   try {
     decode_frame(kZstd, frame, sample);
   } catch (const Error& error) {
@@ -25,8 +24,10 @@ void decode(std::span<const std::byte> frame, std::size_t sample_bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> input(reinterpret_cast<const std::byte*>(data), size);
-  for (std::size_t sample_bytes : {std::size_t{60}, std::size_t{4800}, std::size_t{300'000}, size})
-    decode(input, sample_bytes);
+  static std::vector<std::byte> small(60);
+  static std::vector<std::byte> medium(4800);
+  static std::vector<std::byte> large(300'000);  // several blocks
+  for (std::vector<std::byte>* sample : {&small, &medium, &large}) decode(input, *sample);
   if (size == 0) return 0;
   const std::vector<std::byte> frame = encode_frame(kZstd, input);
   std::vector<std::byte> back(size);

@@ -70,8 +70,7 @@ void expect_same(const std::string& text) {
 const char* const kDocuments[] = {
     R"({"a":[1,-2,3.5,1e5,-0,0.1E-7,18446744073709551615,18446744073709551616],"b":{"c":null,"d":true,"e":false},"":""})",
     R"( [ "\"\\\/\b\f\n\r\t\u0041\u00e9\u20ac\ud83d\ude00" , [ ] , { } , [ [ [ ] ] ] ] )",
-    "{\"caf\xc3\xa9\":\"\xe2\x82\xac "
-    "\xf0\x9f\x98\x80\",\"long\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}",
+    "{\"caf\xc3\xa9\":\"\xe2\x82\xac \xf0\x9f\x98\x80\",\"long\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}",
     "0",
     "-0.0",
     "\"\"",
