@@ -42,7 +42,10 @@ void Scheduler::open_next_shard() {
   const std::uint64_t count = plan_.shard_inputs(shard);
   // A shard without a receipt: the run before was stopped between the two. It is made again, the same bytes.
   remove_file(options_.out / shard_name(shard));
-  auto writer = ShardWriter::create(options_.out / shard_name(shard), count, writer_options_);
+  ShardWriterOptions writer_options = writer_options_;
+  for (std::uint64_t i = 0; i < count; ++i)  // exactly: then the rows need not move when the head is written
+    writer_options.planned_key_bytes += plan_.list.inputs[shard * plan_.per_shard + i].key().size();
+  auto writer = ShardWriter::create(options_.out / shard_name(shard), count, std::move(writer_options));
   open_.push_back(std::make_unique<ShardJob>(std::move(writer)));
   current_ = open_.back().get();
   current_->shard = shard;
