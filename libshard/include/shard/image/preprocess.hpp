@@ -1,9 +1,10 @@
 // RGB -> the bytes of a sample: resize, crop, normalise, cast, layout.
 //
-// Resize is Pillow's `Image.resize` with reducing_gap=None: two separable passes, horizontal then vertical, 8-bit fixed point
-// (22 bits of precision), rounded to 8 bits after each pass; only the rows and columns that the crop keeps are computed, and
-// the result is the same bit for bit. Sizes follow torchvision: Resize(N) makes the short side N and the long side
-// int(N * long / short); CenterCrop starts at round-half-to-even((size - crop) / 2).
+// Resize is Pillow's `Image.resize` with reducing_gap=None: two separable passes, horizontal then vertical,
+// 8-bit fixed point (22 bits of precision), rounded to 8 bits after each pass; only the rows and columns that
+// the crop keeps are computed, and the result is the same bit for bit. Sizes follow torchvision: Resize(N)
+// makes the short side N and the long side int(N * long / short); CenterCrop starts at
+// round-half-to-even((size - crop) / 2).
 #pragma once
 
 #include <cstddef>
@@ -36,14 +37,15 @@ struct Box {  // half-open: columns [left, left + width), rows [top, top + heigh
 };
 
 struct PreprocessOptions {
-  std::uint32_t resize_short = 256;  // torchvision Resize(N); unused when squash is set
-  std::optional<Size> squash;        // resize to exactly this, whatever the aspect
+  std::uint32_t resize_short = 256;           // torchvision Resize(N); unused when squash is set
+  std::optional<Size> squash;                 // resize to exactly this, whatever the aspect
   std::optional<Size> crop = Size{224, 224};  // centre crop; none: only with squash
   Filter filter = Filter::bilinear;
   DType dtype = DType::f16;  // u8, f16, bf16, f32
   Layout layout = Layout::nchw;
   Normalization normalization;
-  // Throws invalid_argument naming the option: sizes 1 to 65535, crop not larger than the resize, std not 0, finite values.
+  // Throws invalid_argument naming the option: sizes 1 to 65535, crop not larger than the resize, std not 0,
+  // finite values.
   void check() const;
   SampleSpec sample_spec() const;
 };
@@ -64,12 +66,15 @@ class Preprocessor {
   // The resized and cropped image, 8 bits; valid until the next call.
   RgbView resize_crop(const RgbView& source);
   // The sample's bytes into `out`, which is sample_spec().size_bytes() long.
-  // f32: (float(byte) / 255 - mean) / std, each step rounded to float32; f16, bf16: that value rounded once more.
+  // f32: (float(byte) / 255 - mean) / std, each step rounded to float32; f16, bf16: that value rounded once
+  // more.
   void run(const RgbView& source, std::span<std::byte> out);
 
-  // From the bytes of a file in one go; for JPEG only the rows and columns that the crop needs go through the inverse DCT and
-  // colour conversion. The same bytes as decode() then run().
-  void run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode, std::span<std::byte> out);
+  // From the bytes of a file in one go; for JPEG only the rows and columns that the crop needs go through the
+  // inverse DCT and colour conversion. The same bytes as decode() then run(). Errors: as decode(); then the
+  // content of `out` is arbitrary.
+  void run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
+                std::span<std::byte> out);
 
  private:
   struct Impl;
