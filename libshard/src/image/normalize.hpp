@@ -27,6 +27,8 @@ class RowWriter {
   RowWriter(DType dtype, Layout layout, const Normalization& normalization, Size size);
   // Row `y` of width x 3 bytes into the sample at `sample`.
   void write(const std::uint8_t* rgb, std::uint32_t y, std::byte* sample) const;
+  // Whether planes of floats are computed by vectors rather than looked up; the bits are the same.
+  bool uses_kernel() const noexcept { return use_kernel_; }
 
  private:
   bool kernel_is_exact() const;

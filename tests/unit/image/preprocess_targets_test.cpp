@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "image/normalize.hpp"
 #include "image/simd_targets.hpp"
 #include "preprocess_support.hpp"
 
@@ -119,6 +120,22 @@ TEST_F(EveryTarget, NormalisesToTheSameBits) {
         preprocessor.run(view_of(source), samples.back());
         EXPECT_EQ(samples.back(), samples.front()) << to_string(dtype) << " " << to_string(layout);
       });
+    }
+  }
+}
+
+TEST_F(EveryTarget, WithFusedMultiplyAddNormalisesByVectors) {
+  const Normalization imagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  const Normalization clip{{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}};
+  const Normalization half{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
+  for (const std::string& target : simd_targets()) {
+    if (target.rfind("AVX", 0) != 0) continue;
+    SCOPED_TRACE(target);
+    use_simd_target(target);
+    for (const Normalization& normalization : {imagenet, clip, half, Normalization{}}) {
+      for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+        EXPECT_TRUE(RowWriter(dtype, Layout::nchw, normalization, {8, 8}).uses_kernel()) << to_string(dtype);
+      }
     }
   }
 }
