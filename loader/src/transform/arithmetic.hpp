@@ -1,14 +1,17 @@
 // The arithmetic of the transform, shared by host and CUDA: integers only, so both give the same bits.
 //
 // Resizing is Pillow's antialiased triangle filter ("bilinear") over a box, as torchvision's resized_crop uses it, with 14-bit
-// weights and 8-bit rows between the two passes; results differ from Pillow's by at most one level.
+// weights; between the two passes values keep 7 bits below the byte, where Pillow rounds to bytes. Results differ from Pillow's
+// by one level at most: half a level by Pillow's rounding between the passes, and some hundredths by the weights and terms.
 //
 //   output x of `out` sees the stored pixels i of `box` whose centre lies nearer than one support to its own centre:
 //   |(i + 1/2) - (x + 1/2) box / out| < max(box / out, 1), with a weight that falls linearly with the distance.
 //   All distances are counted in units of 1 / (2 out), where they are integers.
 //
-//   term = (pixel * weight + 128) >> 8      one tap; the 16-bit multiply with rounding of pixel << 7 and weight
-//   byte = min((sum + 32) >> 6, 255)        of the terms; columns first, then rows
+//   value = pixel << 7
+//   term = (value * weight + 2^14) >> 15    one tap: the 16-bit multiply with rounding that CPUs have
+//   value = sum of terms << 1               columns first,
+//   byte = min((sum + 32) >> 6, 255)        then rows
 //
 // Bounds: box <= 65535, out <= 8192, box <= 32 out: everything fits 32 bits.
 #pragma once
@@ -79,11 +82,17 @@ SHARD_HOST_DEVICE constexpr void tap_weights(std::int32_t box, std::int32_t out,
   weights[largest * stride] = static_cast<std::int16_t>(static_cast<std::uint32_t>(weights[largest * stride]) + missing);
 }
 
-SHARD_HOST_DEVICE constexpr std::int32_t tap_term(std::uint8_t pixel, std::int16_t weight) noexcept {
-  return (std::int32_t{pixel} * weight + 128) >> 8;
+SHARD_HOST_DEVICE constexpr std::int16_t tap_value(std::uint8_t pixel) noexcept {
+  return static_cast<std::int16_t>(pixel << 7);
 }
-
-SHARD_HOST_DEVICE constexpr std::uint8_t tap_sum(std::int32_t sum) noexcept {
+SHARD_HOST_DEVICE constexpr std::int32_t tap_term(std::int16_t value, std::int16_t weight) noexcept {
+  return (std::int32_t{value} * weight + (1 << 14)) >> 15;
+}
+// At most 2 * (16320 + kMaxTaps / 2): it fits.
+SHARD_HOST_DEVICE constexpr std::int16_t sum_to_value(std::int32_t sum) noexcept {
+  return static_cast<std::int16_t>(sum << 1);
+}
+SHARD_HOST_DEVICE constexpr std::uint8_t sum_to_byte(std::int32_t sum) noexcept {
   const std::int32_t value = (sum + 32) >> 6;
   return static_cast<std::uint8_t>(value > 255 ? 255 : value);
 }

@@ -60,8 +60,6 @@ HWY_INLINE V16 tap_pixels(const HorizontalPlan& plan, const std::uint8_t* row, s
   return hn::BitCast(D16(), hn::ShiftRight<1>(hn::BitCast(DU16(), bytes)));
 }
 
-HWY_INLINE V16 sum_to_byte(V16 sum) { return hn::ShiftRight<6>(hn::Add(sum, hn::Set(D16(), 32))); }
-
 // kTaps 0: as many as the plan says.
 template <std::uint32_t kTaps, bool kOneWindow>
 void horizontal_rows(const HorizontalPlan& plan, const std::uint8_t* const* rows, std::size_t count,
@@ -76,8 +74,7 @@ void horizontal_rows(const HorizontalPlan& plan, const std::uint8_t* const* rows
       V16 sum = hn::Zero(d16);
       for (std::uint32_t k = 0; k < taps; ++k, row += plan.channels, weights += row_values)
         sum = hn::Add(sum, hn::MulFixedPoint15(tap_pixels<kOneWindow>(plan, row, unit), hn::LoadU(d16, weights)));
-      const V16 byte = hn::Min(sum_to_byte(sum), hn::Set(d16, 255));
-      hn::StoreU(hn::ShiftLeft<7>(byte), d16, outs[r] + unit * HorizontalPlan::kUnit);
+      hn::StoreU(hn::Add(sum, sum), d16, outs[r] + unit * HorizontalPlan::kUnit);
     }
   }
 }
@@ -114,7 +111,7 @@ void vertical_row(const std::int16_t* const* rows, const std::int16_t* weights, 
     V16 sum = hn::Zero(d16);
     for (std::size_t k = 0; k < count; ++k)
       sum = hn::Add(sum, hn::MulFixedPoint15(hn::LoadU(d16, rows[k] + x), hn::Set(d16, weights[k])));
-    const auto bytes = hn::DemoteTo(d8, sum_to_byte(sum));
+    const auto bytes = hn::DemoteTo(d8, hn::ShiftRight<6>(hn::Add(sum, hn::Set(d16, 32))));
     if (x + kLanes16 <= n) {
       stream_or_store(bytes, d8, out + x, stream);
     } else {

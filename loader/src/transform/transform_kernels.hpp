@@ -31,7 +31,7 @@ struct ValueLanes {
 };
 
 struct TransformKernels {
-  // Rows of the box (plan.reach bytes readable from each) -> resized rows of 16-bit values: byte << 7.
+  // Rows of the box (plan.reach bytes readable from each) -> resized rows of values (arithmetic.hpp).
   void (*horizontal)(const HorizontalPlan& plan, const std::uint8_t* const* rows, std::size_t count,
                      std::int16_t* const* outs);
   // Weighted sum of `taps` such rows -> n bytes. Rows are readable up to the next multiple of 64 values.

@@ -21,8 +21,8 @@ void horizontal(const HorizontalPlan& plan, const std::uint8_t* const* rows, std
     for (std::size_t r = 0; r < count; ++r) {
       std::int32_t sum = 0;
       for (std::uint32_t k = 0; k < plan.max_taps; ++k)
-        sum += tap_term(rows[r][at + k * plan.channels], plan.weights[k * row_values + i]);
-      outs[r][i] = static_cast<std::int16_t>(tap_sum(sum) << 7);
+        sum += tap_term(tap_value(rows[r][at + k * plan.channels]), plan.weights[k * row_values + i]);
+      outs[r][i] = sum_to_value(sum);
     }
   }
 }
@@ -31,8 +31,8 @@ void vertical(const std::int16_t* const* rows, const std::int16_t* weights, std:
               std::uint8_t* out, bool /*past_caches*/) {
   for (std::size_t x = 0; x < n; ++x) {
     std::int32_t sum = 0;
-    for (std::size_t k = 0; k < taps; ++k) sum += tap_term(static_cast<std::uint8_t>(rows[k][x] >> 7), weights[k]);
-    out[x] = tap_sum(sum);
+    for (std::size_t k = 0; k < taps; ++k) sum += tap_term(rows[k][x], weights[k]);
+    out[x] = sum_to_byte(sum);
   }
 }
 

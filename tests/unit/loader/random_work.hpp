@@ -1,0 +1,107 @@
+// TransformWorks of random shapes, types, layouts and views, with the samples they read.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shard/loader/transform.hpp"
+
+namespace shard::testing {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  // In [low, high]. std::uniform_int_distribution differs between standard libraries.
+  std::uint32_t between(std::uint32_t low, std::uint32_t high) {
+    return low + static_cast<std::uint32_t>(engine_() % (std::uint64_t{high} - low + 1));
+  }
+  bool coin() { return (engine_() & 1U) != 0; }
+  template <class T>
+  T one_of(std::initializer_list<T> values) {
+    return values.begin()[between(0, static_cast<std::uint32_t>(values.size()) - 1)];
+  }
+  void fill(std::vector<std::byte>& bytes) {
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(engine_());
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct RandomWork {
+  SampleSpec stored;
+  SampleSpec delivered;
+  Normalization normalization;
+  std::vector<std::vector<std::byte>> samples;
+  std::vector<const std::byte*> sources;
+  std::vector<SampleView> views;
+  bool normalize = false;
+
+  // To `target`, of delivered.size_bytes() * samples.size().
+  TransformWork work(std::byte* target) const {
+    return {stored, delivered, normalization, normalize, sources, views, target};
+  }
+  std::size_t target_bytes() const { return delivered.size_bytes() * samples.size(); }
+  std::string describe() const {
+    auto text = [](const SampleSpec& spec) {
+      return std::string(to_string(spec.dtype)) + " " + std::string(to_string(spec.layout)) + " " +
+             std::to_string(spec.channels) + "x" + std::to_string(spec.height) + "x" + std::to_string(spec.width);
+    };
+    std::string all = text(stored) + " -> " + text(delivered);
+    for (const SampleView& view : views)
+      all += ", box " + std::to_string(view.height) + "x" + std::to_string(view.width) + " at " + std::to_string(view.top) +
+             "," + std::to_string(view.left) + (view.flip ? " flipped" : "");
+    return all;
+  }
+};
+
+inline SampleView random_box(Random& random, const SampleSpec& stored, std::uint32_t height, std::uint32_t width) {
+  return {random.between(0, stored.width - width), random.between(0, stored.height - height), width, height,
+          random.coin()};
+}
+
+// Samples of up to `largest` rows and columns.
+inline RandomWork random_work(Random& random, std::uint32_t largest) {
+  RandomWork work;
+  SampleSpec& stored = work.stored;
+  stored.dtype = random.one_of({DType::u8, DType::u8, DType::u8, DType::f16, DType::bf16, DType::f32});
+  stored.layout = random.one_of({Layout::nchw, Layout::nhwc});
+  stored.channels = random.one_of({1U, 2U, 3U, 3U, 3U, 4U});
+  stored.height = random.between(1, largest);
+  stored.width = random.between(1, largest);
+  const bool resized = stored.dtype == DType::u8 && random.coin();
+  work.delivered = stored;
+  work.delivered.layout = random.one_of({Layout::nchw, Layout::nhwc});
+  if (stored.dtype == DType::u8)
+    work.delivered.dtype = random.one_of({DType::u8, DType::f16, DType::bf16, DType::f32});
+  if (resized) {
+    work.delivered.height = random.between((stored.height + 31) / 32, largest);
+    work.delivered.width = random.between((stored.width + 31) / 32, largest);
+  } else {
+    work.delivered.height = random.between(1, stored.height);
+    work.delivered.width = random.between(1, stored.width);
+    if (random.coin()) work.delivered.width = std::max(1U, work.delivered.width / 8 * 8);
+  }
+  work.delivered.width = std::min(work.delivered.width, resized ? largest : stored.width);
+  work.normalize = random.coin();
+  work.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  for (std::uint32_t i = random.between(1, 4); i > 0; --i) {
+    work.samples.emplace_back(stored.size_bytes());
+    random.fill(work.samples.back());
+    if (resized && random.coin())
+      work.views.push_back(random_box(random, stored, random.between(1, stored.height), random.between(1, stored.width)));
+    else if (resized)
+      work.views.push_back({0, 0, stored.width, stored.height, random.coin()});
+    else
+      work.views.push_back(random_box(random, stored, work.delivered.height, work.delivered.width));
+  }
+  for (const auto& sample : work.samples) work.sources.push_back(sample.data());
+  return work;
+}
+
+}  // namespace shard::testing
