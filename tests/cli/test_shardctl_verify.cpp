@@ -1,5 +1,6 @@
 // shardctl verify: whatever happened to a data set is found, named, and does not hide what else happened.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -122,6 +123,18 @@ TEST_F(ShardctlVerify, FindsMissingCutAndExtendedShards) {
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.out, HasSubstr("dataset.json says"));
   EXPECT_EQ(verify(shard).code, 1);
+}
+
+TEST_F(ShardctlVerify, DoesNotWaitForAPipeInPlaceOfAShard) {
+  const Made made = make("ds");
+  const fs::path shard = made.folder / "shard-00001.safetensors";
+  fs::remove(shard);
+  ASSERT_EQ(mkfifo(shard.c_str(), 0600), 0);
+  const Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("shard-00001.safetensors: is not a regular file"));
+  EXPECT_EQ(verify(shard).code, 1);
+  EXPECT_EQ(run({"ls", shard.string()}).code, 2);
 }
 
 TEST_F(ShardctlVerify, FindsAShardOfOtherOptions) {

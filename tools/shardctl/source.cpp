@@ -41,6 +41,9 @@ Source Source::open(const std::string& path) {
     source.dataset_ = Dataset::open(path);
     return source;
   }
+  if (!std::filesystem::is_regular_file(status)) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", path_text(path)));
+  }
   source.reader_ = ShardReader::open(path);
   const ShardHeader& header = source.reader_->header();
   DatasetInfo& info = source.shard_info_;

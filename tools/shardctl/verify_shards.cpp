@@ -23,14 +23,15 @@ constexpr std::uint64_t kUnitBytes = std::uint64_t{16} << 20U;  // of samples, b
 
 [[noreturn]] void corrupt(const std::string& message) { throw Error(ErrorCode::corrupt, message); }
 
-// Before it is opened: what dataset.json says of the file.
+// Before it is opened (a pipe would wait for its writer): a file, and of the size that dataset.json says.
 void check_file(const ShardTask& task) {
-  if (task.expected == nullptr) return;
   std::error_code error;
   const auto status = std::filesystem::status(task.path, error);
   if (status.type() == std::filesystem::file_type::not_found)
     corrupt("is missing; restore it, or convert again");
   if (error) throw Error(ErrorCode::io, fmt::format("cannot look at it: {}", error.message()));
+  if (status.type() != std::filesystem::file_type::regular) corrupt("is not a regular file");
+  if (task.expected == nullptr) return;
   const std::uint64_t size = std::filesystem::file_size(task.path, error);
   if (!error && size != task.expected->size_bytes) {
     corrupt(fmt::format("has {} bytes, dataset.json says {}; restore it, or convert again", size,
