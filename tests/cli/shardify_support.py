@@ -17,7 +17,7 @@ import unittest
 import zlib
 from pathlib import Path
 
-BIN = Path(os.environ.get("SHARD_BIN", "build/dev/bin")).resolve()
+BIN = Path(os.environ.get("SHARD_BIN", Path(__file__).resolve().parents[2] / "build" / "dev" / "bin"))
 SHARDIFY = str(BIN / "shardify")
 SHARDCTL = str(BIN / "shardctl")
 SHARDBENCH = str(BIN / "shardbench")

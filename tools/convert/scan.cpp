@@ -58,8 +58,8 @@ void enter_folder(Walk& walk, int parent_fd, const char* name, const std::string
     if (error == EMFILE || error == ENFILE)
       throw Error(
           ErrorCode::resource,
-          fmt::format("{}: {} (folders nested too deep for the limit on open files: raise 'ulimit -n')",
-                      escape_key(path), errno_text(error)));
+          fmt::format("folder '{}': {} (nested too deep for the limit on open files: raise 'ulimit -n')",
+                      escape_key((walk.list.root / path).string()), errno_text(error)));
     return reject(walk, path, "unreadable folder: " + errno_text(error));
   }
   walk_folder(walk, fd, path + "/");
@@ -99,10 +99,12 @@ void walk_folder(Walk& walk, int dir_fd, const std::string& prefix) {
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(dir.get());
+    const int read_error = errno;
     if (entry == nullptr) {
-      if (errno != 0)
+      if (read_error != 0)
         throw Error(ErrorCode::io,
-                    fmt::format("reading folder '{}': {}", escape_key(prefix), errno_text(errno)));
+                    fmt::format("reading folder '{}': {}", escape_key((walk.list.root / prefix).string()),
+                                errno_text(read_error)));
       break;
     }
     const std::string_view name = entry->d_name;
