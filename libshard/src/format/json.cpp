@@ -156,8 +156,8 @@ class Parser {
       }
       if (c < 0x20) fail("a control character in a string");
       if (c == '\\') {
-        result.append(text_, begin, at_++ - begin);
-        escape(result);
+        result.append(text_, begin, at_ - begin);
+        while (next_is('\\')) escape(result);
         begin = at_;
         continue;
       }
@@ -171,7 +171,7 @@ class Parser {
     constexpr std::string_view kNames = "\"\\/bfnrt";
     constexpr std::string_view kValues = "\"\\/\b\f\n\r\t";
     const char name = peek();
-    ++at_;
+    if (at_ < text_.size()) ++at_;
     if (name == 'u') return append_utf8(result, code_point());
     const auto found = name == '\0' ? std::string_view::npos : kNames.find(name);
     if (found == std::string_view::npos) fail("an unknown escape");
@@ -179,11 +179,18 @@ class Parser {
   }
 
   std::uint32_t four_digits() {
+    if (text_.size() - at_ < 4) fail("four hexadecimal digits expected");
     std::uint32_t unit = 0;
-    const std::string_view hex = text_.substr(std::min(at_, text_.size()), 4);
-    const auto [end, status] = std::from_chars(hex.data(), hex.data() + hex.size(), unit, 16);
-    if (hex.size() != 4 || status != std::errc{} || end != hex.data() + 4)
-      fail("four hexadecimal digits expected");
+    for (const char* digit = text_.data() + at_; digit != text_.data() + at_ + 4; ++digit) {
+      const char lower = static_cast<char>(*digit | 0x20);
+      if (*digit >= '0' && *digit <= '9') {
+        unit = unit << 4 | static_cast<std::uint32_t>(*digit - '0');
+      } else if (lower >= 'a' && lower <= 'f') {
+        unit = unit << 4 | static_cast<std::uint32_t>(lower - 'a' + 10);
+      } else {
+        fail("four hexadecimal digits expected");
+      }
+    }
     at_ += 4;
     return unit;
   }
@@ -198,17 +205,16 @@ class Parser {
   }
 
   static void append_utf8(std::string& out, std::uint32_t code) {
-    const auto add = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
+    const auto add = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
     if (code < 0x80) return add(code);
     if (code < 0x800) {
       add(0xc0 | code >> 6);
+    } else if (code < 0x10000) {
+      add(0xe0 | code >> 12);
+      add(0x80 | (code >> 6 & 0x3f));
     } else {
-      if (code < 0x10000) {
-        add(0xe0 | code >> 12);
-      } else {
-        add(0xf0 | code >> 18);
-        add(0x80 | (code >> 12 & 0x3f));
-      }
+      add(0xf0 | code >> 18);
+      add(0x80 | (code >> 12 & 0x3f));
       add(0x80 | (code >> 6 & 0x3f));
     }
     add(0x80 | (code & 0x3f));

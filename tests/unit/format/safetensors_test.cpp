@@ -1,7 +1,8 @@
 // The safetensors container: what is valid, and every abuse with the rule it breaks.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
+#include <iostream>
 #include <string>
 
 #include "expect_error.hpp"
@@ -193,7 +194,7 @@ TEST(Safetensors, AHeaderLengthAboveTheCapIsRefusedWhateverTheFile) {
   EXPECT_SHARD_ERROR(parse_safetensors(std::span(head).first(7), 7), ErrorCode::corrupt, "7 bytes");
 }
 
-// Hostile headers near the cap: refused, and soon. The bound is generous for slow machines and sanitizers.
+// Hostile headers near the cap: refused, and soon, also under sanitizers.
 class LargeHeader : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(LargeHeader, IsRefused) {
@@ -203,11 +204,11 @@ TEST_P(LargeHeader, IsRefused) {
   json.reserve(kBytes + piece.size());
   while (json.size() < kBytes) json += piece;
   const auto head = head_of(json);
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of this process: the machine may be busy
   EXPECT_THROW(parse_safetensors(head, head.size()), Error);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::cout << "refused after " << took.count() << " s\n";
-  EXPECT_LT(took.count(), 10.0);
+  const double took_s = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  std::cout << "refused after " << took_s << " s of CPU time\n";
+  EXPECT_LT(took_s, 2.0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
