@@ -46,14 +46,14 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
 
 TEST(Synth, MakesTheSameBytesWithAnyNumberOfThreadsAndAgain) {
   const testing::TempDir dir;
-  SynthOptions one = options_of(dir.path() / "one", 24);
+  SynthOptions one = options_of(dir.path() / "one", 12);
   one.jobs = 1;
-  SynthOptions four = options_of(dir.path() / "four", 24);
+  SynthOptions four = options_of(dir.path() / "four", 12);
   four.jobs = 4;
   synthesize(one, {});
   synthesize(four, {});
   const auto first = contents(one.folder);
-  EXPECT_EQ(first.size(), 24U);
+  EXPECT_EQ(first.size(), 12U);
   EXPECT_TRUE(first == contents(four.folder));
   synthesize(one, {});
   EXPECT_TRUE(first == contents(one.folder));
@@ -97,7 +97,7 @@ TEST(Synth, SpreadsPicturesEvenlyOverClassFolders) {
 TEST(Synth, MakesJpegsThatDecodeWithoutAWarningAtTheSizePlanned) {
   image::Decoder decoder;
   PureDecoder pure;
-  for (std::uint64_t index = 0; index < 24; ++index) {
+  for (std::uint64_t index = 0; index < 16; ++index) {
     const PhotoPlan plan = plan_photo(3, index, 10);
     const auto file = encode_photo(plan, render_photo(plan), "a comment");
     EXPECT_EQ(pure.decode(file), std::uint64_t{plan.width} * plan.height) << index << ": " << pure.problem();
@@ -138,7 +138,7 @@ TEST(Synth, HasTheSizesAndBitsPerPixelItStates) {
   EXPECT_NEAR(static_cast<double>(s420) / kPlans, 0.68, 0.02);
 
   const testing::TempDir dir;
-  const SynthSummary summary = synthesize(options_of(dir.path() / "set", 120), {});
+  const SynthSummary summary = synthesize(options_of(dir.path() / "set", 48), {});
   const double bits = 8.0 * static_cast<double>(summary.bytes) / static_cast<double>(summary.pixels);
   EXPECT_GT(bits, 3.4);
   EXPECT_LT(bits, 4.4);
