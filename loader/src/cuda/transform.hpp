@@ -1,6 +1,6 @@
 // The transform and the gather of resident samples as CUDA kernels. Same bits as the host's transform_rows().
 //
-// Parameters of a launch (sources, boxes, tables) go to the device in one small copy: the caller lends `scratch_bytes` of pinned
+// Parameters of a launch (sources, boxes, tables) go to the device in one small copy: the caller lends *_scratch_bytes() of pinned
 // memory, which stay untouched until the stream has passed the launch, and as many of device memory, 16-byte aligned both,
 // which other streams do not use meanwhile. Nothing is allocated and nothing waits.
 //
@@ -14,9 +14,9 @@
 
 #include "shard/loader/device.hpp"
 
-namespace shard::cuda {
+namespace shard {
 
-std::size_t transform_scratch_bytes(std::size_t samples) noexcept;
+std::size_t transform_scratch_bytes(const TransformWork& work) noexcept;
 // work.sources and work.target: memory that the device can address.
 void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream);
 
@@ -24,4 +24,4 @@ std::size_t gather_scratch_bytes(std::size_t items) noexcept;
 // Copies ranges of device memory; fastest where sources and targets are 16-byte aligned.
 void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device, cudaStream_t stream);
 
-}  // namespace shard::cuda
+}  // namespace shard

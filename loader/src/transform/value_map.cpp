@@ -68,4 +68,22 @@ ValueMap make_value_map(const TransformWork& work) {
                         work.delivered.channels);
 }
 
+const ValueMap& cached_value_map(const TransformWork& work) {
+  struct Cached {
+    DType dtype = DType::f32;
+    std::uint32_t channels = 0;
+    bool normalize = false;
+    Normalization normalization;
+    bool operator==(const Cached&) const = default;
+  };
+  static thread_local Cached cached;
+  static thread_local ValueMap map;
+  const Cached wanted{work.delivered.dtype, work.delivered.channels, work.normalize, work.normalization};
+  if (!(cached == wanted)) {
+    map = make_value_map(work);
+    cached = wanted;
+  }
+  return map;
+}
+
 }  // namespace shard

@@ -28,5 +28,7 @@ struct ValueMap {
 ValueMap make_value_map(DType dtype, const Normalization& normalization, std::uint32_t channels);
 // Of a work whose stored samples are u8 and delivered ones floats; without `normalize` mean is 0 and std 1.
 ValueMap make_value_map(const TransformWork& work);
+// The same, kept by the calling thread until it asks for another one.
+const ValueMap& cached_value_map(const TransformWork& work);
 
 }  // namespace shard

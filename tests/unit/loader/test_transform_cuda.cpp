@@ -1,0 +1,191 @@
+// The CUDA kernels against the host's transform, bit for bit. Skips where there is no device.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/transform.hpp"
+#include "expect_error.hpp"
+#include "random_work.hpp"
+#include "transform/host_transform.hpp"
+
+namespace shard {
+namespace {
+
+using testing::Random;
+using testing::RandomWork;
+
+void require(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
+}
+
+struct DeviceFree {
+  void operator()(std::byte* memory) const { cudaFree(memory); }
+};
+struct PinnedFree {
+  void operator()(std::byte* memory) const { cudaFreeHost(memory); }
+};
+using DeviceBytes = std::unique_ptr<std::byte, DeviceFree>;
+using PinnedBytes = std::unique_ptr<std::byte, PinnedFree>;
+
+DeviceBytes device_bytes(std::size_t size) {
+  void* memory = nullptr;
+  require(cudaMalloc(&memory, size + 1));
+  return DeviceBytes(static_cast<std::byte*>(memory));
+}
+PinnedBytes pinned_bytes(std::size_t size) {
+  void* memory = nullptr;
+  require(cudaMallocHost(&memory, size + 1));
+  return PinnedBytes(static_cast<std::byte*>(memory));
+}
+
+class TransformCuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no CUDA device";
+  }
+
+  // Every sample in its own block of exactly its size, so that compute-sanitizer sees any step outside it.
+  std::vector<std::byte> by_kernel(const RandomWork& random) {
+    RandomWork on_device = random;
+    std::vector<DeviceBytes> blocks;
+    for (std::size_t i = 0; i < random.samples.size(); ++i) {
+      void* memory = nullptr;
+      require(cudaMalloc(&memory, random.samples[i].size()));
+      blocks.emplace_back(static_cast<std::byte*>(memory));
+      require(cudaMemcpy(memory, random.samples[i].data(), random.samples[i].size(), cudaMemcpyHostToDevice));
+      on_device.sources[i] = blocks.back().get();
+    }
+    const DeviceBytes target = device_bytes(random.target_bytes());
+    const TransformWork work = on_device.work(target.get());
+    const PinnedBytes pinned = pinned_bytes(transform_scratch_bytes(work));
+    const DeviceBytes scratch = device_bytes(transform_scratch_bytes(work));
+    launch_transform(work, pinned.get(), scratch.get(), nullptr);
+    require(cudaDeviceSynchronize());
+    std::vector<std::byte> batch(random.target_bytes());
+    require(cudaMemcpy(batch.data(), target.get(), batch.size(), cudaMemcpyDeviceToHost));
+    return batch;
+  }
+
+  void expect_same(const RandomWork& random) {
+    std::vector<std::byte> host(random.target_bytes());
+    transform_rows(random.work(host.data()), 0, random.samples.size());
+    const std::vector<std::byte> device = by_kernel(random);
+    for (std::size_t i = 0; i < host.size(); ++i)
+      if (host[i] != device[i])
+        FAIL() << "byte " << i << ": host " << int(host[i]) << ", kernel " << int(device[i]) << ": " << random.describe();
+  }
+};
+
+TEST_F(TransformCuda, EqualsTheHostForSmallSamples) {
+  Random random(31);
+  for (int round = 0; round < 600 && !HasFatalFailure(); ++round) expect_same(testing::random_work(random, 40));
+}
+
+TEST_F(TransformCuda, EqualsTheHostForLargeSamples) {
+  Random random(32);
+  for (int round = 0; round < 150 && !HasFatalFailure(); ++round) expect_same(testing::random_work(random, 400));
+}
+
+// Shapes that take the kernel for interleaved RGB, at every alignment of the box.
+TEST_F(TransformCuda, EqualsTheHostForCropsOfRgb) {
+  Random random(33);
+  for (int round = 0; round < 200 && !HasFatalFailure(); ++round) {
+    RandomWork work;
+    work.stored = {DType::u8, Layout::nhwc, 3, 4 * random.between(3, 20), 4 * random.between(3, 20)};
+    work.delivered = {random.one_of({DType::f16, DType::bf16}), Layout::nchw, 3, random.between(1, work.stored.height),
+                      8 * random.between(1, work.stored.width / 8)};
+    work.normalize = true;
+    for (std::size_t c = 0; c < 3; ++c) {
+      work.normalization.mean[c] = static_cast<float>(random.between(0, 1000)) / 1000.0F;
+      work.normalization.std[c] = static_cast<float>(random.between(1, 1000)) / 999.0F;
+    }
+    for (int i = 0; i < 5; ++i) {
+      work.samples.emplace_back(work.stored.size_bytes());
+      random.fill(work.samples.back());
+      work.views.push_back(testing::random_box(random, work.stored, work.delivered.height, work.delivered.width));
+    }
+    work.sources.resize(work.samples.size());
+    for (std::size_t i = 0; i < work.samples.size(); ++i) work.sources[i] = work.samples[i].data();
+    expect_same(work);
+  }
+}
+
+// Strong shrinks of up to 4 channels, which need the most shared memory.
+TEST_F(TransformCuda, EqualsTheHostForStrongShrinks) {
+  Random random(34);
+  for (std::uint32_t channels : {1U, 3U, 4U}) {
+    for (std::uint32_t size : {8U, 70U}) {
+      RandomWork work;
+      work.stored = {DType::u8, Layout::nhwc, channels, 32 * size, 32 * size};
+      work.delivered = {DType::u8, Layout::nhwc, channels, size, size};
+      work.samples.emplace_back(work.stored.size_bytes());
+      random.fill(work.samples.back());
+      work.sources = {work.samples[0].data()};
+      work.views = {{0, 0, 32 * size, 32 * size, true}};
+      expect_same(work);
+    }
+  }
+}
+
+TEST_F(TransformCuda, TransformsManySamplesAtOnce) {
+  Random random(35);
+  RandomWork work;
+  work.stored = {DType::u8, Layout::nhwc, 3, 5, 6};
+  work.delivered = {DType::f16, Layout::nchw, 3, 4, 3};
+  for (int i = 0; i < 1000; ++i) {
+    work.samples.emplace_back(work.stored.size_bytes());
+    random.fill(work.samples.back());
+    work.views.push_back(testing::random_box(random, work.stored, 4, 3));
+  }
+  for (const auto& sample : work.samples) work.sources.push_back(sample.data());
+  expect_same(work);
+  for (SampleView& view : work.views) view = {0, 0, 6, 5, false};
+  expect_same(work);
+}
+
+TEST_F(TransformCuda, RefusesABoxOutsideItsSampleAndQueuesNothing) {
+  RandomWork work;
+  work.stored = {DType::u8, Layout::nhwc, 3, 8, 8};
+  work.delivered = {DType::u8, Layout::nhwc, 3, 4, 4};
+  work.samples.emplace_back(work.stored.size_bytes());
+  work.sources = {work.samples[0].data()};
+  work.views = {{5, 0, 4, 4, false}};
+  EXPECT_SHARD_ERROR(by_kernel(work), ErrorCode::invalid_argument, "not inside the stored 8 x 8");
+}
+
+TEST_F(TransformCuda, GathersRangesOfAnySizeAndAlignment) {
+  Random random(36);
+  std::vector<std::byte> source(1 << 20);
+  random.fill(source);
+  const DeviceBytes from = device_bytes(source.size());
+  const DeviceBytes to = device_bytes(source.size());
+  require(cudaMemcpy(from.get(), source.data(), source.size(), cudaMemcpyHostToDevice));
+  for (std::uint32_t unit : {16U, 4U, 1U}) {
+    require(cudaMemset(to.get(), 0xEE, source.size()));
+    std::vector<std::byte> expected(source.size(), std::byte{0xEE});
+    std::vector<CopyItem> items;
+    std::size_t target = 0;
+    for (;;) {
+      const std::size_t size = random.between(0, 100'000);
+      const std::size_t begin = random.between(0, (1 << 20) - 100'000) / unit * unit;
+      if (target + size > source.size()) break;
+      std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(begin), size,
+                  expected.begin() + static_cast<std::ptrdiff_t>(target));
+      items.push_back({to.get() + target, from.get() + begin, size});
+      target = (target + size + 31) / 16 * 16 + (unit == 1 ? 3 : 0);
+    }
+    const PinnedBytes pinned = pinned_bytes(gather_scratch_bytes(items.size()));
+    const DeviceBytes scratch = device_bytes(gather_scratch_bytes(items.size()));
+    launch_gather(items, pinned.get(), scratch.get(), nullptr);
+    std::vector<std::byte> got(source.size());
+    require(cudaMemcpy(got.data(), to.get(), got.size(), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got, expected) << unit;
+  }
+}
+
+}  // namespace
+}  // namespace shard
