@@ -1,8 +1,8 @@
 // JSON as events, and strings to JSON.
 //
 // A reader of our own, because headers of up to 100 MB come from strangers: it does not recurse, keeps
-// nothing but the string at hand, and refuses such a header several times sooner than a general library
-// (docs/architecture.md).
+// nothing but the string at hand, and refuses such a header in 0.03 to 0.15 s, where nlohmann-json took 3.5
+// to 4.6 s (format_test, LargeHeader, on one machine).
 #pragma once
 
 #include <cstdint>
