@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <csetjmp>
 #include <csignal>
+#include <utility>
 
 namespace shard {
 
@@ -19,20 +20,18 @@ void install_bus_handler();
 }  // namespace detail
 
 // Runs `body`; a page that cannot be read (the file under the mapping was cut, or its disk failed) is an Error(io) and not the end
-// of the process. `body` must not hold objects with destructors, nor throw: it is left by a jump.
+// of the process. `body` may throw; objects whose destructors matter must not live inside it across reads: a failing read leaves
+// it by a jump.
 template <class Body>
 void guarded(const char* what, const Body& body) {
   detail::install_bus_handler();
-  sigjmp_buf frame;
-  sigjmp_buf*& current = detail::bus_frame();
-  sigjmp_buf* const outer = current;
-  if (sigsetjmp(frame, 0) != 0) {
-    detail::bus_frame() = outer;
-    detail::throw_bus_error(what);
-  }
-  current = &frame;
+  struct Frame {
+    sigjmp_buf jump;
+    sigjmp_buf* outer = std::exchange(detail::bus_frame(), &jump);
+    ~Frame() { detail::bus_frame() = outer; }
+  } frame;
+  if (sigsetjmp(frame.jump, 0) != 0) detail::throw_bus_error(what);
   body();
-  current = outer;
 }
 
 }  // namespace shard

@@ -1,5 +1,5 @@
-// The CUDA device. The only file, beside the kernels, that names the CUDA runtime.
-#include <cuda_runtime.h>
+// The CUDA device. Beside the kernels, the only file that names the CUDA runtime.
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -201,7 +201,13 @@ class CudaStream final : public Stream {
   ~CudaStream() override { cudaStreamSynchronize(stream_.get()); }
 
   void copy(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyHostToDevice); }
-  void gather(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyDeviceToDevice); }
+  void gather(std::span<const CopyItem> items) override {
+    if (items.empty()) return;
+    DeviceScope scope(ordinal_);
+    Scratch& scratch = next_scratch(gather_scratch_bytes(items.size()));
+    launch_gather(items, scratch.pinned->data(), scratch.device->data(), stream_.get());
+    scratch.used = record();
+  }
   void copy_to_host(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyDeviceToHost); }
 
   void transform(const TransformWork& work) override {

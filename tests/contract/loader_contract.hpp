@@ -1,0 +1,246 @@
+// What every device must keep, written once: instantiated for the host, for CUDA (label gpu) and for the step device.
+#pragma once
+
+#include <functional>
+#include <thread>
+
+#include "expect_error.hpp"
+#include "loader_fixture.hpp"
+#include "shard/loader/dlpack.hpp"
+
+namespace shard::testing {
+
+using MakeDevice = std::shared_ptr<Device> (*)();
+
+class LoaderContract : public ::testing::TestWithParam<MakeDevice> {
+ protected:
+  void SetUp() override {
+    device_ = GetParam()();
+    if (!device_) GTEST_SKIP() << "no such device on this machine";
+  }
+  std::shared_ptr<const Dataset> dataset(const DatasetShape& shape = {}) {
+    write_dataset(dir_.path(), shape);
+    return std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+  }
+  static LoaderOptions options() {
+    LoaderOptions options;
+    options.order.batch_size = 8;
+    options.threads = 2;
+    return options;
+  }
+
+  TempDir dir_;
+  std::shared_ptr<Device> device_;
+};
+
+TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
+  auto data = dataset();
+  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged, TransportKind::resident}) {
+    LoaderOptions o = options();
+    o.transport = kind;
+    o.order.tail = Tail::pad;
+    Loader loader(data, device_, o);
+    std::vector<int> times(data->size(), 0);
+    for (const Seen& seen : run_epoch(*device_, loader, 3)) {
+      for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+        const std::uint64_t size = data->info().spec.size_bytes();
+        const auto expected = sample_bytes(seen.ids[i], size);
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), seen.images.begin() + static_cast<std::ptrdiff_t>(i * size)))
+            << "sample " << seen.ids[i] << " by " << to_string(kind);
+        EXPECT_EQ(seen.labels[i], static_cast<std::int64_t>(1000 + seen.ids[i]));
+        times[seen.ids[i]] += seen.mask[i];
+      }
+    }
+    EXPECT_EQ(times, std::vector<int>(data->size(), 1)) << to_string(kind);
+  }
+}
+
+TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.transform.crop = CropKind::random_resized;
+  o.transform.crop_height = 7;
+  o.transform.crop_width = 9;
+  o.transform.flip_probability = 0.5;
+  o.transform.dtype = DType::f16;
+  o.transform.layout = Layout::nchw;
+  o.transport = TransportKind::mapped;
+  std::vector<Seen> reference;
+  {
+    Loader loader(data, device_, o);
+    reference = run_epoch(*device_, loader, 5);
+  }
+  ASSERT_EQ(reference.size(), data->size() / 8);
+  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged, TransportKind::resident}) {
+    for (std::uint32_t depth : {1U, 3U}) {
+      LoaderOptions other = o;
+      other.transport = kind;
+      other.prefetch = depth;
+      other.threads = depth;
+      other.resident_bytes = 360 * 50;  // half of the samples
+      Loader loader(data, device_, other);
+      if (kind == TransportKind::resident) {
+        EXPECT_EQ(run_epoch(*device_, loader, 4).size(), reference.size());
+      }
+      EXPECT_EQ(run_epoch(*device_, loader, 5), reference) << to_string(kind) << ", depth " << depth;
+    }
+  }
+}
+
+TEST_P(LoaderContract, ResumesWhereItStoodAlsoInAnotherLoader) {
+  auto data = dataset();
+  Loader whole(data, device_, options());
+  const std::vector<Seen> reference = run_epoch(*device_, whole, 2);
+  Loader first(data, device_, options());
+  first.start_epoch(2);
+  for (int i = 0; i < 5; ++i) {
+    auto batch = first.next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(look(*device_, *batch), reference[static_cast<std::size_t>(i)]);
+  }
+  const LoaderState state = LoaderState::parse(first.state().serialize());
+  Loader second(data, device_, options());
+  second.resume(state);
+  std::vector<Seen> rest = run_epoch(*device_, second, 2);
+  EXPECT_EQ(rest, std::vector<Seen>(reference.begin() + 5, reference.end()));
+}
+
+TEST_P(LoaderContract, ReusesSlotsOverManyEpochsWithoutMixingBatches) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.prefetch = 1;
+  Loader loader(data, device_, o);
+  for (std::uint64_t epoch = 0; epoch < 10; ++epoch) {
+    const auto all = run_epoch(*device_, loader, epoch);
+    ASSERT_EQ(all.size(), loader.batches_per_epoch());
+    for (const Seen& seen : all)
+      for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+        const auto expected = sample_bytes(seen.ids[i], 360);
+        ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 360, 360)) << "epoch " << epoch;
+      }
+  }
+}
+
+TEST_P(LoaderContract, SaysWhenEveryBatchIsHeld) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.prefetch = 2;
+  Loader loader(data, device_, o);
+  std::vector<Batch> held;
+  for (int i = 0; i < 3; ++i) held.push_back(std::move(*loader.next()));
+  EXPECT_SHARD_ERROR(loader.next(), ErrorCode::resource, "all 3 batches of the ring are held");
+  held.clear();
+  EXPECT_TRUE(loader.next());
+}
+
+TEST_P(LoaderContract, LetsABatchOutliveItsLoaderAndDataSet) {
+  std::optional<Batch> kept;
+  Seen seen;
+  {
+    auto data = dataset();
+    Loader loader(data, device_, options());
+    kept = loader.next();
+  }
+  seen = look(*device_, *kept);
+  const auto expected = sample_bytes(seen.ids[0], 360);
+  EXPECT_EQ(0, std::memcmp(expected.data(), seen.images.data(), 360));
+}
+
+TEST_P(LoaderContract, StopsPromptlyWhenCancelledFromAnotherThread) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.prefetch = 1;
+  Loader loader(data, device_, o);
+  std::optional<Batch> first = loader.next();
+  std::optional<Batch> second = loader.next();
+  std::thread other([&] { loader.cancel(); });
+  other.join();
+  EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
+}
+
+TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
+  auto data = dataset();
+  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged}) {
+    LoaderOptions o = options();
+    o.transport = kind;
+    o.prefetch = 1;
+    Loader loader(data, device_, o);
+    EXPECT_TRUE(loader.next());
+    std::filesystem::resize_file(dir_.path() / "shard-0.safetensors", 4096);
+    auto drain = [&] {
+      for (int i = 0; i < 40; ++i)
+        if (auto batch = loader.next()) look(*device_, *batch);
+    };
+    EXPECT_SHARD_ERROR(drain(), ErrorCode::corrupt, "shard-0.safetensors");
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) std::filesystem::remove_all(entry.path());
+    write_dataset(dir_.path(), {});
+    data = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+  }
+}
+
+TEST_P(LoaderContract, FindsAFlippedByteWhenAskedTo) {
+  auto data = dataset();
+  const std::uint64_t at = data->shard(2).header().images_begin + 5 * 360 + 17;
+  {
+    std::FILE* file = std::fopen((dir_.path() / "shard-2.safetensors").c_str(), "r+b");
+    std::fseek(file, static_cast<long>(at), SEEK_SET);
+    std::fputc(std::fgetc(file) ^ 1, file);
+    std::fclose(file);
+  }
+  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged}) {
+    LoaderOptions o = options();
+    o.transport = kind;
+    o.verify = Verify::always;
+    Loader loader(data, device_, o);
+    EXPECT_SHARD_ERROR(run_epoch(*device_, loader, 0), ErrorCode::corrupt, "sample 5");
+  }
+}
+
+TEST_P(LoaderContract, RefusesOptionsThatCannotBe) {
+  auto data = dataset();
+  auto make = [&](const std::function<void(LoaderOptions&)>& change) {
+    LoaderOptions o = options();
+    change(o);
+    Loader loader(data, device_, o);
+  };
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 0; }), ErrorCode::invalid_argument, "batch_size is 0");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.rank = 4; }), ErrorCode::invalid_argument, "rank is 4");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.prefetch = 0; }), ErrorCode::invalid_argument, "prefetch is 0");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 200; }), ErrorCode::invalid_argument, "leaves no batch");
+  EXPECT_SHARD_ERROR(make([](auto& o) {
+                       o.transform.crop = CropKind::center;
+                       o.transform.crop_height = o.transform.crop_width = 13;
+                     }),
+                     ErrorCode::invalid_argument, "larger than the stored samples");
+  EXPECT_SHARD_ERROR(make([](auto& o) {
+                       o.transport = TransportKind::staged;
+                       o.pinned_bytes = 1000;
+                     }),
+                     ErrorCode::resource, "pinned_bytes is 1000");
+}
+
+TEST_P(LoaderContract, ExportsDlpackThatHoldsTheBatch) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.prefetch = 1;
+  Loader loader(data, device_, o);
+  auto batch = loader.next();
+  batch->wait_on(nullptr);
+  DLManagedTensorVersioned* tensor = batch->to_dlpack_images();
+  const std::byte* images = batch->images();
+  batch.reset();
+  EXPECT_EQ(tensor->version.major, 1U);
+  EXPECT_EQ(tensor->flags & 1U, 1U);
+  EXPECT_EQ(tensor->dl_tensor.ndim, 4);
+  EXPECT_EQ(tensor->dl_tensor.shape[0], 8);
+  EXPECT_EQ(tensor->dl_tensor.shape[3], 3);
+  EXPECT_EQ(tensor->dl_tensor.strides[0], 360);
+  EXPECT_EQ(tensor->dl_tensor.data, images);
+  auto second = loader.next();
+  EXPECT_SHARD_ERROR(loader.next(), ErrorCode::resource, "are held");  // the tensor holds one of two slots
+  tensor->deleter(tensor);
+  second.reset();
+  EXPECT_TRUE(loader.next());
+}
+
+}  // namespace shard::testing

@@ -1,0 +1,97 @@
+// A small data set whose samples say which they are, and loaders over it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shard/dataset.hpp"
+#include "shard/loader/loader.hpp"
+#include "temp_dir.hpp"
+#include "transform/philox.hpp"
+
+namespace shard::testing {
+
+// Bytes of sample `index`: a function of the index alone.
+inline std::vector<std::byte> sample_bytes(std::uint64_t index, std::uint64_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::uint64_t i = 0; i < size; i += 4) {
+    const auto words = philox4x32({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(i), 0, 0}, {1, 2});
+    std::memcpy(bytes.data() + i, words.data(), std::min<std::uint64_t>(4, size - i));
+  }
+  return bytes;
+}
+
+struct DatasetShape {
+  std::vector<std::uint64_t> shards{37, 20, 41, 3};
+  SampleSpec spec{DType::u8, Layout::nhwc, 3, 12, 10};
+  Codec codec;
+};
+
+// Label of sample i: 1000 + i.
+inline void write_dataset(const std::filesystem::path& folder, const DatasetShape& shape) {
+  DatasetInfo info;
+  info.spec = shape.spec;
+  info.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  info.codec = shape.codec;
+  info.fingerprint = "0123456789abcdef";
+  info.source_digest = "0123456789abcdef";
+  ShardWriterOptions options;
+  options.spec = info.spec;
+  options.normalization = info.normalization;
+  options.codec = info.codec;
+  options.fingerprint = info.fingerprint;
+  std::uint64_t index = 0;
+  for (std::uint64_t n : shape.shards) {
+    ShardWriter writer =
+        ShardWriter::create(folder / ("shard-" + std::to_string(info.shards.size()) + ".safetensors"), n, options);
+    for (std::uint64_t i = 0; i < n; ++i, ++index) {
+      const std::uint64_t label = 1000 + index;
+      std::vector<std::byte> row(8);
+      std::memcpy(row.data(), &label, 8);
+      writer.put(i, "k" + std::to_string(index), row, sample_bytes(index, info.spec.size_bytes()));
+    }
+    info.shards.push_back(writer.publish());
+  }
+  info.inputs = index;
+  publish_file(folder / kDatasetFile, serialize_dataset(info));
+}
+
+// What a consumer saw of a batch.
+struct Seen {
+  std::uint64_t epoch = 0;
+  std::uint64_t index = 0;
+  std::vector<std::uint64_t> ids;
+  std::vector<std::uint8_t> mask;
+  std::vector<std::int64_t> labels;
+  std::vector<std::byte> images;
+  bool operator==(const Seen&) const = default;
+};
+
+inline Seen look(Device& device, Batch& batch) {
+  Seen seen;
+  seen.epoch = batch.epoch();
+  seen.index = batch.index();
+  seen.ids.assign(batch.ids().begin(), batch.ids().end());
+  seen.mask.assign(batch.mask().begin(), batch.mask().end());
+  seen.labels.assign(batch.labels().begin(), batch.labels().end());
+  seen.images.resize(batch.size() * batch.spec().size_bytes());
+  auto stream = device.create_stream();
+  batch.wait_on(stream->native());
+  const CopyItem item{seen.images.data(), batch.images(), seen.images.size()};
+  stream->copy_to_host({&item, 1});
+  stream->synchronize();
+  batch.release(stream->native());
+  return seen;
+}
+
+inline std::vector<Seen> run_epoch(Device& device, Loader& loader, std::uint64_t epoch) {
+  std::vector<Seen> all;
+  for (Batch& batch : loader.epoch(epoch)) all.push_back(look(device, batch));
+  return all;
+}
+
+}  // namespace shard::testing

@@ -1,0 +1,58 @@
+// The loader's contract on a CUDA device; skipped, visibly, where there is none.
+#include "loader_contract.hpp"
+#include "shard/loader/cuda_device.hpp"
+
+namespace shard::testing {
+namespace {
+
+std::shared_ptr<Device> cuda_first() { return cuda_device_count() > 0 ? make_cuda_device(0) : nullptr; }
+INSTANTIATE_TEST_SUITE_P(Cuda, LoaderContract, ::testing::Values(&cuda_first));
+
+class CudaLoader : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << "no CUDA device on this machine";
+  }
+};
+
+TEST_F(CudaLoader, GivesTheBitsOfTheHostDevice) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  for (CropKind crop : {CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized}) {
+    for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
+      LoaderOptions options;
+      options.order.batch_size = 8;
+      options.transform.crop = crop;
+      if (crop != CropKind::none) options.transform.crop_height = options.transform.crop_width = 9;
+      options.transform.flip_probability = 0.5;
+      options.transform.dtype = dtype;
+      options.transform.layout = Layout::nchw;
+      auto host = make_host_device(2);
+      auto cuda = make_cuda_device(0);
+      Loader on_host(data, host, options);
+      Loader on_cuda(data, cuda, options);
+      EXPECT_EQ(run_epoch(*cuda, on_cuda, 1), run_epoch(*host, on_host, 1))
+          << "crop " << static_cast<int>(crop) << ", " << to_string(dtype);
+    }
+  }
+}
+
+TEST_F(CudaLoader, GivesAllMemoryBackOverManyOpenings) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  auto device = make_cuda_device(0);
+  std::uint64_t before = 0;
+  for (int i = 0; i < 200; ++i) {
+    LoaderOptions options;
+    options.order.batch_size = 8;
+    options.transport = i % 2 == 0 ? TransportKind::mapped : TransportKind::staged;
+    Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+    ASSERT_TRUE(loader.next());
+    if (i == 10) before = device->free_memory_bytes();
+  }
+  EXPECT_GE(device->free_memory_bytes() + (std::uint64_t{8} << 20U), before);
+}
+
+}  // namespace
+}  // namespace shard::testing

@@ -1,0 +1,91 @@
+// The loader on a device that carries work out as late and in as odd an order as it may, and that knows what was not ordered.
+#include "loader_contract.hpp"
+#include "step_device.hpp"
+
+namespace shard::testing {
+namespace {
+
+std::shared_ptr<Device> step_free() {
+  auto device = std::make_shared<StepDevice>();
+  device->run_freely(7);
+  return device;
+}
+INSTANTIATE_TEST_SUITE_P(Step, LoaderContract, ::testing::Values(&step_free));
+
+class StepLoader : public ::testing::TestWithParam<TransportKind> {
+ protected:
+  // Runs epochs whose consumer reads each batch on a stream of its own. `orderly`: it waits for the batch and names its stream
+  // when it gives the batch back.
+  std::vector<std::string> races(bool waits, bool names_its_stream) {
+    TempDir dir;
+    write_dataset(dir.path(), {});
+    auto device = std::make_shared<StepDevice>();
+    device->run_freely(11);
+    LoaderOptions options;
+    options.order.batch_size = 8;
+    options.prefetch = 2;
+    options.transport = GetParam();
+    options.transform.flip_probability = 0.5;
+    Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+    auto stream = device->create_stream();
+    std::vector<std::byte> sink(8 * 360);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      loader.start_epoch(static_cast<std::uint64_t>(epoch));
+      while (auto batch = loader.next()) {
+        if (waits) batch->wait_on(stream->native());
+        const CopyItem item{sink.data(), batch->images(), sink.size()};
+        stream->copy_to_host({&item, 1});
+        batch->release(names_its_stream ? stream->native() : nullptr);
+      }
+    }
+    stream->synchronize();
+    return device->races();
+  }
+};
+
+TEST_P(StepLoader, OrdersEveryReuseOfASlotAfterTheConsumersWork) {
+  EXPECT_EQ(races(true, true), std::vector<std::string>{});
+}
+
+TEST_P(StepLoader, SeesAConsumerThatReadsBeforeTheBatchIsThere) { EXPECT_NE(races(false, true).size(), 0U); }
+
+TEST_P(StepLoader, SeesASlotThatIsReusedBeforeItsReaderIsDone) { EXPECT_NE(races(true, false).size(), 0U); }
+
+INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
+                         ::testing::Values(TransportKind::mapped, TransportKind::staged, TransportKind::resident));
+
+TEST(StepDevice, CarriesWorkOutOnlyWhenToldTo) {
+  StepDevice device;
+  auto block = device.allocate_device(4);
+  auto stream = device.create_stream();
+  const std::byte source[4] = {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+  const CopyItem item{block->data(), source, 4};
+  stream->copy({&item, 1});
+  const Event event = stream->record();
+  EXPECT_EQ(block->data()[0], std::byte{0xEE});
+  EXPECT_TRUE(device.step(*stream));
+  EXPECT_EQ(block->data()[0], std::byte{1});
+  EXPECT_FALSE(event.done());
+  EXPECT_TRUE(device.step(*stream));
+  EXPECT_TRUE(event.done());
+  EXPECT_FALSE(device.step(*stream));
+}
+
+TEST(StepDevice, KnowsTwoStreamsThatWriteOneBlockWithoutAnEvent) {
+  StepDevice device;
+  auto block = device.allocate_device(4);
+  auto a = device.create_stream();
+  auto b = device.create_stream();
+  const std::byte source[4] = {};
+  const CopyItem item{block->data(), source, 4};
+  a->copy({&item, 1});
+  const Event event = a->record();
+  b->wait(event);
+  b->copy({&item, 1});
+  EXPECT_TRUE(device.races().empty());
+  a->copy({&item, 1});
+  EXPECT_EQ(device.races().size(), 1U);
+}
+
+}  // namespace
+}  // namespace shard::testing

@@ -1,0 +1,182 @@
+#include "step_device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "transform/host_transform.hpp"
+
+namespace shard::testing {
+
+namespace {
+
+class HeapBlock final : public Block {
+ public:
+  explicit HeapBlock(std::uint64_t size) : bytes_(size, std::byte{0xEE}) {}
+  std::byte* data() const noexcept override { return const_cast<std::byte*>(bytes_.data()); }
+  std::uint64_t size_bytes() const noexcept override { return bytes_.size(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+class NoRegistration final : public Registration {
+ public:
+  explicit NoRegistration(std::span<const std::byte> range) : range_(range) {}
+  std::span<const std::byte> range() const noexcept override { return range_; }
+
+ private:
+  std::span<const std::byte> range_;
+};
+
+void merge(Clock& into, const Clock& from) {
+  for (const auto& [stream, at] : from) into[stream] = std::max(into[stream], at);
+}
+
+}  // namespace
+
+bool StepEvent::done() {
+  std::lock_guard lock(device_.mutex_);
+  return done_;
+}
+
+void StepEvent::wait() {
+  std::unique_lock lock(device_.mutex_);
+  device_.changed_.wait(lock, [&] { return done_; });
+  merge(device_.host_, clock_);
+}
+
+StepStream::~StepStream() {
+  std::unique_lock lock(device_.mutex_);
+  while (device_.step_locked(*this)) {
+  }
+  std::erase(device_.streams_, this);
+}
+
+void StepStream::push(Piece piece) {
+  pieces_.push_back(std::move(piece));
+  device_.changed_.notify_all();
+}
+
+void StepStream::copy_items(std::span<const CopyItem> items) {
+  std::lock_guard lock(device_.mutex_);
+  merge(clock_, device_.host_);
+  ++clock_[id_];
+  for (const CopyItem& item : items) {
+    device_.note_access(*this, item.source, item.size_bytes, false);
+    device_.note_access(*this, item.target, item.size_bytes, true);
+  }
+  std::vector<CopyItem> owned(items.begin(), items.end());
+  push({[owned] {
+          for (const CopyItem& item : owned) std::memcpy(item.target, item.source, item.size_bytes);
+        },
+        nullptr});
+}
+
+void StepStream::transform(const TransformWork& work) {
+  std::lock_guard lock(device_.mutex_);
+  merge(clock_, device_.host_);
+  ++clock_[id_];
+  for (const std::byte* source : work.sources) device_.note_access(*this, source, work.stored.size_bytes(), false);
+  device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
+  auto sources = std::make_shared<std::vector<const std::byte*>>(work.sources.begin(), work.sources.end());
+  auto views = std::make_shared<std::vector<SampleView>>(work.views.begin(), work.views.end());
+  TransformWork owned = work;
+  owned.sources = *sources;
+  owned.views = *views;
+  push({[owned, sources, views] { transform_rows(owned, 0, sources->size()); }, nullptr});
+}
+
+Event StepStream::record() {
+  std::lock_guard lock(device_.mutex_);
+  auto event = std::make_shared<StepEvent>(device_, clock_);
+  push({[event] { event->done_ = true; }, nullptr});
+  return Event(event);
+}
+
+void StepStream::wait(const Event& event) {
+  if (event.impl() == nullptr) return;
+  std::lock_guard lock(device_.mutex_);
+  auto* impl = static_cast<StepEvent*>(event.impl());
+  merge(clock_, impl->clock());
+  push({[] {}, std::shared_ptr<StepEvent>(std::make_shared<Event>(event), impl)});
+}
+
+StepDevice::StepDevice() {
+  info_.name = "step";
+  info_.registers_read_only = true;
+  info_.batched_copy = true;
+}
+
+StepDevice::~StepDevice() {
+  {
+    std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  if (runner_.joinable()) runner_.join();
+}
+
+std::unique_ptr<Block> StepDevice::allocate_pinned(std::uint64_t size) { return std::make_unique<HeapBlock>(size); }
+
+std::unique_ptr<Registration> StepDevice::register_read_only(std::span<const std::byte> range) {
+  return std::make_unique<NoRegistration>(range);
+}
+
+std::unique_ptr<Stream> StepDevice::create_stream() {
+  std::lock_guard lock(mutex_);
+  auto stream = std::make_unique<StepStream>(*this, next_stream_++);
+  streams_.push_back(stream.get());
+  return stream;
+}
+
+void StepDevice::note_access(const StepStream& stream, const std::byte* begin, std::uint64_t size, bool write) {
+  const std::byte* end = begin + size;
+  for (const Access& earlier : accesses_) {
+    const bool apart = end <= earlier.begin || earlier.end <= begin;
+    if (apart || (!write && !earlier.write) || before_or_equal(earlier.stream, earlier.at, stream.clock_)) continue;
+    races_.push_back(fmt::format("{} of stream {} races with {} of stream {}", write ? "write" : "read", stream.id_,
+                                 earlier.write ? "write" : "read", earlier.stream));
+  }
+  std::erase_if(accesses_, [&](const Access& earlier) {  // covered by this one: later accesses race with both or neither
+    return write && begin <= earlier.begin && earlier.end <= end &&
+           before_or_equal(earlier.stream, earlier.at, stream.clock_);
+  });
+  accesses_.push_back({begin, end, stream.id_, stream.clock_.at(stream.id_), write});
+}
+
+bool StepDevice::step_locked(StepStream& stream) {
+  if (stream.pieces_.empty()) return false;
+  StepStream::Piece& piece = stream.pieces_.front();
+  if (piece.needs && !piece.needs->done_) return false;
+  piece.body();
+  stream.pieces_.pop_front();
+  changed_.notify_all();
+  return true;
+}
+
+bool StepDevice::step(Stream& stream) {
+  std::lock_guard lock(mutex_);
+  return step_locked(static_cast<StepStream&>(stream));
+}
+
+void StepDevice::run_freely(std::uint64_t seed) {
+  runner_ = std::thread([this, seed] {
+    std::mt19937_64 random(seed);
+    std::unique_lock lock(mutex_);
+    while (!quit_) {
+      std::vector<StepStream*> order = streams_;
+      std::shuffle(order.begin(), order.end(), random);
+      const bool any = std::any_of(order.begin(), order.end(), [&](StepStream* stream) { return step_locked(*stream); });
+      if (!any) changed_.wait(lock);
+    }
+  });
+}
+
+std::vector<std::string> StepDevice::races() {
+  std::lock_guard lock(mutex_);
+  return races_;
+}
+
+}  // namespace shard::testing

@@ -1,0 +1,132 @@
+// StepDevice: a device whose work happens when the test says so, and which knows what is ordered after what.
+//
+// Work is only noted when it is queued; step() carries out the next piece of one stream. Independently of when work is carried
+// out, each access to memory is held against the earlier ones with vector clocks: two accesses of which one writes, on different
+// streams and without an event between them, are a race, on every run and not only on unlucky ones.
+#pragma once
+
+#include <cstring>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "shard/loader/device.hpp"
+
+namespace shard::testing {
+
+class StepDevice;
+
+using Clock = std::map<int, std::uint64_t>;  // by stream: how much of its work is known to be before
+
+inline bool before_or_equal(int stream, std::uint64_t at, const Clock& clock) {
+  const auto it = clock.find(stream);
+  return it != clock.end() && it->second >= at;
+}
+
+class StepEvent final : public Event::Impl {
+ public:
+  StepEvent(StepDevice& device, Clock clock) : device_(device), clock_(std::move(clock)) {}
+  bool done() override;
+  void wait() override;
+  void* native() noexcept override { return nullptr; }
+  const Clock& clock() const { return clock_; }
+
+ private:
+  friend class StepDevice;
+  friend class StepStream;
+  StepDevice& device_;
+  Clock clock_;
+  bool done_ = false;  // guarded by the device
+};
+
+class StepStream final : public Stream {
+ public:
+  StepStream(StepDevice& device, int id) : device_(device), id_(id) {}
+  StepStream(const StepStream&) = delete;
+  StepStream& operator=(const StepStream&) = delete;
+  ~StepStream() override;
+
+  void copy(std::span<const CopyItem> items) override { copy_items(items); }
+  void gather(std::span<const CopyItem> items) override { copy_items(items); }
+  void copy_to_host(std::span<const CopyItem> items) override { copy_items(items); }
+  void transform(const TransformWork& work) override;
+  Event record() override;
+  void wait(const Event& event) override;
+  void synchronize() override { record().wait(); }
+  void* native() noexcept override { return this; }
+
+ private:
+  friend class StepDevice;
+  struct Piece {
+    std::function<void()> body;
+    std::shared_ptr<StepEvent> needs;  // not before this event
+  };
+  void copy_items(std::span<const CopyItem> items);
+  void push(Piece piece);
+
+  StepDevice& device_;
+  int id_;
+  std::deque<Piece> pieces_;  // guarded by the device
+  Clock clock_;
+};
+
+class StepDevice final : public Device {
+ public:
+  // Work is carried out by step(), or by a thread of the device's own in an order drawn from `seed` after run_freely().
+  StepDevice();
+  ~StepDevice() override;
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  std::unique_ptr<Block> allocate_pinned(std::uint64_t size_bytes) override;
+  std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) override { return allocate_pinned(size_bytes); }
+  std::uint64_t free_memory_bytes() override { return std::uint64_t{1} << 30U; }
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override;
+  std::unique_ptr<Stream> create_stream() override;
+  void wait_native(void* native_stream, const Event& event) override {
+    if (native_stream == nullptr) return event.wait();
+    static_cast<StepStream*>(native_stream)->wait(event);
+  }
+  Event record_native(void* native_stream) override {
+    return native_stream == nullptr ? Event() : static_cast<StepStream*>(native_stream)->record();
+  }
+  void check() override {}
+
+  // Carries out one piece of the stream; false: there is none, or it waits for an event.
+  bool step(Stream& stream);
+  void run_freely(std::uint64_t seed);
+  // What was queued without the order that its memory needs: "write of stream 2 to [..) races with ...". Empty: nothing.
+  std::vector<std::string> races();
+
+ private:
+  friend class StepEvent;
+  friend class StepStream;
+  struct Access {
+    const std::byte* begin;
+    const std::byte* end;
+    int stream;
+    std::uint64_t at;
+    bool write;
+  };
+  // With the lock held: `stream` accesses [begin, end) at its present clock.
+  void note_access(const StepStream& stream, const std::byte* begin, std::uint64_t size, bool write);
+  bool step_locked(StepStream& stream);
+
+  DeviceInfo info_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<StepStream*> streams_;
+  int next_stream_ = 0;
+  std::vector<Access> accesses_;
+  std::vector<std::string> races_;
+  Clock host_;  // what a host that waited knows to be over
+  bool quit_ = false;
+  std::thread runner_;
+};
+
+}  // namespace shard::testing
