@@ -1,0 +1,372 @@
+// Order and Permutation: bijections, the same global batches for every world size, tails, windows, parts, states.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "expect_error.hpp"
+#include "shard/loader/order.hpp"
+
+namespace shard {
+namespace {
+
+using Indices = std::vector<std::uint64_t>;
+
+TEST(Permutation, IsABijectionWithItsInverse) {
+  for (std::uint64_t n = 1; n <= 2000; ++n) {
+    const Permutation permutation(n, n * 0x9E3779B97F4A7C15U);
+    std::vector<bool> seen(n);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      const std::uint64_t value = permutation(i);
+      ASSERT_LT(value, n);
+      ASSERT_FALSE(seen[value]) << n;
+      seen[value] = true;
+      ASSERT_EQ(permutation.inverse(value), i) << n;
+    }
+  }
+}
+
+TEST(Permutation, InvertsItselfForAnyNumberOfSamples) {
+  for (std::uint64_t n : {std::uint64_t{1'281'167}, (std::uint64_t{1} << 32U) - 1, (std::uint64_t{1} << 32U) + 1,
+                          std::uint64_t{1} << 40U, (std::uint64_t{1} << 62U) + 12345}) {
+    const Permutation permutation(n, 5);
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      const std::uint64_t position = i * (n / 1000) + i;
+      if (position >= n) continue;
+      const std::uint64_t value = permutation(position);
+      ASSERT_LT(value, n);
+      ASSERT_EQ(permutation.inverse(value), position) << n;
+    }
+  }
+}
+
+TEST(Permutation, DependsOnItsKey) {
+  std::set<Indices> sequences;
+  for (std::uint64_t key = 0; key < 50; ++key) {
+    const Permutation permutation(100, key);
+    Indices sequence;
+    for (std::uint64_t i = 0; i < 100; ++i) sequence.push_back(permutation(i));
+    sequences.insert(sequence);
+  }
+  EXPECT_EQ(sequences.size(), 50U);
+}
+
+// Chi-square over (position, value) pairs: 100 cells, 81 degrees of freedom; 150 is beyond its 99.999th percentile.
+TEST(Permutation, PutsEachSampleAnywhereEquallyOften) {
+  for (std::uint64_t n : {10U, 1000U}) {
+    std::vector<double> cells(100);
+    constexpr double kKeys = 5000;
+    for (std::uint64_t key = 0; key < static_cast<std::uint64_t>(kKeys); ++key) {
+      const Permutation permutation(n, key);
+      for (std::uint64_t i = 0; i < 10; ++i) ++cells[i * 10 + permutation(i * n / 10) * 10 / n];
+    }
+    double chi_square = 0;
+    for (double count : cells) chi_square += (count - kKeys / 10) * (count - kKeys / 10) / (kKeys / 10);
+    EXPECT_LT(chi_square, 150) << n;
+  }
+}
+
+// Neighbours in the sequence are not neighbours in the data set.
+TEST(Permutation, ScattersNeighbours) {
+  const std::uint64_t n = 100'000;
+  const Permutation permutation(n, 3);
+  double mean = 0;
+  for (std::uint64_t i = 0; i + 1 < n; ++i)
+    mean += std::abs(static_cast<double>(permutation(i)) - static_cast<double>(permutation(i + 1))) / static_cast<double>(n);
+  EXPECT_NEAR(mean / static_cast<double>(n), 1.0 / 3, 0.01);
+}
+
+OrderOptions options(OrderMode mode, Tail tail, std::uint64_t batch_size) {
+  OrderOptions all;
+  all.mode = mode;
+  all.tail = tail;
+  all.batch_size = batch_size;
+  all.window_shards = 2;
+  all.seed = 11;
+  return all;
+}
+
+// Global batches: the ranks' batches one after the other.
+struct Epoch {
+  std::vector<Indices> samples;
+  std::vector<std::vector<std::uint8_t>> mask;
+  bool operator==(const Epoch&) const = default;
+};
+
+Epoch epoch_of(const Indices& shards, OrderOptions all, std::uint32_t world, std::uint64_t epoch) {
+  Epoch whole;
+  all.world = world;
+  all.batch_size /= world;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    all.rank = rank;
+    const Order order(shards, all);
+    whole.samples.resize(order.batches());
+    whole.mask.resize(order.batches());
+    for (std::uint64_t b = 0; b < order.batches(); ++b) {
+      BatchIndices batch;
+      order.batch(epoch, b, batch);
+      whole.samples[b].insert(whole.samples[b].end(), batch.samples.begin(), batch.samples.end());
+      whole.mask[b].insert(whole.mask[b].end(), batch.mask.begin(), batch.mask.end());
+    }
+  }
+  return whole;
+}
+
+Indices joined(const Epoch& epoch) {
+  Indices all;
+  for (const Indices& batch : epoch.samples) all.insert(all.end(), batch.begin(), batch.end());
+  return all;
+}
+
+Indices sorted(Indices all) {
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Indices counting(std::uint64_t n) {
+  Indices all(n);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+const Indices kShards{100, 1, 37, 250, 80, 64, 5, 90};  // 627 samples
+
+TEST(Order, GivesTheSameGlobalBatchesForEveryWorldSize) {
+  for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+    for (Tail tail : {Tail::drop, Tail::pad, Tail::wrap}) {
+      for (std::uint64_t epoch : {0U, 3U}) {
+        const Epoch alone = epoch_of(kShards, options(mode, tail, 16), 1, epoch);
+        for (std::uint32_t world : {2U, 4U, 8U})
+          ASSERT_EQ(epoch_of(kShards, options(mode, tail, 16), world, epoch), alone) << world;
+      }
+    }
+  }
+}
+
+TEST(Order, VisitsEverySampleOnceInAnEpoch) {
+  for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+    const Epoch epoch = epoch_of(kShards, options(mode, Tail::pad, 33), 1, 2);  // 627 = 19 x 33
+    EXPECT_EQ(sorted(joined(epoch)), counting(627));
+  }
+}
+
+TEST(Order, IsTheOneOfTheDataSetWhenSequential) {
+  EXPECT_EQ(joined(epoch_of(kShards, options(OrderMode::sequential, Tail::drop, 33), 1, 5)), counting(627));
+}
+
+TEST(Order, ShufflesEachEpochDifferentlyAndTheSameOnceMore) {
+  for (OrderMode mode : {OrderMode::shuffle, OrderMode::windowed}) {
+    OrderOptions all = options(mode, Tail::drop, 33);
+    const Epoch first = epoch_of(kShards, all, 1, 0);
+    EXPECT_EQ(epoch_of(kShards, all, 1, 0), first);
+    EXPECT_NE(epoch_of(kShards, all, 1, 1), first);
+    all.seed = 12;
+    EXPECT_NE(epoch_of(kShards, all, 1, 0), first);
+  }
+}
+
+TEST(Order, GivesABatchWithoutTheOnesBeforeIt) {
+  const Order order(kShards, options(OrderMode::windowed, Tail::drop, 10));
+  BatchIndices forward;
+  BatchIndices backward;
+  std::vector<Indices> all;
+  for (std::uint64_t b = 0; b < order.batches(); ++b) {
+    order.batch(b % 2, b, forward);
+    all.push_back(forward.samples);
+  }
+  for (std::uint64_t b = order.batches(); b-- > 0;) {
+    order.batch(b % 2, b, backward);
+    EXPECT_EQ(backward.samples, all[b]);
+  }
+}
+
+TEST(Order, DropsPadsOrWrapsTheTail) {
+  // 627 = 10 x 60 + 27
+  for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+    const Epoch dropped = epoch_of(kShards, options(mode, Tail::drop, 60), 1, 1);
+    const Epoch padded = epoch_of(kShards, options(mode, Tail::pad, 60), 1, 1);
+    const Epoch wrapped = epoch_of(kShards, options(mode, Tail::wrap, 60), 1, 1);
+    ASSERT_EQ(dropped.samples.size(), 10U);
+    ASSERT_EQ(padded.samples.size(), 11U);
+    EXPECT_EQ(wrapped.samples, padded.samples);  // the same rows, marked differently
+    EXPECT_TRUE(std::equal(dropped.samples.begin(), dropped.samples.end(), padded.samples.begin()));
+    const auto& mask = padded.mask.back();
+    EXPECT_EQ(std::count(mask.begin(), mask.begin() + 27, 1), 27);
+    EXPECT_EQ(std::count(mask.begin() + 27, mask.end(), 0), 33);
+    EXPECT_EQ(std::count(wrapped.mask.back().begin(), wrapped.mask.back().end(), 1), 60);
+    // Wrapped rows are the first of the epoch.
+    EXPECT_TRUE(std::equal(wrapped.samples[10].begin() + 27, wrapped.samples[10].end(), wrapped.samples[0].begin()));
+    Indices real = joined(padded);
+    real.resize(627);
+    EXPECT_EQ(sorted(real), counting(627));
+  }
+}
+
+TEST(Order, RepeatsSamplesWhenABatchIsLargerThanTheDataSet) {
+  const Order order(Indices{3}, options(OrderMode::shuffle, Tail::wrap, 8));
+  ASSERT_EQ(order.batches(), 1U);
+  BatchIndices batch;
+  order.batch(0, 0, batch);
+  Indices first(batch.samples.begin(), batch.samples.begin() + 3);
+  EXPECT_EQ(sorted(first), counting(3));
+  for (std::size_t k = 3; k < 8; ++k) EXPECT_EQ(batch.samples[k], batch.samples[k - 3]);
+}
+
+std::size_t shard_of(std::uint64_t sample) {
+  std::uint64_t begin = 0;
+  for (std::size_t shard = 0;; ++shard) {
+    begin += kShards[shard];
+    if (sample < begin) return shard;
+  }
+}
+
+TEST(Order, StaysInsideAWindowOfShards) {
+  OrderOptions all = options(OrderMode::windowed, Tail::drop, 1);
+  for (std::uint32_t window : {1U, 2U, 3U, 8U, 100U}) {
+    all.window_shards = window;
+    std::set<std::vector<std::size_t>> sequences;
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      const Indices samples = joined(epoch_of(kShards, all, 1, epoch));
+      EXPECT_EQ(sorted(samples), counting(627));
+      // Cut where the shards seen so far are complete: never more of them at once than the window holds.
+      std::map<std::size_t, std::uint64_t> open;
+      std::vector<std::size_t> closed;
+      for (std::uint64_t sample : samples) {
+        const std::size_t shard = shard_of(sample);
+        ++open[shard];
+        ASSERT_LE(open.size(), window);
+        const bool complete = std::all_of(open.begin(), open.end(), [](const auto& entry) {
+          return entry.second == kShards[entry.first];
+        });
+        if (!complete || (open.size() < window && closed.size() + open.size() < kShards.size())) continue;
+        for (const auto& entry : open) closed.push_back(entry.first);
+        open.clear();
+      }
+      EXPECT_TRUE(open.empty());
+      sequences.insert(closed);
+    }
+    if (window <= 3) {
+      EXPECT_GT(sequences.size(), 1U) << window;  // shards are permuted each epoch
+    }
+  }
+}
+
+TEST(Order, MixesSamplesInsideAWindow) {
+  const Indices shards{1000, 1000};
+  OrderOptions all = options(OrderMode::windowed, Tail::drop, 200);
+  all.window_shards = 2;
+  const Epoch epoch = epoch_of(shards, all, 1, 0);
+  for (const Indices& batch : epoch.samples) {
+    const auto of_first = std::count_if(batch.begin(), batch.end(), [](std::uint64_t sample) { return sample < 1000; });
+    EXPECT_NEAR(static_cast<double>(of_first), 100, 40);
+  }
+}
+
+TEST(Order, GivesEachRankItsOwnShards) {
+  for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      std::map<std::size_t, std::uint32_t> owner;
+      Indices everything;
+      for (std::uint32_t rank = 0; rank < 3; ++rank) {
+        OrderOptions all = options(mode, Tail::pad, 20);
+        all.partition = Partition::by_shard;
+        all.world = 3;
+        all.rank = rank;
+        const Order order(kShards, all);
+        std::set<std::size_t> shards;
+        for (std::uint64_t b = 0; b < order.batches(); ++b) {
+          BatchIndices batch;
+          order.batch(epoch, b, batch);
+          for (std::size_t k = 0; k < batch.samples.size(); ++k) {
+            const std::size_t shard = shard_of(batch.samples[k]);
+            shards.insert(shard);
+            ASSERT_EQ(owner.try_emplace(shard, rank).first->second, rank) << "shard " << shard;
+            if (batch.mask[k] != 0) everything.push_back(batch.samples[k]);
+          }
+        }
+        EXPECT_GE(shards.size(), 1U);
+        EXPECT_LE(shards.size(), 3U);
+      }
+      // No sample twice among the real ones of a rank's own part.
+      const Indices all_real = sorted(everything);
+      EXPECT_EQ(std::adjacent_find(all_real.begin(), all_real.end()), all_real.end());
+    }
+  }
+}
+
+TEST(Order, RefusesBadOptions) {
+  const auto expect_refusal = [](const Indices& shards, const OrderOptions& all, const char* piece) {
+    EXPECT_SHARD_ERROR(Order(shards, all), ErrorCode::invalid_argument, piece);
+  };
+  const OrderOptions good = options(OrderMode::shuffle, Tail::drop, 16);
+  EXPECT_NO_THROW(Order(kShards, good));
+  expect_refusal({}, good, "no samples");
+  expect_refusal({0, 0}, good, "no samples");
+  OrderOptions bad = good;
+  bad.batch_size = 0;
+  expect_refusal(kShards, bad, "batch_size is 0; it must be 1 to 65536");
+  bad.batch_size = 65'537;
+  expect_refusal(kShards, bad, "batch_size is 65537");
+  bad = good;
+  bad.world = 0;
+  expect_refusal(kShards, bad, "rank is 0 and world 0");
+  bad.world = 4;
+  bad.rank = 4;
+  expect_refusal(kShards, bad, "rank is 4 and world 4: rank must be 0 to world - 1");
+  bad = good;
+  bad.mode = OrderMode::windowed;
+  bad.window_shards = 0;
+  expect_refusal(kShards, bad, "window_shards is 0");
+  bad = good;
+  bad.partition = Partition::by_shard;
+  bad.world = 9;
+  expect_refusal(kShards, bad, "needs a shard for each of the 9 ranks; there are 8");
+  bad = good;
+  bad.batch_size = 628;
+  expect_refusal(kShards, bad, "leaves no batch: 627 samples");
+}
+
+TEST(Order, RefusesABatchBeyondTheEpoch) {
+  const Order order(kShards, options(OrderMode::shuffle, Tail::drop, 60));
+  BatchIndices batch;
+  EXPECT_SHARD_ERROR(order.batch(0, 10, batch), ErrorCode::invalid_argument, "batch 10 of 10");
+}
+
+TEST(Order, KeepsNothingForEachSample) {
+  const Indices shards(1000, 1'000'000'000);  // 10^12 samples
+  const Order order(shards, options(OrderMode::shuffle, Tail::drop, 256));
+  BatchIndices batch;
+  order.batch(7, order.batches() - 1, batch);
+  EXPECT_EQ(std::set<std::uint64_t>(batch.samples.begin(), batch.samples.end()).size(), 256U);
+  for (std::uint64_t sample : batch.samples) EXPECT_LT(sample, 1'000'000'000'000U);
+}
+
+TEST(LoaderState, ReadsWhatItWrote) {
+  const LoaderState state{UINT64_MAX, 3, 12'345, 1'281'167, 1024, 8};
+  const std::string text = state.serialize();
+  EXPECT_LT(text.size(), 120U);
+  EXPECT_EQ(LoaderState::parse(text), state);
+  EXPECT_EQ(LoaderState::parse(LoaderState{}.serialize()), LoaderState{});
+}
+
+TEST(LoaderState, RefusesOtherTexts) {
+  const std::string good = LoaderState{1, 2, 3, 4, 5, 6}.serialize();
+  EXPECT_EQ(good, "shard-loader 1 1 2 3 4 5 6");
+  for (const std::string& bad :
+       {std::string(), std::string("shard-loader"), std::string("shard-loader 1"), std::string("shard-loader 2 1 2 3 4 5 6"),
+        good + " ", good + "x", good + " 7", good.substr(0, good.size() - 2), std::string("shard-loader 1 1 2 3 4 5 0"),
+        std::string("shard-loader 1 1 2 3 4 5 4294967296"), std::string("shard-loader 1 -1 2 3 4 5 6"),
+        std::string("shard-loader 1 1 2 3 4 5 99999999999999999999999"), std::string("shard-loader 1 1  2 3 4 5 6"),
+        std::string("shard-loader 11 2 3 4 5 6")})
+    EXPECT_SHARD_ERROR(LoaderState::parse(bad), ErrorCode::invalid_argument, "is not a loader state");
+}
+
+}  // namespace
+}  // namespace shard
