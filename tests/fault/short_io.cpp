@@ -1,5 +1,5 @@
-// Loaded before the C library (LD_PRELOAD): reads and writes of files move at most 1000 bytes, and every third call is
-// interrupted instead. With SHARD_SHORT_IO_LOG, the file of that name says at exit how often.
+// Loaded before the C library (LD_PRELOAD): reads and writes of files move at most 1000 bytes, and every
+// third call is interrupted instead. With SHARD_SHORT_IO_LOG, the file of that name says at exit how often.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/types.h>
@@ -54,7 +54,9 @@ ssize_t pwrite(int fd, const void* data, size_t count, off_t offset) {
   if (step == 0 && count != 0) return -1;
   return real<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite")(fd, data, step, offset);
 }
-ssize_t pwrite64(int fd, const void* data, size_t count, off_t offset) { return pwrite(fd, data, count, offset); }
+ssize_t pwrite64(int fd, const void* data, size_t count, off_t offset) {
+  return pwrite(fd, data, count, offset);
+}
 
 ssize_t pread(int fd, void* data, size_t count, off_t offset) {
   const std::size_t step = allowed(count);
