@@ -97,6 +97,7 @@ void LoaderImpl::require_same_process() const {
 }
 
 void LoaderImpl::prepare_slots() {
+  shard_columns_.resize(dataset_->info().shards.size());
   const std::uint64_t batch = options_.order.batch_size;
   const bool raw = !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
   std::uint64_t columns_bytes = 0;
@@ -116,6 +117,7 @@ void LoaderImpl::prepare_slots() {
       slot.columns.push_back(std::move(view));
       at += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
     }
+    slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
     transport_->prepare(slot);
   }
 }
@@ -202,11 +204,12 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
 void LoaderImpl::gather_columns(Slot& slot) {
   for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
     const Dataset::Location at = dataset_->locate(slot.indices.samples[i]);
-    const auto& columns = dataset_->shard(at.shard).columns();
-    for (ColumnView& view : slot.columns) {
-      const Column& column = columns.at(view.name);
-      std::memcpy(const_cast<std::byte*>(view.host) + i * column.row_bytes, column.bytes.data() + at.sample * column.row_bytes,
-                  column.row_bytes);
+    std::vector<const Column*>& columns = shard_columns_[at.shard];
+    if (columns.empty())
+      for (const ColumnView& view : slot.columns) columns.push_back(&dataset_->shard(at.shard).columns().at(view.name));
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint64_t size = columns[c]->row_bytes;
+      std::memcpy(const_cast<std::byte*>(slot.columns[c].host) + i * size, columns[c]->bytes.data() + at.sample * size, size);
     }
   }
 }
@@ -236,11 +239,6 @@ void LoaderImpl::place_samples(Slot& slot) {
 
 void LoaderImpl::end(Slot& slot) {
   transport_->end(slot);
-  copy_stream_->wait(slot.released_event);
-  const std::uint64_t columns_bytes = slot.columns_host->size_bytes();
-  const CopyItem columns{slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
-  copy_stream_->copy({&columns, 1});
-  const Event copied = copy_stream_->record();
   const std::uint64_t size = stored_.size_bytes();
   if (!identity_) {
     if (resident_) {
@@ -249,7 +247,7 @@ void LoaderImpl::end(Slot& slot) {
       slot.sources.clear();
       for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) slot.sources.push_back(slot.raw->data() + i * size);
     }
-    compute_stream_->wait(copied);
+    compute_stream_->wait(slot.copied_event);
     compute_stream_->wait(slot.released_event);
     transform_.sources = slot.sources;
     transform_.views = slot.views;
@@ -262,12 +260,12 @@ void LoaderImpl::end(Slot& slot) {
       std::byte* const row = slot.images->data() + i * size;
       if (slot.resident_sources[i] != row) slot.copies.push_back({row, slot.resident_sources[i], size});
     }
-    compute_stream_->wait(copied);
+    compute_stream_->wait(slot.copied_event);
     compute_stream_->wait(slot.released_event);
     compute_stream_->gather(slot.copies);
     slot.ready_event = compute_stream_->record();
   } else {
-    slot.ready_event = copied;
+    slot.ready_event = slot.copied_event;
   }
   std::lock_guard lock(mutex_);
   stats_.bytes += slot.indices.samples.size() * size;

@@ -38,6 +38,7 @@ struct Slot {
   std::unique_ptr<Block> columns_host;    // pinned: columns, one after the other, each 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
   std::vector<ColumnView> columns;
+  CopyItem columns_copy;                  // all columns, host to device: goes with the batch's copies
   std::vector<SampleView> views;
   std::vector<const std::byte*> sources;  // of the transform
   std::vector<FetchItem> fetch;
@@ -48,6 +49,7 @@ struct Slot {
   BatchIndices indices;
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
+  Event copied_event;                     // by the transport: samples and columns are on the device
   Event ready_event;
   Event released_event;
   std::exception_ptr error;               // the batch could not be made; the slot holds nothing

@@ -56,15 +56,43 @@ struct EventTraits {
 using UniqueStream = UniqueHandle<StreamTraits>;
 using UniqueEvent = UniqueHandle<EventTraits>;
 
-class CudaEvent final : public Event::Impl {
+// Events that are not in use: making one costs more than recording one.
+class EventPool {
  public:
-  // Records at the end of `stream`'s work; the current device is the stream's.
-  explicit CudaEvent(cudaStream_t stream) {
+  // The current device is the one that the event is for.
+  UniqueEvent take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        UniqueEvent event = std::move(free_.back());
+        free_.pop_back();
+        return event;
+      }
+    }
     cudaEvent_t event = nullptr;
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "cudaEventCreate");
-    event_.reset(event);
-    check(cudaEventRecord(event, stream), "cudaEventRecord");
+    return UniqueEvent(event);
   }
+  void give(UniqueEvent event) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(std::move(event));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<UniqueEvent> free_;
+};
+
+class CudaEvent final : public Event::Impl {
+ public:
+  // Records at the end of `stream`'s work; the current device is the stream's. Streams that were told to wait for an event's
+  // earlier recording are not disturbed when it is recorded again.
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream) : pool_(std::move(pool)), event_(pool_->take()) {
+    check(cudaEventRecord(event_.get(), stream), "cudaEventRecord");
+  }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() override { pool_->give(std::move(event_)); }
   bool done() override {
     const cudaError_t error = cudaEventQuery(event_.get());
     if (error == cudaErrorNotReady) {
@@ -78,6 +106,7 @@ class CudaEvent final : public Event::Impl {
   void* native() noexcept override { return event_.get(); }
 
  private:
+  std::shared_ptr<EventPool> pool_;
   UniqueEvent event_;
 };
 
@@ -190,7 +219,8 @@ class SharedRegistration final : public Registration {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(int ordinal, bool batched) : ordinal_(ordinal), batched_(batched) {
+  CudaStream(int ordinal, bool batched, std::shared_ptr<EventPool> events)
+      : ordinal_(ordinal), batched_(batched), events_(std::move(events)) {
     DeviceScope scope(ordinal);
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -219,7 +249,7 @@ class CudaStream final : public Stream {
 
   Event record() override {
     DeviceScope scope(ordinal_);
-    return Event(std::make_shared<CudaEvent>(stream_.get()));
+    return Event(std::make_shared<CudaEvent>(events_, stream_.get()));
   }
   void wait(const Event& event) override {
     if (event.impl() == nullptr || event.impl()->native() == nullptr) return;
@@ -279,6 +309,7 @@ class CudaStream final : public Stream {
   static constexpr std::size_t kScratches = 8;
   int ordinal_;
   bool batched_;
+  std::shared_ptr<EventPool> events_;
   UniqueStream stream_;
   std::vector<Scratch> scratch_;
   std::size_t scratch_next_ = 0;
@@ -337,7 +368,7 @@ class CudaDevice final : public Device {
     return SharedRegistration::of(range, cudaHostRegisterPortable | cudaHostRegisterReadOnly);
   }
   std::unique_ptr<Stream> create_stream() override {
-    return std::make_unique<CudaStream>(info_.ordinal, info_.batched_copy);
+    return std::make_unique<CudaStream>(info_.ordinal, info_.batched_copy, events_);
   }
   void wait_native(void* native_stream, const Event& event) override {
     if (event.impl() == nullptr) return;
@@ -349,7 +380,7 @@ class CudaDevice final : public Device {
   Event record_native(void* native_stream) override {
     if (native_stream == nullptr) return Event();
     DeviceScope scope(info_.ordinal);
-    return Event(std::make_shared<CudaEvent>(static_cast<cudaStream_t>(native_stream)));
+    return Event(std::make_shared<CudaEvent>(events_, static_cast<cudaStream_t>(native_stream)));
   }
   void check() override {
     DeviceScope scope(info_.ordinal);
@@ -359,6 +390,7 @@ class CudaDevice final : public Device {
  private:
   static void check(cudaError_t error, const char* what) { shard::check(error, what); }
   DeviceInfo info_;
+  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
 };
 
 }  // namespace

@@ -455,6 +455,19 @@ void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t
   }
 }
 
+// Parameters from pinned memory by a kernel that reads them over the link: a copy would queue behind the batches in the copy
+// engine, and the transform with it.
+__global__ void __launch_bounds__(kThreads) upload_words(uint4* target, const uint4* source, std::uint32_t words) {
+  for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < words; i += gridDim.x * kThreads) target[i] = source[i];
+}
+
+void upload(std::byte* device, const std::byte* pinned, std::size_t bytes, cudaStream_t stream) {
+  const auto words = static_cast<std::uint32_t>((bytes + 15) / 16);
+  upload_words<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(reinterpret_cast<uint4*>(device),
+                                                                          reinterpret_cast<const uint4*>(pinned), words);
+  check(cudaGetLastError(), "upload of a transform's parameters");
+}
+
 }  // namespace
 
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
@@ -477,9 +490,7 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   const ValueMap* const map = work.stored.dtype != work.delivered.dtype ? &cached_value_map(work) : nullptr;
   if (map != nullptr) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
   const std::size_t begin = map != nullptr ? 0 : sizeof(Tables);
-  check(cudaMemcpyAsync(device + begin, pinned + begin, transform_scratch_bytes(work) - begin, cudaMemcpyHostToDevice,
-                        stream),
-        "copy of the transform's parameters");
+  upload(device + begin, pinned + begin, transform_scratch_bytes(work) - begin, stream);
   const Launch launch = make_launch(work, map, device);
   if (resized)
     launch_resize(work, launch, stream);
@@ -488,14 +499,14 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   check(cudaGetLastError(), "launch of the transform");
 }
 
-std::size_t gather_scratch_bytes(std::size_t items) noexcept { return items * sizeof(CopyItem); }
+std::size_t gather_scratch_bytes(std::size_t items) noexcept { return (items * sizeof(CopyItem) + 15) / 16 * 16; }
 
 void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device, cudaStream_t stream) {
   if (items.empty()) return;
   std::uint64_t largest = 1;
   for (const CopyItem& item : items) largest = std::max(largest, item.size_bytes);
   std::memcpy(pinned, items.data(), items.size_bytes());
-  check(cudaMemcpyAsync(device, pinned, items.size_bytes(), cudaMemcpyHostToDevice, stream), "copy of a gather's parameters");
+  upload(device, pinned, items.size_bytes(), stream);
   const auto blocks =
       static_cast<unsigned>(std::min<std::uint64_t>((largest + kGatherBlockBytes - 1) / kGatherBlockBytes, 1U << 20U));
   const dim3 grid(blocks, static_cast<unsigned>(std::min<std::size_t>(items.size(), kMaxGridY)));

@@ -1,6 +1,6 @@
 // The transform and the gather of resident samples as CUDA kernels. Same bits as the host's transform_rows().
 //
-// Parameters of a launch (sources, boxes, tables) go to the device in one small copy: the caller lends *_scratch_bytes() of pinned
+// Parameters of a launch (sources, boxes, tables) go to the device by one small kernel: the caller lends *_scratch_bytes() of pinned
 // memory, which stay untouched until the stream has passed the launch, and as many of device memory, 16-byte aligned both,
 // which other streams do not use meanwhile. Nothing is allocated and nothing waits.
 //

@@ -37,8 +37,9 @@ class Transport {
   virtual void prepare(Slot& slot) = 0;
   // Starts the host's part for slot.fetch. Up to two slots may have begun and not ended. Errors name shard and sample.
   virtual void begin(Slot& slot) = 0;
-  // Ends the host's part and queues the copies on the copy stream (which first waits for slot.released_event), or fills
-  // slot.sources where the targets are null (only where reads_in_place()). Errors name shard and sample.
+  // Ends the host's part. By now the copies of samples and of slot.columns_copy are queued on the copy stream, behind
+  // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are null (only where
+  // reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
   virtual bool reads_in_place() const noexcept { return false; }
   virtual TransportUse use() const noexcept = 0;
