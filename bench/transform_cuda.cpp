@@ -1,5 +1,5 @@
-// bench_transform_cuda [SECONDS]: samples/s of the kernels on samples that lie in device memory, batches of 256.
-// For developers; `shardbench load` measures what users see.
+// bench_transform_cuda [SECONDS]: samples/s of the kernels on samples that lie in device memory, batches of
+// 256. For developers; `shardbench load` measures what users see.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -53,7 +53,8 @@ void measure(const char* name, double seconds, double bytes_a_sample, const Queu
   require(cudaDeviceSynchronize());
   const double rate =
       static_cast<double>(batches * kBatch) / std::chrono::duration<double>(Clock::now() - begin).count();
-  std::printf("%-52s %11.0f samples/s %8.0f GB/s read and written\n", name, rate, rate * bytes_a_sample * 1e-9);
+  std::printf("%-52s %11.0f samples/s %8.0f GB/s read and written\n", name, rate,
+              rate * bytes_a_sample * 1e-9);
   for (cudaEvent_t event : done) cudaEventDestroy(event);
 }
 
@@ -79,7 +80,8 @@ void measure_transform(const char* name, const Memory& memory, double seconds, s
             batch.views = std::span(views).subspan(i % 64 * kBatch, kBatch);
             batch.target = memory.targets + slot * kBatch * work.delivered.size_bytes();
             const std::size_t scratch_bytes = transform_scratch_bytes(batch);
-            launch_transform(batch, memory.pinned + slot * scratch_bytes, memory.scratch + slot * scratch_bytes, nullptr);
+            launch_transform(batch, memory.pinned + slot * scratch_bytes,
+                             memory.scratch + slot * scratch_bytes, nullptr);
           });
 }
 
@@ -110,16 +112,20 @@ int main(int argc, char** argv) {
   require(cudaMallocHost(reinterpret_cast<void**>(&memory.pinned), kScratchBytes));
 
   using enum CropKind;
-  measure_transform("u8 224 -> f16 nchw", memory, seconds, 224, options(none, 0, 0, DType::f16, Layout::nchw));
-  measure_transform("u8 224 -> bf16 nchw", memory, seconds, 224, options(none, 0, 0, DType::bf16, Layout::nchw));
+  measure_transform("u8 224 -> f16 nchw", memory, seconds, 224,
+                    options(none, 0, 0, DType::f16, Layout::nchw));
+  measure_transform("u8 224 -> bf16 nchw", memory, seconds, 224,
+                    options(none, 0, 0, DType::bf16, Layout::nchw));
   measure_transform("u8 256 -> random crop 224, flip -> f16 nchw", memory, seconds, 256,
                     options(random, 224, 0.5, DType::f16, Layout::nchw));
   measure_transform("u8 256 -> random resized 224, flip -> f16 nchw", memory, seconds, 256,
                     options(random_resized, 224, 0.5, DType::f16, Layout::nchw));
   measure_transform("u8 256 -> random resized 224, flip -> u8 nhwc", memory, seconds, 256,
                     options(random_resized, 224, 0.5, DType::u8, Layout::nhwc));
-  measure_transform("u8 224 -> f16 nhwc", memory, seconds, 224, options(none, 0, 0, DType::f16, Layout::nhwc));
-  measure_transform("u8 224 -> f32 nchw", memory, seconds, 224, options(none, 0, 0, DType::f32, Layout::nchw));
+  measure_transform("u8 224 -> f16 nhwc", memory, seconds, 224,
+                    options(none, 0, 0, DType::f16, Layout::nhwc));
+  measure_transform("u8 224 -> f32 nchw", memory, seconds, 224,
+                    options(none, 0, 0, DType::f32, Layout::nchw));
 
   constexpr std::size_t kSampleBytes = std::size_t{3} * 224 * 224;
   std::mt19937_64 random_sample(2);
@@ -129,6 +135,7 @@ int main(int argc, char** argv) {
       items[k] = {memory.targets + (slot * kBatch + k) * kSampleBytes,
                   memory.data + random_sample() % (kDataBytes / kSampleBytes) * kSampleBytes, kSampleBytes};
     const std::size_t scratch_bytes = gather_scratch_bytes(kBatch);
-    launch_gather(items, memory.pinned + slot * scratch_bytes, memory.scratch + slot * scratch_bytes, nullptr);
+    launch_gather(items, memory.pinned + slot * scratch_bytes, memory.scratch + slot * scratch_bytes,
+                  nullptr);
   });
 }

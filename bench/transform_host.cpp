@@ -1,5 +1,6 @@
-// bench_transform [THREADS] [SECONDS]: samples/s, and CPU time a sample, of the host's transform of random samples out of 1 GB,
-// into a ring of batches of 256. For developers; `shardbench load` measures what users see.
+// bench_transform [THREADS] [SECONDS] [PIECE OF A CASE'S NAME]: samples/s, and CPU time a sample, of the
+// host's transform of random samples out of 1 GB, into a ring of batches of 256. For developers; `shardbench
+// load` measures what users see.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -63,7 +64,9 @@ void measure(const Case& measured, const std::vector<std::byte>& data, unsigned 
   std::atomic<std::uint64_t> done{0};
   const double cpu_begin = cpu_seconds();
   const auto begin = std::chrono::steady_clock::now();
-  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
   std::vector<std::thread> workers;
   for (unsigned t = 0; t < threads; ++t)
     workers.emplace_back([&] {
@@ -82,8 +85,8 @@ void measure(const Case& measured, const std::vector<std::byte>& data, unsigned 
     });
   for (std::thread& worker : workers) worker.join();
   const auto samples_done = static_cast<double>(done);
-  std::printf("%-50s %10.0f samples/s %8.1f us of a CPU a sample\n", measured.name.c_str(), samples_done / elapsed(),
-              (cpu_seconds() - cpu_begin) * 1e6 / samples_done);
+  std::printf("%-50s %10.0f samples/s %8.1f us of a CPU a sample\n", measured.name.c_str(),
+              samples_done / elapsed(), (cpu_seconds() - cpu_begin) * 1e6 / samples_done);
 }
 
 }  // namespace
@@ -95,14 +98,20 @@ int main(int argc, char** argv) {
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 2654435761U >> 11U);
   using enum CropKind;
   const std::vector<Case> cases{
-      {"u8 256 -> random resized 224, flip -> u8 nhwc", 256, options(random_resized, 224, 0.5, DType::u8, Layout::nhwc)},
-      {"u8 256 -> random resized 224, flip -> f16 nchw", 256, options(random_resized, 224, 0.5, DType::f16, Layout::nchw)},
-      {"u8 512 -> random resized 224, flip -> f16 nchw", 512, options(random_resized, 224, 0.5, DType::f16, Layout::nchw)},
+      {"u8 256 -> random resized 224, flip -> u8 nhwc", 256,
+       options(random_resized, 224, 0.5, DType::u8, Layout::nhwc)},
+      {"u8 256 -> random resized 224, flip -> f16 nchw", 256,
+       options(random_resized, 224, 0.5, DType::f16, Layout::nchw)},
+      {"u8 512 -> random resized 224, flip -> f16 nchw", 512,
+       options(random_resized, 224, 0.5, DType::f16, Layout::nchw)},
       {"u8 224 -> f16 nchw", 224, options(none, 0, 0, DType::f16, Layout::nchw)},
       {"u8 224 -> f16 nhwc", 224, options(none, 0, 0, DType::f16, Layout::nhwc)},
       {"u8 224 -> f32 nchw", 224, options(none, 0, 0, DType::f32, Layout::nchw)},
-      {"u8 256 -> random crop 224, flip -> f16 nchw", 256, options(random, 224, 0.5, DType::f16, Layout::nchw)},
+      {"u8 256 -> random crop 224, flip -> f16 nchw", 256,
+       options(random, 224, 0.5, DType::f16, Layout::nchw)},
       {"u8 256 -> random crop 224, flip -> u8 nhwc", 256, options(random, 224, 0.5, DType::u8, Layout::nhwc)},
       {"u8 224 -> flip -> u8 nchw", 224, options(none, 0, 0.5, DType::u8, Layout::nchw)}};
-  for (const Case& measured : cases) measure(measured, data, threads, seconds);
+  const std::string piece = argc > 3 ? argv[3] : "";
+  for (const Case& measured : cases)
+    if (measured.name.find(piece) != std::string::npos) measure(measured, data, threads, seconds);
 }

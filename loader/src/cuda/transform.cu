@@ -1,4 +1,5 @@
-// Built without contraction of floating-point expressions (see CMakeLists.txt); where a fused step is meant it is written.
+// Built without contraction of floating-point expressions (see CMakeLists.txt); where a fused step is meant
+// it is written.
 #include "cuda/transform.hpp"
 
 #include <cuda_bf16.h>
@@ -39,10 +40,10 @@ static_assert(sizeof(Tables) == 4096);
 
 // How bytes become delivered elements.
 enum class Values : std::uint32_t {
-  same,       // stored elements as they are
-  table16,    // by the tables
+  same,     // stored elements as they are
+  table16,  // by the tables
   table32,
-  line_f16,   // by ValueMap's line, where it gives the table's bits
+  line_f16,  // by ValueMap's line, where it gives the table's bits
   line_bf16,
 };
 
@@ -51,7 +52,7 @@ struct Axes {
   std::uint32_t width;
   std::uint32_t height;
   std::uint64_t row;
-  std::uint64_t plane;   // from channel to channel
+  std::uint64_t plane;  // from channel to channel
   std::uint32_t pixel;
   std::uint64_t sample;  // elements of a sample
 };
@@ -77,10 +78,12 @@ __device__ std::uint16_t line_value(const Launch& launch, std::uint32_t channel,
 }
 
 // `tables` may lie in shared memory.
-__device__ void store_value(const Launch& launch, const std::uint32_t* tables, std::uint32_t channel, std::uint8_t byte,
-                            std::uint64_t element) {
+__device__ void store_value(const Launch& launch, const std::uint32_t* tables, std::uint32_t channel,
+                            std::uint8_t byte, std::uint64_t element) {
   switch (launch.values) {
-    case Values::same: launch.target[element] = std::byte{byte}; break;
+    case Values::same:
+      launch.target[element] = std::byte{byte};
+      break;
     case Values::table32:
       reinterpret_cast<std::uint32_t*>(launch.target)[element] = tables[channel * 256 + byte];
       break;
@@ -88,7 +91,8 @@ __device__ void store_value(const Launch& launch, const std::uint32_t* tables, s
       reinterpret_cast<std::uint16_t*>(launch.target)[element] =
           static_cast<std::uint16_t>(tables[channel * 256 + byte]);
       break;
-    default: reinterpret_cast<std::uint16_t*>(launch.target)[element] = line_value(launch, channel, byte);
+    default:
+      reinterpret_cast<std::uint16_t*>(launch.target)[element] = line_value(launch, channel, byte);
   }
 }
 
@@ -100,7 +104,8 @@ __global__ void __launch_bounds__(kThreads) copy_elements(const __grid_constant_
   for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
     const SampleRecord record = launch.records[sample];
     const auto* source = reinterpret_cast<const Element*>(record.source);
-    for (Index e = Index{blockIdx.x} * kThreads + threadIdx.x; e < elements; e += Index{gridDim.x} * kThreads) {
+    for (Index e = Index{blockIdx.x} * kThreads + threadIdx.x; e < elements;
+         e += Index{gridDim.x} * kThreads) {
       std::uint32_t x;
       std::uint32_t y;
       std::uint32_t channel;
@@ -127,8 +132,8 @@ __global__ void __launch_bounds__(kThreads) copy_elements(const __grid_constant_
   }
 }
 
-// Interleaved RGB bytes -> planes of 16-bit values: one thread makes 8 pixels. Sources lie on 4-byte boundaries and are whole
-// words long, widths are multiples of 8.
+// Interleaved RGB bytes -> planes of 16-bit values: one thread makes 8 pixels. Sources lie on 4-byte
+// boundaries and are whole words long, widths are multiples of 8.
 template <Values kValues>
 __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Launch launch) {
   __shared__ std::uint16_t tables[kValues == Values::table16 ? 3 * 256 : 1];
@@ -141,11 +146,13 @@ __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Lau
   const std::uint32_t groups = row_groups * launch.out.height;
   for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
     const SampleRecord record = launch.records[sample];
-    for (std::uint32_t group = blockIdx.x * kThreads + threadIdx.x; group < groups; group += gridDim.x * kThreads) {
+    for (std::uint32_t group = blockIdx.x * kThreads + threadIdx.x; group < groups;
+         group += gridDim.x * kThreads) {
       const std::uint32_t y = group / row_groups;
       const std::uint32_t x = (group - y * row_groups) * 8;
       const std::uint32_t column = record.left + (record.flip != 0 ? launch.out.width - 8 - x : x);
-      const std::uint8_t* const first = record.source + (record.top + y) * launch.in.row + std::uint64_t{column} * 3;
+      const std::uint8_t* const first =
+          record.source + (record.top + y) * launch.in.row + std::uint64_t{column} * 3;
       const auto address = reinterpret_cast<std::uintptr_t>(first);
       const auto* const words = reinterpret_cast<const std::uint32_t*>(address & ~std::uintptr_t{3});
       const auto shift = static_cast<std::uint32_t>(address & 3U) * 8;
@@ -184,19 +191,21 @@ __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Lau
         if (record.flip != 0)
           out = make_uint4(__byte_perm(pairs[3], 0, 0x1032), __byte_perm(pairs[2], 0, 0x1032),
                            __byte_perm(pairs[1], 0, 0x1032), __byte_perm(pairs[0], 0, 0x1032));
-        const std::uint64_t element = sample * launch.out.sample + channel * launch.out.plane + y * launch.out.row + x;
+        const std::uint64_t element =
+            sample * launch.out.sample + channel * launch.out.plane + y * launch.out.row + x;
         *reinterpret_cast<uint4*>(launch.target + 2 * element) = out;
       }
     }
   }
 }
 
-// A block resizes a tile of output columns and a band of output rows: columns of the stored rows that some output rows need into
-// shared memory, then rows of those; as many output rows at a time as the shared memory holds stored rows for.
+// A block resizes a tile of output columns and a band of output rows: columns of the stored rows that some
+// output rows need into shared memory, then rows of those; as many output rows at a time as the shared memory
+// holds stored rows for.
 struct ResizeShape {
-  std::uint32_t tile;        // output columns
+  std::uint32_t tile;  // output columns
   std::uint32_t tiles;
-  std::uint32_t bands;       // of kBandRows output rows
+  std::uint32_t bands;        // of kBandRows output rows
   std::uint32_t column_taps;  // room for each output
   std::uint32_t row_taps;
   std::uint32_t stored_rows;  // room; at least row_taps
@@ -216,12 +225,13 @@ std::size_t values_offset(const ResizeShape& shape) {
 }
 
 template <std::uint32_t kChannels>
-__global__ void __launch_bounds__(kThreads) resize_tiles(const __grid_constant__ Launch launch,
-                                                         const __grid_constant__ ResizeShape shape) {
+__global__ void __launch_bounds__(kThreads)
+    resize_tiles(const __grid_constant__ Launch launch, const __grid_constant__ ResizeShape shape) {
   extern __shared__ __align__(16) std::byte memory[];
   auto& shared = *reinterpret_cast<ResizeShared*>(memory);
-  auto* const column_weights = reinterpret_cast<std::int16_t*>(memory + sizeof(ResizeShared));  // [tap][column]
-  std::int16_t* const row_weights = column_weights + shape.column_taps * shape.tile;           // [tap][row]
+  auto* const column_weights =
+      reinterpret_cast<std::int16_t*>(memory + sizeof(ResizeShared));                 // [tap][column]
+  std::int16_t* const row_weights = column_weights + shape.column_taps * shape.tile;  // [tap][row]
   std::int16_t* const values = row_weights + shape.row_taps * kBandRows;  // [stored row][column][channel]
 
   const std::uint32_t lane = threadIdx.x % kWarp;
@@ -234,11 +244,13 @@ __global__ void __launch_bounds__(kThreads) resize_tiles(const __grid_constant__
   const std::uint32_t pitch = columns * kChannels;
   const bool by_table = launch.values == Values::table16 || launch.values == Values::table32;
   if (by_table)
-    for (std::uint32_t i = threadIdx.x; i < kChannels * 256; i += kThreads) shared.tables[i] = launch.tables[i];
+    for (std::uint32_t i = threadIdx.x; i < kChannels * 256; i += kThreads)
+      shared.tables[i] = launch.tables[i];
 
   for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
     const SampleRecord record = launch.records[sample];
-    const std::uint8_t* const box = record.source + record.top * launch.in.row + std::uint64_t{record.left} * launch.in.pixel;
+    const std::uint8_t* const box =
+        record.source + record.top * launch.in.row + std::uint64_t{record.left} * launch.in.pixel;
     __syncthreads();  // the sample before is done
     const auto box_width = static_cast<std::int32_t>(record.width);
     const auto box_height = static_cast<std::int32_t>(record.height);
@@ -262,7 +274,8 @@ __global__ void __launch_bounds__(kThreads) resize_tiles(const __grid_constant__
     for (std::uint32_t begin = 0; begin < rows;) {
       const std::uint32_t first = shared.rows[begin].first;
       std::uint32_t end = begin + 1;
-      while (end < rows && shared.rows[end].first + shared.rows[end].count - first <= shape.stored_rows) ++end;
+      while (end < rows && shared.rows[end].first + shared.rows[end].count - first <= shape.stored_rows)
+        ++end;
       const std::uint32_t stored = shared.rows[end - 1].first + shared.rows[end - 1].count - first;
 
       for (std::uint32_t row = warp; row < stored; row += kWarps) {
@@ -271,7 +284,8 @@ __global__ void __launch_bounds__(kThreads) resize_tiles(const __grid_constant__
           const std::uint32_t x = j / kChannels;
           const std::uint32_t channel = j - x * kChannels;
           const Taps taps = shared.columns[x];
-          const std::uint8_t* pixel = in + channel * launch.in.plane + std::uint64_t{taps.first} * launch.in.pixel;
+          const std::uint8_t* pixel =
+              in + channel * launch.in.plane + std::uint64_t{taps.first} * launch.in.pixel;
           const std::int16_t* weight = column_weights + x;
           std::int32_t sum = 0;
           for (std::uint32_t k = 0; k < taps.count; ++k, pixel += launch.in.pixel, weight += shape.tile)
@@ -284,8 +298,8 @@ __global__ void __launch_bounds__(kThreads) resize_tiles(const __grid_constant__
       for (std::uint32_t row = begin + warp; row < end; row += kWarps) {
         const Taps taps = shared.rows[row];
         const std::int16_t* const tap_rows = values + (taps.first - first) * pitch;
-        const std::uint64_t out =
-            sample * launch.out.sample + (top + row) * launch.out.row + std::uint64_t{left} * launch.out.pixel;
+        const std::uint64_t out = sample * launch.out.sample + (top + row) * launch.out.row +
+                                  std::uint64_t{left} * launch.out.pixel;
         const auto write = [&](std::uint32_t x, std::uint32_t channel) {
           const std::int16_t* value = tap_rows + x * kChannels + channel;
           const std::int16_t* weight = row_weights + row;
@@ -314,7 +328,8 @@ template <class Unit>
 __device__ void copy_units(const CopyItem& item, std::uint64_t begin, std::uint64_t end) {
   const auto* source = reinterpret_cast<const Unit*>(item.source);
   auto* target = reinterpret_cast<Unit*>(item.target);
-  for (std::uint64_t i = begin / sizeof(Unit) + threadIdx.x; i < end / sizeof(Unit); i += kThreads) target[i] = source[i];
+  for (std::uint64_t i = begin / sizeof(Unit) + threadIdx.x; i < end / sizeof(Unit); i += kThreads)
+    target[i] = source[i];
   const std::uint64_t rest = end / sizeof(Unit) * sizeof(Unit);  // of the last block: less than a unit
   if (rest + threadIdx.x < end) item.target[rest + threadIdx.x] = item.source[rest + threadIdx.x];
 }
@@ -322,7 +337,8 @@ __device__ void copy_units(const CopyItem& item, std::uint64_t begin, std::uint6
 __global__ void __launch_bounds__(kThreads) gather_items(const CopyItem* items, std::uint32_t count) {
   for (std::uint32_t i = blockIdx.y; i < count; i += gridDim.y) {
     const CopyItem item = items[i];
-    const auto both = reinterpret_cast<std::uintptr_t>(item.source) | reinterpret_cast<std::uintptr_t>(item.target);
+    const auto both =
+        reinterpret_cast<std::uintptr_t>(item.source) | reinterpret_cast<std::uintptr_t>(item.target);
     for (std::uint64_t begin = std::uint64_t{blockIdx.x} * kGatherBlockBytes; begin < item.size_bytes;
          begin += std::uint64_t{gridDim.x} * kGatherBlockBytes) {
       const std::uint64_t end = min(begin + kGatherBlockBytes, item.size_bytes);
@@ -380,10 +396,13 @@ dim3 grid_of(std::uint64_t units, std::size_t samples) {
 }
 
 bool suits_copy_rgb(const TransformWork& work) {
-  const auto on_words = [](const std::byte* source) { return reinterpret_cast<std::uintptr_t>(source) % 4 == 0; };
+  const auto on_words = [](const std::byte* source) {
+    return reinterpret_cast<std::uintptr_t>(source) % 4 == 0;
+  };
   return work.stored.dtype == DType::u8 && work.stored.layout == Layout::nhwc && work.stored.channels == 3 &&
-         work.delivered.layout == Layout::nchw && size_bytes(work.delivered.dtype) == 2 && work.delivered.width % 8 == 0 &&
-         work.stored.size_bytes() % 4 == 0 && reinterpret_cast<std::uintptr_t>(work.target) % 16 == 0 &&
+         work.delivered.layout == Layout::nchw && size_bytes(work.delivered.dtype) == 2 &&
+         work.delivered.width % 8 == 0 && work.stored.size_bytes() % 4 == 0 &&
+         reinterpret_cast<std::uintptr_t>(work.target) % 16 == 0 &&
          std::all_of(work.sources.begin(), work.sources.end(), on_words);
 }
 
@@ -446,25 +465,36 @@ void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t
   shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
   const std::size_t shared_bytes = values_offset(shape) + shape.stored_rows * row_bytes;
 
-  const dim3 grid(shape.tiles * shape.bands, static_cast<unsigned>(std::min<std::size_t>(launch.samples, kMaxGridY)));
+  const dim3 grid(shape.tiles * shape.bands,
+                  static_cast<unsigned>(std::min<std::size_t>(launch.samples, kMaxGridY)));
   switch (launch.channels) {
-    case 1: resize_tiles<1><<<grid, kThreads, shared_bytes, stream>>>(launch, shape); break;
-    case 2: resize_tiles<2><<<grid, kThreads, shared_bytes, stream>>>(launch, shape); break;
-    case 3: resize_tiles<3><<<grid, kThreads, shared_bytes, stream>>>(launch, shape); break;
-    default: resize_tiles<4><<<grid, kThreads, shared_bytes, stream>>>(launch, shape); break;
+    case 1:
+      resize_tiles<1><<<grid, kThreads, shared_bytes, stream>>>(launch, shape);
+      break;
+    case 2:
+      resize_tiles<2><<<grid, kThreads, shared_bytes, stream>>>(launch, shape);
+      break;
+    case 3:
+      resize_tiles<3><<<grid, kThreads, shared_bytes, stream>>>(launch, shape);
+      break;
+    default:
+      resize_tiles<4><<<grid, kThreads, shared_bytes, stream>>>(launch, shape);
+      break;
   }
 }
 
-// Parameters from pinned memory by a kernel that reads them over the link: a copy would queue behind the batches in the copy
-// engine, and the transform with it.
-__global__ void __launch_bounds__(kThreads) upload_words(uint4* target, const uint4* source, std::uint32_t words) {
-  for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < words; i += gridDim.x * kThreads) target[i] = source[i];
+// Parameters from pinned memory by a kernel that reads them over the link: a copy would queue behind the
+// batches in the copy engine, and the transform with it.
+__global__ void __launch_bounds__(kThreads)
+    upload_words(uint4* target, const uint4* source, std::uint32_t words) {
+  for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < words; i += gridDim.x * kThreads)
+    target[i] = source[i];
 }
 
 void upload(std::byte* device, const std::byte* pinned, std::size_t bytes, cudaStream_t stream) {
   const auto words = static_cast<std::uint32_t>((bytes + 15) / 16);
-  upload_words<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(reinterpret_cast<uint4*>(device),
-                                                                          reinterpret_cast<const uint4*>(pinned), words);
+  upload_words<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(
+      reinterpret_cast<uint4*>(device), reinterpret_cast<const uint4*>(pinned), words);
   check(cudaGetLastError(), "upload of a transform's parameters");
 }
 
@@ -484,8 +514,13 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     check_view(work, i);
     const SampleView& view = work.views[i];
     resized = resized || resizes(work, view);
-    records[i] = {reinterpret_cast<const std::uint8_t*>(work.sources[i]), view.left, view.top, view.width, view.height,
-                  view.flip ? 1U : 0U, 0};
+    records[i] = {reinterpret_cast<const std::uint8_t*>(work.sources[i]),
+                  view.left,
+                  view.top,
+                  view.width,
+                  view.height,
+                  view.flip ? 1U : 0U,
+                  0};
   }
   const ValueMap* const map = work.stored.dtype != work.delivered.dtype ? &cached_value_map(work) : nullptr;
   if (map != nullptr) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
@@ -499,16 +534,19 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   check(cudaGetLastError(), "launch of the transform");
 }
 
-std::size_t gather_scratch_bytes(std::size_t items) noexcept { return (items * sizeof(CopyItem) + 15) / 16 * 16; }
+std::size_t gather_scratch_bytes(std::size_t items) noexcept {
+  return (items * sizeof(CopyItem) + 15) / 16 * 16;
+}
 
-void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device, cudaStream_t stream) {
+void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device,
+                   cudaStream_t stream) {
   if (items.empty()) return;
   std::uint64_t largest = 1;
   for (const CopyItem& item : items) largest = std::max(largest, item.size_bytes);
   std::memcpy(pinned, items.data(), items.size_bytes());
   upload(device, pinned, items.size_bytes(), stream);
-  const auto blocks =
-      static_cast<unsigned>(std::min<std::uint64_t>((largest + kGatherBlockBytes - 1) / kGatherBlockBytes, 1U << 20U));
+  const auto blocks = static_cast<unsigned>(
+      std::min<std::uint64_t>((largest + kGatherBlockBytes - 1) / kGatherBlockBytes, 1U << 20U));
   const dim3 grid(blocks, static_cast<unsigned>(std::min<std::size_t>(items.size(), kMaxGridY)));
   gather_items<<<grid, kThreads, 0, stream>>>(reinterpret_cast<const CopyItem*>(device),
                                               static_cast<std::uint32_t>(items.size()));

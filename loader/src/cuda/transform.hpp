@@ -1,8 +1,9 @@
 // The transform and the gather of resident samples as CUDA kernels. Same bits as the host's transform_rows().
 //
-// Parameters of a launch (sources, boxes, tables) go to the device by one small kernel: the caller lends *_scratch_bytes() of pinned
-// memory, which stay untouched until the stream has passed the launch, and as many of device memory, 16-byte aligned both,
-// which other streams do not use meanwhile. Nothing is allocated and nothing waits.
+// Parameters of a launch (sources, boxes, tables) go to the device by one small kernel: the caller lends
+// *_scratch_bytes() of pinned memory, which stay untouched until the stream has passed the launch, and as
+// many of device memory, 16-byte aligned both, which other streams do not use meanwhile. Nothing is allocated
+// and nothing waits.
 //
 // Errors: invalid_argument (a box outside its sample, ...; nothing is queued then), io (CUDA's message).
 #pragma once
@@ -22,6 +23,7 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
 
 std::size_t gather_scratch_bytes(std::size_t items) noexcept;
 // Copies ranges of device memory; fastest where sources and targets are 16-byte aligned.
-void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device, cudaStream_t stream);
+void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device,
+                   cudaStream_t stream);
 
 }  // namespace shard

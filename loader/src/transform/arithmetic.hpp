@@ -1,12 +1,14 @@
 // The arithmetic of the transform, shared by host and CUDA: integers only, so both give the same bits.
 //
-// Resizing is Pillow's antialiased triangle filter ("bilinear") over a box, as torchvision's resized_crop uses it, with 14-bit
-// weights; between the two passes values keep 7 bits below the byte, where Pillow rounds to bytes. Results differ from Pillow's
-// by one level at most: half a level by Pillow's rounding between the passes, and some hundredths by the weights and terms.
+// Resizing is Pillow's antialiased triangle filter ("bilinear") over a box, as torchvision's resized_crop
+// uses it, with 14-bit weights; between the two passes values keep 7 bits below the byte, where Pillow rounds
+// to bytes. Results differ from Pillow's by one level at most: half a level by Pillow's rounding between the
+// passes, and some hundredths by the weights and terms.
 //
-//   output x of `out` sees the stored pixels i of `box` whose centre lies nearer than one support to its own centre:
-//   |(i + 1/2) - (x + 1/2) box / out| < max(box / out, 1), with a weight that falls linearly with the distance.
-//   All distances are counted in units of 1 / (2 out), where they are integers.
+//   output x of `out` sees the stored pixels i of `box` whose centre lies nearer than one support to its own
+//   centre:
+//   |(i + 1/2) - (x + 1/2) box / out| < max(box / out, 1), with a weight that falls linearly with the
+//   distance. All distances are counted in units of 1 / (2 out), where they are integers.
 //
 //   value = pixel << 7
 //   term = (value * weight + 2^14) >> 15    one tap: the 16-bit multiply with rounding that CPUs have
@@ -26,10 +28,10 @@
 
 namespace shard {
 
-inline constexpr std::uint32_t kMaxShrink = 32;             // box / out
-inline constexpr std::uint32_t kMaxResized = 8192;          // delivered rows or columns
-inline constexpr std::uint32_t kMaxTaps = 2 * kMaxShrink;   // stored pixels that one output sees
-inline constexpr std::uint32_t kWeightOne = 1U << 14U;      // the weights of an output sum to it
+inline constexpr std::uint32_t kMaxShrink = 32;            // box / out
+inline constexpr std::uint32_t kMaxResized = 8192;         // delivered rows or columns
+inline constexpr std::uint32_t kMaxTaps = 2 * kMaxShrink;  // stored pixels that one output sees
+inline constexpr std::uint32_t kWeightOne = 1U << 14U;     // the weights of an output sum to it
 
 // Stored pixels [first, first + count) of a box; 1 <= count <= kMaxTaps.
 struct Taps {
@@ -57,7 +59,8 @@ SHARD_HOST_DEVICE constexpr std::uint32_t tap_height(std::int32_t box, std::int3
   return static_cast<std::uint32_t>(tap_support(box, out) - (away < 0 ? -away : away));
 }
 
-// weights[k * stride], k < taps.count: rounded to 14 bits; what is missing to kWeightOne goes to the (first) largest.
+// weights[k * stride], k < taps.count: rounded to 14 bits; what is missing to kWeightOne goes to the (first)
+// largest.
 SHARD_HOST_DEVICE constexpr void tap_weights(std::int32_t box, std::int32_t out, std::int32_t x, Taps taps,
                                              std::int16_t* weights, std::uint32_t stride) noexcept {
   const auto first = static_cast<std::int32_t>(taps.first);
@@ -79,7 +82,8 @@ SHARD_HOST_DEVICE constexpr void tap_weights(std::int32_t box, std::int32_t out,
     missing -= weight;
     weights[k * stride] = static_cast<std::int16_t>(weight);
   }
-  weights[largest * stride] = static_cast<std::int16_t>(static_cast<std::uint32_t>(weights[largest * stride]) + missing);
+  weights[largest * stride] =
+      static_cast<std::int16_t>(static_cast<std::uint32_t>(weights[largest * stride]) + missing);
 }
 
 SHARD_HOST_DEVICE constexpr std::int16_t tap_value(std::uint8_t pixel) noexcept {

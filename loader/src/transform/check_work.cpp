@@ -8,7 +8,9 @@
 namespace shard {
 
 void check_work(const TransformWork& work) {
-  auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, "transform: " + message); };
+  auto refuse = [](const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, "transform: " + message);
+  };
   work.stored.check();
   work.delivered.check();
   if (work.stored.channels != work.delivered.channels)
@@ -18,7 +20,8 @@ void check_work(const TransformWork& work) {
     refuse(fmt::format("stored {} cannot be delivered as {}", to_string(work.stored.dtype),
                        to_string(work.delivered.dtype)));
   if (work.views.size() != work.sources.size())
-    refuse(fmt::format("{} sources and {} views; each source needs one", work.sources.size(), work.views.size()));
+    refuse(fmt::format("{} sources and {} views; each source needs one", work.sources.size(),
+                       work.views.size()));
   if (work.target == nullptr && !work.sources.empty()) refuse("there is no target");
 }
 
@@ -32,16 +35,18 @@ void check_view(const TransformWork& work, std::size_t row) {
   if (work.sources[row] == nullptr) refuse("there is no source");
   if (view.width < 1 || view.height < 1 || view.width > stored.width || view.height > stored.height ||
       view.left > stored.width - view.width || view.top > stored.height - view.height)
-    refuse(fmt::format("the box of {} x {} at row {}, column {} is not inside the stored {} x {} (rows x columns)",
-                       view.height, view.width, view.top, view.left, stored.height, stored.width));
+    refuse(fmt::format(
+        "the box of {} x {} at row {}, column {} is not inside the stored {} x {} (rows x columns)",
+        view.height, view.width, view.top, view.left, stored.height, stored.width));
   if (!resizes(work, view)) return;
   if (stored.dtype != DType::u8)
-    refuse(fmt::format("the box of {} x {} is not the delivered {} x {}, and only u8 samples are resized", view.height,
-                       view.width, delivered.height, delivered.width));
-  if (delivered.height > kMaxResized || delivered.width > kMaxResized || view.height > kMaxShrink * delivered.height ||
-      view.width > kMaxShrink * delivered.width)
-    refuse(fmt::format("{} x {} cannot be resized to {} x {}: at most {} rows and columns, shrunk at most {} times",
-                       view.height, view.width, delivered.height, delivered.width, kMaxResized, kMaxShrink));
+    refuse(fmt::format("the box of {} x {} is not the delivered {} x {}, and only u8 samples are resized",
+                       view.height, view.width, delivered.height, delivered.width));
+  if (delivered.height > kMaxResized || delivered.width > kMaxResized ||
+      view.height > kMaxShrink * delivered.height || view.width > kMaxShrink * delivered.width)
+    refuse(fmt::format(
+        "{} x {} cannot be resized to {} x {}: at most {} rows and columns, shrunk at most {} times",
+        view.height, view.width, delivered.height, delivered.width, kMaxResized, kMaxShrink));
 }
 
 }  // namespace shard

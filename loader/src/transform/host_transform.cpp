@@ -1,6 +1,7 @@
 #include "transform/host_transform.hpp"
 
 #include <fmt/format.h>
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,9 +17,12 @@ namespace shard {
 
 namespace {
 
+constexpr std::size_t kRowsAhead = 4;  // asked for early where rows are only copied
 constexpr std::size_t kBatchRows = 8;  // resized by columns at once, to stay in the L1 cache
 
-std::size_t size_index(std::size_t element_bytes) noexcept { return element_bytes == 4 ? 2 : element_bytes - 1; }
+std::size_t size_index(std::size_t element_bytes) noexcept {
+  return element_bytes == 4 ? 2 : element_bytes - 1;
+}
 
 // Memory in cache lines that keeps its size.
 class Scratch {
@@ -41,8 +45,8 @@ class ValueWriter {
  public:
   void prepare(const TransformWork& work, const TransformKernels& kernels) {
     const Normalization normalization = work.normalize ? work.normalization : Normalization{};
-    if (map_.dtype == work.delivered.dtype && channels_ == work.delivered.channels && normalization_ == normalization &&
-        by_line_ == kernels.values_by_line)
+    if (map_.dtype == work.delivered.dtype && channels_ == work.delivered.channels &&
+        normalization_ == normalization && by_line_ == kernels.values_by_line)
       return;
     channels_ = 0;  // not valid until all is done
     map_ = make_value_map(work);
@@ -51,7 +55,8 @@ class ValueWriter {
     if (map_.fused && is_exact(kernels.values_by_line, work.delivered.channels))
       write_ = kernels.values_by_line;
     else
-      write_ = is_exact(kernels.values_by_steps, work.delivered.channels) ? kernels.values_by_steps : values_by_table;
+      write_ = is_exact(kernels.values_by_steps, work.delivered.channels) ? kernels.values_by_steps
+                                                                          : values_by_table;
     normalization_ = normalization;
     by_line_ = kernels.values_by_line;
     channels_ = work.delivered.channels;
@@ -107,8 +112,11 @@ class RowTransformer {
     layout_buffer_ = rows + row_pitch_;
   }
 
-  void sample(std::size_t index) {
+  // `next`: the sample after it, or the same.
+  void sample(std::size_t index, std::size_t next) {
     source_ = work_->sources[index];
+    next_source_ = work_->sources[next];
+    next_view_ = work_->views[next];
     target_ = work_->target + index * work_->delivered.size_bytes();
     if (resizes(*work_, work_->views[index]))
       resize(work_->views[index]);
@@ -120,9 +128,21 @@ class RowTransformer {
   std::size_t plane_row_bytes() const noexcept {
     return std::size_t{work_->delivered.width} * pixel_channels_ * element_bytes_;
   }
-  const std::byte* stored_row(std::size_t plane, std::size_t row, std::size_t column) const noexcept {
+  std::size_t stored_offset(std::size_t plane, std::size_t row, std::size_t column) const noexcept {
     const std::size_t pixel = (plane * work_->stored.height + row) * work_->stored.width + column;
-    return source_ + pixel * pixel_channels_ * element_bytes_;
+    return pixel * pixel_channels_ * element_bytes_;
+  }
+  const std::byte* stored_row(std::size_t plane, std::size_t row, std::size_t column) const noexcept {
+    return source_ + stored_offset(plane, row, column);
+  }
+  // Row `row` of the box or, past its end, of the next sample's box.
+  const std::byte* rows_soon(const SampleView& view, std::size_t plane, std::size_t row) const noexcept {
+    if (row < view.height) return stored_row(plane, view.top + row, view.left);
+    const std::size_t next_row = std::min<std::size_t>(row - view.height, next_view_.height - 1);
+    return next_source_ + stored_offset(plane, next_view_.top + next_row, next_view_.left);
+  }
+  static void prefetch(const std::byte* begin, std::size_t size_bytes) {
+    for (std::size_t at = 0; at < size_bytes; at += 64) hwy::Prefetch(begin + at);
   }
   std::byte* delivered_row(std::size_t plane, std::size_t row) const noexcept {
     const std::size_t pixel = (plane * work_->delivered.height + row) * work_->delivered.width;
@@ -139,6 +159,7 @@ class RowTransformer {
     for (std::size_t y = 0; y < view.height; ++y) {
       for (std::size_t plane = 0; plane < planes_in_; ++plane) {
         rows[plane] = stored_row(plane, view.top + y, view.left);
+        prefetch(rows_soon(view, plane, y + kRowsAhead), plane_row_bytes());
         if (!view.flip) continue;
         std::byte* const place = row_place(plane, y);
         kernels_.reverse[size_index(element_bytes_)](rows[plane], view.width, pixel_channels_, place);
@@ -218,7 +239,10 @@ class RowTransformer {
                       std::int16_t* const* outs) {
     const std::byte* const end = source_ + work_->stored.size_bytes();
     const std::uint8_t* rows[kBatchRows];
+    const std::uint8_t* soon[kBatchRows];
     for (std::size_t r = 0; r < count; ++r) {
+      const std::byte* const next = rows_soon(view, plane, first + kBatchRows + r);
+      soon[r] = reinterpret_cast<const std::uint8_t*>(next);
       const std::byte* row = stored_row(plane, view.top + first + r, view.left);
       const auto readable = static_cast<std::size_t>(end - row);
       if (readable < horizontal_.reach) {  // vectors would read past the sample: a copy with room behind it
@@ -230,7 +254,7 @@ class RowTransformer {
       }
       rows[r] = reinterpret_cast<const std::uint8_t*>(row);
     }
-    kernels_.horizontal(horizontal_, rows, count, outs);
+    kernels_.horizontal(horizontal_, rows, soon, count, outs);
   }
 
   const TransformWork* work_ = nullptr;
@@ -246,6 +270,8 @@ class RowTransformer {
   std::byte* row_buffer_ = nullptr;
   std::byte* layout_buffer_ = nullptr;
   const std::byte* source_ = nullptr;
+  const std::byte* next_source_ = nullptr;
+  SampleView next_view_;
   std::byte* target_ = nullptr;
 
   ValueWriter values_;
@@ -266,7 +292,7 @@ void transform_rows(const TransformWork& work, std::size_t first, std::size_t la
   for (std::size_t row = first; row < last; ++row) check_view(work, row);
   static thread_local RowTransformer transformer;
   transformer.begin(work);
-  for (std::size_t row = first; row < last; ++row) transformer.sample(row);
+  for (std::size_t row = first; row < last; ++row) transformer.sample(row, std::min(row + 1, last - 1));
   flush_stores();
 }
 

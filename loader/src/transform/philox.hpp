@@ -1,5 +1,5 @@
-// Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-// SC 2011): a pure function from (key, counter) to four 32-bit words.
+// Philox4x32-10, a counter-based generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy
+// as 1, 2, 3", SC 2011): a pure function from (key, counter) to four 32-bit words.
 #pragma once
 
 #include <array>

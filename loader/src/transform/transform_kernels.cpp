@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "transform/transform_kernels.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h, as it must be.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstring>
@@ -34,7 +35,7 @@ constexpr std::size_t kUnits = kLanes16 / HorizontalPlan::kUnit;  // of a vector
 
 // 16 bytes at row + offsets[b] into block b.
 template <class D>
-HWY_INLINE hn::Vec<D> load_units(D d, const std::uint8_t* row, const std::uint32_t* offsets) {
+HWY_INLINE hn::Vec<D> load_units(D d, const std::uint8_t* row, const std::size_t* offsets) {
   if constexpr (hn::MaxLanes(D()) == 16) {
     return hn::LoadU(d, row + offsets[0]);
   } else {
@@ -44,47 +45,75 @@ HWY_INLINE hn::Vec<D> load_units(D d, const std::uint8_t* row, const std::uint32
   }
 }
 
-// pixel << 7 of each lane, for one tap.
-template <bool kOneWindow>
-HWY_INLINE V16 tap_pixels(const HorizontalPlan& plan, const std::uint8_t* row, std::size_t unit) {
-  const D8 d8;
-  const std::uint32_t* const offsets = plan.offsets.data() + unit;
-  const std::uint8_t* shuffles = plan.shuffles.data() + unit * 16;
-  V8 bytes = hn::TableLookupBytesOr0(load_units(d8, row, offsets), hn::LoadU(d8, shuffles));
-  if constexpr (!kOneWindow) {
-    for (std::uint32_t window = 1; window < plan.windows; ++window) {
-      shuffles += std::size_t{plan.units} * 16;
-      bytes = hn::Or(bytes, hn::TableLookupBytesOr0(load_units(d8, row + 16 * window, offsets), hn::LoadU(d8, shuffles)));
-    }
-  }
-  return hn::BitCast(D16(), hn::ShiftRight<1>(hn::BitCast(DU16(), bytes)));
+HWY_INLINE V16 tap_term(V8 bytes_in_upper_halves, V16 weights) {
+  const V16 values = hn::BitCast(D16(), hn::ShiftRight<1>(hn::BitCast(DU16(), bytes_in_upper_halves)));
+  return hn::MulFixedPoint15(values, weights);
 }
 
-// kTaps 0: as many as the plan says.
-template <std::uint32_t kTaps, bool kOneWindow>
-void horizontal_rows(const HorizontalPlan& plan, const std::uint8_t* const* rows, std::size_t count,
-                     std::int16_t* const* outs) {
+// One window and kTaps taps: everything of a vector's units stays in registers for all rows.
+template <std::uint32_t kTaps>
+void horizontal_rows(const HorizontalPlan& plan, const std::uint8_t* const* rows,
+                     const std::uint8_t* const* soon, std::size_t count, std::int16_t* const* outs) {
   const D16 d16;
-  const std::uint32_t taps = kTaps != 0 ? kTaps : plan.max_taps;
+  const D8 d8;
+  const std::size_t channels = plan.channels;
   const std::size_t row_values = plan.row_values();
   for (std::size_t unit = 0; unit < plan.units; unit += kUnits) {
+    std::size_t offsets[kUnits];
+    for (std::size_t u = 0; u < kUnits; ++u) offsets[u] = plan.offsets[unit + u];
+    const V8 shuffle = hn::LoadU(d8, plan.shuffles.data() + unit * 16);
+    V16 weights[kTaps];
+    for (std::size_t k = 0; k < kTaps; ++k)
+      weights[k] = hn::LoadU(d16, plan.weights.data() + k * row_values + unit * HorizontalPlan::kUnit);
     for (std::size_t r = 0; r < count; ++r) {
-      const std::uint8_t* row = rows[r];
-      const std::int16_t* weights = plan.weights.data() + unit * HorizontalPlan::kUnit;
-      V16 sum = hn::Zero(d16);
-      for (std::uint32_t k = 0; k < taps; ++k, row += plan.channels, weights += row_values)
-        sum = hn::Add(sum, hn::MulFixedPoint15(tap_pixels<kOneWindow>(plan, row, unit), hn::LoadU(d16, weights)));
+      const std::uint8_t* const row = rows[r];
+      hwy::Prefetch(soon[r] + offsets[0]);
+      V16 sum = tap_term(hn::TableLookupBytesOr0(load_units(d8, row, offsets), shuffle), weights[0]);
+      for (std::size_t k = 1; k < kTaps; ++k)
+        sum = hn::Add(sum,
+                      tap_term(hn::TableLookupBytesOr0(load_units(d8, row + k * channels, offsets), shuffle),
+                               weights[k]));
       hn::StoreU(hn::Add(sum, sum), d16, outs[r] + unit * HorizontalPlan::kUnit);
     }
   }
 }
 
-void horizontal(const HorizontalPlan& plan, const std::uint8_t* const* rows, std::size_t count,
-                std::int16_t* const* outs) {
-  if (plan.windows != 1) return horizontal_rows<0, false>(plan, rows, count, outs);
-  if (plan.max_taps == 2) return horizontal_rows<2, true>(plan, rows, count, outs);
-  if (plan.max_taps == 3) return horizontal_rows<3, true>(plan, rows, count, outs);
-  horizontal_rows<0, true>(plan, rows, count, outs);
+// Any number of windows and taps.
+void horizontal_rows_any(const HorizontalPlan& plan, const std::uint8_t* const* rows,
+                         const std::uint8_t* const* soon, std::size_t count, std::int16_t* const* outs) {
+  const D16 d16;
+  const D8 d8;
+  const std::size_t row_values = plan.row_values();
+  const std::size_t window_shuffles = std::size_t{plan.units} * 16;
+  for (std::size_t unit = 0; unit < plan.units; unit += kUnits) {
+    std::size_t offsets[kUnits];
+    for (std::size_t u = 0; u < kUnits; ++u) offsets[u] = plan.offsets[unit + u];
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::uint8_t* row = rows[r];
+      hwy::Prefetch(soon[r] + offsets[0]);
+      const std::int16_t* weights = plan.weights.data() + unit * HorizontalPlan::kUnit;
+      V16 sum = hn::Zero(d16);
+      for (std::uint32_t k = 0; k < plan.max_taps; ++k, row += plan.channels, weights += row_values) {
+        const std::uint8_t* shuffles = plan.shuffles.data() + unit * 16;
+        V8 bytes = hn::TableLookupBytesOr0(load_units(d8, row, offsets), hn::LoadU(d8, shuffles));
+        for (std::uint32_t window = 1; window < plan.windows; ++window) {
+          shuffles += window_shuffles;
+          bytes = hn::Or(bytes, hn::TableLookupBytesOr0(load_units(d8, row + 16 * window, offsets),
+                                                        hn::LoadU(d8, shuffles)));
+        }
+        sum = hn::Add(sum, tap_term(bytes, hn::LoadU(d16, weights)));
+      }
+      hn::StoreU(hn::Add(sum, sum), d16, outs[r] + unit * HorizontalPlan::kUnit);
+    }
+  }
+}
+
+void horizontal(const HorizontalPlan& plan, const std::uint8_t* const* rows, const std::uint8_t* const* soon,
+                std::size_t count, std::int16_t* const* outs) {
+  if (plan.windows == 1 && plan.max_taps == 1) return horizontal_rows<1>(plan, rows, soon, count, outs);
+  if (plan.windows == 1 && plan.max_taps == 2) return horizontal_rows<2>(plan, rows, soon, count, outs);
+  if (plan.windows == 1 && plan.max_taps == 3) return horizontal_rows<3>(plan, rows, soon, count, outs);
+  horizontal_rows_any(plan, rows, soon, count, outs);
 }
 
 template <class D>
@@ -101,8 +130,8 @@ bool is_aligned(D /*d*/, const void* out) {
 }
 
 template <std::size_t kTaps>
-void vertical_row(const std::int16_t* const* rows, const std::int16_t* weights, std::size_t taps, std::size_t n,
-                  std::uint8_t* out, bool past_caches) {
+void vertical_row(const std::int16_t* const* rows, const std::int16_t* weights, std::size_t taps,
+                  std::size_t n, std::uint8_t* out, bool past_caches) {
   const D16 d16;
   const hn::Rebind<std::uint8_t, D16> d8;
   const std::size_t count = kTaps != 0 ? kTaps : taps;
@@ -145,8 +174,8 @@ HWY_INLINE void store_pixels(D d, const hn::Vec<D> (&v)[4], hn::TFromD<D>* out) 
   if constexpr (kChannels == 4) hn::StoreInterleaved4(v[0], v[1], v[2], v[3], d, out);
 }
 
-// Calls step(first pixel) for whole blocks, the last of which may overlap the one before; then rest(pixel) when there are fewer
-// pixels than a block has.
+// Calls step(first pixel) for whole blocks, the last of which may overlap the one before; then rest(pixel)
+// when there are fewer pixels than a block has.
 template <std::size_t kBlock, class Step, class Rest>
 HWY_INLINE void for_blocks(std::size_t pixels, const Step& step, const Rest& rest) {
   if (pixels < kBlock) {
@@ -167,7 +196,8 @@ struct Pixels {
   static HWY_INLINE hn::Vec<DR> reversed(hn::Vec<DR> v) {
     alignas(16) std::uint8_t indices[16];
     for (std::size_t i = 0; i < 16; ++i)
-      indices[i] = static_cast<std::uint8_t>((16 / sizeof(T) - 1 - i / sizeof(T)) * sizeof(T) + i % sizeof(T));
+      indices[i] =
+          static_cast<std::uint8_t>((16 / sizeof(T) - 1 - i / sizeof(T)) * sizeof(T) + i % sizeof(T));
     const hn::Repartition<std::uint8_t, DR> d8;
     return hn::BitCast(DR(), hn::TableLookupBytes(hn::BitCast(d8, v), hn::Load(d8, indices)));
   }
@@ -183,7 +213,8 @@ struct Pixels {
           store_pixels<kChannels>(DR(), v, out + (pixels - kBlock - x) * kChannels);
         },
         [&](std::size_t x) HWY_ATTR {
-          for (std::uint32_t c = 0; c < kChannels; ++c) out[(pixels - 1 - x) * kChannels + c] = in[x * kChannels + c];
+          for (std::uint32_t c = 0; c < kChannels; ++c)
+            out[(pixels - 1 - x) * kChannels + c] = in[x * kChannels + c];
         });
   }
 
@@ -252,8 +283,9 @@ using DU32 = hn::RebindToUnsigned<DF>;
 using VF = hn::Vec<DF>;
 constexpr std::size_t kFloats = hn::MaxLanes(DF());
 
-// Division by the reciprocal with one step of correction (Markstein, "Computation of elementary functions on the IBM RISC
-// System/6000 processor", 1990): correctly rounded save for few divisors, which the caller finds.
+// Division by the reciprocal with one step of correction (Markstein, "Computation of elementary functions on
+// the IBM RISC System/6000 processor", 1990): correctly rounded save for few divisors, which the caller
+// finds.
 HWY_INLINE VF divide(VF value, VF divisor, VF reciprocal) {
   const VF quotient = hn::Mul(value, reciprocal);
   return hn::MulAdd(hn::NegMulAdd(quotient, divisor, value), reciprocal, quotient);
@@ -347,8 +379,6 @@ TransformKernels choose_kernels() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <hwy/cache_control.h>
-
 #include "shard/error.hpp"
 
 namespace shard {
@@ -370,7 +400,8 @@ std::array<const char*, 16> transform_simd_targets() {
   allow_targets(0);
   std::array<const char*, 16> names{};
   std::size_t count = 0;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0 && count < names.size(); left &= left - 1)
+  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0 && count < names.size();
+       left &= left - 1)
     names[count++] = hwy::TargetName(left & -left);
   return names;
 }

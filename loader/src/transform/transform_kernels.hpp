@@ -1,7 +1,7 @@
 // The inner loops of the host's transform, chosen at run time for the CPU.
 //
-// `in` and `out` never overlap. Functions with an array take elements of 1, 2 and 4 bytes, in this order. "Pixels" are
-// `channels` (1 to 4) interleaved elements.
+// `in` and `out` never overlap. Functions with an array take elements of 1, 2 and 4 bytes, in this order.
+// "Pixels" are `channels` (1 to 4) interleaved elements.
 #pragma once
 
 #include <array>
@@ -31,22 +31,25 @@ struct ValueLanes {
 };
 
 struct TransformKernels {
-  // Rows of the box (plan.reach bytes readable from each) -> resized rows of values (arithmetic.hpp).
-  void (*horizontal)(const HorizontalPlan& plan, const std::uint8_t* const* rows, std::size_t count,
-                     std::int16_t* const* outs);
+  // Rows of the box (plan.reach bytes readable from each) -> resized rows of values (arithmetic.hpp). `soon`:
+  // as many rows that are likely to be read next, brought to the cache meanwhile; never read by the call.
+  void (*horizontal)(const HorizontalPlan& plan, const std::uint8_t* const* rows,
+                     const std::uint8_t* const* soon, std::size_t count, std::int16_t* const* outs);
   // Weighted sum of `taps` such rows -> n bytes. Rows are readable up to the next multiple of 64 values.
-  void (*vertical)(const std::int16_t* const* rows, const std::int16_t* weights, std::size_t taps, std::size_t n,
-                   std::uint8_t* out, bool past_caches);
+  void (*vertical)(const std::int16_t* const* rows, const std::int16_t* weights, std::size_t taps,
+                   std::size_t n, std::uint8_t* out, bool past_caches);
 
   using Reverse = void (*)(const std::byte* in, std::size_t pixels, std::uint32_t channels, std::byte* out);
-  using Split = void (*)(const std::byte* in, std::size_t pixels, std::uint32_t channels, std::byte* const* planes);
-  using Join = void (*)(const std::byte* const* planes, std::size_t pixels, std::uint32_t channels, std::byte* out);
+  using Split = void (*)(const std::byte* in, std::size_t pixels, std::uint32_t channels,
+                         std::byte* const* planes);
+  using Join = void (*)(const std::byte* const* planes, std::size_t pixels, std::uint32_t channels,
+                        std::byte* out);
   std::array<Reverse, 3> reverse;  // the sequence of pixels
   std::array<Split, 3> split;      // pixels -> planes
   std::array<Join, 3> join;        // planes -> pixels
 
-  // Bytes -> values by a line (map.fused) or by the steps of the definition; not always the bits of the table, so the caller
-  // compares before it uses them. Stores go past the caches where `out` is aligned.
+  // Bytes -> values by a line (map.fused) or by the steps of the definition; not always the bits of the
+  // table, so the caller compares before it uses them. Stores go past the caches where `out` is aligned.
   using Values = void (*)(const ValueLanes& lanes, const std::uint8_t* in, std::size_t n, std::byte* out);
   Values values_by_line;
   Values values_by_steps;
@@ -59,8 +62,8 @@ void flush_stores() noexcept;
 // Bytes -> values by the table: always right.
 void values_by_table(const ValueLanes& lanes, const std::uint8_t* in, std::size_t n, std::byte* out);
 
-// Which instruction sets transform_kernels() chooses from, for tests and measurements; not thread safe. Names those that this
-// build has and this CPU supports, best first; an empty name allows all again.
+// Which instruction sets transform_kernels() chooses from, for tests and measurements; not thread safe. Names
+// those that this build has and this CPU supports, best first; an empty name allows all again.
 std::array<const char*, 16> transform_simd_targets();
 void use_transform_simd_target(const char* name);
 

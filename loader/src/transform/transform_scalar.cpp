@@ -7,8 +7,8 @@ namespace shard {
 
 namespace {
 
-void horizontal(const HorizontalPlan& plan, const std::uint8_t* const* rows, std::size_t count,
-                std::int16_t* const* outs) {
+void horizontal(const HorizontalPlan& plan, const std::uint8_t* const* rows,
+                const std::uint8_t* const* /*soon*/, std::size_t count, std::int16_t* const* outs) {
   const std::size_t row_values = plan.row_values();
   for (std::size_t i = 0; i < row_values; ++i) {
     const std::size_t unit = i / HorizontalPlan::kUnit;

@@ -32,7 +32,8 @@ float nudged(float value, int steps) noexcept {
   return value;
 }
 
-// A line through the table of one channel; near the exact one, since a few bytes may lie next to a rounding boundary.
+// A line through the table of one channel; near the exact one, since a few bytes may lie next to a rounding
+// boundary.
 bool find_line(ValueMap& map, std::uint32_t channel) noexcept {
   const double exact_scale = 1.0 / (255.0 * static_cast<double>(map.std[channel]));
   const double exact_bias = -static_cast<double>(map.mean[channel]) / static_cast<double>(map.std[channel]);

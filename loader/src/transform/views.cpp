@@ -12,7 +12,8 @@ namespace shard {
 
 namespace {
 
-// Python's round: half to even. Values here are not negative; extreme ratios are cut off far beyond any sample's size.
+// Python's round: half to even. Values here are not negative; extreme ratios are cut off far beyond any
+// sample's size.
 std::uint32_t round_even(double value) noexcept {
   return static_cast<std::uint32_t>(std::nearbyint(std::min(value, 2147483647.0)));
 }
@@ -24,7 +25,8 @@ SampleView random_resized(const SampleSpec& stored, const TransformOptions& opti
   const double log_high = std::log(options.ratio[1]);
   SampleView view;
   for (int attempt = 0; attempt < 10; ++attempt) {
-    const double area = height * width * (options.scale[0] + (options.scale[1] - options.scale[0]) * random.uniform());
+    const double area =
+        height * width * (options.scale[0] + (options.scale[1] - options.scale[0]) * random.uniform());
     const double ratio = std::exp(log_low + (log_high - log_low) * random.uniform());
     view.width = round_even(std::sqrt(area * ratio));
     view.height = round_even(std::sqrt(area / ratio));
@@ -50,16 +52,18 @@ SampleView random_resized(const SampleSpec& stored, const TransformOptions& opti
 
 }  // namespace
 
-SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed, std::uint64_t epoch,
-                     std::uint64_t sample) {
+SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
+                     std::uint64_t epoch, std::uint64_t sample) {
   SampleRandom random(seed, epoch, sample);
   SampleView view{0, 0, stored.width, stored.height, false};
   const std::uint32_t height = options.crop_height != 0 ? options.crop_height : stored.height;
   const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;
   switch (options.crop) {
-    case CropKind::none: break;
+    case CropKind::none:
+      break;
     case CropKind::center:
-      view = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width, height, false};
+      view = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width,
+              height, false};
       break;
     case CropKind::random:
       view.top = random.below(stored.height - height + 1);
@@ -67,7 +71,9 @@ SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, 
       view.width = width;
       view.height = height;
       break;
-    case CropKind::random_resized: view = random_resized(stored, options, random); break;
+    case CropKind::random_resized:
+      view = random_resized(stored, options, random);
+      break;
   }
   view.flip = options.flip_probability > 0 && random.uniform() < options.flip_probability;
   return view;
@@ -89,12 +95,14 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
       refuse(fmt::format("the crop of {} x {} is larger than the stored samples of {} x {} (rows x columns)",
                          options.crop_height, options.crop_width, stored.height, stored.width));
     if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
-      refuse(fmt::format("the crop of {} x {} exceeds {} x {}", options.crop_height, options.crop_width, kMaxResized,
-                         kMaxResized));
-    if (resized && (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
-      refuse(fmt::format("random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; use a "
-                         "larger crop",
-                         options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
+      refuse(fmt::format("the crop of {} x {} exceeds {} x {}", options.crop_height, options.crop_width,
+                         kMaxResized, kMaxResized));
+    if (resized &&
+        (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
+      refuse(fmt::format(
+          "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; use a "
+          "larger crop",
+          options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
     if (resized && stored.dtype != DType::u8)
       refuse(fmt::format("random_resized needs samples stored as u8; these are {}", to_string(stored.dtype)));
     delivered.height = options.crop_height;
@@ -102,9 +110,11 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
   }
   if (options.crop == CropKind::random_resized) {
     if (!(options.scale[0] > 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
-      refuse(fmt::format("scale is [{}, {}]; it must be 0 < low <= high <= 1", options.scale[0], options.scale[1]));
+      refuse(fmt::format("scale is [{}, {}]; it must be 0 < low <= high <= 1", options.scale[0],
+                         options.scale[1]));
     if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
-      refuse(fmt::format("ratio is [{}, {}]; it must be 0 < low <= high", options.ratio[0], options.ratio[1]));
+      refuse(
+          fmt::format("ratio is [{}, {}]; it must be 0 < low <= high", options.ratio[0], options.ratio[1]));
   }
   if (!(options.flip_probability >= 0 && options.flip_probability <= 1))
     refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
@@ -112,8 +122,9 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
   if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
     refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
   if (stored.dtype != DType::u8 && to != stored.dtype)
-    refuse(fmt::format("samples stored as {} are delivered as they are; {} was asked for (store u8 to choose when loading)",
-                       to_string(stored.dtype), to_string(to)));
+    refuse(fmt::format(
+        "samples stored as {} are delivered as they are; {} was asked for (store u8 to choose when loading)",
+        to_string(stored.dtype), to_string(to)));
   if (options.normalization) {
     if (stored.dtype != DType::u8 || to == DType::u8)
       refuse("normalization applies to samples stored as u8 and delivered as f16, bf16 or f32");

@@ -50,17 +50,19 @@ struct RandomWork {
   std::string describe() const {
     auto text = [](const SampleSpec& spec) {
       return std::string(to_string(spec.dtype)) + " " + std::string(to_string(spec.layout)) + " " +
-             std::to_string(spec.channels) + "x" + std::to_string(spec.height) + "x" + std::to_string(spec.width);
+             std::to_string(spec.channels) + "x" + std::to_string(spec.height) + "x" +
+             std::to_string(spec.width);
     };
     std::string all = text(stored) + " -> " + text(delivered);
     for (const SampleView& view : views)
-      all += ", box " + std::to_string(view.height) + "x" + std::to_string(view.width) + " at " + std::to_string(view.top) +
-             "," + std::to_string(view.left) + (view.flip ? " flipped" : "");
+      all += ", box " + std::to_string(view.height) + "x" + std::to_string(view.width) + " at " +
+             std::to_string(view.top) + "," + std::to_string(view.left) + (view.flip ? " flipped" : "");
     return all;
   }
 };
 
-inline SampleView random_box(Random& random, const SampleSpec& stored, std::uint32_t height, std::uint32_t width) {
+inline SampleView random_box(Random& random, const SampleSpec& stored, std::uint32_t height,
+                             std::uint32_t width) {
   return {random.between(0, stored.width - width), random.between(0, stored.height - height), width, height,
           random.coin()};
 }
@@ -94,7 +96,8 @@ inline RandomWork random_work(Random& random, std::uint32_t largest) {
     work.samples.emplace_back(stored.size_bytes());
     random.fill(work.samples.back());
     if (resized && random.coin())
-      work.views.push_back(random_box(random, stored, random.between(1, stored.height), random.between(1, stored.width)));
+      work.views.push_back(
+          random_box(random, stored, random.between(1, stored.height), random.between(1, stored.width)));
     else if (resized)
       work.views.push_back({0, 0, stored.width, stored.height, random.coin()});
     else

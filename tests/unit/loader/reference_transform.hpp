@@ -1,4 +1,5 @@
-// The transform as plain loops over the arithmetic, element by element: what host vectors and CUDA kernels must equal.
+// The transform as plain loops over the arithmetic, element by element: what host vectors and CUDA kernels
+// must equal.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ inline std::size_t element_of(const SampleSpec& spec, std::size_t c, std::size_t
   return (y * spec.width + x) * spec.channels + c;
 }
 
-inline std::uint8_t byte_of(const TransformWork& work, std::size_t i, std::size_t c, std::size_t y, std::size_t x) {
+inline std::uint8_t byte_of(const TransformWork& work, std::size_t i, std::size_t c, std::size_t y,
+                            std::size_t x) {
   return static_cast<std::uint8_t>(work.sources[i][element_of(work.stored, c, y, x)]);
 }
 
@@ -38,15 +40,16 @@ inline std::vector<std::uint8_t> reference_resize(const TransformWork& work, std
   std::vector<std::int16_t> columns(std::size_t{view.height} * out.width);
   for (std::uint32_t y = 0; y < view.height; ++y)
     for (std::uint32_t x = 0; x < out.width; ++x)
-      columns[std::size_t{y} * out.width + x] = sum_to_value(resample(view.width, out.width, x, [&](std::uint32_t at) {
-        return tap_value(byte_of(work, i, c, view.top + y, view.left + at));
-      }));
+      columns[std::size_t{y} * out.width + x] =
+          sum_to_value(resample(view.width, out.width, x, [&](std::uint32_t at) {
+            return tap_value(byte_of(work, i, c, view.top + y, view.left + at));
+          }));
   std::vector<std::uint8_t> rows(std::size_t{out.height} * out.width);
   for (std::uint32_t y = 0; y < out.height; ++y)
     for (std::uint32_t x = 0; x < out.width; ++x)
-      rows[std::size_t{y} * out.width + x] = sum_to_byte(resample(view.height, out.height, y, [&](std::uint32_t at) {
-        return columns[std::size_t{at} * out.width + x];
-      }));
+      rows[std::size_t{y} * out.width + x] =
+          sum_to_byte(resample(view.height, out.height, y,
+                               [&](std::uint32_t at) { return columns[std::size_t{at} * out.width + x]; }));
   return rows;
 }
 
@@ -77,20 +80,23 @@ inline std::vector<std::byte> reference_transform(const TransformWork& work) {
     const SampleView& view = work.views[i];
     const bool resized = view.width != out.width || view.height != out.height;
     for (std::size_t c = 0; c < out.channels; ++c) {
-      const std::vector<std::uint8_t> pixels = resized ? reference_resize(work, i, c) : std::vector<std::uint8_t>();
+      const std::vector<std::uint8_t> pixels =
+          resized ? reference_resize(work, i, c) : std::vector<std::uint8_t>();
       for (std::size_t y = 0; y < out.height; ++y)
         for (std::size_t x = 0; x < out.width; ++x) {
           const std::size_t from = view.flip ? out.width - 1 - x : x;
-          std::byte* const to = batch.data() + i * out.size_bytes() + element_of(out, c, y, x) * element_bytes;
+          std::byte* const to =
+              batch.data() + i * out.size_bytes() + element_of(out, c, y, x) * element_bytes;
           if (work.stored.dtype != DType::u8)
-            std::memcpy(to,
-                        work.sources[i] +
-                            element_of(work.stored, c, view.top + y, view.left + from) * element_bytes,
-                        element_bytes);
+            std::memcpy(
+                to,
+                work.sources[i] + element_of(work.stored, c, view.top + y, view.left + from) * element_bytes,
+                element_bytes);
           else
-            reference_value(work, c,
-                            resized ? pixels[y * out.width + from] : byte_of(work, i, c, view.top + y, view.left + from),
-                            to);
+            reference_value(
+                work, c,
+                resized ? pixels[y * out.width + from] : byte_of(work, i, c, view.top + y, view.left + from),
+                to);
         }
     }
   }

@@ -1,4 +1,5 @@
-// Order and Permutation: bijections, the same global batches for every world size, tails, windows, parts, states.
+// Order and Permutation: bijections, the same global batches for every world size, tails, windows, parts,
+// states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,8 +35,9 @@ TEST(Permutation, IsABijectionWithItsInverse) {
 }
 
 TEST(Permutation, InvertsItselfForAnyNumberOfSamples) {
-  for (std::uint64_t n : {std::uint64_t{1'281'167}, (std::uint64_t{1} << 32U) - 1, (std::uint64_t{1} << 32U) + 1,
-                          std::uint64_t{1} << 40U, (std::uint64_t{1} << 62U) + 12345}) {
+  for (std::uint64_t n :
+       {std::uint64_t{1'281'167}, (std::uint64_t{1} << 32U) - 1, (std::uint64_t{1} << 32U) + 1,
+        std::uint64_t{1} << 40U, (std::uint64_t{1} << 62U) + 12345}) {
     const Permutation permutation(n, 5);
     for (std::uint64_t i = 0; i < 1000; ++i) {
       const std::uint64_t position = i * (n / 1000) + i;
@@ -58,7 +60,8 @@ TEST(Permutation, DependsOnItsKey) {
   EXPECT_EQ(sequences.size(), 50U);
 }
 
-// Chi-square over (position, value) pairs: 100 cells, 81 degrees of freedom; 150 is beyond its 99.999th percentile.
+// Chi-square over (position, value) pairs: 100 cells, 81 degrees of freedom; 150 is beyond its 99.999th
+// percentile.
 TEST(Permutation, PutsEachSampleAnywhereEquallyOften) {
   for (std::uint64_t n : {10U, 1000U}) {
     std::vector<double> cells(100);
@@ -79,7 +82,8 @@ TEST(Permutation, ScattersNeighbours) {
   const Permutation permutation(n, 3);
   double mean = 0;
   for (std::uint64_t i = 0; i + 1 < n; ++i)
-    mean += std::abs(static_cast<double>(permutation(i)) - static_cast<double>(permutation(i + 1))) / static_cast<double>(n);
+    mean += std::abs(static_cast<double>(permutation(i)) - static_cast<double>(permutation(i + 1))) /
+            static_cast<double>(n);
   EXPECT_NEAR(mean / static_cast<double>(n), 1.0 / 3, 0.01);
 }
 
@@ -202,7 +206,8 @@ TEST(Order, DropsPadsOrWrapsTheTail) {
     EXPECT_EQ(std::count(mask.begin() + 27, mask.end(), 0), 33);
     EXPECT_EQ(std::count(wrapped.mask.back().begin(), wrapped.mask.back().end(), 1), 60);
     // Wrapped rows are the first of the epoch.
-    EXPECT_TRUE(std::equal(wrapped.samples[10].begin() + 27, wrapped.samples[10].end(), wrapped.samples[0].begin()));
+    EXPECT_TRUE(
+        std::equal(wrapped.samples[10].begin() + 27, wrapped.samples[10].end(), wrapped.samples[0].begin()));
     Indices real = joined(padded);
     real.resize(627);
     EXPECT_EQ(sorted(real), counting(627));
@@ -242,9 +247,8 @@ TEST(Order, StaysInsideAWindowOfShards) {
         const std::size_t shard = shard_of(sample);
         ++open[shard];
         ASSERT_LE(open.size(), window);
-        const bool complete = std::all_of(open.begin(), open.end(), [](const auto& entry) {
-          return entry.second == kShards[entry.first];
-        });
+        const bool complete = std::all_of(
+            open.begin(), open.end(), [](const auto& entry) { return entry.second == kShards[entry.first]; });
         if (!complete || (open.size() < window && closed.size() + open.size() < kShards.size())) continue;
         for (const auto& entry : open) closed.push_back(entry.first);
         open.clear();
@@ -264,7 +268,8 @@ TEST(Order, MixesSamplesInsideAWindow) {
   all.window_shards = 2;
   const Epoch epoch = epoch_of(shards, all, 1, 0);
   for (const Indices& batch : epoch.samples) {
-    const auto of_first = std::count_if(batch.begin(), batch.end(), [](std::uint64_t sample) { return sample < 1000; });
+    const auto of_first =
+        std::count_if(batch.begin(), batch.end(), [](std::uint64_t sample) { return sample < 1000; });
     EXPECT_NEAR(static_cast<double>(of_first), 100, 40);
   }
 }
@@ -360,11 +365,12 @@ TEST(LoaderState, RefusesOtherTexts) {
   const std::string good = LoaderState{1, 2, 3, 4, 5, 6}.serialize();
   EXPECT_EQ(good, "shard-loader 1 1 2 3 4 5 6");
   for (const std::string& bad :
-       {std::string(), std::string("shard-loader"), std::string("shard-loader 1"), std::string("shard-loader 2 1 2 3 4 5 6"),
-        good + " ", good + "x", good + " 7", good.substr(0, good.size() - 2), std::string("shard-loader 1 1 2 3 4 5 0"),
+       {std::string(), std::string("shard-loader"), std::string("shard-loader 1"),
+        std::string("shard-loader 2 1 2 3 4 5 6"), good + " ", good + "x", good + " 7",
+        good.substr(0, good.size() - 2), std::string("shard-loader 1 1 2 3 4 5 0"),
         std::string("shard-loader 1 1 2 3 4 5 4294967296"), std::string("shard-loader 1 -1 2 3 4 5 6"),
-        std::string("shard-loader 1 1 2 3 4 5 99999999999999999999999"), std::string("shard-loader 1 1  2 3 4 5 6"),
-        std::string("shard-loader 11 2 3 4 5 6")})
+        std::string("shard-loader 1 1 2 3 4 5 99999999999999999999999"),
+        std::string("shard-loader 1 1  2 3 4 5 6"), std::string("shard-loader 11 2 3 4 5 6")})
     EXPECT_SHARD_ERROR(LoaderState::parse(bad), ErrorCode::invalid_argument, "is not a loader state");
 }
 

@@ -48,12 +48,14 @@ INSTANTIATE_TEST_SUITE_P(Transform, EachInstructionSet, ::testing::ValuesIn(inst
 
 TEST_P(EachInstructionSet, EqualsPlainLoopsForSmallSamples) {
   Random random(1);
-  for (int round = 0; round < 300 && !HasFatalFailure(); ++round) expect_reference(testing::random_work(random, 40));
+  for (int round = 0; round < 300 && !HasFatalFailure(); ++round)
+    expect_reference(testing::random_work(random, 40));
 }
 
 TEST_P(EachInstructionSet, EqualsPlainLoopsForLargeSamples) {
   Random random(2);
-  for (int round = 0; round < 25 && !HasFatalFailure(); ++round) expect_reference(testing::random_work(random, 300));
+  for (int round = 0; round < 25 && !HasFatalFailure(); ++round)
+    expect_reference(testing::random_work(random, 300));
 }
 
 TEST_P(EachInstructionSet, EqualsPlainLoopsForTheUsualCrop) {
@@ -88,7 +90,8 @@ TEST_P(EachInstructionSet, GivesTheBitsOfTheTableForManyNormalizations) {
   for (int round = 0; round < 60; ++round) {
     for (std::size_t c = 0; c < 3; ++c) {
       work.normalization.mean[c] = static_cast<float>(random.between(0, 1000)) / 1000.0F;
-      work.normalization.std[c] = static_cast<float>(random.between(1, 1000)) / 999.0F * (random.coin() ? 1.0F : -1.0F);
+      work.normalization.std[c] =
+          static_cast<float>(random.between(1, 1000)) / 999.0F * (random.coin() ? 1.0F : -1.0F);
     }
     work.delivered = work.stored;
     work.delivered.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
@@ -144,8 +147,8 @@ class RefusedWork : public ::testing::Test {
   }
   void expect_refusal(const char* piece) {
     const std::vector<std::byte> before = target_;
-    EXPECT_SHARD_ERROR(transform_rows(work_.work(target_.data()), 0, work_.sources.size()), ErrorCode::invalid_argument,
-                       piece);
+    EXPECT_SHARD_ERROR(transform_rows(work_.work(target_.data()), 0, work_.sources.size()),
+                       ErrorCode::invalid_argument, piece);
     EXPECT_EQ(target_, before);
   }
   RandomWork work_;
@@ -153,9 +156,10 @@ class RefusedWork : public ::testing::Test {
 };
 
 TEST_F(RefusedWork, BoxOutsideTheSample) {
-  for (const SampleView& view : {SampleView{7, 0, 4, 4, false}, SampleView{0, 5, 4, 4, false}, SampleView{0, 0, 11, 4, false},
-                                 SampleView{0, 0, 4, 9, false}, SampleView{0xFFFFFFFFU, 0, 4, 4, false},
-                                 SampleView{0, 0xFFFFFFFDU, 4, 4, false}}) {
+  for (const SampleView& view :
+       {SampleView{7, 0, 4, 4, false}, SampleView{0, 5, 4, 4, false}, SampleView{0, 0, 11, 4, false},
+        SampleView{0, 0, 4, 9, false}, SampleView{0xFFFFFFFFU, 0, 4, 4, false},
+        SampleView{0, 0xFFFFFFFDU, 4, 4, false}}) {
     work_.views = {view};
     expect_refusal("not inside the stored 8 x 10");
   }

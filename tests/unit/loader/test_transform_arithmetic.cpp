@@ -41,7 +41,8 @@ TEST(TransformArithmetic, HasPillowsTaps) {
   Random random(11);
   for (int round = 0; round < 300; ++round) {
     const std::uint32_t out = random.between(1, round % 10 == 0 ? kMaxResized : 300);
-    const std::uint32_t box = random.between(1, std::min(65535U, round % 3 == 0 ? kMaxShrink * out : 2 * out));
+    const std::uint32_t box =
+        random.between(1, std::min(65535U, round % 3 == 0 ? kMaxShrink * out : 2 * out));
     for (int draw = 0; draw < 20; ++draw) {
       const std::uint32_t x = random.between(0, out - 1);
       const Taps taps = taps_of(static_cast<int>(box), static_cast<int>(out), static_cast<int>(x));
@@ -99,9 +100,12 @@ TEST(TransformArithmetic, KeepsBlackAndWhite) {
 }
 
 // Pillow's two passes, rounded to bytes between them, in double precision.
-std::vector<std::uint8_t> pillow_resize(const std::vector<std::uint8_t>& in, std::uint32_t height, std::uint32_t width,
-                                        std::uint32_t out_height, std::uint32_t out_width) {
-  const auto rounded = [](double value) { return static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0)); };
+std::vector<std::uint8_t> pillow_resize(const std::vector<std::uint8_t>& in, std::uint32_t height,
+                                        std::uint32_t width, std::uint32_t out_height,
+                                        std::uint32_t out_width) {
+  const auto rounded = [](double value) {
+    return static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0));
+  };
   std::vector<std::uint8_t> columns(std::size_t{height} * out_width);
   for (std::uint32_t x = 0; x < out_width; ++x) {
     const ExactTaps taps = exact_taps(width, out_width, x);
@@ -139,13 +143,15 @@ TEST(TransformArithmetic, DiffersFromPillowByOneLevelAtMost) {
     // Noise, and smooth pictures with hard edges.
     if (round % 2 == 0)
       for (std::size_t i = 0; i < sample.size(); ++i)
-        sample[i] = static_cast<std::byte>(i % stored.width < stored.width / 3 ? 255 : i / stored.width % 256);
+        sample[i] =
+            static_cast<std::byte>(i % stored.width < stored.width / 3 ? 255 : i / stored.width % 256);
     const std::byte* source = sample.data();
     const SampleView view{0, 0, stored.width, stored.height, false};
     TransformWork work{stored, delivered, {}, false, {&source, 1}, {&view, 1}, nullptr};
     const std::vector<std::uint8_t> got = testing::reference_resize(work, 0, 0);
     std::vector<std::uint8_t> bytes(sample.size());
-    std::transform(sample.begin(), sample.end(), bytes.begin(), [](std::byte b) { return static_cast<std::uint8_t>(b); });
+    std::transform(sample.begin(), sample.end(), bytes.begin(),
+                   [](std::byte b) { return static_cast<std::uint8_t>(b); });
     const std::vector<std::uint8_t> wanted =
         pillow_resize(bytes, stored.height, stored.width, delivered.height, delivered.width);
     for (std::size_t i = 0; i < got.size(); ++i) {

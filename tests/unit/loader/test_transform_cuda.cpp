@@ -76,18 +76,21 @@ class TransformCuda : public ::testing::Test {
     const std::vector<std::byte> device = by_kernel(random);
     for (std::size_t i = 0; i < host.size(); ++i)
       if (host[i] != device[i])
-        FAIL() << "byte " << i << ": host " << int(host[i]) << ", kernel " << int(device[i]) << ": " << random.describe();
+        FAIL() << "byte " << i << ": host " << int(host[i]) << ", kernel " << int(device[i]) << ": "
+               << random.describe();
   }
 };
 
 TEST_F(TransformCuda, EqualsTheHostForSmallSamples) {
   Random random(31);
-  for (int round = 0; round < 600 && !HasFatalFailure(); ++round) expect_same(testing::random_work(random, 40));
+  for (int round = 0; round < 600 && !HasFatalFailure(); ++round)
+    expect_same(testing::random_work(random, 40));
 }
 
 TEST_F(TransformCuda, EqualsTheHostForLargeSamples) {
   Random random(32);
-  for (int round = 0; round < 150 && !HasFatalFailure(); ++round) expect_same(testing::random_work(random, 400));
+  for (int round = 0; round < 150 && !HasFatalFailure(); ++round)
+    expect_same(testing::random_work(random, 400));
 }
 
 // Shapes that take the kernel for interleaved RGB, at every alignment of the box.
@@ -96,8 +99,8 @@ TEST_F(TransformCuda, EqualsTheHostForCropsOfRgb) {
   for (int round = 0; round < 200 && !HasFatalFailure(); ++round) {
     RandomWork work;
     work.stored = {DType::u8, Layout::nhwc, 3, 4 * random.between(3, 20), 4 * random.between(3, 20)};
-    work.delivered = {random.one_of({DType::f16, DType::bf16}), Layout::nchw, 3, random.between(1, work.stored.height),
-                      8 * random.between(1, work.stored.width / 8)};
+    work.delivered = {random.one_of({DType::f16, DType::bf16}), Layout::nchw, 3,
+                      random.between(1, work.stored.height), 8 * random.between(1, work.stored.width / 8)};
     work.normalize = true;
     for (std::size_t c = 0; c < 3; ++c) {
       work.normalization.mean[c] = static_cast<float>(random.between(0, 1000)) / 1000.0F;
@@ -106,7 +109,8 @@ TEST_F(TransformCuda, EqualsTheHostForCropsOfRgb) {
     for (int i = 0; i < 5; ++i) {
       work.samples.emplace_back(work.stored.size_bytes());
       random.fill(work.samples.back());
-      work.views.push_back(testing::random_box(random, work.stored, work.delivered.height, work.delivered.width));
+      work.views.push_back(
+          testing::random_box(random, work.stored, work.delivered.height, work.delivered.width));
     }
     work.sources.resize(work.samples.size());
     for (std::size_t i = 0; i < work.samples.size(); ++i) work.sources[i] = work.samples[i].data();

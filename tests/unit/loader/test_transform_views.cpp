@@ -29,7 +29,8 @@ TEST(Philox, GivesThePublishedWords) {
 TEST(SampleRandom, DrawsWordsInTheOrderOfTheBlocks) {
   SampleRandom random(1, 2, 3);
   for (std::uint32_t block = 0; block < 3; ++block)
-    for (std::uint32_t word : philox4x32({3, 0, 2, block}, {1, 0})) ASSERT_EQ(random.uniform(), word * 0x1p-32);
+    for (std::uint32_t word : philox4x32({3, 0, 2, block}, {1, 0}))
+      ASSERT_EQ(random.uniform(), word * 0x1p-32);
 }
 
 TEST(SampleRandom, StaysBelowItsBound) {
@@ -120,7 +121,8 @@ TEST_F(Views, ResizeBoxesWithinScaleAndRatio) {
     ASSERT_GT(ratio, 0.75 * 0.99);
     ASSERT_LT(ratio, 4.0 / 3.0 * 1.01);
     ++areas.at(static_cast<std::size_t>(std::clamp((area - 0.08) / 0.42 * 4, 0.0, 3.99)));
-    ++ratios.at(static_cast<std::size_t>(std::clamp((std::log(ratio) / std::log(4.0 / 3.0) + 1) * 2, 0.0, 3.99)));
+    ++ratios.at(
+        static_cast<std::size_t>(std::clamp((std::log(ratio) / std::log(4.0 / 3.0) + 1) * 2, 0.0, 3.99)));
     center += (view.left + view.width / 2.0) / kDraws;
   }
   for (int count : areas) EXPECT_NEAR(count, kDraws / 4, 200);
@@ -205,7 +207,8 @@ TEST_F(CheckTransform, RefusesScaleRatioAndProbabilityOutsideTheirBounds) {
     expect_refusal("scale is");
   }
   options_.scale = {0.1, 1.0};
-  for (auto ratio : {std::array{0.0, 1.0}, {2.0, 1.0}, {1.0, nan}, {1.0, std::numeric_limits<double>::infinity()}}) {
+  for (auto ratio :
+       {std::array{0.0, 1.0}, {2.0, 1.0}, {1.0, nan}, {1.0, std::numeric_limits<double>::infinity()}}) {
     options_.ratio = ratio;
     expect_refusal("ratio is");
   }
