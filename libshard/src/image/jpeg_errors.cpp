@@ -14,7 +14,9 @@ ErrorCode code_of(int message_code) {
   switch (message_code) {
     case JERR_OUT_OF_MEMORY:
       return ErrorCode::resource;
+#if JPEG_LIB_VERSION < 70  // Debian's ABI; Ubuntu's is 80, which always knows arithmetic coding
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_BAD_PRECISION:
     case JERR_CCIR601_NOTIMPL:
     case JERR_COMPONENT_COUNT:
