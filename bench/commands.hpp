@@ -12,4 +12,6 @@ void add_synth(CLI::App& app, std::function<int()>& command);
 // `command_line` is kept in the JSON report.
 void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 
+void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+
 }  // namespace shard::bench

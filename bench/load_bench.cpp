@@ -16,12 +16,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 double cpu_seconds() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -42,7 +46,8 @@ double link_limit(Device& device) {
   return static_cast<double>(kBlock) * kCopies / seconds_since(begin);
 }
 
-// Samples in the order of the loader, from the mapping into a ring of as many batches, by the device's own threads: a bare gather.
+// Samples in the order of the loader, from the mapping into a ring of as many batches, by the device's own
+// threads: a bare gather.
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options) {
   const std::uint64_t size = dataset.info().spec.size_bytes();
   const std::uint64_t batch = options.order.batch_size;
@@ -50,7 +55,8 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
   for (const ShardSummary& shard : dataset.info().shards) shards.push_back(shard.samples);
   const Order order(shards, options.order);
   std::vector<std::unique_ptr<Block>> ring;
-  for (std::uint32_t i = 0; i < options.prefetch + 1; ++i) ring.push_back(device.allocate_device(size * batch));
+  for (std::uint32_t i = 0; i < options.prefetch + 1; ++i)
+    ring.push_back(device.allocate_device(size * batch));
   const std::uint64_t batches = std::min<std::uint64_t>(order.batches(), 200);
   std::vector<std::vector<CopyItem>> work(batches);
   BatchIndices indices;
@@ -58,7 +64,8 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
     order.batch(0, b, indices);
     for (std::uint64_t i = 0; i < batch; ++i) {
       const Dataset::Location at = dataset.locate(indices.samples[i]);
-      work[b].push_back({ring[b % ring.size()]->data() + i * size, dataset.shard(at.shard).frame(at.sample).data(), size});
+      work[b].push_back(
+          {ring[b % ring.size()]->data() + i * size, dataset.shard(at.shard).frame(at.sample).data(), size});
     }
   }
   const auto stream = device.create_stream();
@@ -79,8 +86,9 @@ double limit_of(const Dataset& dataset, Device& device, const LoaderOptions& opt
 LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset, const std::shared_ptr<Device>& device,
                       const LoadCase& load) {
   LoadResult result;
-  result.limit_is = device->info().kind == DeviceKind::host ? "bare gather, same threads, same samples"
-                                                            : "pinned memory to the device, blocks of 256 MiB";
+  result.limit_is = device->info().kind == DeviceKind::host
+                        ? "bare gather, same threads, same samples"
+                        : "pinned memory to the device, blocks of 256 MiB";
   const auto made = Clock::now();
   Loader loader(dataset, device, load.options);
   const auto stream = device->create_stream();
@@ -121,7 +129,8 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset, const std::
   return result;
 }
 
-void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec, unsigned threads) {
+void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec,
+                         unsigned threads) {
   if (folder_state(folder) == FolderState::complete) return;
   std::filesystem::create_directories(folder);
   DatasetInfo info;

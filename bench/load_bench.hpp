@@ -23,18 +23,22 @@ struct LoadSample {
 };
 
 struct LoadResult {
-  double limit_bytes_per_second = 0;  // CUDA: pinned host to device, large blocks; host: a bare gather on the same threads
+  double limit_bytes_per_second =
+      0;  // CUDA: pinned host to device, large blocks; host: a bare gather on the same threads
   std::string limit_is;
   double first_batch_seconds = 0;  // from making the loader to its first batch on the device
   std::vector<LoadSample> samples;
   LoaderStats stats;
 };
 
-// Measures the limit, then the loader, `repeats` times in turn; the consumer takes each batch on a stream and gives it back.
+// Measures the limit, then the loader, `repeats` times in turn; the consumer takes each batch on a stream and
+// gives it back.
 LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset, const std::shared_ptr<Device>& device,
                       const LoadCase& load);
 
-// Writes a data set of pseudo-random bytes, `samples` of `spec`, in shards of 256 MiB, unless the folder holds one already.
-void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec, unsigned threads);
+// Writes a data set of pseudo-random bytes, `samples` of `spec`, in shards of 256 MiB, unless the folder
+// holds one already.
+void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec,
+                         unsigned threads);
 
 }  // namespace shard::bench

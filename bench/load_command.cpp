@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "commands.hpp"
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "load_bench.hpp"
+#include "machine.hpp"
+#include "shard/error.hpp"
+#include "stats.hpp"
+#ifdef SHARD_WITH_CUDA
+#include "shard/loader/cuda_device.hpp"
+#endif
+
+namespace shard::bench {
+namespace {
+
+struct Arguments {
+  std::string dataset, device = "auto", transport = "auto", order = "shuffle", crop = "none", dtype, layout;
+  std::string verify = "never", json;
+  std::uint64_t make_random = 0;
+  std::uint32_t make_side = 224;
+  std::string make_dtype = "u8";
+  bool flip = false;
+  LoadCase load;
+};
+
+[[noreturn]] void refuse(const char* option, const std::string& value, const char* expected) {
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}': expected {}", option, value, expected));
+}
+
+std::shared_ptr<Device> make_device(const Arguments& arguments) {
+  const std::string& name = arguments.device;
+  const unsigned threads = arguments.load.options.threads != 0 ? arguments.load.options.threads : 2;
+#ifdef SHARD_WITH_CUDA
+  if (name == "cuda" || (name == "auto" && cuda_device_count() > 0)) return make_cuda_device(0);
+  if (name.starts_with("cuda:")) {
+    int ordinal = 0;
+    const char* end = name.data() + name.size();
+    const auto [last, error] = std::from_chars(name.data() + 5, end, ordinal);
+    if (error == std::errc{} && last == end) return make_cuda_device(ordinal);
+    refuse("--device", name, "host, cuda or cuda:N");
+  }
+#else
+  if (name.starts_with("cuda"))
+    throw Error(ErrorCode::unsupported, "--device cuda: this shardbench was built without CUDA");
+#endif
+  if (name != "host" && name != "auto") refuse("--device", name, "host, cuda or cuda:N");
+  return make_host_device(threads);
+}
+
+TransportKind transport_of(const std::string& name) {
+  for (const TransportKind kind : {TransportKind::automatic, TransportKind::mapped, TransportKind::staged,
+                                   TransportKind::direct, TransportKind::resident})
+    if (name == to_string(kind)) return kind;
+  refuse("--transport", name, "auto, mapped, staged or resident");
+}
+
+void apply_crop(const std::string& text, TransformOptions& transform) {
+  if (text == "none") return;
+  const auto colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  std::uint32_t side = 0;
+  if (colon != std::string::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), side);
+  if (kind == "center") {
+    transform.crop = CropKind::center;
+  } else if (kind == "random") {
+    transform.crop = CropKind::random;
+  } else if (kind == "random-resized") {
+    transform.crop = CropKind::random_resized;
+  } else {
+    refuse("--crop", text, "none, center:N, random:N or random-resized:N");
+  }
+  transform.crop_height = transform.crop_width = side;
+}
+
+void apply(Arguments& arguments) {
+  LoaderOptions& options = arguments.load.options;
+  options.transport = transport_of(arguments.transport);
+  apply_crop(arguments.crop, options.transform);
+  options.transform.flip_probability = arguments.flip ? 0.5 : 0;
+  if (!arguments.dtype.empty()) {
+    options.transform.dtype = dtype_from_string(arguments.dtype);
+    if (!options.transform.dtype) refuse("--dtype", arguments.dtype, "u8, f16, bf16 or f32");
+  }
+  if (!arguments.layout.empty()) {
+    options.transform.layout = layout_from_string(arguments.layout);
+    if (!options.transform.layout) refuse("--layout", arguments.layout, "nchw or nhwc");
+  }
+  if (arguments.order == "sequential") options.order.mode = OrderMode::sequential;
+  if (arguments.order == "windowed") options.order.mode = OrderMode::windowed;
+  if (arguments.verify == "always") options.verify = Verify::always;
+  if (arguments.verify == "first_epoch") options.verify = Verify::first_epoch;
+}
+
+void make_data(const Arguments& arguments) {
+  const auto dtype = dtype_from_string(arguments.make_dtype);
+  if (!dtype) refuse("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
+  const Layout layout = *dtype == DType::u8 ? Layout::nhwc : Layout::nchw;
+  make_random_dataset(arguments.dataset, arguments.make_random,
+                      {*dtype, layout, 3, arguments.make_side, arguments.make_side},
+                      std::max(1U, arguments.load.options.threads));
+}
+
+nlohmann::ordered_json to_report(const Arguments& arguments, const LoadResult& result, const Device& device,
+                                 const Machine& facts, const std::string& command,
+                                 std::uint64_t sample_bytes) {
+  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
+  for (const LoadSample& sample : result.samples)
+    samples.push_back({{"samples_per_second", sample.samples_per_second},
+                       {"bytes_per_second", sample.bytes_per_second},
+                       {"cores", sample.cores}});
+  return {{"command", command},
+          {"machine", to_json(facts)},
+          {"device", device.info().name},
+          {"sample_bytes", sample_bytes},
+          {"batch_size", arguments.load.options.order.batch_size},
+          {"transport", to_string(result.stats.transport)},
+          {"reason", result.stats.reason},
+          {"limit_bytes_per_second", result.limit_bytes_per_second},
+          {"limit_is", result.limit_is},
+          {"first_batch_seconds", result.first_batch_seconds},
+          {"samples", samples},
+          {"registered_bytes", result.stats.registered_bytes},
+          {"pinned_bytes", result.stats.pinned_bytes},
+          {"device_bytes", result.stats.device_bytes}};
+}
+
+int run(Arguments& arguments, const std::string& command) {
+  apply(arguments);
+  if (arguments.make_random > 0) make_data(arguments);
+  const Machine facts = machine();
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(arguments.dataset));
+  const auto device = make_device(arguments);
+  const LoadResult result = bench_load(dataset, device, arguments.load);
+  std::vector<double> rates;
+  for (const LoadSample& sample : result.samples) rates.push_back(sample.bytes_per_second);
+  const Stats rate = summarize(rates);
+  const std::uint64_t size = dataset->info().spec.size_bytes();
+  if (arguments.json != "-") {
+    cli::out("device: {}, transport {} ({})\n", device->info().name, to_string(result.stats.transport),
+             result.stats.reason);
+    cli::out("rate: {:.0f} samples/s, {:.2f} GB/s of stored samples ({:.2f} to {:.2f}), {:.2f} cores\n",
+             rate.median / static_cast<double>(size), rate.median / 1e9, rate.min / 1e9, rate.max / 1e9,
+             result.samples.back().cores);
+    cli::out("limit: {:.2f} GB/s ({}); share {:.3f}\n", result.limit_bytes_per_second / 1e9, result.limit_is,
+             rate.median / result.limit_bytes_per_second);
+    cli::out("first batch after {:.3f} s; registered {}, pinned {}, device {}\n", result.first_batch_seconds,
+             cli::human_bytes(result.stats.registered_bytes), cli::human_bytes(result.stats.pinned_bytes),
+             cli::human_bytes(result.stats.device_bytes));
+    if (const auto warning = spread_warning("load", rate)) cli::out("warning: {}\n", *warning);
+  }
+  if (arguments.json.empty()) return 0;
+  const std::string text = to_report(arguments, result, *device, facts, command, size)
+                               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+                           "\n";
+  if (arguments.json == "-") {
+    cli::write_out(text);
+  } else {
+    publish_file(arguments.json, text);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
+  auto arguments = std::make_shared<Arguments>();
+  LoaderOptions& options = arguments->load.options;
+  CLI::App* sub = app.add_subcommand(
+      "load",
+      "Time the loader on a data set against what carries its bytes, in the same process: on a GPU the link\n"
+      "(pinned memory, large blocks), on the host a bare gather of the same samples by the same threads.");
+  sub->add_option("DATASET", arguments->dataset, "Folder made by shardify")->required();
+  sub->add_option("--device", arguments->device, "host, cuda or cuda:N (default: cuda where there is one)");
+  sub->add_option("--transport", arguments->transport, "auto, mapped, staged or resident")
+      ->capture_default_str();
+  sub->add_option("--batch-size", options.order.batch_size, "Samples a batch")->capture_default_str();
+  sub->add_option("--prefetch", options.prefetch, "Batches ahead")->capture_default_str();
+  sub->add_option("--threads", options.threads,
+                  "Copy threads; on the host the device's (default: 8, host: 2)");
+  sub->add_option("--order", arguments->order, "Order of the samples")
+      ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
+      ->capture_default_str();
+  sub->add_option("--window", options.order.window_shards, "Shards a window, windowed order")
+      ->capture_default_str();
+  sub->add_option("--crop", arguments->crop, "none, center:N, random:N or random-resized:N")
+      ->capture_default_str();
+  sub->add_flag("--flip", arguments->flip, "Mirror half of the samples");
+  sub->add_option("--dtype", arguments->dtype, "Delivered: u8, f16, bf16, f32 (default: as stored)");
+  sub->add_option("--layout", arguments->layout, "Delivered: nchw, nhwc (default: as stored)");
+  sub->add_option("--verify", arguments->verify, "Checksums while loading")
+      ->check(CLI::IsMember({"never", "first_epoch", "always"}))
+      ->capture_default_str();
+  sub->add_option("--seconds", arguments->load.seconds, "Of each repeat, at least one epoch")
+      ->capture_default_str();
+  sub->add_option("--repeat", arguments->load.repeats, "Repeats")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  sub->add_option("--make-random", arguments->make_random,
+                  "First write so many samples of pseudo-random bytes into DATASET, unless it is there");
+  sub->add_option("--make-side", arguments->make_side, "Their rows and columns")->capture_default_str();
+  sub->add_option("--make-dtype", arguments->make_dtype, "u8 (NHWC) or f16, bf16, f32 (NCHW)")
+      ->capture_default_str();
+  sub->add_option("--json", arguments->json,
+                  "Report with every raw sample: a file, or - for standard output");
+  sub->callback([arguments, &command, command_line] {
+    command = [arguments, command_line] { return run(*arguments, command_line); };
+  });
+}
+
+}  // namespace shard::bench
