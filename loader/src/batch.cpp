@@ -40,8 +40,9 @@ const ColumnView& Batch::column(std::string_view name) const {
 std::span<const std::int64_t> Batch::labels() const {
   const ColumnView& view = column("labels");
   if (view.dtype != DType::i64 || view.shape.size() != 1)
-    throw Error(ErrorCode::unsupported, fmt::format("labels are {} with {} axes, not one i64 a sample: use column(\"labels\")",
-                                                    to_string(view.dtype), view.shape.size()));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("labels are {} with {} axes, not one i64 a sample: use column(\"labels\")",
+                            to_string(view.dtype), view.shape.size()));
   return {reinterpret_cast<const std::int64_t*>(view.host), view.shape[0]};
 }
 

@@ -22,30 +22,36 @@ struct Exported {
 DLDataType dl_type(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(8 * size_bytes(dtype));
   switch (dtype) {
-    case DType::boolean: return {kDLBool, 8, 1};
+    case DType::boolean:
+      return {kDLBool, 8, 1};
     case DType::u8:
     case DType::u16:
     case DType::u32:
-    case DType::u64: return {kDLUInt, bits, 1};
+    case DType::u64:
+      return {kDLUInt, bits, 1};
     case DType::i8:
     case DType::i16:
     case DType::i32:
-    case DType::i64: return {kDLInt, bits, 1};
-    case DType::bf16: return {kDLBfloat, 16, 1};
+    case DType::i64:
+      return {kDLInt, bits, 1};
+    case DType::bf16:
+      return {kDLBfloat, 16, 1};
     case DType::f16:
     case DType::f32:
-    case DType::f64: return {kDLFloat, bits, 1};
+    case DType::f64:
+      return {kDLFloat, bits, 1};
   }
   throw Error(ErrorCode::unsupported, "a dtype that DLPack does not have");
 }
 
-DLManagedTensorVersioned* export_tensor(std::shared_ptr<void> lease, const DeviceInfo& device, const std::byte* data,
-                                        DType dtype, std::vector<std::int64_t> shape) {
+DLManagedTensorVersioned* export_tensor(std::shared_ptr<void> lease, const DeviceInfo& device,
+                                        const std::byte* data, DType dtype, std::vector<std::int64_t> shape) {
   auto exported = std::make_unique<Exported>();
   exported->lease = std::move(lease);
   exported->shape = std::move(shape);
   exported->strides.assign(exported->shape.size(), 1);
-  for (std::size_t i = exported->shape.size(); i-- > 1;) exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
+  for (std::size_t i = exported->shape.size(); i-- > 1;)
+    exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
   DLManagedTensorVersioned& tensor = exported->tensor;
   tensor.version = {kDLPackMajorVersion, kDLPackMinorVersion};
   tensor.flags = kDLPackFlagReadOnly;

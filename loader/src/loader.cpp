@@ -12,7 +12,8 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> d
 Loader::Loader(Loader&&) noexcept = default;
 
 Loader::~Loader() {
-  if (impl_ && impl_->made_by_another_process()) static_cast<void>(impl_.release());  // its threads are not in this process
+  if (impl_ && impl_->made_by_another_process())
+    static_cast<void>(impl_.release());  // its threads are not in this process
 }
 
 const LoaderOptions& Loader::options() const noexcept { return impl_->options(); }

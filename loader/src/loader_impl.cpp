@@ -16,7 +16,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kColumnAlign = 256;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 std::vector<std::uint64_t> shard_samples(const Dataset& dataset) {
   std::vector<std::uint64_t> samples;
@@ -34,7 +36,8 @@ unsigned default_threads() { return std::clamp(std::thread::hardware_concurrency
 
 LoaderOptions checked(LoaderOptions options) {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
-  if (options.prefetch < 1 || options.prefetch > 64) refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
+  if (options.prefetch < 1 || options.prefetch > 64)
+    refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
   if (options.threads > 256) refuse(fmt::format("threads is {}; at most 256", options.threads));
   if (options.threads == 0) options.threads = default_threads();
   return options;
@@ -42,7 +45,8 @@ LoaderOptions checked(LoaderOptions options) {
 
 }  // namespace
 
-LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options)
+LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
+                       LoaderOptions options)
     : dataset_(std::move(dataset)),
       device_(std::move(device)),
       options_(checked(std::move(options))),
@@ -65,8 +69,9 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
     const std::uint64_t budget =
         options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
     resident_.emplace(*device_, dataset_->size(), stored_.size_bytes(), budget);
-    reason_ = fmt::format("asked for; {} of {} samples fit; the others come {}", resident_->device_bytes() / stored_.size_bytes(),
-                          dataset_->size(), to_string(transport_->kind()));
+    reason_ = fmt::format("asked for; {} of {} samples fit; the others come {}",
+                          resident_->device_bytes() / stored_.size_bytes(), dataset_->size(),
+                          to_string(transport_->kind()));
   }
   feeder_ = std::thread([this] { feed(); });
 }
@@ -92,14 +97,16 @@ bool LoaderImpl::inside(std::uint64_t epoch) const {
 void LoaderImpl::require_same_process() const {
   if (made_by_another_process())
     throw Error(ErrorCode::unsupported,
-                "this loader was made by another process: threads and device memory do not survive fork(); make the loader in the "
+                "this loader was made by another process: threads and device memory do not survive fork(); "
+                "make the loader in the "
                 "child, after the fork");
 }
 
 void LoaderImpl::prepare_slots() {
   shard_columns_.resize(dataset_->info().shards.size());
   const std::uint64_t batch = options_.order.batch_size;
-  const bool raw = !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
+  const bool raw =
+      !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
   std::uint64_t columns_bytes = 0;
   for (const ColumnSpec& column : dataset_->info().columns)
     columns_bytes += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
@@ -112,7 +119,11 @@ void LoaderImpl::prepare_slots() {
     stats_.pinned_bytes += columns_bytes;
     std::uint64_t at = 0;
     for (const ColumnSpec& column : dataset_->info().columns) {
-      ColumnView view{column.name, column.dtype, {batch}, slot.columns_host->data() + at, slot.columns_device->data() + at};
+      ColumnView view{column.name,
+                      column.dtype,
+                      {batch},
+                      slot.columns_host->data() + at,
+                      slot.columns_device->data() + at};
       view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
       slot.columns.push_back(std::move(view));
       at += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
@@ -159,7 +170,8 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
     if (begun == nullptr) {
       const auto wait_begin = Clock::now();
       Slot* slot = ring_->acquire();
-      const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - wait_begin).count();
+      const auto waited =
+          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - wait_begin).count();
       {
         std::lock_guard lock(mutex_);
         consumer_wait_nanoseconds_ += static_cast<std::uint64_t>(waited);
@@ -189,7 +201,8 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   slot.error = nullptr;
   slot.epoch = epoch;
   slot.index = index;
-  slot.verify = options_.verify == Verify::always || (options_.verify == Verify::first_epoch && first_epoch_ == epoch);
+  slot.verify =
+      options_.verify == Verify::always || (options_.verify == Verify::first_epoch && first_epoch_ == epoch);
   slot.ready_event.wait();  // host memory of the slot's last use is read until then
   order_.batch(epoch, index, slot.indices);
   slot.views.clear();
@@ -206,10 +219,12 @@ void LoaderImpl::gather_columns(Slot& slot) {
     const Dataset::Location at = dataset_->locate(slot.indices.samples[i]);
     std::vector<const Column*>& columns = shard_columns_[at.shard];
     if (columns.empty())
-      for (const ColumnView& view : slot.columns) columns.push_back(&dataset_->shard(at.shard).columns().at(view.name));
+      for (const ColumnView& view : slot.columns)
+        columns.push_back(&dataset_->shard(at.shard).columns().at(view.name));
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint64_t size = columns[c]->row_bytes;
-      std::memcpy(const_cast<std::byte*>(slot.columns[c].host) + i * size, columns[c]->bytes.data() + at.sample * size, size);
+      std::memcpy(const_cast<std::byte*>(slot.columns[c].host) + i * size,
+                  columns[c]->bytes.data() + at.sample * size, size);
     }
   }
 }
@@ -245,7 +260,8 @@ void LoaderImpl::end(Slot& slot) {
       slot.sources = slot.resident_sources;
     } else if (slot.raw) {
       slot.sources.clear();
-      for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) slot.sources.push_back(slot.raw->data() + i * size);
+      for (std::size_t i = 0; i < slot.indices.samples.size(); ++i)
+        slot.sources.push_back(slot.raw->data() + i * size);
     }
     compute_stream_->wait(slot.copied_event);
     compute_stream_->wait(slot.released_event);
@@ -314,7 +330,8 @@ Slot* LoaderImpl::next() {
   if (popped == Ring::Pop::end) return nullptr;
   if (popped == Ring::Pop::all_lent)
     throw Error(ErrorCode::resource,
-                fmt::format("all {} batches of the ring are held: release some, or raise prefetch", ring_->slots().size()));
+                fmt::format("all {} batches of the ring are held: release some, or raise prefetch",
+                            ring_->slots().size()));
   if (slot->error) {
     const std::exception_ptr error = slot->error;
     slot->error = nullptr;
@@ -323,7 +340,8 @@ Slot* LoaderImpl::next() {
   }
   ++consumed_;
   ++stats_.batches;
-  stats_.samples += static_cast<std::uint64_t>(std::count(slot->indices.mask.begin(), slot->indices.mask.end(), 1));
+  stats_.samples +=
+      static_cast<std::uint64_t>(std::count(slot->indices.mask.begin(), slot->indices.mask.end(), 1));
   return slot;
 }
 
@@ -351,10 +369,13 @@ void LoaderImpl::resume(const LoaderState& state) {
   };
   if (state.samples != mine.samples) refuse("a data set of samples:", state.samples, mine.samples);
   if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
-  if (state.global_batch != mine.global_batch) refuse("global batch size", state.global_batch, mine.global_batch);
-  if (options_.order.partition == Partition::by_shard && state.world != mine.world) refuse("world size (by_shard)", state.world, mine.world);
+  if (state.global_batch != mine.global_batch)
+    refuse("global batch size", state.global_batch, mine.global_batch);
+  if (options_.order.partition == Partition::by_shard && state.world != mine.world)
+    refuse("world size (by_shard)", state.world, mine.world);
   if (state.position % state.global_batch != 0 || state.position / state.global_batch > order_.batches())
-    throw Error(ErrorCode::invalid_argument, fmt::format("cannot resume: position {} is not at a batch of the epoch", state.position));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("cannot resume: position {} is not at a batch of the epoch", state.position));
   start_epoch(state.epoch, state.position / state.global_batch);
 }
 

@@ -66,7 +66,8 @@ class LoaderImpl {
   std::unique_ptr<Stream> copy_stream_;
   std::unique_ptr<Stream> compute_stream_;
   std::optional<ResidentSamples> resident_;
-  std::vector<std::vector<const Column*>> shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
+  std::vector<std::vector<const Column*>>
+      shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
   std::string reason_;
   std::unique_ptr<Transport> transport_;
 

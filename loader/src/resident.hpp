@@ -1,11 +1,12 @@
 // Samples that stay in device memory after their first upload.
 //
-// A fixed block of so many samples, filled in the order in which samples are first seen; nothing is ever given up. Used by the
-// feeder thread only. A sample's bytes are written by the copy stream and read by work that waits for that copy.
+// A fixed block of so many samples, filled in the order in which samples are first seen; nothing is ever
+// given up. Used by the feeder thread only. A sample's bytes are written by the copy stream and read by work
+// that waits for that copy.
 #pragma once
 
-#include <cstdint>
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -17,9 +18,11 @@ namespace shard {
 class ResidentSamples {
  public:
   // Room for min(samples, budget / sample bytes) samples. Errors: resource.
-  ResidentSamples(Device& device, std::uint64_t samples, std::uint64_t sample_bytes, std::uint64_t budget_bytes)
+  ResidentSamples(Device& device, std::uint64_t samples, std::uint64_t sample_bytes,
+                  std::uint64_t budget_bytes)
       : sample_bytes_(sample_bytes), place_(samples, kNone) {
-    capacity_ = static_cast<std::uint32_t>(std::min<std::uint64_t>({samples, budget_bytes / sample_bytes, kNone}));
+    capacity_ =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>({samples, budget_bytes / sample_bytes, kNone}));
     if (capacity_ > 0) block_ = device.allocate_device(capacity_ * sample_bytes);
   }
 

@@ -8,8 +8,8 @@
 //   lent     the consumer reads the slot; orders its stream after `ready_event`
 //   free     handed back; device work may follow only after `released_event`
 //
-// A slot is reused only through acquire(), which hands out released slots together with that event. All slots, and with them all
-// memory of batches, live as long as the ring; a lease holds the ring.
+// A slot is reused only through acquire(), which hands out released slots together with that event. All
+// slots, and with them all memory of batches, live as long as the ring; a lease holds the ring.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,8 @@
 
 namespace shard {
 
-// A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device reads host memory.
+// A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device
+// reads host memory.
 struct FetchItem {
   std::uint64_t sample = 0;  // data set index
   std::byte* target = nullptr;
@@ -38,21 +39,21 @@ struct Slot {
   std::unique_ptr<Block> columns_host;    // pinned: columns, one after the other, each 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
   std::vector<ColumnView> columns;
-  CopyItem columns_copy;                  // all columns, host to device: goes with the batch's copies
+  CopyItem columns_copy;  // all columns, host to device: goes with the batch's copies
   std::vector<SampleView> views;
   std::vector<const std::byte*> sources;  // of the transform
   std::vector<FetchItem> fetch;
   std::vector<const std::byte*> resident_sources;  // resident: where each sample lies on the device
   std::vector<CopyItem> copies;
-  std::future<void> filled;               // staged: the copy threads are done with `staging`
-  bool verify = false;                    // checksums are held against the samples before they are handed out
+  std::future<void> filled;  // staged: the copy threads are done with `staging`
+  bool verify = false;       // checksums are held against the samples before they are handed out
   BatchIndices indices;
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
-  Event copied_event;                     // by the transport: samples and columns are on the device
+  Event copied_event;  // by the transport: samples and columns are on the device
   Event ready_event;
   Event released_event;
-  std::exception_ptr error;               // the batch could not be made; the slot holds nothing
+  std::exception_ptr error;  // the batch could not be made; the slot holds nothing
 };
 
 class Ring {
@@ -82,7 +83,8 @@ class Ring {
     changed_.notify_all();
   }
   enum class Pop : std::uint8_t { slot, end, stopped, all_lent };
-  // The next ready slot; waits for one. all_lent: every slot is with consumers, so that waiting could not end.
+  // The next ready slot; waits for one. all_lent: every slot is with consumers, so that waiting could not
+  // end.
   Pop pop_ready(Slot*& slot) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || !ready_.empty() || ended_ || lent_ == slots_.size(); });

@@ -1,4 +1,5 @@
-// What every device must keep, written once: instantiated for the host, for CUDA (label gpu) and for the step device.
+// What every device must keep, written once: instantiated for the host, for CUDA (label gpu) and for the step
+// device.
 #pragma once
 
 #include <functional>
@@ -45,7 +46,8 @@ TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
       for (std::size_t i = 0; i < seen.ids.size(); ++i) {
         const std::uint64_t size = data->info().spec.size_bytes();
         const auto expected = sample_bytes(seen.ids[i], size);
-        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), seen.images.begin() + static_cast<std::ptrdiff_t>(i * size)))
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                               seen.images.begin() + static_cast<std::ptrdiff_t>(i * size)))
             << "sample " << seen.ids[i] << " by " << to_string(kind);
         EXPECT_EQ(seen.labels[i], static_cast<std::int64_t>(1000 + seen.ids[i]));
         times[seen.ids[i]] += seen.mask[i];
@@ -172,7 +174,8 @@ TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
         if (auto batch = loader.next()) look(*device_, *batch);
     };
     EXPECT_SHARD_ERROR(drain(), ErrorCode::corrupt, "shard-0.safetensors");
-    for (const auto& entry : std::filesystem::directory_iterator(dir_.path())) std::filesystem::remove_all(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
+      std::filesystem::remove_all(entry.path());
     write_dataset(dir_.path(), {});
     data = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
   }
@@ -203,10 +206,12 @@ TEST_P(LoaderContract, RefusesOptionsThatCannotBe) {
     change(o);
     Loader loader(data, device_, o);
   };
-  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 0; }), ErrorCode::invalid_argument, "batch_size is 0");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 0; }), ErrorCode::invalid_argument,
+                     "batch_size is 0");
   EXPECT_SHARD_ERROR(make([](auto& o) { o.order.rank = 4; }), ErrorCode::invalid_argument, "rank is 4");
   EXPECT_SHARD_ERROR(make([](auto& o) { o.prefetch = 0; }), ErrorCode::invalid_argument, "prefetch is 0");
-  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 200; }), ErrorCode::invalid_argument, "leaves no batch");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 200; }), ErrorCode::invalid_argument,
+                     "leaves no batch");
   EXPECT_SHARD_ERROR(make([](auto& o) {
                        o.transform.crop = CropKind::center;
                        o.transform.crop_height = o.transform.crop_width = 13;

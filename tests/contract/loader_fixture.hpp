@@ -19,7 +19,8 @@ namespace shard::testing {
 inline std::vector<std::byte> sample_bytes(std::uint64_t index, std::uint64_t size) {
   std::vector<std::byte> bytes(size);
   for (std::uint64_t i = 0; i < size; i += 4) {
-    const auto words = philox4x32({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(i), 0, 0}, {1, 2});
+    const auto words =
+        philox4x32({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(i), 0, 0}, {1, 2});
     std::memcpy(bytes.data() + i, words.data(), std::min<std::uint64_t>(4, size - i));
   }
   return bytes;
@@ -46,8 +47,8 @@ inline void write_dataset(const std::filesystem::path& folder, const DatasetShap
   options.fingerprint = info.fingerprint;
   std::uint64_t index = 0;
   for (std::uint64_t n : shape.shards) {
-    ShardWriter writer =
-        ShardWriter::create(folder / ("shard-" + std::to_string(info.shards.size()) + ".safetensors"), n, options);
+    ShardWriter writer = ShardWriter::create(
+        folder / ("shard-" + std::to_string(info.shards.size()) + ".safetensors"), n, options);
     for (std::uint64_t i = 0; i < n; ++i, ++index) {
       const std::uint64_t label = 1000 + index;
       std::vector<std::byte> row(8);

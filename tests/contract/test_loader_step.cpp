@@ -1,4 +1,5 @@
-// The loader on a device that carries work out as late and in as odd an order as it may, and that knows what was not ordered.
+// The loader on a device that carries work out as late and in as odd an order as it may, and that knows what
+// was not ordered.
 #include "loader_contract.hpp"
 #include "step_device.hpp"
 
@@ -14,8 +15,8 @@ INSTANTIATE_TEST_SUITE_P(Step, LoaderContract, ::testing::Values(&step_free));
 
 class StepLoader : public ::testing::TestWithParam<TransportKind> {
  protected:
-  // Runs epochs whose consumer reads each batch on a stream of its own. `orderly`: it waits for the batch and names its stream
-  // when it gives the batch back.
+  // Runs epochs whose consumer reads each batch on a stream of its own. `orderly`: it waits for the batch and
+  // names its stream when it gives the batch back.
   std::vector<std::string> races(bool waits, bool names_its_stream) {
     TempDir dir;
     write_dataset(dir.path(), {});
@@ -52,7 +53,8 @@ TEST_P(StepLoader, SeesAConsumerThatReadsBeforeTheBatchIsThere) { EXPECT_NE(race
 TEST_P(StepLoader, SeesASlotThatIsReusedBeforeItsReaderIsDone) { EXPECT_NE(races(true, false).size(), 0U); }
 
 INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
-                         ::testing::Values(TransportKind::mapped, TransportKind::staged, TransportKind::resident));
+                         ::testing::Values(TransportKind::mapped, TransportKind::staged,
+                                           TransportKind::resident));
 
 TEST(StepDevice, CarriesWorkOutOnlyWhenToldTo) {
   StepDevice device;

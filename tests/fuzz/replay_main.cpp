@@ -1,4 +1,5 @@
-// Runs a fuzz target once over every file below the given paths: the regression test of a corpus, with any compiler.
+// Runs a fuzz target once over every file below the given paths: the regression test of a corpus, with any
+// compiler.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -78,7 +78,8 @@ void StepStream::transform(const TransformWork& work) {
   std::lock_guard lock(device_.mutex_);
   merge(clock_, device_.host_);
   ++clock_[id_];
-  for (const std::byte* source : work.sources) device_.note_access(*this, source, work.stored.size_bytes(), false);
+  for (const std::byte* source : work.sources)
+    device_.note_access(*this, source, work.stored.size_bytes(), false);
   device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
   auto sources = std::make_shared<std::vector<const std::byte*>>(work.sources.begin(), work.sources.end());
   auto views = std::make_shared<std::vector<SampleView>>(work.views.begin(), work.views.end());
@@ -118,7 +119,9 @@ StepDevice::~StepDevice() {
   if (runner_.joinable()) runner_.join();
 }
 
-std::unique_ptr<Block> StepDevice::allocate_pinned(std::uint64_t size) { return std::make_unique<HeapBlock>(size); }
+std::unique_ptr<Block> StepDevice::allocate_pinned(std::uint64_t size) {
+  return std::make_unique<HeapBlock>(size);
+}
 
 std::unique_ptr<Registration> StepDevice::register_read_only(std::span<const std::byte> range) {
   return std::make_unique<NoRegistration>(range);
@@ -131,18 +134,21 @@ std::unique_ptr<Stream> StepDevice::create_stream() {
   return stream;
 }
 
-void StepDevice::note_access(const StepStream& stream, const std::byte* begin, std::uint64_t size, bool write) {
+void StepDevice::note_access(const StepStream& stream, const std::byte* begin, std::uint64_t size,
+                             bool write) {
   const std::byte* end = begin + size;
   for (const Access& earlier : accesses_) {
     const bool apart = end <= earlier.begin || earlier.end <= begin;
-    if (apart || (!write && !earlier.write) || before_or_equal(earlier.stream, earlier.at, stream.clock_)) continue;
-    races_.push_back(fmt::format("{} of stream {} races with {} of stream {}", write ? "write" : "read", stream.id_,
-                                 earlier.write ? "write" : "read", earlier.stream));
+    if (apart || (!write && !earlier.write) || before_or_equal(earlier.stream, earlier.at, stream.clock_))
+      continue;
+    races_.push_back(fmt::format("{} of stream {} races with {} of stream {}", write ? "write" : "read",
+                                 stream.id_, earlier.write ? "write" : "read", earlier.stream));
   }
-  std::erase_if(accesses_, [&](const Access& earlier) {  // covered by this one: later accesses race with both or neither
-    return write && begin <= earlier.begin && earlier.end <= end &&
-           before_or_equal(earlier.stream, earlier.at, stream.clock_);
-  });
+  std::erase_if(accesses_,
+                [&](const Access& earlier) {  // covered by this one: later accesses race with both or neither
+                  return write && begin <= earlier.begin && earlier.end <= end &&
+                         before_or_equal(earlier.stream, earlier.at, stream.clock_);
+                });
   accesses_.push_back({begin, end, stream.id_, stream.clock_.at(stream.id_), write});
 }
 
@@ -168,7 +174,8 @@ void StepDevice::run_freely(std::uint64_t seed) {
     while (!quit_) {
       std::vector<StepStream*> order = streams_;
       std::shuffle(order.begin(), order.end(), random);
-      const bool any = std::any_of(order.begin(), order.end(), [&](StepStream* stream) { return step_locked(*stream); });
+      const bool any =
+          std::any_of(order.begin(), order.end(), [&](StepStream* stream) { return step_locked(*stream); });
       if (!any) changed_.wait(lock);
     }
   });

@@ -1,12 +1,13 @@
 // StepDevice: a device whose work happens when the test says so, and which knows what is ordered after what.
 //
-// Work is only noted when it is queued; step() carries out the next piece of one stream. Independently of when work is carried
-// out, each access to memory is held against the earlier ones with vector clocks: two accesses of which one writes, on different
-// streams and without an event between them, are a race, on every run and not only on unlucky ones.
+// Work is only noted when it is queued; step() carries out the next piece of one stream. Independently of
+// when work is carried out, each access to memory is held against the earlier ones with vector clocks: two
+// accesses of which one writes, on different streams and without an event between them, are a race, on every
+// run and not only on unlucky ones.
 #pragma once
 
-#include <cstring>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -78,13 +79,16 @@ class StepStream final : public Stream {
 
 class StepDevice final : public Device {
  public:
-  // Work is carried out by step(), or by a thread of the device's own in an order drawn from `seed` after run_freely().
+  // Work is carried out by step(), or by a thread of the device's own in an order drawn from `seed` after
+  // run_freely().
   StepDevice();
   ~StepDevice() override;
 
   const DeviceInfo& info() const noexcept override { return info_; }
   std::unique_ptr<Block> allocate_pinned(std::uint64_t size_bytes) override;
-  std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) override { return allocate_pinned(size_bytes); }
+  std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) override {
+    return allocate_pinned(size_bytes);
+  }
   std::uint64_t free_memory_bytes() override { return std::uint64_t{1} << 30U; }
   std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override;
   std::unique_ptr<Stream> create_stream() override;
@@ -100,7 +104,8 @@ class StepDevice final : public Device {
   // Carries out one piece of the stream; false: there is none, or it waits for an event.
   bool step(Stream& stream);
   void run_freely(std::uint64_t seed);
-  // What was queued without the order that its memory needs: "write of stream 2 to [..) races with ...". Empty: nothing.
+  // What was queued without the order that its memory needs: "write of stream 2 to [..) races with ...".
+  // Empty: nothing.
   std::vector<std::string> races();
 
  private:

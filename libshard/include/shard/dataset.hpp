@@ -1,6 +1,7 @@
 // Dataset: a folder with dataset.json, the shards it names, and rejects.csv.
 //
-// dataset.json is written last and atomically: a folder that has it is complete. It ends in a digest of itself.
+// dataset.json is written last and atomically: a folder that has it is complete. It ends in a digest of
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,13 @@ struct DatasetInfo {
   Codec codec;
   std::string fingerprint;
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
-  std::vector<std::string> classes;  // escaped names; class id = position; empty when labels come from a table
-  std::string source_digest;         // 16 hexadecimal digits over the sorted list of inputs and their labels
-  std::uint64_t inputs = 0;          // samples + rejects
+  std::vector<std::string>
+      classes;                // escaped names; class id = position; empty when labels come from a table
+  std::string source_digest;  // 16 hexadecimal digits over the sorted list of inputs and their labels
+  std::uint64_t inputs = 0;   // samples + rejects
   std::uint64_t rejects = 0;
-  std::vector<ShardSummary> shards;  // in order; sample i of the data set lies in the shard that holds the i-th sample
+  std::vector<ShardSummary>
+      shards;  // in order; sample i of the data set lies in the shard that holds the i-th sample
   std::uint64_t samples() const noexcept;
 };
 
@@ -43,13 +46,14 @@ enum class FolderState { absent, empty, foreign, incomplete, complete };
 FolderState folder_state(const std::filesystem::path& folder);
 inline constexpr const char* kPlanFile = "conversion.json";
 
-// Atomically creates or replaces `path` with `content`: temporary file, write, fsync, rename, fsync of the folder. Errors: io.
+// Atomically creates or replaces `path` with `content`: temporary file, write, fsync, rename, fsync of the
+// folder. Errors: io.
 void publish_file(const std::filesystem::path& path, std::string_view content);
 
 class Dataset {
  public:
-  // Reads dataset.json and checks that each shard file exists with the size stated; shards are mapped at first use.
-  // Errors: not_found (also: incomplete conversion, saying so), corrupt, unsupported, io.
+  // Reads dataset.json and checks that each shard file exists with the size stated; shards are mapped at
+  // first use. Errors: not_found (also: incomplete conversion, saying so), corrupt, unsupported, io.
   static Dataset open(const std::filesystem::path& folder);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -65,8 +69,8 @@ class Dataset {
   };
   Location locate(std::uint64_t index) const;  // binary search; throws invalid_argument when index >= size()
 
-  // The open shard; thread safe, opened once. Throws corrupt when the file does not match dataset.json (digest of the head,
-  // samples, spec, codec, fingerprint), naming both.
+  // The open shard; thread safe, opened once. Throws corrupt when the file does not match dataset.json
+  // (digest of the head, samples, spec, codec, fingerprint), naming both.
   const ShardReader& shard(std::uint32_t index) const;
 
  private:

@@ -1,8 +1,9 @@
 // Sample keys: relative source paths as UTF-8 without control characters, losslessly.
 //
-// A byte that is not part of valid UTF-8 (no surrogates, no overlong forms), a control character (U+0000 to U+001F, U+007F)
-// and the backslash are written as \xHH with two lower-case hexadecimal digits; every other byte stands for itself. No Unicode
-// normalisation takes place: names that differ in bytes have keys that differ.
+// A byte that is not part of valid UTF-8 (no surrogates, no overlong forms), a control character (U+0000 to
+// U+001F, U+007F) and the backslash are written as \xHH with two lower-case hexadecimal digits; every other
+// byte stands for itself. No Unicode normalisation takes place: names that differ in bytes have keys that
+// differ.
 #pragma once
 
 #include <string>

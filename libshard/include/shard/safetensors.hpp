@@ -2,10 +2,11 @@
 //
 //   [u64 little-endian: header length][JSON header, may end in spaces][data: tensors, contiguous]
 //
-// Rules checked (https://github.com/huggingface/safetensors, "Format"): header length at most 100,000,000 and inside the
-// file; the header is one JSON object that begins with '{'; names unique; known dtypes; shape x dtype = bytes without
-// overflow; the tensors' ranges start at 0, are disjoint, without holes, and end at the end of the file; __metadata__ maps
-// strings to strings. No allocation exceeds what the bytes present can justify.
+// Rules checked (https://github.com/huggingface/safetensors, "Format"): header length at most 100,000,000 and
+// inside the file; the header is one JSON object that begins with '{'; names unique; known dtypes; shape x
+// dtype = bytes without overflow; the tensors' ranges start at 0, are disjoint, without holes, and end at the
+// end of the file; __metadata__ maps strings to strings. No allocation exceeds what the bytes present can
+// justify.
 #pragma once
 
 #include <cstddef>
@@ -38,14 +39,16 @@ struct SafetensorsHeader {
   const TensorInfo* find(std::string_view name) const noexcept;
 };
 
-// The file offset at which the header ends, from the first 8 bytes; throws corrupt when it breaks the cap or the file.
+// The file offset at which the header ends, from the first 8 bytes; throws corrupt when it breaks the cap or
+// the file.
 std::uint64_t safetensors_header_end(std::span<const std::byte> first8, std::uint64_t file_size_bytes);
 
-// `head` holds at least the first safetensors_header_end() bytes of a file of file_size_bytes. Errors: corrupt, naming the
-// tensor and the rule. Thread safe (pure).
+// `head` holds at least the first safetensors_header_end() bytes of a file of file_size_bytes. Errors:
+// corrupt, naming the tensor and the rule. Thread safe (pure).
 SafetensorsHeader parse_safetensors(std::span<const std::byte> head, std::uint64_t file_size_bytes);
 
-// The 8-byte length and the JSON, padded with spaces to a multiple of 8. Tensors must be contiguous from 0, in order.
+// The 8-byte length and the JSON, padded with spaces to a multiple of 8. Tensors must be contiguous from 0,
+// in order.
 std::string serialize_safetensors_header(const SafetensorsHeader& header);
 
 }  // namespace shard

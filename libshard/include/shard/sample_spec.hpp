@@ -45,7 +45,7 @@ struct Codec {
   int level = 3;  // zstd: 1 to 19
   bool operator==(const Codec&) const = default;
 };
-std::string to_string(const Codec& codec);     // "none", "zstd:3"
+std::string to_string(const Codec& codec);      // "none", "zstd:3"
 Codec codec_from_string(const std::string& s);  // throws invalid_argument
 
 }  // namespace shard

@@ -1,7 +1,9 @@
-// ShardReader: one shard file, mapped and checked. An object exists only for a file that keeps every rule of docs/format.md.
+// ShardReader: one shard file, mapped and checked. An object exists only for a file that keeps every rule of
+// docs/format.md.
 //
-// The mapping is read-only and shared, made over a close-on-exec descriptor whose size was held against the header. Views
-// (keys, labels, frames) borrow from the reader. Const members may be called from several threads at once.
+// The mapping is read-only and shared, made over a close-on-exec descriptor whose size was held against the
+// header. Views (keys, labels, frames) borrow from the reader. Const members may be called from several
+// threads at once.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +29,9 @@ struct ShardHeader {
   Normalization normalization;
   Pipeline pipeline;
   Codec codec;
-  std::string fingerprint;         // 16 hexadecimal digits over all options that shape the bytes
-  std::uint64_t head_digest = 0;   // XXH3-64 of the bytes before `images` / `image_frames`, digest field as zeros
+  std::string fingerprint;  // 16 hexadecimal digits over all options that shape the bytes
+  std::uint64_t head_digest =
+      0;  // XXH3-64 of the bytes before `images` / `image_frames`, digest field as zeros
   std::uint64_t images_begin = 0;  // file offset of `images` or `image_frames`, a multiple of 4096
   std::uint64_t images_end = 0;    // = file size
 };
@@ -56,11 +59,11 @@ class ShardReader {
   const ShardHeader& header() const noexcept;
   std::uint64_t size() const noexcept;  // samples
   std::uint64_t file_size_bytes() const noexcept;
-  int descriptor() const noexcept;                         // stays owned by the reader
-  std::span<const std::byte> mapping() const noexcept;     // the whole file
+  int descriptor() const noexcept;                      // stays owned by the reader
+  std::span<const std::byte> mapping() const noexcept;  // the whole file
 
-  std::string_view key(std::uint64_t sample) const;        // throws invalid_argument when sample >= size()
-  std::uint64_t checksum(std::uint64_t sample) const;      // XXH3-64 of the sample before the codec
+  std::string_view key(std::uint64_t sample) const;    // throws invalid_argument when sample >= size()
+  std::uint64_t checksum(std::uint64_t sample) const;  // XXH3-64 of the sample before the codec
   const std::map<std::string, Column>& columns() const noexcept;  // "labels" and further ones
   // Label of a sample when labels are I64 [N]; throws unsupported otherwise.
   std::int64_t label(std::uint64_t sample) const;
@@ -73,7 +76,8 @@ class ShardReader {
 
   // Whole-head check: head digest, key order and UTF-8 rules. Throws corrupt.
   void verify_head() const;
-  // Checks the stored frame and the decoded sample against their XXH3-64; `scratch` is resized as needed. Throws corrupt.
+  // Checks the stored frame and the decoded sample against their XXH3-64; `scratch` is resized as needed.
+  // Throws corrupt.
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
  private:

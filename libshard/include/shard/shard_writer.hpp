@@ -2,10 +2,10 @@
 //
 //   create -> put / skip every planned sample, in any order, from any thread -> publish
 //
-// The bytes go to a temporary file beside the target (locked with flock, so that a later run can tell it from a live one),
-// preallocated to the planned size (codec none). publish() compacts what was skipped, writes the head, fsyncs, renames and
-// fsyncs the folder. A writer destroyed before publish() removes its file. The bytes of the published shard are a function
-// of the samples alone, whatever the order and number of threads.
+// The bytes go to a temporary file beside the target (locked with flock, so that a later run can tell it from
+// a live one), preallocated to the planned size (codec none). publish() compacts what was skipped, writes the
+// head, fsyncs, renames and fsyncs the folder. A writer destroyed before publish() removes its file. The
+// bytes of the published shard are a function of the samples alone, whatever the order and number of threads.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,8 @@ struct ShardWriterOptions {
   Codec codec;
   std::string fingerprint;  // 16 hexadecimal digits
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
-  // The lengths of all planned keys together; 0: not known. A hint: with the right number, rows need no move at publish().
+  // The lengths of all planned keys together; 0: not known. A hint: with the right number, rows need no move
+  // at publish().
   std::uint64_t planned_key_bytes = 0;
 };
 
@@ -50,21 +51,26 @@ struct ShardSummary {
 
 class ShardWriter {
  public:
-  // `path` must not exist. `planned` samples, 1 to 2^32. Errors: invalid_argument, io (ENOSPC, EACCES, ...), each naming path.
-  static ShardWriter create(const std::filesystem::path& path, std::uint64_t planned, ShardWriterOptions options);
+  // `path` must not exist. `planned` samples, 1 to 2^32. Errors: invalid_argument, io (ENOSPC, EACCES, ...),
+  // each naming path.
+  static ShardWriter create(const std::filesystem::path& path, std::uint64_t planned,
+                            ShardWriterOptions options);
   ShardWriter(ShardWriter&&) noexcept;
   ShardWriter& operator=(ShardWriter&&) noexcept;
   ~ShardWriter();
 
-  // Stores planned sample `index`: `sample` is spec.size_bytes() long, `columns` are the rows of all columns one after the
-  // other, in the order of options.columns. Thread safe; each index once. Compression and hashing run on the caller's thread.
-  // `key` is an escaped key (keys.hpp). Codecs with frames of variable size are written in the order of the indices: up to
-  // the frames that wait for an earlier one are held in memory.
-  void put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns, std::span<const std::byte> sample);
+  // Stores planned sample `index`: `sample` is spec.size_bytes() long, `columns` are the rows of all columns
+  // one after the other, in the order of options.columns. Thread safe; each index once. Compression and
+  // hashing run on the caller's thread. `key` is an escaped key (keys.hpp). Codecs with frames of variable
+  // size are written in the order of the indices: up to the frames that wait for an earlier one are held in
+  // memory.
+  void put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
+           std::span<const std::byte> sample);
   // Planned sample `index` does not exist (its input was rejected). Thread safe.
   void skip(std::uint64_t index);
 
-  // After every index was put or skipped, and at least one was put. Once. Errors: io; afterwards nothing is left of it.
+  // After every index was put or skipped, and at least one was put. Once. Errors: io; afterwards nothing is
+  // left of it.
   ShardSummary publish();
 
  private:
@@ -73,7 +79,8 @@ class ShardWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// Removes temporary shard files in `folder` whose writers are gone (their lock is free). Returns how many. Errors: io.
+// Removes temporary shard files in `folder` whose writers are gone (their lock is free). Returns how many.
+// Errors: io.
 std::uint64_t remove_stale_temporaries(const std::filesystem::path& folder);
 
 }  // namespace shard

@@ -15,7 +15,8 @@ namespace shard {
 namespace {
 
 constexpr std::size_t kMaxAxes = 64;  // numpy's bound as of version 2
-constexpr std::size_t kMaxTensors = std::size_t{1} << 18;  // far above any model; bounds the time for a hostile header
+constexpr std::size_t kMaxTensors = std::size_t{1}
+                                    << 18;  // far above any model; bounds the time for a hostile header
 constexpr std::size_t kQuotedBytes = 100;
 
 // dtypes of the reference implementation that have no counterpart here.
@@ -170,7 +171,8 @@ class TableBuilder final : public JsonHandler {
                           tensor_.size_bytes(), *bytes));
     }
     if (header_.tensors.size() == kMaxTensors) {
-      throw Error(ErrorCode::unsupported, fmt::format("safetensors header: more than {} tensors", kMaxTensors));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("safetensors header: more than {} tensors", kMaxTensors));
     }
     header_.tensors.push_back(std::move(tensor_));
   }

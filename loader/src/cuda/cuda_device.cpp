@@ -18,11 +18,13 @@ namespace shard {
 
 namespace {
 
-// Throws Error(io) for a failed call; clears the error that CUDA keeps for the thread, so that it does not surface elsewhere.
+// Throws Error(io) for a failed call; clears the error that CUDA keeps for the thread, so that it does not
+// surface elsewhere.
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   cudaGetLastError();
-  throw Error(ErrorCode::io, fmt::format("CUDA: {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+  throw Error(ErrorCode::io,
+              fmt::format("CUDA: {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
 }
 
 class DeviceScope {
@@ -70,7 +72,8 @@ class EventPool {
       }
     }
     cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "cudaEventCreate");
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+          "cudaEventCreate");
     return UniqueEvent(event);
   }
   void give(UniqueEvent event) {
@@ -85,9 +88,10 @@ class EventPool {
 
 class CudaEvent final : public Event::Impl {
  public:
-  // Records at the end of `stream`'s work; the current device is the stream's. Streams that were told to wait for an event's
-  // earlier recording are not disturbed when it is recorded again.
-  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream) : pool_(std::move(pool)), event_(pool_->take()) {
+  // Records at the end of `stream`'s work; the current device is the stream's. Streams that were told to wait
+  // for an event's earlier recording are not disturbed when it is recorded again.
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream)
+      : pool_(std::move(pool)), event_(pool_->take()) {
     check(cudaEventRecord(event_.get(), stream), "cudaEventRecord");
   }
   CudaEvent(const CudaEvent&) = delete;
@@ -116,8 +120,10 @@ class PinnedBlock final : public Block {
     const cudaError_t error = cudaHostAlloc(&data_, size, cudaHostAllocPortable);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
-      throw Error(ErrorCode::resource,
-                  fmt::format("{} bytes of pinned memory were refused; lower pinned_bytes, batch_size or prefetch", size));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("{} bytes of pinned memory were refused; lower pinned_bytes, batch_size or prefetch",
+                      size));
     }
     check(error, "cudaHostAlloc");
   }
@@ -142,10 +148,12 @@ class DeviceBlock final : public Block {
       std::size_t free = 0;
       std::size_t total = 0;
       cudaMemGetInfo(&free, &total);
-      throw Error(ErrorCode::resource,
-                  fmt::format("{} bytes of device memory were refused, {} of {} are free; lower batch_size, prefetch or "
-                              "resident_bytes",
-                              size, free, total));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format(
+              "{} bytes of device memory were refused, {} of {} are free; lower batch_size, prefetch or "
+              "resident_bytes",
+              size, free, total));
     }
     check(error, "cudaMalloc");
   }
@@ -193,7 +201,8 @@ class CudaRegistration final : public Registration {
   std::vector<void*> pieces_;
 };
 
-// Page-locking belongs to the process: loaders of several devices that use one mapping share its registration.
+// Page-locking belongs to the process: loaders of several devices that use one mapping share its
+// registration.
 class SharedRegistration final : public Registration {
  public:
   explicit SharedRegistration(std::shared_ptr<CudaRegistration> shared) : shared_(std::move(shared)) {}
@@ -254,7 +263,8 @@ class CudaStream final : public Stream {
   void wait(const Event& event) override {
     if (event.impl() == nullptr || event.impl()->native() == nullptr) return;
     DeviceScope scope(ordinal_);
-    check(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(event.impl()->native()), 0), "cudaStreamWaitEvent");
+    check(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(event.impl()->native()), 0),
+          "cudaStreamWaitEvent");
   }
   void synchronize() override { check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize"); }
   void* native() noexcept override { return stream_.get(); }
@@ -287,7 +297,8 @@ class CudaStream final : public Stream {
     DeviceScope scope(ordinal_);
     if (!batched_ || items.size() < 2) {
       for (const CopyItem& item : items)
-        check(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()), "cudaMemcpyAsync");
+        check(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
+              "cudaMemcpyAsync");
       return;
     }
     targets_.clear();
@@ -301,8 +312,8 @@ class CudaStream final : public Stream {
     cudaMemcpyAttributes attributes{};
     attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     std::size_t first = 0;
-    check(cudaMemcpyBatchAsync(targets_.data(), sources_.data(), sizes_.data(), items.size(), &attributes, &first, 1,
-                               stream_.get()),
+    check(cudaMemcpyBatchAsync(targets_.data(), sources_.data(), sizes_.data(), items.size(), &attributes,
+                               &first, 1, stream_.get()),
           "cudaMemcpyBatchAsync");
   }
 
@@ -325,15 +336,16 @@ class CudaDevice final : public Device {
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
       cudaGetLastError();
-      throw Error(ErrorCode::unsupported, fmt::format("no CUDA device can be used: {} ({})", cudaGetErrorString(error),
-                                                      cudaGetErrorName(error)));
+      throw Error(ErrorCode::unsupported, fmt::format("no CUDA device can be used: {} ({})",
+                                                      cudaGetErrorString(error), cudaGetErrorName(error)));
     }
     if (ordinal < 0 || ordinal >= count)
       throw Error(ErrorCode::invalid_argument, fmt::format("CUDA device {}: there are {}", ordinal, count));
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
     int read_only = 0;
-    check(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, ordinal), "cudaDeviceGetAttribute");
+    check(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, ordinal),
+          "cudaDeviceGetAttribute");
     int driver = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     info_.kind = DeviceKind::cuda;
@@ -374,7 +386,8 @@ class CudaDevice final : public Device {
     if (event.impl() == nullptr) return;
     if (native_stream == nullptr) return event.wait();
     DeviceScope scope(info_.ordinal);
-    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(native_stream), static_cast<cudaEvent_t>(event.impl()->native()), 0),
+    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(native_stream),
+                              static_cast<cudaEvent_t>(event.impl()->native()), 0),
           "cudaStreamWaitEvent");
   }
   Event record_native(void* native_stream) override {

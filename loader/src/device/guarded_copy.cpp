@@ -25,7 +25,8 @@ void on_bus(int signal, siginfo_t* info, void* context) {
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
     g_previous.sa_sigaction(signal, info, context);
   } else if (g_previous.sa_handler == SIG_DFL || g_previous.sa_handler == SIG_IGN) {
-    ::sigaction(SIGBUS, &g_previous, nullptr);  // the access is repeated and ends the process as it would have
+    ::sigaction(SIGBUS, &g_previous,
+                nullptr);  // the access is repeated and ends the process as it would have
   } else {
     g_previous.sa_handler(signal);
   }
@@ -54,7 +55,8 @@ void install_bus_handler() {
 }
 
 void throw_bus_error(const char* what) {
-  throw Error(ErrorCode::io, fmt::format("{}: a mapped shard could not be read: it was cut short or its disk failed", what));
+  throw Error(ErrorCode::io,
+              fmt::format("{}: a mapped shard could not be read: it was cut short or its disk failed", what));
 }
 
 }  // namespace detail

@@ -92,7 +92,8 @@ class HostEvent final : public Event::Impl {
   std::vector<std::function<void()>> callbacks_;
 };
 
-// The queue of one stream: one step runs at a time. Shared, so that a step that ends after the stream's owner went finds it.
+// The queue of one stream: one step runs at a time. Shared, so that a step that ends after the stream's owner
+// went finds it.
 class HostQueue : public std::enable_shared_from_this<HostQueue> {
  public:
   explicit HostQueue(HostPool& pool) : pool_(pool) {}
@@ -192,9 +193,7 @@ class HostStream final : public Stream {
   void wait(const Event& event) override {
     auto* impl = dynamic_cast<HostEvent*>(event.impl());
     if (impl == nullptr) return;  // done already, or nothing
-    queue_->push([queue = queue_, event, impl] {
-      impl->then([queue] { queue->step_done(nullptr); });
-    });
+    queue_->push([queue = queue_, event, impl] { impl->then([queue] { queue->step_done(nullptr); }); });
   }
 
   void synchronize() override { record().wait(); }
@@ -224,10 +223,15 @@ class HostDevice final : public Device {
     info_.reads_host_memory = true;
   }
   const DeviceInfo& info() const noexcept override { return info_; }
-  std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override { return std::make_unique<HostBlock>(size); }
-  std::unique_ptr<Block> allocate_device(std::uint64_t size) override { return std::make_unique<HostBlock>(size); }
+  std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override {
+    return std::make_unique<HostBlock>(size);
+  }
+  std::unique_ptr<Block> allocate_device(std::uint64_t size) override {
+    return std::make_unique<HostBlock>(size);
+  }
   std::uint64_t free_memory_bytes() override {
-    return static_cast<std::uint64_t>(::get_avphys_pages()) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    return static_cast<std::uint64_t>(::get_avphys_pages()) *
+           static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   }
   std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
     return std::make_unique<HostRegistration>(range);

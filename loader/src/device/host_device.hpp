@@ -16,15 +16,16 @@
 
 namespace shard {
 
-// Runs operations of many rows on a fixed number of threads. Operations are taken in the order of their submission, rows of one
-// operation by all threads together.
+// Runs operations of many rows on a fixed number of threads. Operations are taken in the order of their
+// submission, rows of one operation by all threads together.
 class HostPool {
  public:
   struct Operation {
     std::size_t rows = 1;
-    std::size_t grain = 1;                                       // rows taken at once
+    std::size_t grain = 1;                                          // rows taken at once
     std::function<void(std::size_t first, std::size_t last)> body;  // may throw
-    std::function<void(std::exception_ptr error)> finished;      // called once, on the thread that ends the last row
+    std::function<void(std::exception_ptr error)>
+        finished;  // called once, on the thread that ends the last row
   };
 
   explicit HostPool(unsigned threads);

@@ -47,7 +47,8 @@ void HostPool::work() {
         if (active_.empty()) return;
         active = active_.front();
         first = active->next.fetch_add(active->operation.grain);
-        if (first + active->operation.grain >= active->operation.rows) active_.pop_front();  // these are its last rows
+        if (first + active->operation.grain >= active->operation.rows)
+          active_.pop_front();  // these are its last rows
         if (first < active->operation.rows) break;
       }
     }

@@ -1,5 +1,5 @@
-// Mixing of 64-bit words: the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014). Not cryptographic.
+// Mixing of 64-bit words: the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+// number generators", OOPSLA 2014). Not cryptographic.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ namespace {
 enum Purpose : std::uint64_t { kShards = 1, kSamples = 2 };
 }  // namespace
 
-// The shards of one epoch that this rank walks, in sequence, cut into windows inside which samples are permuted.
+// The shards of one epoch that this rank walks, in sequence, cut into windows inside which samples are
+// permuted.
 struct Order::EpochTable {
   std::uint64_t epoch = 0;
   std::vector<std::uint32_t> shards;
@@ -42,12 +43,13 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   if (options.mode == OrderMode::windowed && options.window_shards < 1)
     refuse("window_shards is 0; it must be at least 1");
   if (options.partition == Partition::by_shard && shard_samples.size() < options.world)
-    refuse(fmt::format("partition by_shard needs a shard for each of the {} ranks; there are {}", options.world,
-                       shard_samples.size()));
+    refuse(fmt::format("partition by_shard needs a shard for each of the {} ranks; there are {}",
+                       options.world, shard_samples.size()));
   if (batches() == 0)
-    refuse(fmt::format("tail 'drop' leaves no batch: {} samples are fewer than the global batch of {} x {}; use a smaller "
-                       "batch_size, or tail pad or wrap",
-                       samples_, options.batch_size, options.world));
+    refuse(fmt::format(
+        "tail 'drop' leaves no batch: {} samples are fewer than the global batch of {} x {}; use a smaller "
+        "batch_size, or tail pad or wrap",
+        samples_, options.batch_size, options.world));
 }
 
 std::uint64_t Order::batches() const noexcept {
@@ -72,12 +74,14 @@ std::shared_ptr<const Order::EpochTable> Order::table(std::uint64_t epoch) const
   if (options_.mode == OrderMode::sequential) std::sort(fresh->shards.begin(), fresh->shards.end());
   fresh->begin.push_back(0);
   fresh->window_begin.push_back(0);
-  const std::uint64_t window =
-      options_.mode == OrderMode::windowed ? options_.window_shards : std::max<std::uint64_t>(1, fresh->shards.size());
+  const std::uint64_t window = options_.mode == OrderMode::windowed
+                                   ? options_.window_shards
+                                   : std::max<std::uint64_t>(1, fresh->shards.size());
   for (std::uint64_t i = 0; i < fresh->shards.size(); ++i) {
     const std::uint32_t shard = fresh->shards[i];
     fresh->begin.push_back(fresh->begin.back() + shard_begin_[shard + 1] - shard_begin_[shard]);
-    if ((i + 1) % window == 0 || i + 1 == fresh->shards.size()) fresh->window_begin.push_back(fresh->begin.back());
+    if ((i + 1) % window == 0 || i + 1 == fresh->shards.size())
+      fresh->window_begin.push_back(fresh->begin.back());
   }
   cache_->table = fresh;
   return fresh;

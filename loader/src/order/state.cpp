@@ -19,7 +19,8 @@ LoaderState LoaderState::parse(const std::string& text) {
   std::string_view rest = text;
   bool good = rest.starts_with(kMagic);
   rest.remove_prefix(good ? kMagic.size() : 0);
-  for (std::uint64_t* field : {&state.seed, &state.epoch, &state.position, &state.samples, &state.global_batch, &world}) {
+  for (std::uint64_t* field :
+       {&state.seed, &state.epoch, &state.position, &state.samples, &state.global_batch, &world}) {
     good = good && rest.starts_with(' ');
     if (!good) break;
     auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), *field);
@@ -28,7 +29,8 @@ LoaderState LoaderState::parse(const std::string& text) {
   }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' is not a loader state (expected 'shard-loader 1' and six numbers)", text.substr(0, 80)));
+                fmt::format("'{}' is not a loader state (expected 'shard-loader 1' and six numbers)",
+                            text.substr(0, 80)));
   state.world = static_cast<std::uint32_t>(world);
   return state;
 }

@@ -7,23 +7,33 @@ namespace shard {
 
 std::string_view to_string(TransportKind kind) noexcept {
   switch (kind) {
-    case TransportKind::automatic: return "auto";
-    case TransportKind::mapped: return "mapped";
-    case TransportKind::staged: return "staged";
-    case TransportKind::direct: return "direct";
-    case TransportKind::resident: return "resident";
+    case TransportKind::automatic:
+      return "auto";
+    case TransportKind::mapped:
+      return "mapped";
+    case TransportKind::staged:
+      return "staged";
+    case TransportKind::direct:
+      return "direct";
+    case TransportKind::resident:
+      return "resident";
   }
   return "unknown";
 }
 
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason) {
   switch (context.options->transport) {
-    case TransportKind::mapped: reason = "asked for"; return make_mapped(context);
-    case TransportKind::staged: reason = "asked for"; return make_staged(context);
+    case TransportKind::mapped:
+      reason = "asked for";
+      return make_mapped(context);
+    case TransportKind::staged:
+      reason = "asked for";
+      return make_staged(context);
     case TransportKind::direct:
       throw Error(ErrorCode::unsupported, "transport direct is not built yet: use mapped or staged");
     case TransportKind::automatic:
-    case TransportKind::resident: break;  // resident: the link below it is chosen likewise
+    case TransportKind::resident:
+      break;  // resident: the link below it is chosen likewise
   }
   try {
     auto transport = make_mapped(context);

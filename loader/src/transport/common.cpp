@@ -40,10 +40,11 @@ std::uint64_t cgroup_available() {
 }
 
 [[noreturn]] void mismatch(const ShardReader& shard, std::uint64_t sample, std::uint64_t found) {
-  throw Error(ErrorCode::corrupt,
-              fmt::format("{}: sample {} ('{}') does not match its checksum: {} where {} is stored; restore the shard or convert "
-                          "again",
-                          shard.path().string(), sample, shard.key(sample), to_hex(found), to_hex(shard.checksum(sample))));
+  throw Error(ErrorCode::corrupt, fmt::format("{}: sample {} ('{}') does not match its checksum: {} where {} "
+                                              "is stored; restore the shard or convert "
+                                              "again",
+                                              shard.path().string(), sample, shard.key(sample), to_hex(found),
+                                              to_hex(shard.checksum(sample))));
 }
 
 }  // namespace
@@ -52,11 +53,14 @@ std::uint64_t default_budget_bytes() { return std::min(mem_available(), cgroup_a
 
 void check_alive(const ShardReader& shard) {
   struct stat info {};
-  if (::fstat(shard.descriptor(), &info) != 0 || static_cast<std::uint64_t>(info.st_size) != shard.file_size_bytes())
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{}: the file changed while it was in use: {} bytes now, {} when it was opened; restore it and "
-                            "open the data set again",
-                            shard.path().string(), info.st_size, shard.file_size_bytes()));
+  if (::fstat(shard.descriptor(), &info) != 0 ||
+      static_cast<std::uint64_t>(info.st_size) != shard.file_size_bytes())
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format(
+            "{}: the file changed while it was in use: {} bytes now, {} when it was opened; restore it and "
+            "open the data set again",
+            shard.path().string(), info.st_size, shard.file_size_bytes()));
 }
 
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes) {
@@ -86,7 +90,8 @@ void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::si
 }
 
 void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error) {
-  throw Error(error.code(), fmt::format("{}: sample {} ('{}'): {}", shard.path().string(), sample, shard.key(sample), error.what()));
+  throw Error(error.code(), fmt::format("{}: sample {} ('{}'): {}", shard.path().string(), sample,
+                                        shard.key(sample), error.what()));
 }
 
 }  // namespace shard

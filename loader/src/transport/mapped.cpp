@@ -21,13 +21,17 @@ class Mapped final : public Transport {
  public:
   explicit Mapped(const TransportContext& context)
       : context_(context),
-        budget_(context.options->registered_bytes != 0 ? context.options->registered_bytes : default_budget_bytes()),
+        budget_(context.options->registered_bytes != 0 ? context.options->registered_bytes
+                                                       : default_budget_bytes()),
         in_place_(context.device->info().reads_host_memory) {
     const DatasetInfo& info = context.dataset->info();
     if (info.codec.kind != Codec::Kind::none)
-      throw Error(ErrorCode::unsupported, fmt::format("samples stored with codec {} must be decompressed first", to_string(info.codec)));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("samples stored with codec {} must be decompressed first", to_string(info.codec)));
     if (!context.device->info().registers_read_only)
-      throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", context.device->info().name));
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} cannot register read-only mappings", context.device->info().name));
     used_in_batch_.assign(info.shards.size(), 0);
     std::uint64_t total = 0;
     std::uint64_t largest = 0;
@@ -37,15 +41,21 @@ class Mapped final : public Transport {
     }
     if (in_place_) return;  // nothing is locked
     if (largest > budget_)
-      throw Error(ErrorCode::resource,
-                  fmt::format("a shard of {} bytes exceeds the budget of {} bytes for registered memory (registered_bytes)", largest, budget_));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format(
+              "a shard of {} bytes exceeds the budget of {} bytes for registered memory (registered_bytes)",
+              largest, budget_));
     if (total > budget_ && context.options->order.mode == OrderMode::shuffle)
-      throw Error(ErrorCode::resource,
-                  fmt::format("{} bytes of shards exceed the budget of {} bytes for registered memory (registered_bytes), and a "
-                              "global shuffle needs all of them at once; a windowed order needs only its window",
-                              total, budget_));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("{} bytes of shards exceed the budget of {} bytes for registered memory "
+                      "(registered_bytes), and a "
+                      "global shuffle needs all of them at once; a windowed order needs only its window",
+                      total, budget_));
     ++batch_;
-    use_shard(0, context.dataset->shard(0));  // a platform that refuses says so now, while another transport can be chosen
+    use_shard(0, context.dataset->shard(
+                     0));  // a platform that refuses says so now, while another transport can be chosen
   }
 
   TransportKind kind() const noexcept override { return TransportKind::mapped; }
@@ -76,7 +86,8 @@ class Mapped final : public Transport {
     if (slot.verify) verify(slot);
     context_.copy_stream->wait(slot.released_event);
     context_.copy_stream->copy(slot.copies);
-    context_.copy_stream->copy({&slot.columns_copy, 1});  // alone: a small range among large ones slows the whole batch down
+    context_.copy_stream->copy(
+        {&slot.columns_copy, 1});  // alone: a small range among large ones slows the whole batch down
     slot.copied_event = context_.copy_stream->record();
     if (in_place_) return;
     for (std::uint32_t shard : batch_shards_) registered_.at(shard).last_use = slot.copied_event;
@@ -92,7 +103,8 @@ class Mapped final : public Transport {
     std::list<std::uint32_t>::iterator recency;
   };
 
-  // Makes the shard's images resident and registered, giving up the least recently used ones beyond the budget.
+  // Makes the shard's images resident and registered, giving up the least recently used ones beyond the
+  // budget.
   void use_shard(std::uint32_t index, const ShardReader& shard) {
     if (auto it = registered_.find(index); it != registered_.end()) {
       recency_.splice(recency_.end(), recency_, it->second.recency);
@@ -100,29 +112,34 @@ class Mapped final : public Transport {
     }
     const auto begin = std::chrono::steady_clock::now();
     const std::uint64_t first = shard.header().images_begin;
-    const std::span<const std::byte> images = shard.mapping().subspan(first, shard.header().images_end - first);
+    const std::span<const std::byte> images =
+        shard.mapping().subspan(first, shard.header().images_end - first);
     while (registered_bytes_ + images.size() > budget_) give_up_oldest();
     // Reads the pages in; a page that cannot be had is an error here and not a signal later.
-    if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) != 0 && errno != EINVAL)
-      throw Error(ErrorCode::io,
-                  fmt::format("{}: cannot be read: {}", shard.path().string(), std::generic_category().message(errno)));
+    if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) != 0 &&
+        errno != EINVAL)
+      throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
+                                             std::generic_category().message(errno)));
     Registered entry;
     entry.registration = context_.device->register_read_only(images);
     entry.recency = recency_.insert(recency_.end(), index);
     registered_[index] = std::move(entry);
     registered_bytes_ += images.size();
     storage_nanoseconds_ += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+            .count());
   }
 
   void give_up_oldest() {
     const auto oldest = std::find_if(recency_.begin(), recency_.end(),
                                      [&](std::uint32_t shard) { return used_in_batch_[shard] != batch_; });
     if (oldest == recency_.end())
-      throw Error(ErrorCode::resource,
-                  fmt::format("one batch touches {} shards, more than the budget of {} bytes for registered memory holds; "
-                              "raise registered_bytes, or use fewer window_shards",
-                              batch_shards_.size(), budget_));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format(
+              "one batch touches {} shards, more than the budget of {} bytes for registered memory holds; "
+              "raise registered_bytes, or use fewer window_shards",
+              batch_shards_.size(), budget_));
     Registered& entry = registered_.at(*oldest);
     entry.last_use.wait();
     registered_bytes_ -= entry.registration->range().size();
@@ -142,7 +159,7 @@ class Mapped final : public Transport {
   std::uint64_t budget_;
   bool in_place_;
   std::unordered_map<std::uint32_t, Registered> registered_;
-  std::list<std::uint32_t> recency_;  // least recently used first
+  std::list<std::uint32_t> recency_;          // least recently used first
   std::vector<std::uint64_t> used_in_batch_;  // by shard: the last batch that used it
   std::vector<std::uint32_t> batch_shards_;   // of this batch
   std::uint64_t batch_ = 0;
@@ -152,6 +169,8 @@ class Mapped final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mapped(const TransportContext& context) { return std::make_unique<Mapped>(context); }
+std::unique_ptr<Transport> make_mapped(const TransportContext& context) {
+  return std::make_unique<Mapped>(context);
+}
 
 }  // namespace shard

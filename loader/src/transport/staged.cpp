@@ -1,4 +1,5 @@
-// staged: threads copy (or decompress) the samples of a batch into pinned memory, one copy takes them to the device.
+// staged: threads copy (or decompress) the samples of a batch into pinned memory, one copy takes them to the
+// device.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -18,10 +19,12 @@ class Staged final : public Transport {
     const LoaderOptions& options = *context.options;
     const std::uint64_t ring = sample_bytes_ * options.order.batch_size * (options.prefetch + 1);
     if (ring > options.pinned_bytes)
-      throw Error(ErrorCode::resource,
-                  fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise it, or lower "
-                              "prefetch or batch_size",
-                              options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format(
+              "{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise it, or lower "
+              "prefetch or batch_size",
+              options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
   }
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
@@ -36,18 +39,20 @@ class Staged final : public Transport {
     auto done = std::make_shared<std::promise<void>>();
     slot.filled = done->get_future();
     Slot* const filling = &slot;
-    context_.pool->submit({slot.fetch.size(), 2,
-                           [this, filling](std::size_t first, std::size_t last) {
-                             for (std::size_t i = first; i < last; ++i) fill(*filling, i);
-                           },
-                           [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
+    context_.pool->submit(
+        {slot.fetch.size(), 2,
+         [this, filling](std::size_t first, std::size_t last) {
+           for (std::size_t i = first; i < last; ++i) fill(*filling, i);
+         },
+         [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
   }
 
   void end(Slot& slot) override {
     const auto begin = std::chrono::steady_clock::now();
     slot.filled.get();
     storage_nanoseconds_ += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+            .count());
     slot.copies.clear();
     for (std::size_t i = 0; i < slot.fetch.size(); ++i) {
       std::byte* const source = slot.staging->data() + i * sample_bytes_;
@@ -59,7 +64,8 @@ class Staged final : public Transport {
     }
     context_.copy_stream->wait(slot.released_event);
     context_.copy_stream->copy(slot.copies);
-    context_.copy_stream->copy({&slot.columns_copy, 1});  // alone: a small range among large ones slows the whole batch down
+    context_.copy_stream->copy(
+        {&slot.columns_copy, 1});  // alone: a small range among large ones slows the whole batch down
     slot.copied_event = context_.copy_stream->record();
   }
 
@@ -92,6 +98,8 @@ class Staged final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_staged(const TransportContext& context) { return std::make_unique<Staged>(context); }
+std::unique_ptr<Transport> make_staged(const TransportContext& context) {
+  return std::make_unique<Staged>(context);
+}
 
 }  // namespace shard

@@ -1,4 +1,5 @@
-// Transport: how the stored samples of a batch reach the device. One per loader, called by its feeder thread only.
+// Transport: how the stored samples of a batch reach the device. One per loader, called by its feeder thread
+// only.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +36,12 @@ class Transport {
   virtual TransportKind kind() const noexcept = 0;
   // Adds what a slot needs beside its images. Errors: resource.
   virtual void prepare(Slot& slot) = 0;
-  // Starts the host's part for slot.fetch. Up to two slots may have begun and not ended. Errors name shard and sample.
+  // Starts the host's part for slot.fetch. Up to two slots may have begun and not ended. Errors name shard
+  // and sample.
   virtual void begin(Slot& slot) = 0;
-  // Ends the host's part. By now the copies of samples and of slot.columns_copy are queued on the copy stream, behind
-  // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are null (only where
-  // reads_in_place()). Errors name shard and sample.
+  // Ends the host's part. By now the copies of samples and of slot.columns_copy are queued on the copy
+  // stream, behind slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where
+  // the targets are null (only where reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
   virtual bool reads_in_place() const noexcept { return false; }
   virtual TransportUse use() const noexcept = 0;
@@ -51,9 +53,11 @@ std::unique_ptr<Transport> make_staged(const TransportContext& context);
 // automatic: chooses and says why.
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
 
-// Holds the file of a shard against what is mapped, so that one that was cut is named before it is read. Throws corrupt.
+// Holds the file of a shard against what is mapped, so that one that was cut is named before it is read.
+// Throws corrupt.
 void check_alive(const ShardReader& shard);
-// XXH3 of one stored sample against its checksum, where the options ask for it. Throws corrupt naming shard and sample.
+// XXH3 of one stored sample against its checksum, where the options ask for it. Throws corrupt naming shard
+// and sample.
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes);
 
 // The same for a sample that is stored as it is, read where it is mapped.

@@ -1,8 +1,9 @@
 // Bytes of an image file -> RGB, 8 bits a channel, upright.
 //
-// JPEG (libjpeg-turbo, ISLOW, fancy upsampling), PNG (libspng) and WebP (libwebp), told apart by content. The result equals
-// Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: alpha is dropped, gray is replicated, CMYK and YCCK are
-// converted as Pillow does, 16-bit PNG keeps the high byte, the first frame of an animation is taken.
+// JPEG (libjpeg-turbo, ISLOW, fancy upsampling), PNG (libspng) and WebP (libwebp), told apart by content. The
+// result equals Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: alpha is dropped, gray is
+// replicated, CMYK and YCCK are converted as Pillow does, 16-bit PNG keeps the high byte, the first frame of
+// an animation is taken.
 #pragma once
 
 #include <atomic>
@@ -22,17 +23,19 @@ Format detect_format(std::span<const std::byte> file) noexcept;
 
 struct ImageInfo {
   Format format = Format::unknown;
-  std::uint32_t width = 0;    // columns, as stored (before orientation)
-  std::uint32_t height = 0;   // rows, as stored
-  int orientation = 1;        // EXIF, 1 to 8; 5 to 8 swap the axes
+  std::uint32_t width = 0;   // columns, as stored (before orientation)
+  std::uint32_t height = 0;  // rows, as stored
+  int orientation = 1;       // EXIF, 1 to 8; 5 to 8 swap the axes
   std::uint32_t upright_width() const noexcept { return orientation >= 5 ? height : width; }
   std::uint32_t upright_height() const noexcept { return orientation >= 5 ? width : height; }
 };
 
-// Reads the header alone. Errors: corrupt, unsupported (unknown format: the first bytes are named), resource (max_pixels).
+// Reads the header alone. Errors: corrupt, unsupported (unknown format: the first bytes are named), resource
+// (max_pixels).
 ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels);
 
-// Rows of `stride_bytes`, each width x 3 bytes (red, green, blue). A view; whoever returned it owns the bytes.
+// Rows of `stride_bytes`, each width x 3 bytes (red, green, blue). A view; whoever returned it owns the
+// bytes.
 struct RgbView {
   const std::uint8_t* data = nullptr;
   std::uint32_t width = 0;
@@ -41,8 +44,10 @@ struct RgbView {
 };
 
 struct DecodeOptions {
-  std::uint64_t max_pixels = 178'956'970;  // Pillow's bound; refused from the header, before anything is allocated
-  // JPEG only: the scaled DCT may be used down to the smallest size whose short side is at least this (0: full size).
+  std::uint64_t max_pixels =
+      178'956'970;  // Pillow's bound; refused from the header, before anything is allocated
+  // JPEG only: the scaled DCT may be used down to the smallest size whose short side is at least this (0:
+  // full size).
   std::uint32_t fast_min_short_side = 0;
   const std::atomic<bool>* cancel = nullptr;  // polled between rows; throws cancelled
 };
@@ -58,8 +63,9 @@ class Decoder {
   Decoder& operator=(Decoder&&) noexcept;
   ~Decoder();
 
-  // The whole image, upright. The view is valid until the next call. Errors: corrupt (also: any warning of the JPEG decoder),
-  // unsupported, resource, cancelled. No input can crash it or make it allocate more than the header's pixels justify.
+  // The whole image, upright. The view is valid until the next call. Errors: corrupt (also: any warning of
+  // the JPEG decoder), unsupported, resource, cancelled. No input can crash it or make it allocate more than
+  // the header's pixels justify.
   RgbView decode(std::span<const std::byte> file, const DecodeOptions& options);
 
  private:

@@ -1,9 +1,12 @@
-// Device: where batches end up. A small interface, implemented by the host (always) and by CUDA (shard::loader_cuda).
+// Device: where batches end up. A small interface, implemented by the host (always) and by CUDA
+// (shard::loader_cuda).
 //
-// Work is queued on streams and runs in order within a stream, concurrently between streams. An Event marks a point in a stream;
-// it exists only as the result of recording. Nothing here names CUDA; a native stream or event passes as void*.
+// Work is queued on streams and runs in order within a stream, concurrently between streams. An Event marks a
+// point in a stream; it exists only as the result of recording. Nothing here names CUDA; a native stream or
+// event passes as void*.
 //
-// Thread safety: a Device may be used from several threads; a Stream from one thread at a time; Events from any thread.
+// Thread safety: a Device may be used from several threads; a Stream from one thread at a time; Events from
+// any thread.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +29,8 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;    // device memory in all; 0 for the host
   bool registers_read_only = false;  // read-only file mappings can be registered in place
   bool batched_copy = false;         // one call copies many ranges
-  bool reads_host_memory = false;    // transform() may read samples where they lie in host memory (the host device)
+  bool reads_host_memory =
+      false;  // transform() may read samples where they lie in host memory (the host device)
 };
 
 // A point in a stream's work. Copies share the point. A default-made event is done.
@@ -35,8 +39,8 @@ class Event {
   class Impl {
    public:
     virtual ~Impl() = default;
-    virtual bool done() = 0;   // the work before it has ended; throws Error(io) when that work failed
-    virtual void wait() = 0;   // blocks the calling thread until then; throws likewise
+    virtual bool done() = 0;  // the work before it has ended; throws Error(io) when that work failed
+    virtual void wait() = 0;  // blocks the calling thread until then; throws likewise
     virtual void* native() noexcept = 0;  // cudaEvent_t, or null
   };
   Event() = default;
@@ -59,7 +63,8 @@ class Block {
   virtual std::uint64_t size_bytes() const noexcept = 0;
 };
 
-// A range of host memory that the device reads in place (page-locked); released when destroyed, before the range is unmapped.
+// A range of host memory that the device reads in place (page-locked); released when destroyed, before the
+// range is unmapped.
 class Registration {
  public:
   virtual ~Registration() = default;
@@ -75,8 +80,9 @@ struct CopyItem {
 class Stream {
  public:
   virtual ~Stream() = default;  // waits for the work in it
-  // Queue host-to-device copies; sources must be pinned or registered for full speed, and stay valid until the work is done.
-  // Source and target ranges do not overlap. The array itself is read before the call returns.
+  // Queue host-to-device copies; sources must be pinned or registered for full speed, and stay valid until
+  // the work is done. Source and target ranges do not overlap. The array itself is read before the call
+  // returns.
   virtual void copy(std::span<const CopyItem> items) = 0;
   // Queue device-to-device copies (resident samples).
   virtual void gather(std::span<const CopyItem> items) = 0;
@@ -85,8 +91,8 @@ class Stream {
   virtual void copy_to_host(std::span<const CopyItem> items) = 0;
   virtual Event record() = 0;
   virtual void wait(const Event& event) = 0;  // later work in this stream starts after the event
-  virtual void synchronize() = 0;             // blocks until all work is done; throws Error(io) when any failed
-  virtual void* native() noexcept = 0;        // cudaStream_t, or null
+  virtual void synchronize() = 0;       // blocks until all work is done; throws Error(io) when any failed
+  virtual void* native() noexcept = 0;  // cudaStream_t, or null
 };
 
 class Device {
@@ -97,19 +103,21 @@ class Device {
   virtual std::unique_ptr<Block> allocate_pinned(std::uint64_t size_bytes) = 0;
   virtual std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) = 0;
   virtual std::uint64_t free_memory_bytes() = 0;  // device memory; host: available memory
-  // `range` is page-aligned at its begin and belongs to a read-only shared mapping. Errors: unsupported (the platform or the
-  // memory kind refuses; the device stays usable), resource (limit on locked memory).
+  // `range` is page-aligned at its begin and belongs to a read-only shared mapping. Errors: unsupported (the
+  // platform or the memory kind refuses; the device stays usable), resource (limit on locked memory).
   virtual std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) = 0;
   virtual std::unique_ptr<Stream> create_stream() = 0;
-  // Makes a consumer's native stream wait for an event, and records one in it. Host: `native_stream` must be null; wait blocks.
+  // Makes a consumer's native stream wait for an event, and records one in it. Host: `native_stream` must be
+  // null; wait blocks.
   virtual void wait_native(void* native_stream, const Event& event) = 0;
   virtual Event record_native(void* native_stream) = 0;
   // Throws Error(io) naming the cause when the device has failed (lost, sticky error).
   virtual void check() = 0;
 };
 
-// The host as a device: "device" memory is host memory; the work of each stream runs on threads of its own, so that reuse of a
-// batch too early is a data race that ThreadSanitizer sees. threads: 1 to 64 workers that share each batch.
+// The host as a device: "device" memory is host memory; the work of each stream runs on threads of its own,
+// so that reuse of a batch too early is a data race that ThreadSanitizer sees. threads: 1 to 64 workers that
+// share each batch.
 std::shared_ptr<Device> make_host_device(unsigned threads);
 
 }  // namespace shard

@@ -1,5 +1,6 @@
-// The C structures of DLPack 1.0, as its specification lays them out (https://dmlc.github.io/dlpack/latest/c_api.html). Where
-// <dlpack/dlpack.h> is included before this header, those are used.
+// The C structures of DLPack 1.0, as its specification lays them out
+// (https://dmlc.github.io/dlpack/latest/c_api.html). Where <dlpack/dlpack.h> is included before this header,
+// those are used.
 #pragma once
 
 #ifndef DLPACK_DLPACK_H_

@@ -1,9 +1,11 @@
 // Loader: shuffled, transformed batches of a data set on a device.
 //
-//   for (const Batch& batch : loader.epoch(0)) { batch.wait_on(stream); ...; }        a batch is a lease; see docs/loader.md
+//   for (const Batch& batch : loader.epoch(0)) { batch.wait_on(stream); ...; }        a batch is a lease; see
+//   docs/loader.md
 //
-// A Loader owns its threads, pinned memory and device memory; all stay inside what the options state. It may be destroyed while
-// batches are alive: their memory lives as long as they do. Not for use after fork(): calls in a child are refused.
+// A Loader owns its threads, pinned memory and device memory; all stay inside what the options state. It may
+// be destroyed while batches are alive: their memory lives as long as they do. Not for use after fork():
+// calls in a child are refused.
 #pragma once
 
 #include <chrono>
@@ -26,11 +28,13 @@ struct DLManagedTensorVersioned;
 namespace shard {
 
 enum class TransportKind : std::uint8_t {
-  automatic,  // mapped where the platform allows and the budget suffices, else staged; direct when the data exceed memory
-  mapped,     // shards registered in place; the copy engine gathers the samples. Host device: samples are read where they lie
-  staged,     // copy threads fill a pinned ring (zstd frames are decompressed into it), one copy a batch
-  direct,     // io_uring with O_DIRECT into the pinned ring
-  resident,   // samples stay in device memory after their first upload, as far as resident_bytes reaches
+  automatic,  // mapped where the platform allows and the budget suffices, else staged; direct when the data
+              // exceed memory
+  mapped,    // shards registered in place; the copy engine gathers the samples. Host device: samples are read
+             // where they lie
+  staged,    // copy threads fill a pinned ring (zstd frames are decompressed into it), one copy a batch
+  direct,    // io_uring with O_DIRECT into the pinned ring
+  resident,  // samples stay in device memory after their first upload, as far as resident_bytes reaches
 };
 std::string_view to_string(TransportKind kind) noexcept;
 
@@ -41,24 +45,26 @@ struct LoaderOptions {
   TransformOptions transform;
   TransportKind transport = TransportKind::automatic;
   Verify verify = Verify::never;
-  std::uint32_t prefetch = 4;               // batches ahead of the consumer, 1 to 64; slots = prefetch + 1 lent
-  std::uint32_t threads = 0;                // copy and decompression threads; 0: min(8, cores)
-  std::uint64_t registered_bytes = 0;       // mapped: budget of registered memory; 0: half of what cgroup and MemAvailable allow
+  std::uint32_t prefetch = 4;  // batches ahead of the consumer, 1 to 64; slots = prefetch + 1 lent
+  std::uint32_t threads = 0;   // copy and decompression threads; 0: min(8, cores)
+  std::uint64_t registered_bytes =
+      0;  // mapped: budget of registered memory; 0: half of what cgroup and MemAvailable allow
   std::uint64_t pinned_bytes = std::uint64_t{1} << 30U;  // staged, direct: bound of the pinned ring
-  std::uint64_t resident_bytes = 0;         // resident: device memory for samples; 0: as much as fits beside the ring
+  std::uint64_t resident_bytes =
+      0;  // resident: device memory for samples; 0: as much as fits beside the ring
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;  // direct: requests in flight
 };
 
 struct LoaderStats {
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;         // stored bytes moved to the device (or served from it, resident)
-  double storage_seconds = 0;      // waiting for pages, reads, decompression
-  double link_seconds = 0;         // consumer waiting while copies or transforms run
-  double consumer_seconds = 0;     // loader waiting for a batch to be given back
-  double starved_seconds = 0;      // consumer waiting in next()
+  std::uint64_t bytes = 0;      // stored bytes moved to the device (or served from it, resident)
+  double storage_seconds = 0;   // waiting for pages, reads, decompression
+  double link_seconds = 0;      // consumer waiting while copies or transforms run
+  double consumer_seconds = 0;  // loader waiting for a batch to be given back
+  double starved_seconds = 0;   // consumer waiting in next()
   TransportKind transport = TransportKind::automatic;
-  std::string reason;              // why this transport; which ones were refused and by what
+  std::string reason;  // why this transport; which ones were refused and by what
   std::uint64_t registered_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t device_bytes = 0;
@@ -67,33 +73,37 @@ struct LoaderStats {
 struct ColumnView {
   std::string name;
   DType dtype = DType::i64;
-  std::vector<std::uint64_t> shape;  // [batch, ...]
-  const std::byte* host = nullptr;   // rows of this batch in host memory
+  std::vector<std::uint64_t> shape;   // [batch, ...]
+  const std::byte* host = nullptr;    // rows of this batch in host memory
   const std::byte* device = nullptr;  // and on the device
 };
 
 class LoaderImpl;
 
-// A batch, lent. Move-only. Destruction releases it at once: the consumer's queued work must have been named to release(stream).
+// A batch, lent. Move-only. Destruction releases it at once: the consumer's queued work must have been named
+// to release(stream).
 class Batch {
  public:
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  std::uint64_t size() const noexcept;            // rows; the last ones may be padding (mask 0)
+  std::uint64_t size() const noexcept;  // rows; the last ones may be padding (mask 0)
   std::uint64_t epoch() const noexcept;
-  std::uint64_t index() const noexcept;           // of the rank's batches in the epoch
-  const SampleSpec& spec() const noexcept;        // of a delivered sample
-  const std::byte* images() const noexcept;       // device memory: [batch, channel, row, column] or [batch, row, column, channel]
+  std::uint64_t index() const noexcept;     // of the rank's batches in the epoch
+  const SampleSpec& spec() const noexcept;  // of a delivered sample
+  const std::byte* images()
+      const noexcept;  // device memory: [batch, channel, row, column] or [batch, row, column, channel]
   const ColumnView& column(std::string_view name) const;  // throws not_found
-  std::span<const std::int64_t> labels() const;   // host memory; throws unsupported when labels are not I64 [N]
-  std::span<const std::uint64_t> ids() const noexcept;    // data set indices, host memory
-  std::span<const std::uint8_t> mask() const noexcept;    // 1: a real sample
+  std::span<const std::int64_t> labels()
+      const;  // host memory; throws unsupported when labels are not I64 [N]
+  std::span<const std::uint64_t> ids() const noexcept;  // data set indices, host memory
+  std::span<const std::uint8_t> mask() const noexcept;  // 1: a real sample
 
   // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
   void wait_on(void* native_stream) const;
-  // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done). Idempotent.
+  // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
+  // Idempotent.
   void release(void* native_stream);
 
   // DLPack 1.0 (read-only flag set); the tensor holds the lease until its deleter runs. Call wait_on first.
@@ -119,13 +129,15 @@ class Loader {
   std::uint64_t batches_per_epoch() const noexcept;
 
   void start_epoch(std::uint64_t epoch);  // drops what is prefetched
-  // The next batch, or nothing at the end of the epoch. Throws what failed on a worker, naming shard and sample; Error(cancelled)
-  // after cancel(). Blocks while all slots are lent... to other threads; with every slot lent to the caller it throws resource.
+  // The next batch, or nothing at the end of the epoch. Throws what failed on a worker, naming shard and
+  // sample; Error(cancelled) after cancel(). Blocks while all slots are lent... to other threads; with every
+  // slot lent to the caller it throws resource.
   std::optional<Batch> next();
   void cancel() noexcept;  // from any thread
 
   LoaderState state() const;
-  void resume(const LoaderState& state);  // throws invalid_argument when it is of another data set or global batch
+  void resume(
+      const LoaderState& state);  // throws invalid_argument when it is of another data set or global batch
   LoaderStats stats() const;
 
   // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it.
@@ -140,8 +152,8 @@ class Loader {
   std::unique_ptr<LoaderImpl> impl_;
 };
 
-// A single-pass range over the rest of an epoch; the batch that is looked at is released when the next one is asked for, unless
-// it was moved out.
+// A single-pass range over the rest of an epoch; the batch that is looked at is released when the next one is
+// asked for, unless it was moved out.
 class Loader::Epoch {
  public:
   class Iterator {

@@ -1,10 +1,11 @@
 // Order: which samples, in which sequence. A pure function of (seed, epoch, position); constant memory.
 //
-//   permutation over [0, n): a Feistel network on the next even number of bits, walked along its cycle until it lands below n
-//   (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle walking")
+//   permutation over [0, n): a Feistel network on the next even number of bits, walked along its cycle until
+//   it lands below n (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle
+//   walking")
 //
-// The sequence of global batches does not depend on the world size: rank r of w takes every global batch's slice
-// [r * b/w, (r + 1) * b/w), b being the global batch size.
+// The sequence of global batches does not depend on the world size: rank r of w takes every global batch's
+// slice [r * b/w, (r + 1) * b/w), b being the global batch size.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,7 @@ namespace shard {
 // A keyed bijection of [0, n). O(1) memory and expected O(1) time a call. Thread safe.
 class Permutation {
  public:
-  Permutation(std::uint64_t n, std::uint64_t key) noexcept;  // n >= 1
+  Permutation(std::uint64_t n, std::uint64_t key) noexcept;         // n >= 1
   std::uint64_t operator()(std::uint64_t position) const noexcept;  // position < n
   std::uint64_t inverse(std::uint64_t value) const noexcept;        // value < n
 
@@ -33,7 +34,8 @@ class Permutation {
 enum class OrderMode : std::uint8_t { sequential, shuffle, windowed };
 enum class Partition : std::uint8_t {
   global,    // every rank sees slices of the one global sequence
-  by_shard,  // in an epoch a rank reads only its share of the shards (permuted each epoch); sizes differ by at most one shard
+  by_shard,  // in an epoch a rank reads only its share of the shards (permuted each epoch); sizes differ by
+             // at most one shard
 };
 enum class Tail : std::uint8_t {
   drop,  // the last incomplete global batch is left out
@@ -43,7 +45,8 @@ enum class Tail : std::uint8_t {
 
 struct OrderOptions {
   OrderMode mode = OrderMode::shuffle;
-  std::uint32_t window_shards = 8;  // windowed: shards are permuted; samples are permuted inside each window of so many shards
+  std::uint32_t window_shards =
+      8;  // windowed: shards are permuted; samples are permuted inside each window of so many shards
   Partition partition = Partition::global;
   Tail tail = Tail::drop;
   std::uint64_t seed = 0;
@@ -52,15 +55,16 @@ struct OrderOptions {
   std::uint32_t world = 1;
 };
 
-// Where a loader stands: enough to go on, also with another world size (global partition; the global batch size must be the same).
+// Where a loader stands: enough to go on, also with another world size (global partition; the global batch
+// size must be the same).
 struct LoaderState {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t position = 0;      // global samples of the epoch already handed out, over all ranks
-  std::uint64_t samples = 0;       // of the data set: refused when it differs
+  std::uint64_t position = 0;  // global samples of the epoch already handed out, over all ranks
+  std::uint64_t samples = 0;   // of the data set: refused when it differs
   std::uint64_t global_batch = 0;
-  std::uint32_t world = 1;         // by_shard: must be the same again
-  std::string serialize() const;   // text of a few dozen bytes
+  std::uint32_t world = 1;                            // by_shard: must be the same again
+  std::string serialize() const;                      // text of a few dozen bytes
   static LoaderState parse(const std::string& text);  // throws invalid_argument
   bool operator==(const LoaderState&) const = default;
 };
@@ -76,7 +80,8 @@ struct TableCache;
 // Immutable; thread safe. Memory: one number a shard, none a sample.
 class Order {
  public:
-  // shard_samples: samples of each shard of the data set, in order. Throws invalid_argument naming the option and its bounds.
+  // shard_samples: samples of each shard of the data set, in order. Throws invalid_argument naming the option
+  // and its bounds.
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
   std::uint64_t batches() const noexcept;  // a rank's batches in an epoch
   // Batch `index` of `epoch` for this rank: O(batch size). Thread safe.

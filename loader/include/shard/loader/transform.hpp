@@ -1,8 +1,9 @@
 // Transform: the one pass from stored samples to a batch: crop, resize, flip, normalise, cast, layout.
 //
-// The arithmetic is stated here and shared by host and CUDA (loader/src/transform/arithmetic.hpp), so that both give the same
-// bits. Parameters are drawn per sample by Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011),
-// keyed by (seed, epoch, sample): the same for every rank, device, thread count and point of resume.
+// The arithmetic is stated here and shared by host and CUDA (loader/src/transform/arithmetic.hpp), so that
+// both give the same bits. Parameters are drawn per sample by Philox4x32-10 (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011), keyed by (seed, epoch, sample): the same for every rank, device,
+// thread count and point of resume.
 #pragma once
 
 #include <array>
@@ -19,24 +20,27 @@ enum class CropKind : std::uint8_t {
   none,            // the whole sample
   center,          // torchvision's CenterCrop
   random,          // torchvision's RandomCrop: uniform position
-  random_resized,  // torchvision's RandomResizedCrop: 10 draws of area scale and log-uniform aspect, then the central fallback;
-                   // bilinear, antialiased when shrinking (at most 32 times), within one level of Pillow's
+  random_resized,  // torchvision's RandomResizedCrop: 10 draws of area scale and log-uniform aspect, then the
+                   // central fallback; bilinear, antialiased when shrinking (at most 32 times), within one
+                   // level of Pillow's
 };
 
 struct TransformOptions {
   CropKind crop = CropKind::none;
   std::uint32_t crop_height = 0;  // delivered rows; 0: as stored
   std::uint32_t crop_width = 0;
-  std::array<double, 2> scale{0.08, 1.0};            // random_resized: share of the area
+  std::array<double, 2> scale{0.08, 1.0};             // random_resized: share of the area
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};  // random_resized: width / height
   double flip_probability = 0.0;                      // horizontal flip
-  std::optional<DType> dtype;    // delivered: u8, f16, bf16, f32; none: as stored
-  std::optional<Layout> layout;  // delivered; none: as stored
-  // For u8 stored samples delivered as floats; none: what the data set recorded. A fourth channel has mean 0 and std 1.
+  std::optional<DType> dtype;                         // delivered: u8, f16, bf16, f32; none: as stored
+  std::optional<Layout> layout;                       // delivered; none: as stored
+  // For u8 stored samples delivered as floats; none: what the data set recorded. A fourth channel has mean 0
+  // and std 1.
   std::optional<Normalization> normalization;
 };
 
-// Where a delivered sample comes from in the stored one: a box that is resized to the crop's size, then flipped.
+// Where a delivered sample comes from in the stored one: a box that is resized to the crop's size, then
+// flipped.
 struct SampleView {
   std::uint32_t left = 0;  // of the stored sample, columns [left, left + width)
   std::uint32_t top = 0;
@@ -47,24 +51,25 @@ struct SampleView {
 };
 
 // The draw for one sample. Pure. `stored` and `options` must have passed check_transform().
-SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed, std::uint64_t epoch,
-                     std::uint64_t sample);
+SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
+                     std::uint64_t epoch, std::uint64_t sample);
 
-// What is delivered. Throws invalid_argument naming the option and its bounds (crop larger than the sample, float stored samples
-// with a normalisation or to u8, probabilities outside [0, 1], ...).
+// What is delivered. Throws invalid_argument naming the option and its bounds (crop larger than the sample,
+// float stored samples with a normalisation or to u8, probabilities outside [0, 1], ...).
 SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options);
 // Nothing to compute: the stored bytes are the delivered ones.
 bool is_identity(const SampleSpec& stored, const TransformOptions& options);
 
-// One batch of work for Stream::transform: sources[i] (stored.size_bytes() bytes each) with views[i] -> row i of `target`.
+// One batch of work for Stream::transform: sources[i] (stored.size_bytes() bytes each) with views[i] -> row i
+// of `target`.
 struct TransformWork {
   SampleSpec stored;
   SampleSpec delivered;
   Normalization normalization;
-  bool normalize = false;                           // u8 -> float: (byte / 255 - mean) / std; otherwise byte / 255
-  std::span<const std::byte* const> sources;        // readable by the device
+  bool normalize = false;                     // u8 -> float: (byte / 255 - mean) / std; otherwise byte / 255
+  std::span<const std::byte* const> sources;  // readable by the device
   std::span<const SampleView> views;
-  std::byte* target = nullptr;                      // device memory
+  std::byte* target = nullptr;  // device memory
 };
 
 }  // namespace shard
