@@ -124,7 +124,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
 void handle_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESETHAND;  // a second Ctrl-C ends at once
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends at once
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
 }
