@@ -3,6 +3,7 @@
 #include "lease.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
+#include "transport/transport.hpp"
 
 namespace shard {
 
@@ -47,7 +48,12 @@ std::span<const std::int64_t> Batch::labels() const {
 }
 
 void Batch::wait_on(void* native_stream) const {
-  lease_->ring->device().wait_native(native_stream, lease_->slot->ready_event);
+  try {
+    lease_->ring->device().wait_native(native_stream, lease_->slot->ready_event);
+  } catch (const Error&) {
+    check_all_alive(*lease_->dataset);
+    throw;
+  }
 }
 
 void Batch::release(void* native_stream) { lease_->release(native_stream); }

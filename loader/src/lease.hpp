@@ -10,8 +10,9 @@
 namespace shard {
 
 struct Batch::Lease {
-  Lease(std::shared_ptr<Ring> lent_ring, Slot* lent_slot, const SampleSpec& delivered)
-      : ring(std::move(lent_ring)), slot(lent_slot), spec(delivered) {}
+  Lease(std::shared_ptr<Ring> lent_ring, Slot* lent_slot, const SampleSpec& delivered,
+        std::shared_ptr<const Dataset> data)
+      : ring(std::move(lent_ring)), slot(lent_slot), spec(delivered), dataset(std::move(data)) {}
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   ~Lease();
@@ -20,6 +21,7 @@ struct Batch::Lease {
   std::shared_ptr<Ring> ring;
   Slot* slot;
   SampleSpec spec;
+  std::shared_ptr<const Dataset> dataset;  // to name a shard whose pages went away
 };
 
 }  // namespace shard

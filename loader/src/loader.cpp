@@ -28,7 +28,7 @@ LoaderStats Loader::stats() const { return impl_->stats(); }
 std::optional<Batch> Loader::next() {
   Slot* slot = impl_->next();
   if (slot == nullptr) return std::nullopt;
-  return Batch(std::make_shared<Batch::Lease>(impl_->ring(), slot, impl_->delivered()));
+  return Batch(std::make_shared<Batch::Lease>(impl_->ring(), slot, impl_->delivered(), impl_->dataset()));
 }
 
 Loader::Epoch Loader::epoch(std::uint64_t epoch) {

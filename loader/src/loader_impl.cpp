@@ -203,7 +203,12 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   slot.index = index;
   slot.verify =
       options_.verify == Verify::always || (options_.verify == Verify::first_epoch && first_epoch_ == epoch);
-  slot.ready_event.wait();  // host memory of the slot's last use is read until then
+  try {
+    slot.ready_event.wait();  // host memory of the slot's last use is read until then
+  } catch (const Error&) {
+    check_all_alive(*dataset_);
+    throw;
+  }
   order_.batch(epoch, index, slot.indices);
   slot.views.clear();
   if (!identity_)

@@ -32,6 +32,7 @@ class LoaderImpl {
   void resume(const LoaderState& state);
   LoaderStats stats() const;
 
+  const std::shared_ptr<const Dataset>& dataset() const noexcept { return dataset_; }
   const LoaderOptions& options() const noexcept { return options_; }
   const SampleSpec& delivered() const noexcept { return delivered_; }
   const Order& order() const noexcept { return order_; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "device/guarded_copy.hpp"
+#include "shard/error.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard::testing {
@@ -69,7 +71,12 @@ void StepStream::copy_items(std::span<const CopyItem> items) {
   }
   std::vector<CopyItem> owned(items.begin(), items.end());
   push({[owned] {
-          for (const CopyItem& item : owned) std::memcpy(item.target, item.source, item.size_bytes);
+          try {  // pages of a file that was cut are gone: the loader has to notice by itself
+            guarded("copy", [&] {
+              for (const CopyItem& item : owned) std::memcpy(item.target, item.source, item.size_bytes);
+            });
+          } catch (const Error&) {
+          }
         },
         nullptr});
 }

@@ -52,7 +52,7 @@ std::string human_bytes(std::uint64_t bytes) {
 
 std::string human_count(std::uint64_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, ",");
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');
   return digits;
 }
 

@@ -61,21 +61,6 @@ ShardWriterOptions writer_options(const Plan& plan, const Options& options, cons
   return writer;
 }
 
-void refuse_out_inside_images(const Options& options) {
-  if (options.images == "-" || options.images.starts_with("@")) return;
-  std::error_code error;
-  const fs::path images = fs::weakly_canonical(options.images, error);
-  if (error) return;  // scan will say what is wrong
-  const fs::path out = fs::weakly_canonical(options.out, error);
-  if (error) return;
-  for (fs::path folder = out; folder != folder.root_path(); folder = folder.parent_path())
-    if (folder == images)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("OUT '{}' lies inside IMAGES '{}': it would become input; choose a folder outside",
-                      options.out.string(), options.images));
-}
-
 PlanRecord read_plan(const fs::path& out) {
   constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{1} << 20U;
   const std::vector<std::byte> text = read_file(out / kPlanFile, kMaxPlanBytes);
@@ -363,7 +348,6 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
 Summary run(const Options& options, const Hooks& hooks) {
   const auto begin = Clock::now();
   options.check();
-  refuse_out_inside_images(options);
   const Plan plan = make_plan(options);
   const PlanRecord record = record_of(plan, options);
 

@@ -1,12 +1,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "convert/convert.hpp"
 #include "shard/checksum.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void refuse_out_inside_images(const Options& options) {
+  if (options.images == "-" || options.images.starts_with("@")) return;
+  std::error_code error;
+  const fs::path images = fs::weakly_canonical(options.images, error);
+  if (error) return;  // scan will say what is wrong
+  const fs::path out = fs::weakly_canonical(options.out, error);
+  if (error) return;
+  for (fs::path folder = out;; folder = folder.parent_path()) {
+    if (folder == images)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("OUT '{}' lies inside IMAGES '{}': it would become input; choose a folder outside",
+                      options.out.string(), options.images));
+    if (folder == folder.parent_path()) return;  // the root
+  }
+}
+
+}  // namespace
 
 std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
   const std::uint64_t first = shard * per_shard;
@@ -15,6 +40,7 @@ std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
 
 Plan make_plan(const Options& options) {
   options.check();
+  refuse_out_inside_images(options);
   Plan plan;
   plan.list = scan(options.images, options.root);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();

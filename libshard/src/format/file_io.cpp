@@ -42,7 +42,8 @@ void throw_errno(std::string_view what, const std::filesystem::path& path, int e
 UniqueFd open_read(const std::filesystem::path& path) {
   int fd = -1;
   do {
-    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    fd = ::open(path.c_str(),
+                O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);  // a pipe: refused, not waited for
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) throw_errno("cannot open", path, errno);
   return UniqueFd(fd);

@@ -63,6 +63,10 @@ void check_alive(const ShardReader& shard) {
             shard.path().string(), info.st_size, shard.file_size_bytes()));
 }
 
+void check_all_alive(const Dataset& dataset) {
+  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) check_alive(dataset.shard(i));
+}
+
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes) {
   const std::uint64_t found = xxh3(bytes);
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);
@@ -74,6 +78,7 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
   try {
     guarded("verify", [&] { found = xxh3(frame); });
   } catch (const Error& error) {
+    check_alive(shard);
     rethrow_for(shard, sample, error);
   }
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);

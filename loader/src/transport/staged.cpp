@@ -82,6 +82,7 @@ class Staged final : public Transport {
       try {
         guarded("copy", [&] { copy_streaming(target.data(), frame.data(), frame.size()); });
       } catch (const Error& error) {
+        check_alive(shard);  // says so when the file was cut since
         rethrow_for(shard, at.sample, error);
       }
     } else {

@@ -56,6 +56,9 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
 // Holds the file of a shard against what is mapped, so that one that was cut is named before it is read.
 // Throws corrupt.
 void check_alive(const ShardReader& shard);
+// Holds every shard of the data set against its file: after a failed read, which does not say whose pages
+// were gone.
+void check_all_alive(const Dataset& dataset);
 // XXH3 of one stored sample against its checksum, where the options ask for it. Throws corrupt naming shard
 // and sample.
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes);

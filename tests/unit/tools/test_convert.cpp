@@ -196,6 +196,19 @@ TEST_F(Convert, CutsThePlanIntoShardsThatCoverEachInputOnce) {
   EXPECT_EQ(plan.shard_inputs(2), 1U);
 }
 
+TEST_F(Convert, RefusesAnOutThatWouldBecomeInput) {
+  write(images_ / "a/1");
+  Options options;
+  options.images = images_.string();
+  for (const fs::path& out : {images_, images_ / "a/out", images_ / ".." / "images" / "out"}) {
+    options.out = out;
+    EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside IMAGES");
+  }
+  options.images = "/";
+  options.out = dir_.path() / "out";
+  EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside IMAGES");
+}
+
 TEST_F(Convert, DigestsKeysAndLabelsOfTheSource) {
   write(images_ / "a/1");
   Options options;
