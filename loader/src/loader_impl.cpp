@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <deque>
 
 #include "shard/error.hpp"
 
@@ -150,51 +151,55 @@ void LoaderImpl::feed() {
   }
 }
 
-// Keeps one batch begun while the one before it ends, so that host work of two batches overlaps.
+// Keeps as many batches begun as the transport wants, so that host work and reads of several overlap.
 void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   const std::uint64_t batches = order_.batches();
+  const std::size_t depth = std::min(transport_->depth(), ring_->slots().size());
   std::uint64_t next = first_batch;
-  Slot* begun = nullptr;
-  auto start = [&](Slot* slot) -> Slot* {
+  std::deque<Slot*> begun;
+  auto start = [&](Slot* slot) {
+    begun.push_back(slot);
     try {
       begin(*slot, epoch, next);
       ++next;
-      return slot;
     } catch (...) {
       slot->error = std::current_exception();
       next = batches;
-      return slot;
     }
   };
-  while (begun != nullptr || (next < batches && !stopping())) {
-    if (begun == nullptr) {
-      const auto wait_begin = Clock::now();
-      Slot* slot = ring_->acquire();
-      const auto waited =
-          std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - wait_begin).count();
-      {
-        std::lock_guard lock(mutex_);
-        consumer_wait_nanoseconds_ += static_cast<std::uint64_t>(waited);
-      }
+  while (!begun.empty() || (next < batches && !stopping())) {
+    if (begun.empty()) {
+      Slot* slot = acquire();
       if (slot == nullptr) return;
-      begun = start(slot);
+      start(slot);
     }
-    Slot* ahead = nullptr;
-    if (next < batches && !stopping() && !begun->error) {
-      if (Slot* slot = ring_->try_acquire()) ahead = start(slot);
+    while (begun.size() < depth && next < batches && !stopping()) {
+      Slot* slot = ring_->try_acquire();
+      if (slot == nullptr) break;
+      start(slot);
     }
-    if (!begun->error) {
+    Slot* const slot = begun.front();
+    begun.pop_front();
+    if (!slot->error) {
       try {
-        end(*begun);
+        end(*slot);
       } catch (...) {
-        begun->error = std::current_exception();
+        slot->error = std::current_exception();
         next = batches;
       }
     }
-    ring_->push_ready(begun);
-    begun = ahead;
+    ring_->push_ready(slot);
   }
   ring_->push_end();
+}
+
+Slot* LoaderImpl::acquire() {
+  const auto begin = Clock::now();
+  Slot* const slot = ring_->acquire();
+  const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  std::lock_guard lock(mutex_);
+  consumer_wait_nanoseconds_ += static_cast<std::uint64_t>(waited);
+  return slot;
 }
 
 void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
@@ -210,18 +215,28 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
     throw;
   }
   order_.batch(epoch, index, slot.indices);
-  slot.views.clear();
-  if (!identity_)
-    for (std::uint64_t sample : slot.indices.samples)
-      slot.views.push_back(draw_view(stored_, options_.transform, options_.order.seed, epoch, sample));
+  slot.locations.clear();
+  for (std::uint64_t sample : slot.indices.samples) slot.locations.push_back(dataset_->locate(sample));
+  draw_views(slot);
   gather_columns(slot);
   place_samples(slot);
-  transport_->begin(slot);
+  if (!slot.fetch.empty()) transport_->begin(slot);
+}
+
+void LoaderImpl::draw_views(Slot& slot) const {
+  const TransformOptions& transform = options_.transform;
+  if (identity_) return;
+  const bool drawn = transform.flip_probability > 0 || transform.crop == CropKind::random ||
+                     transform.crop == CropKind::random_resized;
+  if (!drawn && slot.views.size() == slot.indices.samples.size()) return;  // the same for every batch
+  slot.views.clear();
+  for (std::uint64_t sample : slot.indices.samples)
+    slot.views.push_back(draw_view(stored_, transform, options_.order.seed, slot.epoch, sample));
 }
 
 void LoaderImpl::gather_columns(Slot& slot) {
-  for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
-    const Dataset::Location at = dataset_->locate(slot.indices.samples[i]);
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+    const Dataset::Location at = slot.locations[i];
     std::vector<const Column*>& columns = shard_columns_[at.shard];
     if (columns.empty())
       for (const ColumnView& view : slot.columns)
@@ -241,25 +256,31 @@ void LoaderImpl::place_samples(Slot& slot) {
   const std::uint64_t size = stored_.size_bytes();
   std::byte* const base = identity_ ? slot.images->data() : (slot.raw ? slot.raw->data() : nullptr);
   for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
-    const std::uint64_t sample = slot.indices.samples[i];
     std::byte* target = base != nullptr ? base + i * size : nullptr;
     if (resident_) {
-      const std::byte* there = resident_->find(sample);
+      const std::byte* there = resident_->find(slot.indices.samples[i]);
       if (there == nullptr) {
-        if (std::byte* place = resident_->add(sample)) target = place;
-        slot.fetch.push_back({sample, target});
+        if (std::byte* place = resident_->add(slot.indices.samples[i])) target = place;
+        slot.fetch.push_back({slot.locations[i], target});
         there = target;
       }
       slot.resident_sources.push_back(there);
     } else {
-      slot.fetch.push_back({sample, target});
+      slot.fetch.push_back({slot.locations[i], target});
     }
   }
 }
 
 void LoaderImpl::end(Slot& slot) {
-  transport_->end(slot);
+  if (!slot.fetch.empty()) {
+    transport_->end(slot);
+  } else {
+    slot.copied_event = Event();
+  }
   const std::uint64_t size = stored_.size_bytes();
+  compute_stream_->wait(slot.released_event);
+  compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
+  compute_stream_->wait(slot.copied_event);
   if (!identity_) {
     if (resident_) {
       slot.sources = slot.resident_sources;
@@ -268,26 +289,19 @@ void LoaderImpl::end(Slot& slot) {
       for (std::size_t i = 0; i < slot.indices.samples.size(); ++i)
         slot.sources.push_back(slot.raw->data() + i * size);
     }
-    compute_stream_->wait(slot.copied_event);
-    compute_stream_->wait(slot.released_event);
     transform_.sources = slot.sources;
     transform_.views = slot.views;
     transform_.target = slot.images->data();
     compute_stream_->transform(transform_);
-    slot.ready_event = compute_stream_->record();
   } else if (resident_) {
     slot.copies.clear();
     for (std::size_t i = 0; i < slot.resident_sources.size(); ++i) {
       std::byte* const row = slot.images->data() + i * size;
       if (slot.resident_sources[i] != row) slot.copies.push_back({row, slot.resident_sources[i], size});
     }
-    compute_stream_->wait(slot.copied_event);
-    compute_stream_->wait(slot.released_event);
     compute_stream_->gather(slot.copies);
-    slot.ready_event = compute_stream_->record();
-  } else {
-    slot.ready_event = slot.copied_event;
   }
+  slot.ready_event = compute_stream_->record();
   std::lock_guard lock(mutex_);
   stats_.bytes += slot.indices.samples.size() * size;
   stats_.storage_seconds = static_cast<double>(transport_->use().storage_nanoseconds) * 1e-9;

@@ -46,8 +46,10 @@ class LoaderImpl {
   void prepare_slots();
   void feed();  // the feeder thread
   void feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  Slot* acquire();  // waits for a free slot and counts the wait; null: stopped
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
   void end(Slot& slot);
+  void draw_views(Slot& slot) const;
   void gather_columns(Slot& slot);
   void place_samples(Slot& slot);
   bool stopping() const noexcept { return stop_epoch_.load(std::memory_order_relaxed); }

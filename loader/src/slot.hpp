@@ -28,7 +28,7 @@ namespace shard {
 // A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device
 // reads host memory.
 struct FetchItem {
-  std::uint64_t sample = 0;  // data set index
+  Dataset::Location at;
   std::byte* target = nullptr;
 };
 
@@ -39,7 +39,8 @@ struct Slot {
   std::unique_ptr<Block> columns_host;    // pinned: columns, one after the other, each 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
   std::vector<ColumnView> columns;
-  CopyItem columns_copy;  // all columns, host to device: goes with the batch's copies
+  CopyItem columns_copy;                     // all columns, host to device
+  std::vector<Dataset::Location> locations;  // of the batch's samples
   std::vector<SampleView> views;
   std::vector<const std::byte*> sources;  // of the transform
   std::vector<FetchItem> fetch;
@@ -50,7 +51,7 @@ struct Slot {
   BatchIndices indices;
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
-  Event copied_event;  // by the transport: samples and columns are on the device
+  Event copied_event;  // by the transport: samples are on the device
   Event ready_event;
   Event released_event;
   std::exception_ptr error;  // the batch could not be made; the slot holds nothing

@@ -54,6 +54,7 @@ class StepStream final : public Stream {
   ~StepStream() override;
 
   void copy(std::span<const CopyItem> items) override { copy_items(items); }
+  void upload(const CopyItem& item) override { copy_items({&item, 1}); }
   void gather(std::span<const CopyItem> items) override { copy_items(items); }
   void copy_to_host(std::span<const CopyItem> items) override { copy_items(items); }
   void transform(const TransformWork& work) override;

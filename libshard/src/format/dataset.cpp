@@ -44,7 +44,8 @@ FolderState folder_state(const fs::path& folder) {
 struct Dataset::Impl {
   fs::path folder;
   DatasetInfo info;
-  std::vector<std::uint64_t> ends;  // samples up to and including each shard
+  std::vector<std::uint64_t> ends;      // samples up to and including each shard
+  std::uint64_t samples_per_shard = 1;  // of the first shard: where to look first
 
   struct Slot {
     std::mutex mutex;  // held while it is opened
@@ -57,6 +58,7 @@ struct Dataset::Impl {
       : folder(std::move(where)), info(std::move(read)), slots(info.shards.size()) {
     std::uint64_t end = 0;
     for (const ShardSummary& shard : info.shards) ends.push_back(end += shard.samples);
+    if (end > 0) samples_per_shard = std::max<std::uint64_t>(1, ends.front());
   }
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
 };
@@ -156,8 +158,10 @@ Dataset::Location Dataset::locate(std::uint64_t index) const {
                 fmt::format("sample {} of \"{}\": it has {}", index, impl_->folder.native(), size()));
   }
   const auto& ends = impl_->ends;
-  const auto shard =
-      static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), index) - ends.begin());
+  // Shards mostly hold the same number of samples: then the guess is right.
+  auto shard = static_cast<std::size_t>(index / impl_->samples_per_shard);
+  if (shard >= ends.size() || index >= ends[shard] || (shard > 0 && index < ends[shard - 1]))
+    shard = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), index) - ends.begin());
   return {static_cast<std::uint32_t>(shard), index - (shard == 0 ? 0 : ends[shard - 1])};
 }
 

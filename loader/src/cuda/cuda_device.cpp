@@ -240,6 +240,14 @@ class CudaStream final : public Stream {
   ~CudaStream() override { cudaStreamSynchronize(stream_.get()); }
 
   void copy(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyHostToDevice); }
+  void upload(const CopyItem& item) override {
+    DeviceScope scope(ordinal_);
+    if (item.size_bytes > kUploadBytes)
+      check(cudaMemcpyAsync(item.target, item.source, item.size_bytes, cudaMemcpyHostToDevice, stream_.get()),
+            "cudaMemcpyAsync");
+    else
+      launch_upload(item, stream_.get());
+  }
   void gather(std::span<const CopyItem> items) override {
     if (items.empty()) return;
     DeviceScope scope(ordinal_);
@@ -318,6 +326,7 @@ class CudaStream final : public Stream {
   }
 
   static constexpr std::size_t kScratches = 8;
+  static constexpr std::uint64_t kUploadBytes = std::uint64_t{128} << 10U;  // beyond, the copy engine is faster
   int ordinal_;
   bool batched_;
   std::shared_ptr<EventPool> events_;

@@ -495,10 +495,14 @@ void upload(std::byte* device, const std::byte* pinned, std::size_t bytes, cudaS
   const auto words = static_cast<std::uint32_t>((bytes + 15) / 16);
   upload_words<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(
       reinterpret_cast<uint4*>(device), reinterpret_cast<const uint4*>(pinned), words);
-  check(cudaGetLastError(), "upload of a transform's parameters");
+  check(cudaGetLastError(), "upload");
 }
 
 }  // namespace
+
+void launch_upload(const CopyItem& item, cudaStream_t stream) {
+  if (item.size_bytes > 0) upload(item.target, item.source, item.size_bytes, stream);
+}
 
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
   return sizeof(Tables) + work.sources.size() * sizeof(SampleRecord);

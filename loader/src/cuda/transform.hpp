@@ -17,6 +17,10 @@
 
 namespace shard {
 
+// Copies pinned host memory to the device by a kernel that reads it over the link. Rounds the size up to 16
+// bytes; both 16-byte aligned.
+void launch_upload(const CopyItem& item, cudaStream_t stream);
+
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept;
 // work.sources and work.target: memory that the device can address.
 void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream);

@@ -2,15 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-#include <cstring>
 #include <mutex>
-
-// ThreadSanitizer does not see non-temporal stores: there, memcpy (which it does) stands in for them.
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
-#define SHARD_STREAMING_STORES 1
-#include <emmintrin.h>
-#endif
 
 #include "shard/error.hpp"
 
@@ -31,8 +23,6 @@ void on_bus(int signal, siginfo_t* info, void* context) {
     g_previous.sa_handler(signal);
   }
 }
-
-constexpr std::size_t kStreamingBytes = std::size_t{32} << 10U;
 
 }  // namespace
 
@@ -60,29 +50,5 @@ void throw_bus_error(const char* what) {
 }
 
 }  // namespace detail
-
-void copy_streaming(std::byte* target, const std::byte* source, std::size_t size) noexcept {
-#if defined(SHARD_STREAMING_STORES)
-  if (size >= kStreamingBytes) {
-    const std::size_t head = (16 - reinterpret_cast<std::uintptr_t>(target) % 16) % 16;
-    std::memcpy(target, source, head);
-    std::size_t i = head;
-    for (; i + 64 <= size; i += 64) {
-      const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i));
-      const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i + 16));
-      const __m128i c = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i + 32));
-      const __m128i d = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i + 48));
-      _mm_stream_si128(reinterpret_cast<__m128i*>(target + i), a);
-      _mm_stream_si128(reinterpret_cast<__m128i*>(target + i + 16), b);
-      _mm_stream_si128(reinterpret_cast<__m128i*>(target + i + 32), c);
-      _mm_stream_si128(reinterpret_cast<__m128i*>(target + i + 48), d);
-    }
-    std::memcpy(target + i, source + i, size - i);
-    _mm_sfence();  // the stores are seen by whoever sees the event that follows
-    return;
-  }
-#endif
-  std::memcpy(target, source, size);
-}
 
 }  // namespace shard

@@ -161,6 +161,7 @@ class HostStream final : public Stream {
   }
 
   void copy(std::span<const CopyItem> items) override { push_copies(items); }
+  void upload(const CopyItem& item) override { push_copies({&item, 1}); }
   void gather(std::span<const CopyItem> items) override { push_copies(items); }
   void copy_to_host(std::span<const CopyItem> items) override { push_copies(items); }
 

@@ -95,35 +95,41 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   out.mask.assign(size, 1);
   const bool by_shard = options_.partition == Partition::by_shard;
   const std::uint64_t first = by_shard ? index * size : (index * options_.world + options_.rank) * size;
-  const bool global_shuffle = options_.mode == OrderMode::shuffle && !by_shard;
   const std::shared_ptr<const EpochTable> sequence =
       options_.mode == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
   const std::uint64_t length = sequence ? sequence->samples() : samples_;
-  const Permutation shuffled(samples_, epoch_key(options_.seed, epoch, kSamples));
-
   for (std::uint64_t k = 0; k < size; ++k) {
-    std::uint64_t position = first + k;
-    if (position >= length) {
-      if (options_.tail == Tail::pad) out.mask[k] = 0;
-      position %= length;
-    }
-    if (global_shuffle) {
-      out.samples[k] = shuffled(position);
-    } else if (!sequence) {
-      out.samples[k] = position;
-    } else {
-      if (options_.mode != OrderMode::sequential) {
-        const auto& windows = sequence->window_begin;
-        const auto after = std::upper_bound(windows.begin(), windows.end(), position);
-        const std::uint64_t begin = *std::prev(after);
-        const std::uint64_t window = static_cast<std::uint64_t>(after - windows.begin());
-        const Permutation inside(*after - begin, epoch_key(options_.seed, epoch, mix64(kSamples) ^ window));
-        position = begin + inside(position - begin);
-      }
-      const auto after = std::upper_bound(sequence->begin.begin(), sequence->begin.end(), position);
-      const auto at = static_cast<std::size_t>(after - sequence->begin.begin()) - 1;
-      out.samples[k] = shard_begin_[sequence->shards[at]] + position - sequence->begin[at];
-    }
+    const std::uint64_t position = first + k;
+    out.samples[k] = position < length ? position : position % length;
+    if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
+  }
+  if (sequence) {
+    place(*sequence, out.samples);
+  } else if (options_.mode == OrderMode::shuffle) {
+    Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(out.samples);
+  }
+}
+
+// Positions of the epoch's sequence become data set indices.
+void Order::place(const EpochTable& sequence, std::span<std::uint64_t> positions) const {
+  for (std::size_t first = 0; options_.mode != OrderMode::sequential && first < positions.size();) {
+    // Positions of one window, one after the other.
+    const auto& windows = sequence.window_begin;
+    const auto after = std::upper_bound(windows.begin(), windows.end(), positions[first]);
+    const std::uint64_t begin = *std::prev(after);
+    std::size_t last = first;
+    for (; last < positions.size() && positions[last] >= begin && positions[last] < *after; ++last)
+      positions[last] -= begin;
+    const auto window = static_cast<std::uint64_t>(after - windows.begin());
+    const Permutation inside(*after - begin,
+                             epoch_key(options_.seed, sequence.epoch, mix64(kSamples) ^ window));
+    inside.apply(positions.subspan(first, last - first));
+    for (; first < last; ++first) positions[first] += begin;
+  }
+  for (std::uint64_t& position : positions) {
+    const auto after = std::upper_bound(sequence.begin.begin(), sequence.begin.end(), position);
+    const auto at = static_cast<std::size_t>(after - sequence.begin.begin()) - 1;
+    position = shard_begin_[sequence.shards[at]] + position - sequence.begin[at];
   }
 }
 

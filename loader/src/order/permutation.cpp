@@ -1,3 +1,4 @@
+#include <array>
 #include <bit>
 
 #include "order/mix.hpp"
@@ -6,47 +7,95 @@
 namespace shard {
 
 namespace {
+
 constexpr std::uint64_t round_value(std::uint64_t half, std::uint64_t key) noexcept {
   return mix64(half ^ key) >> 32U;
 }
+
+constexpr std::size_t kLanes = 8;  // positions whose rounds overlap in apply()
+
 }  // namespace
 
 Permutation::Permutation(std::uint64_t n, std::uint64_t key) noexcept : n_(n) {
   const auto bits = static_cast<std::uint32_t>(std::bit_width(n > 1 ? n - 1 : 1));
-  half_bits_ =
-      (bits + 1) / 2;  // the domain 2^(2 half_bits) is below 4 n: fewer than 4 steps of the walk on average
-  half_mask_ = (std::uint64_t{1} << half_bits_) - 1;
-  for (std::uint64_t i = 0; i < std::size(round_keys_); ++i)
-    round_keys_[i] = mix64(key + i * 0xD1B54A32D192ED03U);
+  right_bits_ = (bits + 1) / 2;
+  right_mask_ = (std::uint64_t{1} << right_bits_) - 1;
+  left_mask_ = (std::uint64_t{1} << (bits - right_bits_)) - 1;
+  for (std::uint64_t i = 0; i < kRounds; ++i) round_keys_[i] = mix64(key + i * 0xD1B54A32D192ED03U);
+}
+
+// The halves change in turn; each change is undone by itself, whatever their widths.
+std::uint64_t Permutation::encrypt(std::uint64_t value) const noexcept {
+  std::uint64_t left = value >> right_bits_;
+  std::uint64_t right = value & right_mask_;
+  for (std::size_t i = 0; i < kRounds; i += 2) {
+    left ^= round_value(right, round_keys_[i]) & left_mask_;
+    right ^= round_value(left, round_keys_[i + 1]) & right_mask_;
+  }
+  return left << right_bits_ | right;
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t position) const noexcept {
-  std::uint64_t value = position;
-  do {
-    std::uint64_t left = value >> half_bits_;
-    std::uint64_t right = value & half_mask_;
-    for (std::uint64_t key : round_keys_) {
-      const std::uint64_t next = left ^ (round_value(right, key) & half_mask_);
-      left = right;
-      right = next;
-    }
-    value = left << half_bits_ | right;
-  } while (value >= n_);
-  return value;
+  do position = encrypt(position);
+  while (position >= n_);
+  return position;
 }
 
 std::uint64_t Permutation::inverse(std::uint64_t value) const noexcept {
   do {
-    std::uint64_t left = value >> half_bits_;
-    std::uint64_t right = value & half_mask_;
-    for (std::size_t i = std::size(round_keys_); i-- > 0;) {
-      const std::uint64_t previous = right ^ (round_value(left, round_keys_[i]) & half_mask_);
-      right = left;
-      left = previous;
+    std::uint64_t left = value >> right_bits_;
+    std::uint64_t right = value & right_mask_;
+    for (std::size_t i = kRounds; i > 0; i -= 2) {
+      right ^= round_value(left, round_keys_[i - 1]) & right_mask_;
+      left ^= round_value(right, round_keys_[i - 2]) & left_mask_;
     }
-    value = left << half_bits_ | right;
+    value = left << right_bits_ | right;
   } while (value >= n_);
   return value;
+}
+
+void Permutation::apply(std::span<std::uint64_t> positions) const noexcept {
+  // Lanes of independent walks; one that has arrived takes the next position.
+  std::array<std::uint64_t, kLanes> lane;
+  std::array<std::size_t, kLanes> owner;
+  std::size_t next = 0;
+  for (; next < kLanes && next < positions.size(); ++next) {
+    lane[next] = positions[next];
+    owner[next] = next;
+  }
+  if (next < kLanes) {
+    for (std::uint64_t& position : positions) position = (*this)(position);
+    return;
+  }
+  std::size_t running = kLanes;
+  while (running == kLanes) {
+    std::array<std::uint64_t, kLanes> left;
+    std::array<std::uint64_t, kLanes> right;
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      left[i] = lane[i] >> right_bits_;
+      right[i] = lane[i] & right_mask_;
+    }
+    for (std::size_t round = 0; round < kRounds; round += 2) {
+      for (std::size_t i = 0; i < kLanes; ++i)
+        left[i] ^= round_value(right[i], round_keys_[round]) & left_mask_;
+      for (std::size_t i = 0; i < kLanes; ++i)
+        right[i] ^= round_value(left[i], round_keys_[round + 1]) & right_mask_;
+    }
+    for (std::size_t i = 0; i < kLanes; ++i) lane[i] = left[i] << right_bits_ | right[i];
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      if (lane[i] >= n_) continue;
+      positions[owner[i]] = lane[i];
+      if (next < positions.size()) {
+        lane[i] = positions[next];
+        owner[i] = next++;
+      } else {
+        owner[i] = positions.size();
+        --running;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < kLanes; ++i)
+    if (owner[i] < positions.size()) positions[owner[i]] = (*this)(lane[i]);
 }
 
 }  // namespace shard

@@ -49,7 +49,7 @@ std::uint64_t cgroup_available() {
 
 }  // namespace
 
-std::uint64_t default_budget_bytes() { return std::min(mem_available(), cgroup_available()) / 2; }
+std::uint64_t available_memory_bytes() { return std::min(mem_available(), cgroup_available()); }
 
 void check_alive(const ShardReader& shard) {
   struct stat info {};

@@ -22,7 +22,7 @@ class Mapped final : public Transport {
   explicit Mapped(const TransportContext& context)
       : context_(context),
         budget_(context.options->registered_bytes != 0 ? context.options->registered_bytes
-                                                       : default_budget_bytes()),
+                                                       : available_memory_bytes() / 2),
         in_place_(context.device->info().reads_host_memory) {
     const DatasetInfo& info = context.dataset->info();
     if (info.codec.kind != Codec::Kind::none)
@@ -69,7 +69,7 @@ class Mapped final : public Transport {
     ++batch_;
     batch_shards_.clear();
     for (const FetchItem& item : slot.fetch) {
-      const Dataset::Location at = context_.dataset->locate(item.sample);
+      const Dataset::Location at = item.at;
       const ShardReader& shard = context_.dataset->shard(at.shard);
       if (used_in_batch_[at.shard] != batch_) {
         used_in_batch_[at.shard] = batch_;
@@ -86,8 +86,6 @@ class Mapped final : public Transport {
     if (slot.verify) verify(slot);
     context_.copy_stream->wait(slot.released_event);
     context_.copy_stream->copy(slot.copies);
-    context_.copy_stream->copy(
-        {&slot.columns_copy, 1});  // alone: a small range among large ones slows the whole batch down
     slot.copied_event = context_.copy_stream->record();
     if (in_place_) return;
     for (std::uint32_t shard : batch_shards_) registered_.at(shard).last_use = slot.copied_event;
@@ -149,7 +147,7 @@ class Mapped final : public Transport {
 
   void verify(const Slot& slot) {
     run_rows(*context_.pool, slot.fetch.size(), [&](std::size_t i) {
-      const Dataset::Location at = context_.dataset->locate(slot.fetch[i].sample);
+      const Dataset::Location at = slot.fetch[i].at;
       const ShardReader& shard = context_.dataset->shard(at.shard);
       verify_mapped(shard, at.sample);
     });

@@ -64,8 +64,6 @@ class Staged final : public Transport {
     }
     context_.copy_stream->wait(slot.released_event);
     context_.copy_stream->copy(slot.copies);
-    context_.copy_stream->copy(
-        {&slot.columns_copy, 1});  // alone: a small range among large ones slows the whole batch down
     slot.copied_event = context_.copy_stream->record();
   }
 
@@ -73,7 +71,7 @@ class Staged final : public Transport {
 
  private:
   void fill(Slot& slot, std::size_t row) {
-    const Dataset::Location at = context_.dataset->locate(slot.fetch[row].sample);
+    const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
     const std::span<std::byte> target(slot.staging->data() + row * sample_bytes_, sample_bytes_);
     if (context_.dataset->info().codec.kind == Codec::Kind::none) {

@@ -36,12 +36,14 @@ class Transport {
   virtual TransportKind kind() const noexcept = 0;
   // Adds what a slot needs beside its images. Errors: resource.
   virtual void prepare(Slot& slot) = 0;
-  // Starts the host's part for slot.fetch. Up to two slots may have begun and not ended. Errors name shard
-  // and sample.
+  // How many slots it wants begun and not ended, 1 to the ring's: the batches that its reads overlap.
+  virtual std::size_t depth() const noexcept { return 2; }
+  // Starts the host's part for slot.fetch; slots end in the order in which they began. Errors name shard and
+  // sample.
   virtual void begin(Slot& slot) = 0;
-  // Ends the host's part. By now the copies of samples and of slot.columns_copy are queued on the copy
-  // stream, behind slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where
-  // the targets are null (only where reads_in_place()). Errors name shard and sample.
+  // Ends the host's part. By now the copies of the samples are queued on the copy stream, behind
+  // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are
+  // null (only where reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
   virtual bool reads_in_place() const noexcept { return false; }
   virtual TransportUse use() const noexcept = 0;
@@ -50,6 +52,8 @@ class Transport {
 // Throws Error when the platform or the options do not allow it (the message is the reason in stats()).
 std::unique_ptr<Transport> make_mapped(const TransportContext& context);
 std::unique_ptr<Transport> make_staged(const TransportContext& context);
+// detail: how it reads.
+std::unique_ptr<Transport> make_direct(const TransportContext& context, std::string& detail);
 // automatic: chooses and says why.
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
 
@@ -70,7 +74,7 @@ void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::si
 // Adds the shard and sample to what `body` throws.
 [[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
 
-// Half of the memory that can still be had, by cgroup and by MemAvailable.
-std::uint64_t default_budget_bytes();
+// The memory that can still be had, by cgroup and by MemAvailable; the default budget is half of it.
+std::uint64_t available_memory_bytes();
 
 }  // namespace shard

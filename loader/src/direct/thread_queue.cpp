@@ -1,0 +1,73 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "direct/read_queue.hpp"
+
+namespace shard {
+
+namespace {
+
+class ThreadQueue final : public ReadQueue {
+ public:
+  explicit ThreadQueue(unsigned threads) {
+    for (unsigned i = 0; i < threads; ++i)
+      threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+  std::string_view name() const noexcept override { return "reading threads"; }
+  void start(ReadRequest& request) override {
+    {
+      std::lock_guard lock(mutex_);
+      started_.push_back(&request);
+    }
+    started_changed_.notify_one();
+  }
+  void flush() override {}
+  ReadRequest& next_done() override {
+    std::unique_lock lock(mutex_);
+    done_changed_.wait(lock, [this] { return !done_.empty(); });
+    ReadRequest& request = *done_.front();
+    done_.pop_front();
+    return request;
+  }
+
+ private:
+  void work(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (started_changed_.wait(lock, stop, [this] { return !started_.empty(); })) {
+      ReadRequest& request = *started_.front();
+      started_.pop_front();
+      lock.unlock();
+      ssize_t got = 0;
+      do
+        got = ::pread(request.descriptor, request.target, request.size_bytes,
+                      static_cast<off_t>(request.offset));
+      while (got < 0 && errno == EINTR);
+      request.result = got < 0 ? -errno : got;
+      lock.lock();
+      done_.push_back(&request);
+      done_changed_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any started_changed_;
+  std::condition_variable done_changed_;
+  std::deque<ReadRequest*> started_;
+  std::deque<ReadRequest*> done_;
+  std::vector<std::jthread> threads_;  // last: joined before the rest goes
+};
+
+}  // namespace
+
+std::unique_ptr<ReadQueue> make_thread_queue(unsigned threads) {
+  return std::make_unique<ThreadQueue>(threads);
+}
+
+}  // namespace shard

@@ -1,0 +1,281 @@
+// direct: the frames of a batch are read past the page cache (O_DIRECT) into pinned memory, many at once; one
+// batched copy takes them to the device. Reads of later batches run while earlier ones are copied.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+#include "direct/direct_file.hpp"
+#include "direct/read_queue.hpp"
+#include "shard/codec.hpp"
+#include "shard/error.hpp"
+#include "transport/transport.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr unsigned kMaxEntries = 4096;    // requests under way
+constexpr unsigned kReadingThreads = 32;  // where io_uring is refused
+constexpr std::size_t kOpenFiles = 256;   // descriptors kept open
+constexpr std::uint64_t kMaxRead = std::uint64_t{1} << 30U;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+// Memory of compressed frames, read whole pages at a time.
+struct FreeBytes {
+  void operator()(std::byte* bytes) const noexcept { std::free(bytes); }
+};
+
+class Direct final : public Transport {
+ public:
+  Direct(const TransportContext& context, std::string& detail)
+      : context_(context),
+        sample_bytes_(context.dataset->info().spec.size_bytes()),
+        stored_plain_(context.dataset->info().codec.kind == Codec::Kind::none) {
+    const LoaderOptions& options = *context.options;
+    const auto first = file_of(0);
+    const std::uint64_t batch = options.order.batch_size;
+    const std::uint64_t slots = options.prefetch + 1;
+    // A row of staging memory holds a sample, or the aligned range around it.
+    pitch_ = stored_plain_ && sample_bytes_ % first->alignment() != 0
+                 ? round_up(sample_bytes_, kLargestAlignment) + kLargestAlignment
+                 : sample_bytes_;
+    if (pitch_ > kMaxRead)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("a sample of {} bytes is more than a direct read takes", sample_bytes_));
+    if (pitch_ * batch * slots > options.pinned_bytes)
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
+                      "it, or lower prefetch or batch_size",
+                      slots, batch, pitch_ * batch * slots, options.pinned_bytes));
+    depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (pitch_ * batch), 1, slots);
+    const auto entries =
+        static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch)));
+    try {
+      queue_ = make_uring_queue(entries);
+      detail = fmt::format("io_uring, reads aligned to {}", first->alignment());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      queue_ = make_thread_queue(kReadingThreads);
+      detail = fmt::format("{} threads, reads aligned to {} ({})", kReadingThreads, first->alignment(),
+                           error.what());
+    }
+  }
+  Direct(const Direct&) = delete;
+  Direct& operator=(const Direct&) = delete;
+  ~Direct() override {
+    try {
+      while (under_way_ > 0) collect_one();  // the kernel writes into our slots until then
+    } catch (const Error&) {                 // the queue itself failed: nothing can be waited for
+    }
+  }
+
+  TransportKind kind() const noexcept override { return TransportKind::direct; }
+  std::size_t depth() const noexcept override { return depth_; }
+
+  void prepare(Slot& slot) override {
+    slot.staging = context_.device->allocate_pinned(pitch_ * context_.options->order.batch_size);
+    pinned_bytes_ += slot.staging->size_bytes();
+  }
+
+  void begin(Slot& slot) override {
+    Reads& reads = reads_[&slot];
+    reads.clear();
+    for (const FetchItem& item : slot.fetch) add(reads, item);
+    if (!stored_plain_) reserve_frames(reads);
+    for (std::size_t i = 0; i < reads.reads.size(); ++i) {
+      Read& read = reads.reads[i];
+      read.owner = &reads;
+      read.target = stored_plain_ ? slot.staging->data() + i * pitch_ : reads.frames.get() + read.frame_begin;
+    }
+    reads.left = reads.reads.size();
+    for (Read& read : reads.reads) {
+      queue_->start(read);
+      ++under_way_;
+    }
+    queue_->flush();
+  }
+
+  void end(Slot& slot) override {
+    Reads& reads = reads_.at(&slot);
+    const auto begin = std::chrono::steady_clock::now();
+    while (reads.left > 0) collect_one();
+    queue_->flush();
+    storage_nanoseconds_ += static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+            .count());
+    for (std::size_t i = 0; i < reads.reads.size(); ++i) require_whole(slot, i, reads.reads[i]);
+    if (!stored_plain_ || slot.verify)
+      run_rows(*context_.pool, reads.reads.size(),
+               [&](std::size_t row) { unpack(slot, reads.reads[row], row); });
+    slot.copies.clear();
+    for (std::size_t i = 0; i < reads.reads.size(); ++i) {
+      const std::byte* const source = row_of(slot, i, reads.reads[i]);
+      CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
+      if (last != nullptr && last->target + last->size_bytes == slot.fetch[i].target &&
+          last->source + last->size_bytes == source)
+        last->size_bytes += sample_bytes_;  // rows in a row are one copy
+      else
+        slot.copies.push_back({slot.fetch[i].target, source, sample_bytes_});
+    }
+    context_.copy_stream->wait(slot.released_event);
+    context_.copy_stream->copy(slot.copies);
+    slot.copied_event = context_.copy_stream->record();
+  }
+
+  TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
+
+ private:
+  static constexpr std::uint64_t kLargestAlignment = 4096;
+
+  struct Reads;
+  struct Read : ReadRequest {
+    Reads* owner = nullptr;
+    std::shared_ptr<const DirectFile> file;
+    std::uint32_t skew = 0;    // of the frame in the range that is read
+    std::uint32_t needed = 0;  // bytes of the range up to the frame's end
+    std::uint32_t got = 0;
+    int error = 0;                  // errno
+    std::uint64_t frame_begin = 0;  // compressed: in Reads::frames
+  };
+  // The reads of one slot's batch.
+  struct Reads {
+    std::vector<Read> reads;
+    std::size_t left = 0;
+    std::unique_ptr<std::byte, FreeBytes> frames;  // compressed frames as they were read
+    std::uint64_t frames_bytes = 0;
+    std::uint64_t frames_capacity = 0;
+    void clear() {
+      reads.clear();
+      left = 0;
+      frames_bytes = 0;
+    }
+  };
+
+  std::shared_ptr<const DirectFile> file_of(std::uint32_t index) {
+    if (const auto it = files_.find(index); it != files_.end()) return it->second;
+    if (files_.size() >= kOpenFiles) files_.clear();  // reads under way hold theirs
+    return files_[index] = std::make_shared<const DirectFile>(context_.dataset->shard(index));
+  }
+
+  void add(Reads& reads, const FetchItem& item) {
+    const ShardReader& shard = context_.dataset->shard(item.at.shard);
+    check_alive(shard);
+    const std::span<const std::byte> frame = shard.frame(item.at.sample);
+    const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
+    Read read;
+    read.file = file_of(item.at.shard);
+    const std::uint64_t align = read.file->alignment();
+    const std::uint64_t begin = offset / align * align;
+    const std::uint64_t size = round_up(offset + frame.size(), align) - begin;
+    if (size > (stored_plain_ ? pitch_ : kMaxRead))
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: sample {}: a direct read of {} bytes is too large; use transport staged",
+                              shard.path().string(), item.at.sample, size));
+    read.descriptor = read.file->descriptor();
+    read.offset = begin;
+    read.size_bytes = static_cast<std::uint32_t>(size);
+    read.skew = static_cast<std::uint32_t>(offset - begin);
+    read.needed = read.skew + static_cast<std::uint32_t>(frame.size());
+    read.frame_begin = reads.frames_bytes;
+    if (!stored_plain_) reads.frames_bytes += round_up(size, kLargestAlignment);
+    reads.reads.push_back(std::move(read));
+  }
+
+  static void reserve_frames(Reads& reads) {
+    if (reads.frames_capacity >= reads.frames_bytes) return;
+    reads.frames.reset(static_cast<std::byte*>(std::aligned_alloc(kLargestAlignment, reads.frames_bytes)));
+    reads.frames_capacity = reads.frames ? reads.frames_bytes : 0;
+    if (!reads.frames)
+      throw Error(ErrorCode::resource, fmt::format("no host memory for {} bytes of compressed frames; lower "
+                                                   "batch_size or readahead_bytes",
+                                                   reads.frames_bytes));
+  }
+
+  void collect_one() {
+    auto& read = static_cast<Read&>(queue_->next_done());
+    --under_way_;
+    if (read.result == -EINTR || read.result == -EAGAIN) {
+      again(read);
+    } else if (read.result < 0) {
+      read.error = static_cast<int>(-read.result);
+      --read.owner->left;
+    } else {
+      const auto got = static_cast<std::uint32_t>(read.result);
+      read.got += got;
+      // Short, but not at the file's end: the rest, if it begins where a read may.
+      if (read.got < read.needed && got > 0 && got % read.file->alignment() == 0) {
+        read.offset += got;
+        read.target += got;
+        read.size_bytes -= got;
+        again(read);
+      } else {
+        --read.owner->left;
+      }
+    }
+  }
+  void again(Read& read) {
+    queue_->start(read);
+    ++under_way_;
+  }
+
+  void require_whole(const Slot& slot, std::size_t row, const Read& read) const {
+    if (read.error == 0 && read.got >= read.needed) return;
+    const Dataset::Location at = slot.fetch[row].at;
+    const ShardReader& shard = context_.dataset->shard(at.shard);
+    check_alive(shard);  // says so when the file was cut
+    rethrow_for(
+        shard, at.sample,
+        Error(ErrorCode::io, read.error != 0
+                                 ? fmt::format("direct read: {}", std::generic_category().message(read.error))
+                                 : fmt::format("direct read: {} of {} bytes", read.got, read.needed)));
+  }
+
+  // Where the sample of a row lies once its read is done and it is unpacked.
+  std::byte* row_of(const Slot& slot, std::size_t row, const Read& read) const {
+    return slot.staging->data() + row * pitch_ + (stored_plain_ ? read.skew : 0);
+  }
+
+  void unpack(const Slot& slot, const Read& read, std::size_t row) const {
+    const Dataset::Location at = slot.fetch[row].at;
+    const ShardReader& shard = context_.dataset->shard(at.shard);
+    const std::span<std::byte> sample(row_of(slot, row, read), sample_bytes_);
+    if (!stored_plain_) {
+      const std::byte* const frame = read.owner->frames.get() + read.frame_begin + read.skew;
+      try {
+        decode_frame(shard.header().codec, {frame, read.needed - read.skew}, sample);
+      } catch (const Error& error) {
+        rethrow_for(shard, at.sample, error);
+      }
+    }
+    if (slot.verify) verify_stored(shard, at.sample, sample);
+  }
+
+  TransportContext context_;
+  std::uint64_t sample_bytes_;
+  bool stored_plain_;
+  std::uint64_t pitch_ = 0;  // bytes between rows of staging memory
+  std::uint64_t depth_ = 1;
+  std::unordered_map<std::uint32_t, std::shared_ptr<const DirectFile>> files_;
+  std::unordered_map<const Slot*, Reads> reads_;
+  std::unique_ptr<ReadQueue> queue_;
+  std::size_t under_way_ = 0;
+  std::uint64_t pinned_bytes_ = 0;
+  std::uint64_t storage_nanoseconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_direct(const TransportContext& context, std::string& detail) {
+  return std::make_unique<Direct>(context, detail);
+}
+
+}  // namespace shard
