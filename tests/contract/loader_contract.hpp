@@ -36,7 +36,9 @@ class LoaderContract : public ::testing::TestWithParam<MakeDevice> {
 
 TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
   auto data = dataset();
-  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged, TransportKind::resident}) {
+  std::vector<TransportKind> kinds = link_transports(dir_.path());
+  kinds.push_back(TransportKind::resident);
+  for (TransportKind kind : kinds) {
     LoaderOptions o = options();
     o.transport = kind;
     o.order.tail = Tail::pad;
@@ -73,7 +75,9 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
     reference = run_epoch(*device_, loader, 5);
   }
   ASSERT_EQ(reference.size(), data->size() / 8);
-  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged, TransportKind::resident}) {
+  std::vector<TransportKind> kinds = link_transports(dir_.path());
+  kinds.push_back(TransportKind::resident);
+  for (TransportKind kind : kinds) {
     for (std::uint32_t depth : {1U, 3U}) {
       LoaderOptions other = o;
       other.transport = kind;
@@ -162,7 +166,7 @@ TEST_P(LoaderContract, StopsPromptlyWhenCancelledFromAnotherThread) {
 
 TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
   auto data = dataset();
-  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged}) {
+  for (TransportKind kind : link_transports(dir_.path())) {
     LoaderOptions o = options();
     o.transport = kind;
     o.prefetch = 1;
@@ -190,7 +194,7 @@ TEST_P(LoaderContract, FindsAFlippedByteWhenAskedTo) {
     std::fputc(std::fgetc(file) ^ 1, file);
     std::fclose(file);
   }
-  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged}) {
+  for (TransportKind kind : link_transports(dir_.path())) {
     LoaderOptions o = options();
     o.transport = kind;
     o.verify = Verify::always;

@@ -1,8 +1,11 @@
 // A small data set whose samples say which they are, and loaders over it.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -59,6 +62,19 @@ inline void write_dataset(const std::filesystem::path& folder, const DatasetShap
   }
   info.inputs = index;
   publish_file(folder / kDatasetFile, serialize_dataset(info));
+}
+
+// All transports but those on O_DIRECT where the filesystem of `folder` has none (said aloud).
+inline std::vector<TransportKind> link_transports(const std::filesystem::path& folder) {
+  std::vector<TransportKind> kinds{TransportKind::mapped, TransportKind::staged};
+  const int descriptor = ::open((folder / kDatasetFile).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+  if (descriptor >= 0) {
+    ::close(descriptor);
+    kinds.push_back(TransportKind::direct);
+  } else {
+    std::printf("no O_DIRECT in %s: transport direct is left out\n", folder.c_str());
+  }
+  return kinds;
 }
 
 // What a consumer saw of a batch.

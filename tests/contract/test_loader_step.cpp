@@ -54,7 +54,7 @@ TEST_P(StepLoader, SeesASlotThatIsReusedBeforeItsReaderIsDone) { EXPECT_NE(races
 
 INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
                          ::testing::Values(TransportKind::mapped, TransportKind::staged,
-                                           TransportKind::resident));
+                                           TransportKind::direct, TransportKind::resident));
 
 TEST(StepDevice, CarriesWorkOutOnlyWhenToldTo) {
   StepDevice device;

@@ -82,7 +82,8 @@ class Direct final : public Transport {
   std::size_t depth() const noexcept override { return depth_; }
 
   void prepare(Slot& slot) override {
-    slot.staging = context_.device->allocate_pinned(pitch_ * context_.options->order.batch_size);
+    slot.staging =
+        context_.device->allocate_pinned(pitch_ * context_.options->order.batch_size + kLargestAlignment);
     pinned_bytes_ += slot.staging->size_bytes();
   }
 
@@ -94,7 +95,7 @@ class Direct final : public Transport {
     for (std::size_t i = 0; i < reads.reads.size(); ++i) {
       Read& read = reads.reads[i];
       read.owner = &reads;
-      read.target = stored_plain_ ? slot.staging->data() + i * pitch_ : reads.frames.get() + read.frame_begin;
+      read.target = stored_plain_ ? row_begin(slot, i) : reads.frames.get() + read.frame_begin;
     }
     reads.left = reads.reads.size();
     for (Read& read : reads.reads) {
@@ -239,9 +240,16 @@ class Direct final : public Transport {
                                  : fmt::format("direct read: {} of {} bytes", read.got, read.needed)));
   }
 
+  // Reads ask for aligned memory, which a device's pinned block need not be.
+  std::byte* row_begin(const Slot& slot, std::size_t row) const {
+    std::byte* const block = slot.staging->data();
+    const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % kLargestAlignment;
+    return block + (skew == 0 ? 0 : kLargestAlignment - skew) + row * pitch_;
+  }
+
   // Where the sample of a row lies once its read is done and it is unpacked.
   std::byte* row_of(const Slot& slot, std::size_t row, const Read& read) const {
-    return slot.staging->data() + row * pitch_ + (stored_plain_ ? read.skew : 0);
+    return row_begin(slot, row) + (stored_plain_ ? read.skew : 0);
   }
 
   void unpack(const Slot& slot, const Read& read, std::size_t row) const {
