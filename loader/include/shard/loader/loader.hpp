@@ -140,7 +140,8 @@ class Loader {
       const LoaderState& state);  // throws invalid_argument when it is of another data set or global batch
   LoaderStats stats() const;
 
-  // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it.
+  // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it, nothing when resumed
+  // at its end (once: asked again, it is a new run of the epoch).
   class Epoch;
   Epoch epoch(std::uint64_t epoch);
 
