@@ -68,12 +68,9 @@ void test(Backend& backend, Mlp& model, shard::Loader& loader) {
 }
 
 int run(const Options& options) {
-  const DatasetPtr data = open_dataset(options.dataset);
   const std::unique_ptr<Backend> backend = make_backend(options.device);
+  const DatasetPtr data = open_dataset(options.dataset);
   shard::Loader loader(data, backend->device(), loader_options(options, true));
-  if (loader.batches_per_epoch() == 0)
-    refuse("--batch-size " + std::to_string(options.batch_size) + ": the data set holds only " +
-           std::to_string(data->size()) + " samples");
   std::optional<shard::Loader> test_loader;
   if (!options.test_dataset.empty()) {
     const DatasetPtr test_data = open_dataset(options.test_dataset);

@@ -9,7 +9,7 @@ namespace train {
 
 bool parse_options(int argc, char** argv, Options& options, int& exit_code) {
   CLI::App app("Trains a small network on a data set made by shardify, fed by shard::loader.");
-  app.option_defaults()->always_capture_default();
+  app.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("DATASET", options.dataset, "Folder made by shardify")->required();
   app.add_option("--test", options.test_dataset, "Data set of the same classes to test on after each epoch");
   app.add_option("--device", options.device, "host, cuda or cuda:N");

@@ -22,7 +22,7 @@ struct Options {
   std::uint64_t print_every = 10;      // batches
   std::uint32_t size = 32;             // rows and columns of what the network sees
   std::uint64_t hidden = 64;
-  float rate = 0.02F;
+  float rate = 0.005F;
   float momentum = 0.9F;
 };
 
