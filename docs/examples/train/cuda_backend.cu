@@ -141,13 +141,11 @@ class CudaBackend final : public Backend {
 
   Totals totals() override {
     Totals totals;
-    check(cudaStreamSynchronize(cuda_stream()), "training");
-    check(cudaMemcpy(&totals, device_totals(), sizeof totals, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    copy(&totals, device_totals(), sizeof totals, cudaMemcpyDeviceToHost);
     return totals;
   }
   void set_totals(const Totals& totals) override {
-    check(cudaStreamSynchronize(cuda_stream()), "training");
-    check(cudaMemcpy(device_totals(), &totals, sizeof totals, cudaMemcpyHostToDevice), "cudaMemcpy");
+    copy(device_totals(), &totals, sizeof totals, cudaMemcpyHostToDevice);
   }
 
   void mark() override {
@@ -172,6 +170,10 @@ class CudaBackend final : public Backend {
 
  private:
   cudaStream_t cuda_stream() const { return static_cast<cudaStream_t>(stream()); }
+  void copy(void* target, const void* source, std::size_t size_bytes, cudaMemcpyKind kind) const {
+    check(cudaMemcpyAsync(target, source, size_bytes, kind, cuda_stream()), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(cuda_stream()), "training");
+  }
   Totals* device_totals() const { return reinterpret_cast<Totals*>(totals_->data()); }
 
   std::unique_ptr<shard::Block> totals_;

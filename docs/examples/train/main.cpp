@@ -4,13 +4,13 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "checkpoint.hpp"
 #include "mlp.hpp"
 #include "options.hpp"
 #include "report.hpp"
-#include "shard/checksum.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
@@ -50,9 +50,11 @@ shard::LoaderOptions loader_options(const Options& options, bool training) {
 
 // What must be the same for a checkpoint to be of use; the loader's state says the rest.
 std::string settings_of(const Options& options, const shard::DatasetInfo& info, const MlpShape& shape) {
-  return "data " + info.fingerprint + "-" + info.source_digest + " size " + std::to_string(options.size) +
-         " hidden " + std::to_string(shape.hidden) + " classes " + std::to_string(shape.classes) + " rate " +
-         std::to_string(options.rate) + " momentum " + std::to_string(options.momentum);
+  std::ostringstream text;
+  text << "data " << info.fingerprint << '-' << info.source_digest << " size " << options.size << " hidden "
+       << shape.hidden << " classes " << shape.classes << " rate " << options.rate << " momentum "
+       << options.momentum;
+  return text.str();
 }
 
 void test(Backend& backend, Mlp& model, shard::Loader& loader) {
