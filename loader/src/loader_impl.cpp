@@ -92,7 +92,7 @@ bool LoaderImpl::made_by_another_process() const noexcept { return ::getpid() !=
 
 bool LoaderImpl::inside(std::uint64_t epoch) const {
   std::lock_guard lock(mutex_);
-  return started_ && !cancelled_ && epoch_ == epoch && consumed_ < order_.batches();
+  return started_ && !cancelled_ && epoch_ == epoch && (consumed_ < order_.batches() || resumed_at_end_);
 }
 
 void LoaderImpl::require_same_process() const {
@@ -320,6 +320,7 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   started_ = true;
   epoch_ = epoch;
   consumed_ = first_batch;
+  resumed_at_end_ = false;
   if (!first_epoch_) first_epoch_ = epoch;
   if (first_batch >= order_.batches()) {
     ring_->push_end();
@@ -346,7 +347,10 @@ Slot* LoaderImpl::next() {
     if (slot != nullptr) ring_->give_back(slot, slot->ready_event, true);
     throw Error(ErrorCode::cancelled, "the loader was cancelled");
   }
-  if (popped == Ring::Pop::end) return nullptr;
+  if (popped == Ring::Pop::end) {
+    resumed_at_end_ = false;
+    return nullptr;
+  }
   if (popped == Ring::Pop::all_lent)
     throw Error(ErrorCode::resource,
                 fmt::format("all {} batches of the ring are held: release some, or raise prefetch",
@@ -395,7 +399,10 @@ void LoaderImpl::resume(const LoaderState& state) {
   if (state.position % state.global_batch != 0 || state.position / state.global_batch > order_.batches())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("cannot resume: position {} is not at a batch of the epoch", state.position));
-  start_epoch(state.epoch, state.position / state.global_batch);
+  const std::uint64_t first_batch = state.position / state.global_batch;
+  start_epoch(state.epoch, first_batch);
+  std::lock_guard lock(mutex_);
+  resumed_at_end_ = first_batch == order_.batches();
 }
 
 LoaderStats LoaderImpl::stats() const {

@@ -38,7 +38,7 @@ class LoaderImpl {
   const Order& order() const noexcept { return order_; }
   const std::shared_ptr<Ring>& ring() const noexcept { return ring_; }
   bool made_by_another_process() const noexcept;
-  // This epoch runs and was not handed out to its end.
+  // This epoch runs and was not handed out to its end, or was resumed there and that was not said yet.
   bool inside(std::uint64_t epoch) const;
 
  private:
@@ -88,7 +88,8 @@ class LoaderImpl {
   std::optional<std::uint64_t> first_epoch_;  // the first one that ran: Verify::first_epoch
   bool started_ = false;
   std::uint64_t epoch_ = 0;
-  std::uint64_t consumed_ = 0;  // batches of epoch_ handed out
+  std::uint64_t consumed_ = 0;   // batches of epoch_ handed out
+  bool resumed_at_end_ = false;  // nothing is left of epoch_, which the next call of next() says
   LoaderStats stats_;
   std::uint64_t consumer_wait_nanoseconds_ = 0;
   std::thread feeder_;

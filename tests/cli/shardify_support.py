@@ -265,7 +265,7 @@ def main():
     """unittest with CTest's code for a test that was skipped: what did not run is never counted as passed."""
     program = unittest.main(exit=False, verbosity=1)
     sys.stderr.flush()
-    if not program.result.wasSuccessful() or program.result.testsRun == 0:
+    if not program.result.wasSuccessful() or program.result.testsRun + len(program.result.skipped) == 0:
         sys.exit(1)
     if program.result.skipped:
         for test, why in program.result.skipped:

@@ -111,6 +111,25 @@ TEST_P(LoaderContract, ResumesWhereItStoodAlsoInAnotherLoader) {
   EXPECT_EQ(rest, std::vector<Seen>(reference.begin() + 5, reference.end()));
 }
 
+TEST_P(LoaderContract, ResumedAtTheEndOfAnEpochHandsOutNothingMoreOfIt) {
+  auto data = dataset();
+  Loader first(data, device_, options());
+  const std::vector<Seen> reference = run_epoch(*device_, first, 2);
+  const std::vector<Seen> following = run_epoch(*device_, first, 3);
+  LoaderState state = first.state();
+  state.epoch = 2;
+  EXPECT_EQ(state.position, reference.size() * options().order.batch_size);
+  Loader second(data, device_, options());
+  second.resume(state);
+  EXPECT_TRUE(run_epoch(*device_, second, 2).empty());
+  EXPECT_EQ(run_epoch(*device_, second, 3), following);
+  second.resume(state);
+  EXPECT_EQ(run_epoch(*device_, second, 3), following);
+  second.resume(state);
+  EXPECT_TRUE(run_epoch(*device_, second, 2).empty());
+  EXPECT_EQ(run_epoch(*device_, second, 2), reference);  // asked for again: anew
+}
+
 TEST_P(LoaderContract, ReusesSlotsOverManyEpochsWithoutMixingBatches) {
   auto data = dataset();
   LoaderOptions o = options();

@@ -103,7 +103,7 @@ class Batch {
   // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
   void wait_on(void* native_stream) const;
   // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
-  // Idempotent.
+  // Idempotent; nothing else may be asked of the batch afterwards.
   void release(void* native_stream);
 
   // DLPack 1.0 (read-only flag set); the tensor holds the lease until its deleter runs. Call wait_on first.
@@ -140,7 +140,8 @@ class Loader {
       const LoaderState& state);  // throws invalid_argument when it is of another data set or global batch
   LoaderStats stats() const;
 
-  // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it.
+  // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it, nothing when resumed
+  // at its end (once: asked again, it is a new run of the epoch).
   class Epoch;
   Epoch epoch(std::uint64_t epoch);
 
