@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,22 +24,17 @@ struct LoadSample {
 };
 
 struct LoadResult {
-  double limit_bytes_per_second =
-      0;  // CUDA: pinned host to device, large blocks; host: a bare gather on the same threads
+  double limit_bytes_per_second = 0;
   std::string limit_is;
-  double first_batch_seconds = 0;  // from making the loader to its first batch on the device
+  double first_batch_seconds = 0;  // from making the first loader to its first batch on the device
   std::vector<LoadSample> samples;
-  LoaderStats stats;
+  std::vector<LoaderStats> stats;  // by device
 };
 
-// Measures the limit, then the loader, `repeats` times in turn; the consumer takes each batch on a stream and
-// gives it back.
-LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset, const std::shared_ptr<Device>& device,
-                      const LoadCase& load);
-
-// Writes a data set of pseudo-random bytes, `samples` of `spec`, in shards of 256 MiB, unless the folder
-// holds one already.
-void make_random_dataset(const std::string& folder, std::uint64_t samples, const SampleSpec& spec,
-                         unsigned threads);
+// Measures the limit (of stored bytes: of transport direct the disk, else of a GPU its link, of the host a
+// bare gather), then the loaders, `repeats` times in turn. One loader a device, each on a thread of its own:
+// device i is rank i of as many. The consumer takes each batch on a stream and gives it back.
+LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
+                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load);
 
 }  // namespace shard::bench

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "load_bench.hpp"
+#include "load_data.hpp"
 #include "machine.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
@@ -24,6 +28,8 @@ struct Arguments {
   std::string dataset, device = "auto", transport = "auto", order = "shuffle", crop = "none", dtype, layout;
   std::string verify = "never", json;
   std::uint64_t make_random = 0;
+  std::uint64_t make_sparse = 0;
+  std::uint64_t make_shards = 1000;
   std::uint32_t make_side = 224;
   std::string make_dtype = "u8";
   bool flip = false;
@@ -34,31 +40,41 @@ struct Arguments {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}': expected {}", option, value, expected));
 }
 
-std::shared_ptr<Device> make_device(const Arguments& arguments) {
+[[maybe_unused]] int parse_ordinal(const std::string& all, std::string_view text) {
+  int ordinal = 0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), ordinal);
+  if (text.empty() || error != std::errc{} || last != text.data() + text.size())
+    refuse("--device", all, "host, cuda or cuda:N,M,...");
+  return ordinal;
+}
+
+std::vector<std::shared_ptr<Device>> make_devices(const Arguments& arguments) {
   const std::string& name = arguments.device;
   const unsigned threads = arguments.load.options.threads != 0 ? arguments.load.options.threads : 2;
 #ifdef SHARD_WITH_CUDA
-  if (name == "cuda" || (name == "auto" && cuda_device_count() > 0)) return make_cuda_device(0);
+  if (name == "cuda" || (name == "auto" && cuda_device_count() > 0)) return {make_cuda_device(0)};
   if (name.starts_with("cuda:")) {
-    int ordinal = 0;
-    const char* end = name.data() + name.size();
-    const auto [last, error] = std::from_chars(name.data() + 5, end, ordinal);
-    if (error == std::errc{} && last == end) return make_cuda_device(ordinal);
-    refuse("--device", name, "host, cuda or cuda:N");
+    std::vector<std::shared_ptr<Device>> devices;
+    for (std::string_view rest = std::string_view(name).substr(5);;) {
+      const std::size_t comma = rest.find(',');
+      devices.push_back(make_cuda_device(parse_ordinal(name, rest.substr(0, comma))));
+      if (comma == std::string_view::npos) return devices;
+      rest.remove_prefix(comma + 1);
+    }
   }
 #else
   if (name.starts_with("cuda"))
     throw Error(ErrorCode::unsupported, "--device cuda: this shardbench was built without CUDA");
 #endif
-  if (name != "host" && name != "auto") refuse("--device", name, "host, cuda or cuda:N");
-  return make_host_device(threads);
+  if (name != "host" && name != "auto") refuse("--device", name, "host, cuda or cuda:N,M,...");
+  return {make_host_device(threads)};
 }
 
 TransportKind transport_of(const std::string& name) {
   for (const TransportKind kind : {TransportKind::automatic, TransportKind::mapped, TransportKind::staged,
                                    TransportKind::direct, TransportKind::resident})
     if (name == to_string(kind)) return kind;
-  refuse("--transport", name, "auto, mapped, staged or resident");
+  refuse("--transport", name, "auto, mapped, staged, direct or resident");
 }
 
 void apply_crop(const std::string& text, TransformOptions& transform) {
@@ -102,14 +118,17 @@ void make_data(const Arguments& arguments) {
   const auto dtype = dtype_from_string(arguments.make_dtype);
   if (!dtype) refuse("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
   const Layout layout = *dtype == DType::u8 ? Layout::nhwc : Layout::nchw;
-  make_random_dataset(arguments.dataset, arguments.make_random,
-                      {*dtype, layout, 3, arguments.make_side, arguments.make_side},
-                      std::max(1U, arguments.load.options.threads));
+  const SampleSpec spec{*dtype, layout, 3, arguments.make_side, arguments.make_side};
+  if (arguments.make_sparse > 0)
+    make_sparse_dataset(arguments.dataset, arguments.make_sparse, arguments.make_shards, spec);
+  else
+    make_random_dataset(arguments.dataset, arguments.make_random, spec,
+                        std::max(1U, arguments.load.options.threads));
 }
 
 nlohmann::ordered_json to_report(const Arguments& arguments, const LoadResult& result, const Device& device,
-                                 const Machine& facts, const std::string& command,
-                                 std::uint64_t sample_bytes) {
+                                 const Machine& facts, const std::string& command, std::uint64_t sample_bytes,
+                                 double open_seconds) {
   nlohmann::ordered_json samples = nlohmann::ordered_json::array();
   for (const LoadSample& sample : result.samples)
     samples.push_back({{"samples_per_second", sample.samples_per_second},
@@ -118,45 +137,56 @@ nlohmann::ordered_json to_report(const Arguments& arguments, const LoadResult& r
   return {{"command", command},
           {"machine", to_json(facts)},
           {"device", device.info().name},
+          {"devices", result.stats.size()},
           {"sample_bytes", sample_bytes},
           {"batch_size", arguments.load.options.order.batch_size},
-          {"transport", to_string(result.stats.transport)},
-          {"reason", result.stats.reason},
+          {"transport", to_string(result.stats[0].transport)},
+          {"reason", result.stats[0].reason},
           {"limit_bytes_per_second", result.limit_bytes_per_second},
           {"limit_is", result.limit_is},
+          {"open_seconds", open_seconds},
           {"first_batch_seconds", result.first_batch_seconds},
           {"samples", samples},
-          {"registered_bytes", result.stats.registered_bytes},
-          {"pinned_bytes", result.stats.pinned_bytes},
-          {"device_bytes", result.stats.device_bytes}};
+          {"registered_bytes", result.stats[0].registered_bytes},
+          {"pinned_bytes", result.stats[0].pinned_bytes},
+          {"device_bytes", result.stats[0].device_bytes}};
 }
 
-int run(Arguments& arguments, const std::string& command) {
-  apply(arguments);
-  if (arguments.make_random > 0) make_data(arguments);
-  const Machine facts = machine();
-  const auto dataset = std::make_shared<const Dataset>(Dataset::open(arguments.dataset));
-  const auto device = make_device(arguments);
-  const LoadResult result = bench_load(dataset, device, arguments.load);
-  std::vector<double> rates;
-  for (const LoadSample& sample : result.samples) rates.push_back(sample.bytes_per_second);
-  const Stats rate = summarize(rates);
-  const std::uint64_t size = dataset->info().spec.size_bytes();
-  if (arguments.json != "-") {
-    cli::out("device: {}, transport {} ({})\n", device->info().name, to_string(result.stats.transport),
-             result.stats.reason);
+void print(const LoadResult& result, const Device& device, std::uint64_t size, double open_seconds) {
+  const LoaderStats& stats = result.stats[0];
+  cli::out("device: {}{}, transport {} ({})\n", device.info().name,
+           result.stats.size() > 1 ? fmt::format(" x {}", result.stats.size()) : "",
+           to_string(stats.transport), stats.reason);
+  if (!result.samples.empty()) {
+    std::vector<double> rates;
+    for (const LoadSample& sample : result.samples) rates.push_back(sample.bytes_per_second);
+    const Stats rate = summarize(rates);
     cli::out("rate: {:.0f} samples/s, {:.2f} GB/s of stored samples ({:.2f} to {:.2f}), {:.2f} cores\n",
              rate.median / static_cast<double>(size), rate.median / 1e9, rate.min / 1e9, rate.max / 1e9,
              result.samples.back().cores);
     cli::out("limit: {:.2f} GB/s ({}); share {:.3f}\n", result.limit_bytes_per_second / 1e9, result.limit_is,
              rate.median / result.limit_bytes_per_second);
-    cli::out("first batch after {:.3f} s; registered {}, pinned {}, device {}\n", result.first_batch_seconds,
-             cli::human_bytes(result.stats.registered_bytes), cli::human_bytes(result.stats.pinned_bytes),
-             cli::human_bytes(result.stats.device_bytes));
     if (const auto warning = spread_warning("load", rate)) cli::out("warning: {}\n", *warning);
   }
+  cli::out("opened in {:.3f} s, first batch {:.3f} s later; registered {}, pinned {}, device {}\n",
+           open_seconds, result.first_batch_seconds, cli::human_bytes(stats.registered_bytes),
+           cli::human_bytes(stats.pinned_bytes), cli::human_bytes(stats.device_bytes));
+}
+
+int run(Arguments& arguments, const std::string& command) {
+  apply(arguments);
+  if (arguments.make_random > 0 || arguments.make_sparse > 0) make_data(arguments);
+  const Machine facts = machine();
+  const auto devices = make_devices(arguments);
+  const auto& device = devices[0];
+  const auto begin = std::chrono::steady_clock::now();
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(arguments.dataset));
+  const double open_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const LoadResult result = bench_load(dataset, devices, arguments.load);
+  const std::uint64_t size = dataset->info().spec.size_bytes();
+  if (arguments.json != "-") print(result, *device, size, open_seconds);
   if (arguments.json.empty()) return 0;
-  const std::string text = to_report(arguments, result, *device, facts, command, size)
+  const std::string text = to_report(arguments, result, *device, facts, command, size, open_seconds)
                                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
                            "\n";
   if (arguments.json == "-") {
@@ -177,8 +207,9 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
       "Time the loader on a data set against what carries its bytes, in the same process: on a GPU the link\n"
       "(pinned memory, large blocks), on the host a bare gather of the same samples by the same threads.");
   sub->add_option("DATASET", arguments->dataset, "Folder made by shardify")->required();
-  sub->add_option("--device", arguments->device, "host, cuda or cuda:N (default: cuda where there is one)");
-  sub->add_option("--transport", arguments->transport, "auto, mapped, staged or resident")
+  sub->add_option("--device", arguments->device,
+                  "host, cuda, or cuda:N,M,...: a rank on each (default: cuda where there is one)");
+  sub->add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
       ->capture_default_str();
   sub->add_option("--batch-size", options.order.batch_size, "Samples a batch")->capture_default_str();
   sub->add_option("--prefetch", options.prefetch, "Batches ahead")->capture_default_str();
@@ -197,13 +228,17 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   sub->add_option("--verify", arguments->verify, "Checksums while loading")
       ->check(CLI::IsMember({"never", "first_epoch", "always"}))
       ->capture_default_str();
-  sub->add_option("--seconds", arguments->load.seconds, "Of each repeat, at least one epoch")
+  sub->add_option("--seconds", arguments->load.seconds,
+                  "Of each repeat, at least one epoch; 0: only open and first batch")
       ->capture_default_str();
   sub->add_option("--repeat", arguments->load.repeats, "Repeats")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   sub->add_option("--make-random", arguments->make_random,
                   "First write so many samples of pseudo-random bytes into DATASET, unless it is there");
+  sub->add_option("--make-sparse", arguments->make_sparse,
+                  "The same of zeros, in sparse files: to time opening without the bytes");
+  sub->add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse")->capture_default_str();
   sub->add_option("--make-side", arguments->make_side, "Their rows and columns")->capture_default_str();
   sub->add_option("--make-dtype", arguments->make_dtype, "u8 (NHWC) or f16, bf16, f32 (NCHW)")
       ->capture_default_str();

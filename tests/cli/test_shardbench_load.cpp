@@ -1,7 +1,13 @@
 // shardbench load: what it measures is what the loader delivered.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <vector>
 
 #include "load_bench.hpp"
+#include "load_data.hpp"
+#include "load_limits.hpp"
 #include "temp_dir.hpp"
 
 namespace shard::bench {
@@ -18,15 +24,57 @@ TEST(ShardbenchLoad, MeasuresWholeEpochsAgainstABareGather) {
   load.options.verify = Verify::always;  // the random samples carry true checksums
   load.seconds = 0.01;
   load.repeats = 2;
-  const LoadResult result = bench_load(dataset, make_host_device(1), load);
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
   ASSERT_EQ(result.samples.size(), 2U);
   for (const LoadSample& sample : result.samples) {
     EXPECT_GT(sample.samples_per_second, 0);
     EXPECT_DOUBLE_EQ(sample.bytes_per_second, sample.samples_per_second * 3072);
   }
   EXPECT_GT(result.limit_bytes_per_second, 0);
-  EXPECT_EQ(result.stats.transport, TransportKind::mapped);
-  EXPECT_EQ(result.stats.batches % 10, 1U);  // whole epochs of ten, and the first batch
+  ASSERT_EQ(result.stats.size(), 1U);
+  EXPECT_EQ(result.stats[0].transport, TransportKind::mapped);
+  EXPECT_EQ(result.stats[0].batches % 10, 1U);  // whole epochs of ten, and the first batch
+}
+
+TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 8, 8}, 1);
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
+  LoadCase load;
+  load.options.order.batch_size = 10;
+  load.seconds = 0.01;
+  load.repeats = 1;
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1), make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
+  ASSERT_EQ(result.stats.size(), 2U);
+  EXPECT_EQ(result.stats[0].batches % 5, 1U);  // five of ten each, and the first batch of the first
+  EXPECT_EQ(result.stats[1].batches % 5, 0U);
+}
+
+TEST(ShardbenchLoad, MakesASparseDataSetThatLoadsAsZeros) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_sparse_dataset(folder, 100, 7, {DType::u8, Layout::nhwc, 3, 64, 64});
+  const Dataset dataset = Dataset::open(folder);
+  ASSERT_EQ(dataset.size(), 100U);
+  ASSERT_EQ(dataset.info().shards.size(), 7U);
+  std::vector<std::byte> scratch;
+  for (std::uint32_t s = 0; s < 7; ++s) {
+    dataset.shard(s).verify_head();
+    for (std::uint64_t i = 0; i < dataset.shard(s).size(); ++i) dataset.shard(s).verify_sample(i, scratch);
+  }
+}
+
+TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 2000, {DType::u8, Layout::nhwc, 3, 32, 32}, 1);
+  const Dataset dataset = Dataset::open(folder);
+  const int direct = ::open(dataset.shard(0).path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+  EXPECT_EQ(disk_limit(dataset) > 0, direct >= 0);
+  if (direct >= 0) ::close(direct);
 }
 
 TEST(ShardbenchLoad, KeepsADataSetThatIsThere) {
