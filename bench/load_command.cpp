@@ -215,6 +215,9 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   sub->add_option("--prefetch", options.prefetch, "Batches ahead")->capture_default_str();
   sub->add_option("--threads", options.threads,
                   "Copy threads; on the host the device's (default: 8, host: 2)");
+  sub->add_option("--readahead", options.readahead_bytes, "Bytes of reads under way, transport direct")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
   sub->add_option("--order", arguments->order, "Order of the samples")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
       ->capture_default_str();

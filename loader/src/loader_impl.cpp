@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <utility>
 
 #include "shard/error.hpp"
 
@@ -154,7 +155,8 @@ void LoaderImpl::feed() {
 // Keeps as many batches begun as the transport wants, so that host work and reads of several overlap.
 void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   const std::uint64_t batches = order_.batches();
-  const std::size_t depth = std::min(transport_->depth(), ring_->slots().size());
+  const std::size_t most = std::min(transport_->depth(), ring_->slots().size());
+  std::size_t depth = std::exchange(warm_, true) ? most : 1;  // the very first batch comes before any other
   std::uint64_t next = first_batch;
   std::deque<Slot*> begun;
   auto start = [&](Slot* slot) {
@@ -189,6 +191,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       }
     }
     ring_->push_ready(slot);
+    depth = most;
   }
   ring_->push_end();
 }

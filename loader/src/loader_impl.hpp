@@ -63,6 +63,7 @@ class LoaderImpl {
   const bool identity_;
   const int process_;
   TransformWork transform_;
+  bool warm_ = false;  // feeder: a batch was made
 
   std::shared_ptr<Ring> ring_;
   std::unique_ptr<HostPool> pool_;
