@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <optional>
 
 #include "load_limits.hpp"
 
@@ -27,19 +28,47 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-double measure_limit(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
-                     const LoaderOptions& options, TransportKind transport, std::string& is) {
-  if (transport == TransportKind::direct) {
-    is = "the disk: reads of 1 MiB past the page cache by 8, 32 or 64 threads";
-    return disk_limit(dataset);
-  }
-  if (devices[0]->info().kind == DeviceKind::host) {
-    is = "bare gather, same threads, same samples";
-    return gather_limit(dataset, *devices[0], options);
-  }
-  is = "pinned memory to the device, blocks of 256 MiB";
-  return link_limit(devices);
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
+
+// Measured in turn with the loaders.
+class Limits {
+ public:
+  Limits(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
+         const LoaderOptions& options, TransportKind transport)
+      : dataset_(dataset), devices_(devices), options_(options) {
+    if (transport == TransportKind::direct) disk_.emplace(dataset);
+  }
+  void measure() {
+    if (disk_) {
+      limits_.push_back(disk_->sequential());
+      random_.push_back(disk_->random());
+    } else if (devices_[0]->info().kind == DeviceKind::host) {
+      limits_.push_back(gather_limit(dataset_, *devices_[0], options_));
+    } else {
+      limits_.push_back(link_limit(devices_));
+    }
+  }
+  void report(LoadResult& result) const {
+    result.limit_bytes_per_second = median(limits_);
+    result.random_bytes_per_second = median(random_);
+    result.limit_is = disk_ ? "the disk in sequence: reads of 1 MiB past the page cache"
+                      : devices_[0]->info().kind == DeviceKind::host
+                          ? "bare gather, same threads, same samples"
+                          : "pinned memory to the device, blocks of 256 MiB";
+  }
+
+ private:
+  const Dataset& dataset_;
+  std::span<const std::shared_ptr<Device>> devices_;
+  const LoaderOptions& options_;
+  std::optional<DiskLimit> disk_;
+  std::vector<double> limits_;
+  std::vector<double> random_;
+};
 
 // One device's loader and consumer.
 class Consumer {
@@ -106,9 +135,9 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
   };
   if (load.seconds > 0) run_all(0);  // a warm epoch: pages, registrations, residents
   const TransportKind transport = consumers[0]->stats().transport;
-  std::vector<double> limits;
+  Limits limits(*dataset, devices, load.options, transport);
   for (std::uint32_t repeat = 0; load.seconds > 0 && repeat < load.repeats; ++repeat) {
-    limits.push_back(measure_limit(*dataset, devices, load.options, transport, result.limit_is));
+    limits.measure();
     const double cpu = cpu_seconds();
     const auto begin = Clock::now();
     const auto samples = static_cast<double>(run_all(load.seconds));
@@ -117,8 +146,7 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
                               samples / took * static_cast<double>(dataset->info().spec.size_bytes()),
                               (cpu_seconds() - cpu) / took});
   }
-  std::sort(limits.begin(), limits.end());
-  if (!limits.empty()) result.limit_bytes_per_second = limits[limits.size() / 2];
+  limits.report(result);
   for (const auto& consumer : consumers) result.stats.push_back(consumer->stats());
   return result;
 }

@@ -26,7 +26,8 @@ struct LoadSample {
 struct LoadResult {
   double limit_bytes_per_second = 0;
   std::string limit_is;
-  double first_batch_seconds = 0;  // from making the first loader to its first batch on the device
+  double random_bytes_per_second = 0;  // transport direct: the disk's, at random places by blocks of a sample
+  double first_batch_seconds = 0;      // from making the first loader to its first batch on the device
   std::vector<LoadSample> samples;
   std::vector<LoaderStats> stats;  // by device
 };

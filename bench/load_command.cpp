@@ -144,6 +144,7 @@ nlohmann::ordered_json to_report(const Arguments& arguments, const LoadResult& r
           {"reason", result.stats[0].reason},
           {"limit_bytes_per_second", result.limit_bytes_per_second},
           {"limit_is", result.limit_is},
+          {"random_bytes_per_second", result.random_bytes_per_second},
           {"open_seconds", open_seconds},
           {"first_batch_seconds", result.first_batch_seconds},
           {"samples", samples},
@@ -166,6 +167,11 @@ void print(const LoadResult& result, const Device& device, std::uint64_t size, d
              result.samples.back().cores);
     cli::out("limit: {:.2f} GB/s ({}); share {:.3f}\n", result.limit_bytes_per_second / 1e9, result.limit_is,
              rate.median / result.limit_bytes_per_second);
+    if (result.random_bytes_per_second > 0)
+      cli::out(
+          "limit of any shuffled order: {:.2f} GB/s (the disk at random places, reads of a sample); share "
+          "{:.3f}\n",
+          result.random_bytes_per_second / 1e9, rate.median / result.random_bytes_per_second);
     if (const auto warning = spread_warning("load", rate)) cli::out("warning: {}\n", *warning);
   }
   cli::out("opened in {:.3f} s, first batch {:.3f} s later; registered {}, pinned {}, device {}\n",

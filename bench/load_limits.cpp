@@ -22,43 +22,13 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-double disk_rate(const std::vector<std::string>& files, unsigned threads, std::uint64_t at_most) {
-  constexpr std::uint64_t kBlock = std::uint64_t{1} << 20U;
-  struct Part {
-    const std::string* file;
-    std::uint64_t offset;
-  };
-  std::vector<Part> parts;
-  for (const std::string& file : files) {
-    const std::uint64_t size = std::filesystem::file_size(file);
-    for (std::uint64_t at = 0; at + kBlock <= size && parts.size() * kBlock < at_most; at += kBlock)
-      parts.push_back({&file, at});
-  }
-  std::atomic<std::size_t> next{0};
-  std::atomic<std::uint64_t> bytes{0};
-  const auto begin = Clock::now();
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned t = 0; t < threads; ++t) {
-      workers.emplace_back([&] {
-        const std::unique_ptr<void, decltype(&std::free)> buffer(std::aligned_alloc(4096, kBlock),
-                                                                 &std::free);
-        const std::string* open_file = nullptr;
-        int descriptor = -1;
-        for (std::size_t i = next++; i < parts.size(); i = next++) {
-          if (parts[i].file != open_file) {
-            if (descriptor >= 0) ::close(descriptor);
-            open_file = parts[i].file;
-            descriptor = ::open(open_file->c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-          }
-          const ssize_t got = ::pread(descriptor, buffer.get(), kBlock, static_cast<off_t>(parts[i].offset));
-          if (got > 0) bytes += static_cast<std::uint64_t>(got);
-        }
-        if (descriptor >= 0) ::close(descriptor);
-      });
-    }
-  }
-  return static_cast<double>(bytes) / seconds_since(begin);
+constexpr std::uint64_t kSector = 512;
+constexpr std::uint64_t kPassBytes = std::uint64_t{2} << 30U;
+
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x + 1) * 0x9E3779B97F4A7C15U;
+  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
+  return x ^ (x >> 27U);
 }
 
 }  // namespace
@@ -121,14 +91,74 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
   return static_cast<double>(batches * batch * size) / seconds_since(begin);
 }
 
-double disk_limit(const Dataset& dataset) {
-  constexpr std::uint64_t kAtMost = std::uint64_t{4} << 30U;
-  std::vector<std::string> files;
-  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i)
-    files.push_back(dataset.shard(i).path().string());
-  double best = 0;
-  for (const unsigned threads : {8U, 32U, 64U}) best = std::max(best, disk_rate(files, threads, kAtMost));
-  return best;
+DiskLimit::DiskLimit(const Dataset& dataset) {
+  constexpr std::uint64_t kBlock = std::uint64_t{1} << 20U;
+  sequential_.block_bytes = kBlock;
+  random_.block_bytes = (dataset.info().spec.size_bytes() + kSector - 1) / kSector * kSector;
+  random_.random = true;
+  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+    const ShardReader& shard = dataset.shard(i);
+    if (shard.file_size_bytes() < std::max(kBlock, random_.block_bytes)) continue;
+    files_.push_back(shard.path().string());
+    sizes_.push_back(shard.file_size_bytes());
+  }
+}
+
+double DiskLimit::sequential() { return measure(sequential_); }
+double DiskLimit::random() { return measure(random_); }
+
+double DiskLimit::measure(Pattern& pattern) {
+  if (files_.empty()) return 0;
+  if (pattern.threads == 0) {
+    double best = -1;
+    for (const unsigned threads : {8U, 32U, 128U}) {
+      const double rate = pass(pattern, threads);
+      if (rate > best) pattern.threads = threads;
+      best = std::max(best, rate);
+    }
+  }
+  return pass(pattern, pattern.threads);
+}
+
+double DiskLimit::pass(const Pattern& pattern, unsigned threads) {
+  struct Place {
+    std::size_t file;
+    std::uint64_t offset;
+  };
+  std::vector<Place> places;
+  std::uint64_t all = 0;
+  for (const std::uint64_t size : sizes_) all += size / pattern.block_bytes;
+  const std::uint64_t blocks = std::min(all, kPassBytes / pattern.block_bytes);
+  for (std::uint64_t i = 0; i < blocks; ++i, ++at_) {
+    std::uint64_t block = (pattern.random ? mixed(at_) : at_) % all;
+    std::size_t file = 0;
+    for (; block >= sizes_[file] / pattern.block_bytes; ++file) block -= sizes_[file] / pattern.block_bytes;
+    places.push_back({file, block * pattern.block_bytes});
+  }
+  std::vector<int> descriptors;
+  for (const std::string& file : files_)
+    descriptors.push_back(::open(file.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::uint64_t> bytes{0};
+  const auto begin = Clock::now();
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned t = 0; t < threads; ++t) {
+      workers.emplace_back([&] {
+        const std::unique_ptr<void, decltype(&std::free)> buffer(
+            std::aligned_alloc(4096, (pattern.block_bytes + 4095) / 4096 * 4096), &std::free);
+        for (std::size_t i = next++; i < places.size(); i = next++) {
+          const ssize_t got = ::pread(descriptors[places[i].file], buffer.get(), pattern.block_bytes,
+                                      static_cast<off_t>(places[i].offset));
+          if (got > 0) bytes += static_cast<std::uint64_t>(got);
+        }
+      });
+    }
+  }
+  const double rate = static_cast<double>(bytes) / seconds_since(begin);
+  for (const int descriptor : descriptors)
+    if (descriptor >= 0) ::close(descriptor);
+  return rate;
 }
 
 }  // namespace shard::bench

@@ -1,8 +1,11 @@
 // What can carry the bytes at best: what the loader's rates are held against, measured in the same process.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "shard/loader/loader.hpp"
 
@@ -16,8 +19,30 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices);
 // many batches, by the device's own threads.
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options);
 
-// Bytes per second of the disk under the shards: 1 MiB reads past the page cache (O_DIRECT) in sequence, by
-// 8, 32 or 64 threads, whatever gives most; at most 4 GiB each. 0: the filesystem has no O_DIRECT.
-double disk_limit(const Dataset& dataset);
+// Bytes per second of the disk under the shards, past the page cache (O_DIRECT), 2 GiB a call, by plain
+// threads: in sequence by blocks of 1 MiB, or at random places by blocks of one sample (in whole sectors),
+// which is what a shuffled order asks for. The number of threads (8, 32 or 128) that gives most is found by
+// the first call of each. 0: the filesystem has no O_DIRECT.
+class DiskLimit {
+ public:
+  explicit DiskLimit(const Dataset& dataset);
+  double sequential();
+  double random();
+
+ private:
+  struct Pattern {
+    std::uint64_t block_bytes = 0;
+    bool random = false;
+    unsigned threads = 0;
+  };
+  double measure(Pattern& pattern);
+  double pass(const Pattern& pattern, unsigned threads);
+
+  std::vector<std::string> files_;
+  std::vector<std::uint64_t> sizes_;
+  Pattern sequential_;
+  Pattern random_;
+  std::uint64_t at_ = 0;  // blocks read before: a later pass reads on, not the same again
+};
 
 }  // namespace shard::bench

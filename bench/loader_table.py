@@ -80,6 +80,7 @@ def row(report):
     rate = rates[len(rates) // 2] if rates else 0
     cores = report["samples"][-1]["cores"] if rates else 0
     return (f"{report['case']:16} {report['figure']:12.3f} wanted {report['wanted']:<10.6g} {'met' if report['met'] else 'MISSED':6}"
+            + (f" of random {rate / report['random_bytes_per_second']:.3f}" if report["random_bytes_per_second"] else "") +
             f" {rate / 1e9:7.2f} GB/s {rate / report['sample_bytes']:9.0f}/s limit {report['limit_bytes_per_second'] / 1e9:6.2f}"
             f" cores {cores:5.2f} open {report['open_seconds']:.3f} first {report['first_batch_seconds']:.3f}"
             f" [{report['transport']}: {report['reason']}]")

@@ -73,7 +73,9 @@ TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
   make_random_dataset(folder, 2000, {DType::u8, Layout::nhwc, 3, 32, 32}, 1);
   const Dataset dataset = Dataset::open(folder);
   const int direct = ::open(dataset.shard(0).path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-  EXPECT_EQ(disk_limit(dataset) > 0, direct >= 0);
+  DiskLimit disk(dataset);
+  EXPECT_EQ(disk.sequential() > 0, direct >= 0);
+  EXPECT_EQ(disk.random() > 0, direct >= 0);
   if (direct >= 0) ::close(direct);
 }
 
