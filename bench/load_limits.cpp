@@ -23,6 +23,7 @@ double seconds_since(Clock::time_point begin) {
 }
 
 constexpr std::uint64_t kSector = 512;
+constexpr std::uint64_t kMemoryBytes = std::uint64_t{192} << 20U;
 constexpr std::uint64_t kPassBytes = std::uint64_t{2} << 30U;
 
 std::uint64_t mixed(std::uint64_t x) {
@@ -138,6 +139,11 @@ double DiskLimit::pass(const Pattern& pattern, unsigned threads) {
   std::vector<int> descriptors;
   for (const std::string& file : files_)
     descriptors.push_back(::open(file.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  const std::uint64_t pitch = (pattern.block_bytes + 4095) / 4096 * 4096;
+  const std::uint64_t rows = std::max<std::uint64_t>(threads, kMemoryBytes / pitch);
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, rows * pitch),
+                                                           &std::free);
+  std::memset(memory.get(), 0, rows * pitch);
   std::atomic<std::size_t> next{0};
   std::atomic<std::uint64_t> bytes{0};
   const auto begin = Clock::now();
@@ -145,11 +151,10 @@ double DiskLimit::pass(const Pattern& pattern, unsigned threads) {
     std::vector<std::jthread> workers;
     for (unsigned t = 0; t < threads; ++t) {
       workers.emplace_back([&] {
-        const std::unique_ptr<void, decltype(&std::free)> buffer(
-            std::aligned_alloc(4096, (pattern.block_bytes + 4095) / 4096 * 4096), &std::free);
         for (std::size_t i = next++; i < places.size(); i = next++) {
-          const ssize_t got = ::pread(descriptors[places[i].file], buffer.get(), pattern.block_bytes,
-                                      static_cast<off_t>(places[i].offset));
+          const ssize_t got =
+              ::pread(descriptors[places[i].file], static_cast<std::byte*>(memory.get()) + i % rows * pitch,
+                      pattern.block_bytes, static_cast<off_t>(places[i].offset));
           if (got > 0) bytes += static_cast<std::uint64_t>(got);
         }
       });

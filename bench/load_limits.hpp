@@ -21,8 +21,9 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
 
 // Bytes per second of the disk under the shards, past the page cache (O_DIRECT), 2 GiB a call, by plain
 // threads: in sequence by blocks of 1 MiB, or at random places by blocks of one sample (in whole sectors),
-// which is what a shuffled order asks for. The number of threads (8, 32 or 128) that gives most is found by
-// the first call of each. 0: the filesystem has no O_DIRECT.
+// which is what a shuffled order asks for. The reads go to 192 MiB of memory in turn, as into a loader's
+// ring: a buffer that stays in the cache flatters a virtual disk, which copies. The number of threads (8, 32
+// or 128) that gives most is found by the first call of each. 0: the filesystem has no O_DIRECT.
 class DiskLimit {
  public:
   explicit DiskLimit(const Dataset& dataset);

@@ -21,7 +21,7 @@ namespace shard {
 
 namespace {
 
-constexpr unsigned kMaxEntries = 4096;    // requests under way
+constexpr unsigned kMaxEntries = 512;     // requests with the kernel; the others wait in their order
 constexpr unsigned kReadingThreads = 32;  // where io_uring is refused
 constexpr std::size_t kOpenFiles = 256;   // descriptors kept open
 constexpr std::uint64_t kMaxRead = std::uint64_t{1} << 30U;
