@@ -65,7 +65,7 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
   transform_.delivered = delivered_;
   transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
   transform_.normalize = stored_.dtype == DType::u8 && delivered_.dtype != DType::u8;
-  transport_ = make_transport({dataset_, device_, &options_, copy_stream_.get(), pool_.get()}, reason_);
+  transport_ = make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
   prepare_slots();
   if (options_.transport == TransportKind::resident) {
     const std::uint64_t budget =

@@ -202,27 +202,37 @@ class CudaRegistration final : public Registration {
 };
 
 // Page-locking belongs to the process: loaders of several devices that use one mapping share its
-// registration.
+// registration. Made and released under one mutex, so that nobody registers what is being released.
 class SharedRegistration final : public Registration {
  public:
-  explicit SharedRegistration(std::shared_ptr<CudaRegistration> shared) : shared_(std::move(shared)) {}
+  SharedRegistration(std::span<const std::byte> range, unsigned flags) {
+    const std::lock_guard lock(mutex());
+    std::weak_ptr<CudaRegistration>& known = registered()[range.data()];
+    shared_ = known.lock();
+    if (shared_ && shared_->range().size() == range.size()) return;
+    shared_ = std::make_shared<CudaRegistration>(range, flags);
+    known = shared_;
+  }
+  SharedRegistration(const SharedRegistration&) = delete;
+  SharedRegistration& operator=(const SharedRegistration&) = delete;
+  ~SharedRegistration() override {
+    const std::lock_guard lock(mutex());
+    const std::byte* const begin = shared_->range().data();
+    shared_.reset();
+    const auto it = registered().find(begin);
+    if (it != registered().end() && it->second.expired()) registered().erase(it);
+  }
   std::span<const std::byte> range() const noexcept override { return shared_->range(); }
 
-  static std::unique_ptr<Registration> of(std::span<const std::byte> range, unsigned flags) {
-    static std::mutex mutex;
-    static std::map<const std::byte*, std::weak_ptr<CudaRegistration>> registered;
-    std::lock_guard lock(mutex);
-    std::erase_if(registered, [](const auto& entry) { return entry.second.expired(); });
-    std::weak_ptr<CudaRegistration>& known = registered[range.data()];
-    std::shared_ptr<CudaRegistration> shared = known.lock();
-    if (!shared || shared->range().size() != range.size()) {
-      shared = std::make_shared<CudaRegistration>(range, flags);
-      known = shared;
-    }
-    return std::make_unique<SharedRegistration>(std::move(shared));
-  }
-
  private:
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::map<const std::byte*, std::weak_ptr<CudaRegistration>>& registered() {
+    static std::map<const std::byte*, std::weak_ptr<CudaRegistration>> all;
+    return all;
+  }
   std::shared_ptr<CudaRegistration> shared_;
 };
 
@@ -326,7 +336,8 @@ class CudaStream final : public Stream {
   }
 
   static constexpr std::size_t kScratches = 8;
-  static constexpr std::uint64_t kUploadBytes = std::uint64_t{128} << 10U;  // beyond, the copy engine is faster
+  static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
+                                                << 10U;  // beyond, the copy engine is faster
   int ordinal_;
   bool batched_;
   std::shared_ptr<EventPool> events_;
@@ -386,7 +397,7 @@ class CudaDevice final : public Device {
     if (!info_.registers_read_only)
       throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", info_.name));
     DeviceScope scope(info_.ordinal);
-    return SharedRegistration::of(range, cudaHostRegisterPortable | cudaHostRegisterReadOnly);
+    return std::make_unique<SharedRegistration>(range, cudaHostRegisterPortable | cudaHostRegisterReadOnly);
   }
   std::unique_ptr<Stream> create_stream() override {
     return std::make_unique<CudaStream>(info_.ordinal, info_.batched_copy, events_);

@@ -110,6 +110,24 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   }
 }
 
+std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t index,
+                                              std::size_t at_most) const {
+  if (options_.mode == OrderMode::shuffle) return {};
+  const bool by_shard = options_.partition == Partition::by_shard;
+  const std::shared_ptr<const EpochTable> sequence = table(epoch);
+  std::uint64_t position =
+      (by_shard ? index : index * options_.world + options_.rank) * options_.batch_size % sequence->samples();
+  if (options_.mode == OrderMode::windowed) {
+    const auto& windows = sequence->window_begin;
+    position = *std::prev(std::upper_bound(windows.begin(), windows.end(), position));
+  }
+  const auto& begin = sequence->begin;
+  const auto first = std::upper_bound(begin.begin(), begin.end(), position) - begin.begin() - 1;
+  const auto from = sequence->shards.begin() + first;
+  return {from, from + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at_most),
+                                                sequence->shards.end() - from)};
+}
+
 // Positions of the epoch's sequence become data set indices.
 void Order::place(const EpochTable& sequence, std::span<std::uint64_t> positions) const {
   for (std::size_t first = 0; options_.mode != OrderMode::sequential && first < positions.size();) {

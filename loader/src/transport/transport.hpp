@@ -19,6 +19,7 @@ struct TransportContext {
   std::shared_ptr<const Dataset> dataset;
   std::shared_ptr<Device> device;
   const LoaderOptions* options = nullptr;
+  const Order* order = nullptr;
   Stream* copy_stream = nullptr;
   HostPool* pool = nullptr;  // copy, decompression and verification
 };

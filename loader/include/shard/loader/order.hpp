@@ -1,8 +1,8 @@
 // Order: which samples, in which sequence. A pure function of (seed, epoch, position); constant memory.
 //
-//   permutation over [0, n): a Feistel network on as many bits as n - 1 has (halves of unlike width where that
-//   is odd), walked along its cycle until it lands below n (Black and Rogaway, "Ciphers with arbitrary finite
-//   domains", CT-RSA 2002, "cycle walking"): fewer than two steps on average
+//   permutation over [0, n): a Feistel network on as many bits as n - 1 has (halves of unlike width where
+//   that is odd), walked along its cycle until it lands below n (Black and Rogaway, "Ciphers with arbitrary
+//   finite domains", CT-RSA 2002, "cycle walking"): fewer than two steps on average
 //
 // The sequence of global batches does not depend on the world size: rank r of w takes every global batch's
 // slice [r * b/w, (r + 1) * b/w), b being the global batch size.
@@ -93,6 +93,10 @@ class Order {
   std::uint64_t batches() const noexcept;  // a rank's batches in an epoch
   // Batch `index` of `epoch` for this rank: O(batch size). Thread safe.
   void batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const;
+  // The shards that batch `index` and those after it come to in this epoch, in the sequence of the walk; at
+  // most so many. windowed: from the begin of the batch's window. A global shuffle has no such sequence:
+  // empty.
+  std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
   const OrderOptions& options() const noexcept { return options_; }
 
  private:
