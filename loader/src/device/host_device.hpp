@@ -25,7 +25,7 @@ class HostPool {
     std::size_t grain = 1;                                          // rows taken at once
     std::function<void(std::size_t first, std::size_t last)> body;  // may throw
     std::function<void(std::exception_ptr error)>
-        finished;  // called once, on the thread that ends the last row
+        finished;  // called once, on the thread that ends the last row; without rows, by submit()
   };
 
   explicit HostPool(unsigned threads);
