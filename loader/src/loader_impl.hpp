@@ -62,15 +62,16 @@ class LoaderImpl {
   const int process_;
   TransformWork transform_;
 
+  // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::shared_ptr<Ring> ring_;
+  std::optional<ResidentSamples> resident_;
+  std::unique_ptr<Transport> transport_;
   std::unique_ptr<HostPool> pool_;
   std::unique_ptr<Stream> copy_stream_;
   std::unique_ptr<Stream> compute_stream_;
-  std::optional<ResidentSamples> resident_;
   std::vector<std::vector<const Column*>>
       shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
   std::string reason_;
-  std::unique_ptr<Transport> transport_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
