@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "shard/error.hpp"
 
@@ -91,7 +92,7 @@ bool LoaderImpl::made_by_another_process() const noexcept { return ::getpid() !=
 
 bool LoaderImpl::inside(std::uint64_t epoch) const {
   std::lock_guard lock(mutex_);
-  return started_ && !cancelled_ && epoch_ == epoch && consumed_ < order_.batches();
+  return started_ && !cancelled_ && !failed_ && epoch_ == epoch && consumed_ < order_.batches();
 }
 
 void LoaderImpl::require_same_process() const {
@@ -150,6 +151,13 @@ void LoaderImpl::feed() {
   }
 }
 
+// The batch could not be made: what it was to bring to the device is not there.
+void LoaderImpl::fail(Slot& slot, std::exception_ptr error) {
+  slot.error = std::move(error);
+  if (resident_)
+    for (const FetchItem& item : slot.fetch) resident_->forget(item.sample);
+}
+
 // Keeps one batch begun while the one before it ends, so that host work of two batches overlaps.
 void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   const std::uint64_t batches = order_.batches();
@@ -161,7 +169,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       ++next;
       return slot;
     } catch (...) {
-      slot->error = std::current_exception();
+      fail(*slot, std::current_exception());
       next = batches;
       return slot;
     }
@@ -187,7 +195,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       try {
         end(*begun);
       } catch (...) {
-        begun->error = std::current_exception();
+        fail(*begun, std::current_exception());
         next = batches;
       }
     }
@@ -199,6 +207,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
 
 void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   slot.error = nullptr;
+  slot.fetch.clear();
   slot.epoch = epoch;
   slot.index = index;
   slot.verify =
@@ -303,6 +312,7 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   ring_->drain();
   stop_epoch_ = false;
   cancelled_ = false;
+  failed_ = nullptr;
   started_ = true;
   epoch_ = epoch;
   consumed_ = first_batch;
@@ -321,6 +331,7 @@ Slot* LoaderImpl::next() {
   {
     std::lock_guard lock(mutex_);
     started = started_;
+    if (failed_ && !cancelled_) std::rethrow_exception(failed_);
   }
   if (!started) start_epoch(epoch_, consumed_);
   const auto begin = Clock::now();
@@ -338,10 +349,9 @@ Slot* LoaderImpl::next() {
                 fmt::format("all {} batches of the ring are held: release some, or raise prefetch",
                             ring_->slots().size()));
   if (slot->error) {
-    const std::exception_ptr error = slot->error;
-    slot->error = nullptr;
+    failed_ = std::exchange(slot->error, nullptr);
     ring_->give_back(slot, {}, true);
-    std::rethrow_exception(error);
+    std::rethrow_exception(failed_);
   }
   ++consumed_;
   ++stats_.batches;

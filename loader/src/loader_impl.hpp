@@ -46,6 +46,7 @@ class LoaderImpl {
   void prepare_slots();
   void feed();  // the feeder thread
   void feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  void fail(Slot& slot, std::exception_ptr error);
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
   void end(Slot& slot);
   void gather_columns(Slot& slot);
@@ -83,6 +84,7 @@ class LoaderImpl {
   bool idle_ = true;                // the feeder has nothing to do
   bool quit_ = false;
   bool cancelled_ = false;
+  std::exception_ptr failed_;  // what next() threw in this epoch: it throws the same again
   std::atomic<bool> stop_epoch_{false};
   std::optional<std::uint64_t> first_epoch_;  // the first one that ran: Verify::first_epoch
   bool started_ = false;
