@@ -1,7 +1,6 @@
 #include "loader_impl.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,7 +54,6 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       stored_(dataset_->info().spec),
       delivered_(check_transform(stored_, options_.transform)),
       identity_(is_identity(stored_, options_.transform)),
-      process_(::getpid()),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       pool_(std::make_unique<HostPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
@@ -88,9 +86,10 @@ LoaderImpl::~LoaderImpl() {
   feeder_.join();
 }
 
-bool LoaderImpl::made_by_another_process() const noexcept { return ::getpid() != process_; }
+bool LoaderImpl::made_by_another_process() const noexcept { return ring_->made_by_another_process(); }
 
 bool LoaderImpl::inside(std::uint64_t epoch) const {
+  require_same_process();
   std::lock_guard lock(mutex_);
   return started_ && !cancelled_ && !failed_ && epoch_ == epoch && consumed_ < order_.batches();
 }
@@ -132,6 +131,7 @@ void LoaderImpl::prepare_slots() {
     slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
     transport_->prepare(slot);
   }
+  stats_.pinned_bytes += transport_->use().pinned_bytes;  // later, use() is the feeder's
 }
 
 void LoaderImpl::feed() {
@@ -361,6 +361,7 @@ Slot* LoaderImpl::next() {
 }
 
 void LoaderImpl::cancel() noexcept {
+  if (made_by_another_process()) return;
   {
     std::lock_guard lock(mutex_);
     cancelled_ = true;
@@ -370,6 +371,7 @@ void LoaderImpl::cancel() noexcept {
 }
 
 LoaderState LoaderImpl::state() const {
+  require_same_process();
   std::lock_guard lock(mutex_);
   const OrderOptions& order = options_.order;
   const std::uint64_t global = order.batch_size * order.world;
@@ -395,12 +397,12 @@ void LoaderImpl::resume(const LoaderState& state) {
 }
 
 LoaderStats LoaderImpl::stats() const {
+  require_same_process();
   std::lock_guard lock(mutex_);
   LoaderStats stats = stats_;
   stats.transport = resident_ ? TransportKind::resident : transport_->kind();
   stats.reason = reason_;
   stats.consumer_seconds = static_cast<double>(consumer_wait_nanoseconds_) * 1e-9;
-  stats.pinned_bytes += transport_->use().pinned_bytes;
   stats.device_bytes += resident_ ? resident_->device_bytes() : 0;
   return stats;
 }

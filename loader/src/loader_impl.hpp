@@ -60,7 +60,6 @@ class LoaderImpl {
   const SampleSpec stored_;
   const SampleSpec delivered_;
   const bool identity_;
-  const int process_;
   TransformWork transform_;
 
   // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
