@@ -103,7 +103,8 @@ class Batch {
   // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
   void wait_on(void* native_stream) const;
   // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
-  // Idempotent.
+  // Idempotent. Afterwards the batch knows its size, epoch and index, but holds nothing: images() is null,
+  // ids() and mask() are empty, the other members throw invalid_argument.
   void release(void* native_stream);
 
   // DLPack 1.0 (read-only flag set); the tensor holds the lease until its deleter runs. Call wait_on first.
