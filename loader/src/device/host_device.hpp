@@ -28,7 +28,7 @@ class HostPool {
         finished;  // called once, on the thread that ends the last row; without rows, by submit()
   };
 
-  explicit HostPool(unsigned threads);
+  explicit HostPool(unsigned threads);  // errors: resource
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
   ~HostPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is
@@ -45,6 +45,7 @@ class HostPool {
     std::vector<std::thread> threads;
   };
   static void work(State& state);
+  void join();
 
   const int process_;
   std::unique_ptr<State> state_;

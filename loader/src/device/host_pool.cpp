@@ -1,8 +1,11 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "device/host_device.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 
@@ -15,8 +18,15 @@ struct HostPool::Active {
 };
 
 HostPool::HostPool(unsigned threads) : process_(::getpid()), state_(std::make_unique<State>()) {
-  for (unsigned i = 0; i < threads; ++i)
-    state_->threads.emplace_back([state = state_.get()] { work(*state); });
+  try {
+    for (unsigned i = 0; i < threads; ++i)
+      state_->threads.emplace_back([state = state_.get()] { work(*state); });
+  } catch (const std::system_error& error) {
+    const std::size_t started = state_->threads.size();
+    join();
+    throw Error(ErrorCode::resource, fmt::format("cannot start thread {} of {}: {}; use fewer threads",
+                                                 started + 1, threads, error.what()));
+  }
 }
 
 HostPool::~HostPool() {
@@ -24,6 +34,10 @@ HostPool::~HostPool() {
     static_cast<void>(state_.release());  // its threads are not in this process, its mutex may be held by one
     return;
   }
+  join();
+}
+
+void HostPool::join() {
   {
     std::lock_guard lock(state_->mutex);
     state_->stop = true;
