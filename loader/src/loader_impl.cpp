@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "shard/error.hpp"
@@ -32,13 +33,26 @@ std::uint64_t row_bytes(const ColumnSpec& column) {
   return bytes;
 }
 
+template <class T>
+std::shared_ptr<T> given(std::shared_ptr<T> pointer, const char* name) {
+  if (!pointer) throw Error(ErrorCode::invalid_argument, fmt::format("the {} of a loader is null", name));
+  return pointer;
+}
+
 unsigned default_threads() { return std::clamp(std::thread::hardware_concurrency(), 1U, 8U); }
 
 LoaderOptions checked(LoaderOptions options) {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  if (options.transport > TransportKind::resident)
+    refuse(fmt::format("transport is {}; it must be automatic (0), mapped, staged, direct or resident (4)",
+                       static_cast<int>(options.transport)));
+  if (options.verify > Verify::always)
+    refuse(fmt::format("verify is {}; it must be never (0), first_epoch or always (2)",
+                       static_cast<int>(options.verify)));
   if (options.prefetch < 1 || options.prefetch > 64)
     refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
-  if (options.threads > 256) refuse(fmt::format("threads is {}; at most 256", options.threads));
+  if (options.threads > 256)
+    refuse(fmt::format("threads is {}; it must be 0 (as many as cores, up to 8) to 256", options.threads));
   if (options.threads == 0) options.threads = default_threads();
   return options;
 }
@@ -47,8 +61,8 @@ LoaderOptions checked(LoaderOptions options) {
 
 LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                        LoaderOptions options)
-    : dataset_(std::move(dataset)),
-      device_(std::move(device)),
+    : dataset_(given(std::move(dataset), "data set")),
+      device_(given(std::move(device), "device")),
       options_(checked(std::move(options))),
       order_(shard_samples(*dataset_), options_.order),
       stored_(dataset_->info().spec),
@@ -67,12 +81,23 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
   if (options_.transport == TransportKind::resident) {
     const std::uint64_t budget =
         options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
+    if (budget < stored_.size_bytes())
+      throw Error(
+          ErrorCode::resource,
+          fmt::format(
+              "resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
+              "use another transport",
+              budget, stored_.size_bytes()));
     resident_.emplace(*device_, dataset_->size(), stored_.size_bytes(), budget);
     reason_ = fmt::format("asked for; {} of {} samples fit; the others come {}",
                           resident_->device_bytes() / stored_.size_bytes(), dataset_->size(),
                           to_string(transport_->kind()));
   }
-  feeder_ = std::thread([this] { feed(); });
+  try {
+    feeder_ = std::thread([this] { feed(); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::resource, fmt::format("cannot start a loader's thread: {}", error.what()));
+  }
 }
 
 LoaderImpl::~LoaderImpl() {
