@@ -232,7 +232,10 @@ TEST(LoaderOnAStalledDevice, WakesFromNextWhenCancelled) {
   options.prefetch = 1;
   options.transport = TransportKind::staged;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
-  for (int i = 0; i < 2; ++i) loader.next();  // both slots are used and given back; their copies are not done
+  {
+    auto first = loader.next();
+    auto second = loader.next();
+  }  // both slots are given back; their copies are not done
   std::atomic<bool> asks{false};
   std::atomic<bool> woke{false};
   std::thread consumer([&] {
