@@ -1,6 +1,7 @@
 #include "device/guarded_copy.hpp"
 
 #include <fmt/format.h>
+#include <ucontext.h>
 
 #include <cstdint>
 #include <cstring>
@@ -21,7 +22,13 @@ namespace {
 struct sigaction g_previous;  // what handled SIGBUS before us
 
 void on_bus(int signal, siginfo_t* info, void* context) {
-  if (sigjmp_buf* frame = detail::bus_frame()) siglongjmp(*frame, 1);
+  if (sigjmp_buf* frame = detail::bus_frame()) {
+    // The frame keeps no mask (that would be a system call for every copy). The mask in here may block SIGBUS
+    // in spite of SA_NODEFER: ThreadSanitizer puts a handler of its own before this one, with a full mask,
+    // and the thread's next SIGBUS would then end the process.
+    ::pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
+    siglongjmp(*frame, 1);
+  }
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
     g_previous.sa_sigaction(signal, info, context);
   } else if (g_previous.sa_handler == SIG_DFL || g_previous.sa_handler == SIG_IGN) {
