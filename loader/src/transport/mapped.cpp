@@ -117,9 +117,12 @@ class Mapped final : public Transport {
     while (registered_bytes_ + images.size() > budget_) give_up_oldest();
     // Reads the pages in; a page that cannot be had is an error here and not a signal later.
     if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) != 0 &&
-        errno != EINVAL)
+        errno != EINVAL) {
+      const int error = errno;
+      check_alive(shard);  // says so when the file was cut: EFAULT tells nobody
       throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
-                                             std::generic_category().message(errno)));
+                                             std::generic_category().message(error)));
+    }
     Registered entry;
     entry.registration = context_.device->register_read_only(images);
     entry.recency = recency_.insert(recency_.end(), index);
