@@ -83,6 +83,7 @@ TEST_P(ForkedLoader, RefusesEveryCallInTheChild) {
 
 // Whatever the parent's threads were at when it forked; mutexes that they held stay locked in the child.
 TEST_P(ForkedLoader, EndsInTheChildAtAnyMoment) {
+  auto held = loader_->next();
   std::atomic<bool> finished{false};
   std::atomic<std::uint64_t> epochs{0};
   std::thread consumer([&] {
@@ -97,6 +98,7 @@ TEST_P(ForkedLoader, EndsInTheChildAtAnyMoment) {
                 const bool good = refuses([&] { loader_->stats(); }) && refuses([&] { loader_->next(); }) &&
                                   refuses([&] { loader_->epoch(epochs); });
                 loader_->cancel();
+                held.reset();
                 loader_.reset();
                 data_.reset();
                 device_.reset();
