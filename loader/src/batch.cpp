@@ -10,7 +10,7 @@ namespace shard {
 Batch::Lease::~Lease() { release(nullptr); }
 
 void Batch::Lease::release(void* native_stream) {
-  if (slot == nullptr) return;
+  if (slot == nullptr || ring->made_by_another_process()) return;
   Event released;
   try {
     released = native_stream != nullptr ? ring->device().record_native(native_stream) : slot->ready_event;
@@ -24,16 +24,32 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch& Batch::operator=(Batch&&) noexcept = default;
 Batch::~Batch() = default;
 
-std::uint64_t Batch::size() const noexcept { return lease_->slot->indices.samples.size(); }
-std::uint64_t Batch::epoch() const noexcept { return lease_->slot->epoch; }
-std::uint64_t Batch::index() const noexcept { return lease_->slot->index; }
+Slot& Batch::Lease::held() const {
+  if (slot == nullptr)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("batch {} of epoch {} was released: its memory may hold another one", index, epoch));
+  return *slot;
+}
+
+std::uint64_t Batch::size() const noexcept { return lease_->size; }
+std::uint64_t Batch::epoch() const noexcept { return lease_->epoch; }
+std::uint64_t Batch::index() const noexcept { return lease_->index; }
 const SampleSpec& Batch::spec() const noexcept { return lease_->spec; }
-const std::byte* Batch::images() const noexcept { return lease_->slot->images->data(); }
-std::span<const std::uint64_t> Batch::ids() const noexcept { return lease_->slot->indices.samples; }
-std::span<const std::uint8_t> Batch::mask() const noexcept { return lease_->slot->indices.mask; }
+const std::byte* Batch::images() const noexcept {
+  return lease_->slot != nullptr ? lease_->slot->images->data() : nullptr;
+}
+std::span<const std::uint64_t> Batch::ids() const noexcept {
+  if (lease_->slot == nullptr) return {};
+  return lease_->slot->indices.samples;
+}
+std::span<const std::uint8_t> Batch::mask() const noexcept {
+  if (lease_->slot == nullptr) return {};
+  return lease_->slot->indices.mask;
+}
 
 const ColumnView& Batch::column(std::string_view name) const {
-  for (const ColumnView& view : lease_->slot->columns)
+  for (const ColumnView& view : lease_->held().columns)
     if (view.name == name) return view;
   throw Error(ErrorCode::not_found, fmt::format("the data set has no column '{}'", name));
 }
@@ -48,8 +64,11 @@ std::span<const std::int64_t> Batch::labels() const {
 }
 
 void Batch::wait_on(void* native_stream) const {
+  if (lease_->ring->made_by_another_process())
+    throw Error(ErrorCode::unsupported,
+                "this batch was made by another process: its copies may never end after fork()");
   try {
-    lease_->ring->device().wait_native(native_stream, lease_->slot->ready_event);
+    lease_->ring->device().wait_native(native_stream, lease_->held().ready_event);
   } catch (const Error&) {
     check_all_alive(*lease_->dataset);
     throw;

@@ -70,6 +70,7 @@ DLManagedTensorVersioned* export_tensor(std::shared_ptr<void> lease, const Devic
 }  // namespace
 
 DLManagedTensorVersioned* Batch::to_dlpack_images() {
+  lease_->held();
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(size())};
   for (std::uint32_t extent : spec().shape()) shape.push_back(extent);
   return export_tensor(lease_, lease_->ring->device().info(), images(), spec().dtype, std::move(shape));

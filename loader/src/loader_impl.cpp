@@ -1,12 +1,12 @@
 #include "loader_impl.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <system_error>
 #include <utility>
 
 #include "shard/error.hpp"
@@ -34,13 +34,26 @@ std::uint64_t row_bytes(const ColumnSpec& column) {
   return bytes;
 }
 
+template <class T>
+std::shared_ptr<T> given(std::shared_ptr<T> pointer, const char* name) {
+  if (!pointer) throw Error(ErrorCode::invalid_argument, fmt::format("the {} of a loader is null", name));
+  return pointer;
+}
+
 unsigned default_threads() { return std::clamp(std::thread::hardware_concurrency(), 1U, 8U); }
 
 LoaderOptions checked(LoaderOptions options) {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  if (options.transport > TransportKind::resident)
+    refuse(fmt::format("transport is {}; it must be automatic (0), mapped, staged, direct or resident (4)",
+                       static_cast<int>(options.transport)));
+  if (options.verify > Verify::always)
+    refuse(fmt::format("verify is {}; it must be never (0), first_epoch or always (2)",
+                       static_cast<int>(options.verify)));
   if (options.prefetch < 1 || options.prefetch > 64)
     refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
-  if (options.threads > 256) refuse(fmt::format("threads is {}; at most 256", options.threads));
+  if (options.threads > 256)
+    refuse(fmt::format("threads is {}; it must be 0 (as many as cores, up to 8) to 256", options.threads));
   if (options.threads == 0) options.threads = default_threads();
   return options;
 }
@@ -49,14 +62,13 @@ LoaderOptions checked(LoaderOptions options) {
 
 LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                        LoaderOptions options)
-    : dataset_(std::move(dataset)),
-      device_(std::move(device)),
+    : dataset_(given(std::move(dataset), "data set")),
+      device_(given(std::move(device), "device")),
       options_(checked(std::move(options))),
       order_(shard_samples(*dataset_), options_.order),
       stored_(dataset_->info().spec),
       delivered_(check_transform(stored_, options_.transform)),
       identity_(is_identity(stored_, options_.transform)),
-      process_(::getpid()),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       pool_(std::make_unique<HostPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
@@ -65,17 +77,29 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
   transform_.delivered = delivered_;
   transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
   transform_.normalize = stored_.dtype == DType::u8 && delivered_.dtype != DType::u8;
-  transport_ = make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
+  transport_ =
+      make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
   prepare_slots();
   if (options_.transport == TransportKind::resident) {
     const std::uint64_t budget =
         options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
+    if (budget < stored_.size_bytes())
+      throw Error(
+          ErrorCode::resource,
+          fmt::format(
+              "resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
+              "use another transport",
+              budget, stored_.size_bytes()));
     resident_.emplace(*device_, dataset_->size(), stored_.size_bytes(), budget);
     reason_ = fmt::format("asked for; {} of {} samples fit; the others come {}",
                           resident_->device_bytes() / stored_.size_bytes(), dataset_->size(),
                           to_string(transport_->kind()));
   }
-  feeder_ = std::thread([this] { feed(); });
+  try {
+    feeder_ = std::thread([this] { feed(); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::resource, fmt::format("cannot start a loader's thread: {}", error.what()));
+  }
 }
 
 LoaderImpl::~LoaderImpl() {
@@ -89,11 +113,13 @@ LoaderImpl::~LoaderImpl() {
   feeder_.join();
 }
 
-bool LoaderImpl::made_by_another_process() const noexcept { return ::getpid() != process_; }
+bool LoaderImpl::made_by_another_process() const noexcept { return ring_->made_by_another_process(); }
 
 bool LoaderImpl::inside(std::uint64_t epoch) const {
+  require_same_process();
   std::lock_guard lock(mutex_);
-  return started_ && !cancelled_ && epoch_ == epoch && (consumed_ < order_.batches() || resumed_at_end_);
+  return started_ && !cancelled_ && !failed_ && epoch_ == epoch &&
+         (consumed_ < order_.batches() || resumed_at_end_);
 }
 
 void LoaderImpl::require_same_process() const {
@@ -133,6 +159,7 @@ void LoaderImpl::prepare_slots() {
     slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
     transport_->prepare(slot);
   }
+  stats_.pinned_bytes += transport_->use().pinned_bytes;  // later, use() is the feeder's
 }
 
 void LoaderImpl::feed() {
@@ -152,6 +179,13 @@ void LoaderImpl::feed() {
   }
 }
 
+// The batch could not be made: what it was to bring to the device is not there.
+void LoaderImpl::fail(Slot& slot, std::exception_ptr error) {
+  slot.error = std::move(error);
+  if (resident_)
+    for (const FetchItem& item : slot.fetch) resident_->forget(item.sample);
+}
+
 // Keeps as many batches begun as the transport wants, so that host work and reads of several overlap.
 void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   const std::uint64_t batches = order_.batches();
@@ -165,7 +199,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       begin(*slot, epoch, next);
       ++next;
     } catch (...) {
-      slot->error = std::current_exception();
+      fail(*slot, std::current_exception());
       next = batches;
     }
   };
@@ -186,7 +220,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       try {
         end(*slot);
       } catch (...) {
-        slot->error = std::current_exception();
+        fail(*slot, std::current_exception());
         next = batches;
       }
     }
@@ -207,6 +241,7 @@ Slot* LoaderImpl::acquire() {
 
 void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   slot.error = nullptr;
+  slot.fetch.clear();
   slot.epoch = epoch;
   slot.index = index;
   slot.verify =
@@ -264,12 +299,12 @@ void LoaderImpl::place_samples(Slot& slot) {
       const std::byte* there = resident_->find(slot.indices.samples[i]);
       if (there == nullptr) {
         if (std::byte* place = resident_->add(slot.indices.samples[i])) target = place;
-        slot.fetch.push_back({slot.locations[i], target});
+        slot.fetch.push_back({slot.indices.samples[i], slot.locations[i], target});
         there = target;
       }
       slot.resident_sources.push_back(there);
     } else {
-      slot.fetch.push_back({slot.locations[i], target});
+      slot.fetch.push_back({slot.indices.samples[i], slot.locations[i], target});
     }
   }
 }
@@ -320,6 +355,7 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   ring_->drain();
   stop_epoch_ = false;
   cancelled_ = false;
+  failed_ = nullptr;
   started_ = true;
   epoch_ = epoch;
   consumed_ = first_batch;
@@ -339,6 +375,7 @@ Slot* LoaderImpl::next() {
   {
     std::lock_guard lock(mutex_);
     started = started_;
+    if (failed_ && !cancelled_) std::rethrow_exception(failed_);
   }
   if (!started) start_epoch(epoch_, consumed_);
   const auto begin = Clock::now();
@@ -359,10 +396,9 @@ Slot* LoaderImpl::next() {
                 fmt::format("all {} batches of the ring are held: release some, or raise prefetch",
                             ring_->slots().size()));
   if (slot->error) {
-    const std::exception_ptr error = slot->error;
-    slot->error = nullptr;
+    failed_ = std::exchange(slot->error, nullptr);
     ring_->give_back(slot, {}, true);
-    std::rethrow_exception(error);
+    std::rethrow_exception(failed_);
   }
   ++consumed_;
   ++stats_.batches;
@@ -372,6 +408,7 @@ Slot* LoaderImpl::next() {
 }
 
 void LoaderImpl::cancel() noexcept {
+  if (made_by_another_process()) return;
   {
     std::lock_guard lock(mutex_);
     cancelled_ = true;
@@ -381,6 +418,7 @@ void LoaderImpl::cancel() noexcept {
 }
 
 LoaderState LoaderImpl::state() const {
+  require_same_process();
   std::lock_guard lock(mutex_);
   const OrderOptions& order = options_.order;
   const std::uint64_t global = order.batch_size * order.world;
@@ -409,12 +447,12 @@ void LoaderImpl::resume(const LoaderState& state) {
 }
 
 LoaderStats LoaderImpl::stats() const {
+  require_same_process();
   std::lock_guard lock(mutex_);
   LoaderStats stats = stats_;
   stats.transport = resident_ ? TransportKind::resident : transport_->kind();
   stats.reason = reason_;
   stats.consumer_seconds = static_cast<double>(consumer_wait_nanoseconds_) * 1e-9;
-  stats.pinned_bytes += transport_->use().pinned_bytes;
   stats.device_bytes += resident_ ? resident_->device_bytes() : 0;
   return stats;
 }

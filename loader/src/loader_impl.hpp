@@ -47,6 +47,7 @@ class LoaderImpl {
   void feed();  // the feeder thread
   void feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
   Slot* acquire();  // waits for a free slot and counts the wait; null: stopped
+  void fail(Slot& slot, std::exception_ptr error);
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
   void end(Slot& slot);
   void draw_views(Slot& slot) const;
@@ -61,19 +62,19 @@ class LoaderImpl {
   const SampleSpec stored_;
   const SampleSpec delivered_;
   const bool identity_;
-  const int process_;
   TransformWork transform_;
   bool warm_ = false;  // feeder: a batch was made
 
+  // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::shared_ptr<Ring> ring_;
+  std::optional<ResidentSamples> resident_;
+  std::unique_ptr<Transport> transport_;
   std::unique_ptr<HostPool> pool_;
   std::unique_ptr<Stream> copy_stream_;
   std::unique_ptr<Stream> compute_stream_;
-  std::optional<ResidentSamples> resident_;
   std::vector<std::vector<const Column*>>
       shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
   std::string reason_;
-  std::unique_ptr<Transport> transport_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -85,6 +86,7 @@ class LoaderImpl {
   bool idle_ = true;                // the feeder has nothing to do
   bool quit_ = false;
   bool cancelled_ = false;
+  std::exception_ptr failed_;  // what next() threw in this epoch: it throws the same again
   std::atomic<bool> stop_epoch_{false};
   std::optional<std::uint64_t> first_epoch_;  // the first one that ran: Verify::first_epoch
   bool started_ = false;

@@ -1,8 +1,8 @@
 // Samples that stay in device memory after their first upload.
 //
 // A fixed block of so many samples, filled in the order in which samples are first seen; nothing is ever
-// given up. Used by the feeder thread only. A sample's bytes are written by the copy stream and read by work
-// that waits for that copy.
+// given up, and the place of a sample whose upload failed is not used again. Used by the feeder thread only.
+// A sample's bytes are written by the copy stream and read by work that waits for that copy.
 #pragma once
 
 #include <algorithm>
@@ -36,6 +36,8 @@ class ResidentSamples {
     place_[sample] = used_++;
     return block_->data() + place_[sample] * sample_bytes_;
   }
+  // The sample did not come: it is to be brought again.
+  void forget(std::uint64_t sample) noexcept { place_[sample] = kNone; }
   std::uint64_t device_bytes() const noexcept { return capacity_ * sample_bytes_; }
 
  private:

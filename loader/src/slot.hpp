@@ -12,6 +12,8 @@
 // slots, and with them all memory of batches, live as long as the ring; a lease holds the ring.
 #pragma once
 
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -28,6 +30,7 @@ namespace shard {
 // A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device
 // reads host memory.
 struct FetchItem {
+  std::uint64_t sample = 0;  // data set index
   Dataset::Location at;
   std::byte* target = nullptr;
 };
@@ -60,7 +63,8 @@ struct Slot {
 class Ring {
  public:
   // The device is held for as long as the slots' memory lives.
-  Ring(std::shared_ptr<Device> device, std::size_t slots) : device_(std::move(device)), slots_(slots) {
+  Ring(std::shared_ptr<Device> device, std::size_t slots)
+      : process_(::getpid()), device_(std::move(device)), slots_(slots) {
     for (Slot& slot : slots_) free_.push_back(&slot);
   }
 
@@ -130,10 +134,14 @@ class Ring {
     changed_.notify_all();
   }
 
+  // After fork(), in the child: the mutex may be held by a thread that is not there.
+  bool made_by_another_process() const noexcept { return ::getpid() != process_; }
+
   std::vector<Slot>& slots() noexcept { return slots_; }
   Device& device() noexcept { return *device_; }
 
  private:
+  const int process_;
   std::shared_ptr<Device> device_;
   std::vector<Slot> slots_;
   std::mutex mutex_;

@@ -171,6 +171,25 @@ TEST_P(LoaderContract, LetsABatchOutliveItsLoaderAndDataSet) {
   EXPECT_EQ(0, std::memcmp(expected.data(), seen.images.data(), 360));
 }
 
+TEST_P(LoaderContract, LeavesAReleasedBatchItsNameAlone) {
+  auto data = dataset();
+  Loader loader(data, device_, options());
+  loader.start_epoch(3);
+  loader.next();
+  auto batch = loader.next();
+  batch->release(nullptr);
+  EXPECT_EQ(batch->size(), 8U);
+  EXPECT_EQ(batch->epoch(), 3U);
+  EXPECT_EQ(batch->index(), 1U);
+  EXPECT_EQ(batch->images(), nullptr);
+  EXPECT_TRUE(batch->ids().empty());
+  EXPECT_TRUE(batch->mask().empty());
+  EXPECT_SHARD_ERROR(batch->labels(), ErrorCode::invalid_argument, "batch 1 of epoch 3 was released");
+  EXPECT_SHARD_ERROR(batch->wait_on(nullptr), ErrorCode::invalid_argument, "was released");
+  EXPECT_SHARD_ERROR(batch->to_dlpack_images(), ErrorCode::invalid_argument, "was released");
+  batch->release(nullptr);  // again: nothing
+}
+
 TEST_P(LoaderContract, StopsPromptlyWhenCancelledFromAnotherThread) {
   auto data = dataset();
   LoaderOptions o = options();

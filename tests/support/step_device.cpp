@@ -15,20 +15,28 @@ namespace {
 
 class HeapBlock final : public Block {
  public:
-  explicit HeapBlock(std::uint64_t size) : bytes_(size, std::byte{0xEE}) {}
+  HeapBlock(StepDevice& device, std::uint64_t size) : device_(device), bytes_(size, std::byte{0xEE}) {}
+  HeapBlock(const HeapBlock&) = delete;
+  HeapBlock& operator=(const HeapBlock&) = delete;
+  ~HeapBlock() override { device_.note_end(bytes_.data(), bytes_.size(), "the end of a block"); }
   std::byte* data() const noexcept override { return const_cast<std::byte*>(bytes_.data()); }
   std::uint64_t size_bytes() const noexcept override { return bytes_.size(); }
 
  private:
+  StepDevice& device_;
   std::vector<std::byte> bytes_;
 };
 
 class NoRegistration final : public Registration {
  public:
-  explicit NoRegistration(std::span<const std::byte> range) : range_(range) {}
+  NoRegistration(StepDevice& device, std::span<const std::byte> range) : device_(device), range_(range) {}
+  NoRegistration(const NoRegistration&) = delete;
+  NoRegistration& operator=(const NoRegistration&) = delete;
+  ~NoRegistration() override { device_.note_end(range_.data(), range_.size(), "the end of a registration"); }
   std::span<const std::byte> range() const noexcept override { return range_; }
 
  private:
+  StepDevice& device_;
   std::span<const std::byte> range_;
 };
 
@@ -51,8 +59,14 @@ void StepEvent::wait() {
 
 StepStream::~StepStream() {
   std::unique_lock lock(device_.mutex_);
-  while (device_.step_locked(*this)) {
+  while (!pieces_.empty()) {  // what it waits for may be in another stream
+    const auto& all = device_.streams_;
+    if (!device_.step_locked(*this) && std::none_of(all.begin(), all.end(), [&](StepStream* stream) {
+          return device_.step_locked(*stream);
+        }))
+      break;
   }
+  merge(device_.host_, clock_);
   std::erase(device_.streams_, this);
 }
 
@@ -127,11 +141,11 @@ StepDevice::~StepDevice() {
 }
 
 std::unique_ptr<Block> StepDevice::allocate_pinned(std::uint64_t size) {
-  return std::make_unique<HeapBlock>(size);
+  return std::make_unique<HeapBlock>(*this, size);
 }
 
 std::unique_ptr<Registration> StepDevice::register_read_only(std::span<const std::byte> range) {
-  return std::make_unique<NoRegistration>(range);
+  return std::make_unique<NoRegistration>(*this, range);
 }
 
 std::unique_ptr<Stream> StepDevice::create_stream() {
@@ -157,6 +171,17 @@ void StepDevice::note_access(const StepStream& stream, const std::byte* begin, s
                          before_or_equal(earlier.stream, earlier.at, stream.clock_);
                 });
   accesses_.push_back({begin, end, stream.id_, stream.clock_.at(stream.id_), write});
+}
+
+void StepDevice::note_end(const std::byte* begin, std::uint64_t size, const char* what) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(accesses_, [&](const Access& earlier) {
+    if (begin + size <= earlier.begin || earlier.end <= begin) return false;
+    if (!before_or_equal(earlier.stream, earlier.at, host_))
+      races_.push_back(fmt::format("{} races with {} of stream {}", what, earlier.write ? "write" : "read",
+                                   earlier.stream));
+    return true;  // what lies here later is other memory
+  });
 }
 
 bool StepDevice::step_locked(StepStream& stream) {

@@ -3,7 +3,7 @@
 // Work is only noted when it is queued; step() carries out the next piece of one stream. Independently of
 // when work is carried out, each access to memory is held against the earlier ones with vector clocks: two
 // accesses of which one writes, on different streams and without an event between them, are a race, on every
-// run and not only on unlucky ones.
+// run and not only on unlucky ones. So is memory given back before the host knows its accesses to be over.
 #pragma once
 
 #include <condition_variable>
@@ -108,6 +108,8 @@ class StepDevice final : public Device {
   // What was queued without the order that its memory needs: "write of stream 2 to [..) races with ...".
   // Empty: nothing.
   std::vector<std::string> races();
+  // A block or registration ends: the host must know all accesses to it to be over.
+  void note_end(const std::byte* begin, std::uint64_t size, const char* what);
 
  private:
   friend class StepEvent;

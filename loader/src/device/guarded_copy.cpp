@@ -15,7 +15,9 @@ struct sigaction g_previous;  // what handled SIGBUS before us
 
 void on_bus(int signal, siginfo_t* info, void* context) {
   if (sigjmp_buf* frame = detail::bus_frame()) {
-    // The mask of the interrupted thread: who wraps handlers (ThreadSanitizer) may have blocked more meanwhile.
+    // The frame keeps no mask (that would be a system call for every copy). The mask in here may block SIGBUS
+    // in spite of SA_NODEFER: ThreadSanitizer puts a handler of its own before this one, with a full mask,
+    // and the thread's next SIGBUS would then end the process.
     ::pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(*frame, 1);
   }

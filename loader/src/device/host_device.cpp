@@ -150,10 +150,11 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
 
 class HostStream final : public Stream {
  public:
-  explicit HostStream(HostPool& pool) : queue_(std::make_shared<HostQueue>(pool)) {}
+  explicit HostStream(HostPool& pool) : pool_(pool), queue_(std::make_shared<HostQueue>(pool)) {}
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
   ~HostStream() override {
+    if (pool_.made_by_another_process()) return;
     try {
       synchronize();
     } catch (...) {  // was reported to whoever waited for the work
@@ -211,6 +212,7 @@ class HostStream final : public Stream {
     });
   }
 
+  HostPool& pool_;
   std::shared_ptr<HostQueue> queue_;
 };
 

@@ -25,22 +25,30 @@ class HostPool {
     std::size_t grain = 1;                                          // rows taken at once
     std::function<void(std::size_t first, std::size_t last)> body;  // may throw
     std::function<void(std::exception_ptr error)>
-        finished;  // called once, on the thread that ends the last row
+        finished;  // called once, on the thread that ends the last row; without rows, by submit()
   };
 
-  explicit HostPool(unsigned threads);
-  ~HostPool();  // runs what was submitted, then joins
+  explicit HostPool(unsigned threads);  // errors: resource
+  HostPool(const HostPool&) = delete;
+  HostPool& operator=(const HostPool&) = delete;
+  ~HostPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is
   void submit(Operation operation);
+  bool made_by_another_process() const noexcept;
 
  private:
   struct Active;
-  void work();
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::shared_ptr<Active>> active;
+    bool stop = false;
+    std::vector<std::thread> threads;
+  };
+  static void work(State& state);
+  void join();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::shared_ptr<Active>> active_;
-  bool stop_ = false;
-  std::vector<std::thread> threads_;
+  const int process_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace shard

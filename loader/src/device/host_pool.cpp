@@ -1,6 +1,11 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <system_error>
 
 #include "device/host_device.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 
@@ -12,43 +17,62 @@ struct HostPool::Active {
   std::exception_ptr error;  // the first, guarded by mutex
 };
 
-HostPool::HostPool(unsigned threads) {
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+HostPool::HostPool(unsigned threads) : process_(::getpid()), state_(std::make_unique<State>()) {
+  try {
+    for (unsigned i = 0; i < threads; ++i)
+      state_->threads.emplace_back([state = state_.get()] { work(*state); });
+  } catch (const std::system_error& error) {
+    const std::size_t started = state_->threads.size();
+    join();
+    throw Error(ErrorCode::resource, fmt::format("cannot start thread {} of {}: {}; use fewer threads",
+                                                 started + 1, threads, error.what()));
+  }
 }
 
 HostPool::~HostPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
+  if (made_by_another_process()) {
+    static_cast<void>(state_.release());  // its threads are not in this process, its mutex may be held by one
+    return;
   }
-  changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  join();
 }
 
+void HostPool::join() {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->changed.notify_all();
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+bool HostPool::made_by_another_process() const noexcept { return ::getpid() != process_; }
+
 void HostPool::submit(Operation operation) {
+  if (operation.rows == 0) return operation.finished(nullptr);  // no thread would end its last row
   auto active = std::make_shared<Active>();
   active->operation = std::move(operation);
   active->left = active->operation.rows;
   {
-    std::lock_guard lock(mutex_);
-    active_.push_back(std::move(active));
+    std::lock_guard lock(state_->mutex);
+    state_->active.push_back(std::move(active));
   }
-  changed_.notify_all();
+  state_->changed.notify_all();
 }
 
-void HostPool::work() {
+void HostPool::work(State& state) {
   for (;;) {
     std::shared_ptr<Active> active;
     std::size_t first = 0;
     {
-      std::unique_lock lock(mutex_);
+      std::unique_lock lock(state.mutex);
       for (;;) {
-        changed_.wait(lock, [&] { return stop_ || !active_.empty(); });
-        if (active_.empty()) return;
-        active = active_.front();
+        state.changed.wait(lock, [&] { return state.stop || !state.active.empty(); });
+        if (state.active.empty()) return;
+        active = state.active.front();
         first = active->next.fetch_add(active->operation.grain);
         if (first + active->operation.grain >= active->operation.rows)
-          active_.pop_front();  // these are its last rows
+          state.active.pop_front();  // these are its last rows
         if (first < active->operation.rows) break;
       }
     }

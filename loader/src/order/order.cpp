@@ -40,6 +40,12 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
     refuse(fmt::format("batch_size is {}; it must be 1 to 65536", options.batch_size));
   if (options.world < 1 || options.rank >= options.world)
     refuse(fmt::format("rank is {} and world {}: rank must be 0 to world - 1", options.rank, options.world));
+  auto check_choice = [&](const char* name, auto value, auto last, const char* choices) {
+    if (value > last) refuse(fmt::format("{} is {}; it must be {}", name, static_cast<int>(value), choices));
+  };
+  check_choice("mode", options.mode, OrderMode::windowed, "sequential (0), shuffle or windowed (2)");
+  check_choice("partition", options.partition, Partition::by_shard, "global (0) or by_shard (1)");
+  check_choice("tail", options.tail, Tail::wrap, "drop (0), pad or wrap (2)");
   if (options.mode == OrderMode::windowed && options.window_shards < 1)
     refuse("window_shards is 0; it must be at least 1");
   if (options.partition == Partition::by_shard && shard_samples.size() < options.world)

@@ -84,24 +84,35 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
   SampleSpec delivered = stored;
   delivered.dtype = options.dtype.value_or(stored.dtype);
   delivered.layout = options.layout.value_or(stored.layout);
+  if (delivered.layout != Layout::nchw && delivered.layout != Layout::nhwc)
+    refuse(fmt::format("layout is {}; it must be nchw (0) or nhwc (1)", static_cast<int>(delivered.layout)));
+  if (options.crop > CropKind::random_resized)
+    refuse(fmt::format("crop is {}; it must be none (0), center, random or random_resized (3)",
+                       static_cast<int>(options.crop)));
   if (options.crop == CropKind::none) {
     if (options.crop_height != 0 || options.crop_width != 0)
-      refuse("crop_height and crop_width are set, but crop is none: choose center, random or random_resized");
+      refuse(
+          fmt::format("crop_height is {} and crop_width {}, but crop is none: choose center, random or "
+                      "random_resized, or leave them 0",
+                      options.crop_height, options.crop_width));
   } else {
     if (options.crop_height < 1 || options.crop_width < 1)
-      refuse("crop_height and crop_width must be at least 1 for a crop");
+      refuse(fmt::format("crop_height is {} and crop_width {}; they must be at least 1 for a crop",
+                         options.crop_height, options.crop_width));
     const bool resized = options.crop == CropKind::random_resized;
     if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
-      refuse(fmt::format("the crop of {} x {} is larger than the stored samples of {} x {} (rows x columns)",
-                         options.crop_height, options.crop_width, stored.height, stored.width));
+      refuse(
+          fmt::format("the crop of {} x {} is larger than the stored samples of {} x {}: lower "
+                      "crop_height or crop_width",
+                      options.crop_height, options.crop_width, stored.height, stored.width));
     if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
-      refuse(fmt::format("the crop of {} x {} exceeds {} x {}", options.crop_height, options.crop_width,
-                         kMaxResized, kMaxResized));
+      refuse(fmt::format("the crop of {} x {} exceeds {} x {} (crop_height x crop_width)",
+                         options.crop_height, options.crop_width, kMaxResized, kMaxResized));
     if (resized &&
         (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
       refuse(fmt::format(
-          "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; use a "
-          "larger crop",
+          "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; raise "
+          "crop_height or crop_width",
           options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
     if (resized && stored.dtype != DType::u8)
       refuse(fmt::format("random_resized needs samples stored as u8; these are {}", to_string(stored.dtype)));
@@ -119,6 +130,8 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
   if (!(options.flip_probability >= 0 && options.flip_probability <= 1))
     refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
   const DType to = delivered.dtype;
+  if (to > DType::f64)
+    refuse(fmt::format("dtype is {}: no dtype; u8, f16, bf16 or f32 can be delivered", static_cast<int>(to)));
   if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
     refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
   if (stored.dtype != DType::u8 && to != stored.dtype)
@@ -131,7 +144,9 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     for (std::size_t c = 0; c < 3; ++c)
       if (!std::isfinite(options.normalization->mean[c]) || !std::isfinite(options.normalization->std[c]) ||
           options.normalization->std[c] == 0)
-        refuse("normalization: mean and std must be finite and std not 0");
+        refuse(fmt::format(
+            "normalization has mean {} and std {} in channel {}; both must be finite and std not 0",
+            options.normalization->mean[c], options.normalization->std[c], c));
   }
   return delivered;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "shard/error.hpp"
+#include "transport/transport.hpp"
 
 namespace shard {
 
@@ -23,10 +24,13 @@ std::span<const std::byte> images_of(const ShardReader& shard) {
 // Reads the pages in; a page that cannot be had is an error here and not a signal later.
 void populate(const ShardReader& shard) {
   const std::span<const std::byte> images = images_of(shard);
-  if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) != 0 &&
-      errno != EINVAL)
-    throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
-                                           std::generic_category().message(errno)));
+  if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) == 0 ||
+      errno == EINVAL)
+    return;
+  const int error = errno;
+  check_alive(shard);  // says so when the file was cut: EFAULT tells nobody
+  throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
+                                         std::generic_category().message(error)));
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ class Staged final : public Transport {
     const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
     const std::span<std::byte> target(slot.staging->data() + row * sample_bytes_, sample_bytes_);
+    check_alive(shard);
     if (context_.dataset->info().codec.kind == Codec::Kind::none) {
-      check_alive(shard);
       const std::span<const std::byte> frame = shard.frame(at.sample);
       try {
         guarded("copy", [&] { copy_streaming(target.data(), frame.data(), frame.size()); });
@@ -84,7 +84,12 @@ class Staged final : public Transport {
         rethrow_for(shard, at.sample, error);
       }
     } else {
-      shard.read(at.sample, target);
+      try {
+        shard.read(at.sample, target);
+      } catch (const Error&) {
+        check_alive(shard);
+        throw;
+      }
     }
     if (slot.verify) verify_stored(shard, at.sample, target);
   }

@@ -103,7 +103,8 @@ class Batch {
   // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
   void wait_on(void* native_stream) const;
   // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
-  // Idempotent; nothing else may be asked of the batch afterwards.
+  // Idempotent. Afterwards the batch knows its size, epoch and index, but holds nothing: images() is null,
+  // ids() and mask() are empty, the other members throw invalid_argument.
   void release(void* native_stream);
 
   // DLPack 1.0 (read-only flag set); the tensor holds the lease until its deleter runs. Call wait_on first.
@@ -130,8 +131,8 @@ class Loader {
 
   void start_epoch(std::uint64_t epoch);  // drops what is prefetched
   // The next batch, or nothing at the end of the epoch. Throws what failed on a worker, naming shard and
-  // sample; Error(cancelled) after cancel(). Blocks while all slots are lent... to other threads; with every
-  // slot lent to the caller it throws resource.
+  // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). Blocks while
+  // all slots are lent... to other threads; with every slot lent to the caller it throws resource.
   std::optional<Batch> next();
   void cancel() noexcept;  // from any thread
 

@@ -1,0 +1,275 @@
+// Shards that are cut, deleted, replaced or changed while an epoch runs: an error that names the shard, no
+// signal, no hang, and a loader that can be destroyed and opened again.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+#include "rounds.hpp"
+
+namespace shard::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Way {
+  const char* name;
+  TransportKind transport;
+  bool zstd;
+  bool gpu_like;
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+constexpr Way kWays[] = {{"mapped", TransportKind::mapped, false, false},
+                         {"mapped_gpu_like", TransportKind::mapped, false, true},
+                         {"staged", TransportKind::staged, false, false},
+                         {"staged_zstd", TransportKind::staged, true, false},
+                         {"staged_gpu_like", TransportKind::staged, false, true},
+                         {"resident", TransportKind::resident, false, false},
+                         {"direct", TransportKind::direct, false, false}};
+
+class LoaderFaults : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    DatasetShape shape;
+    shape.spec = {DType::u8, Layout::nhwc, 3, 40, 30};
+    if (GetParam().zstd) shape.codec = {Codec::Kind::zstd, 1};
+    fs::create_directory(data_dir());
+    write_dataset(data_dir(), shape);
+    fs::copy(data_dir(), dir_.path() / "pristine", fs::copy_options::recursive);
+    device_ = make_host_device(2);
+    if (GetParam().gpu_like) device_ = std::make_shared<LimitedDevice>(device_, false);
+    try {
+      Loader(open_dataset(), device_, options());
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  fs::path data_dir() const { return dir_.path() / "data"; }
+  fs::path shard(int number) const {
+    return data_dir() / ("shard-" + std::to_string(number) + ".safetensors");
+  }
+  std::shared_ptr<const Dataset> open_dataset() const {
+    return std::make_shared<const Dataset>(Dataset::open(data_dir()));
+  }
+  // In the order of the data set, so that shard 2 (samples 57 to 97) is read long after the first batch.
+  static LoaderOptions options() {
+    LoaderOptions options;
+    options.transport = GetParam().transport;
+    options.order.mode = OrderMode::sequential;
+    options.order.batch_size = 8;
+    options.threads = 2;
+    options.prefetch = 1;
+    return options;
+  }
+  // Puts the shard back as it was, under its name.
+  void restore(int number) const {
+    const fs::path fresh = dir_.path() / "fresh";
+    fs::copy_file(dir_.path() / "pristine" / shard(number).filename(), fresh);
+    fs::rename(fresh, shard(number));
+  }
+  void flip_byte(int number, std::uint64_t at) const {
+    const int fd = ::open(shard(number).c_str(), O_RDWR | O_CLOEXEC);
+    char byte = 0;
+    ASSERT_EQ(::pread(fd, &byte, 1, static_cast<off_t>(at)), 1);
+    byte = static_cast<char>(byte ^ 0x10);
+    ASSERT_EQ(::pwrite(fd, &byte, 1, static_cast<off_t>(at)), 1);
+    ::close(fd);
+  }
+  // Where stored sample `sample` of the shard lies, somewhere inside.
+  static std::uint64_t inside_sample(const Dataset& data, std::uint32_t number, std::uint64_t sample) {
+    const ShardReader& reader = data.shard(number);
+    const std::span<const std::byte> frame = reader.frame(sample);
+    return static_cast<std::uint64_t>(frame.data() - reader.mapping().data()) + frame.size() / 2;
+  }
+  void take_one(Loader& loader) {
+    auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    look(*device_, *batch);
+  }
+  std::vector<Seen> drain(Loader& loader) {
+    std::vector<Seen> all;
+    while (auto batch = loader.next()) all.push_back(look(*device_, *batch));
+    return all;
+  }
+  static void expect_right(const std::vector<Seen>& all, std::uint64_t batches) {
+    EXPECT_EQ(all.size(), batches);
+    for (const Seen& seen : all)
+      for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+        const auto expected = sample_bytes(seen.ids[i], 3600);
+        ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 3600, 3600))
+            << "sample " << seen.ids[i];
+      }
+  }
+
+  TempDir dir_;
+  std::shared_ptr<Device> device_;
+};
+
+TEST_P(LoaderFaults, NamesAShardThatIsCutAtAnyLength) {
+  const std::uint64_t size = fs::file_size(shard(2));
+  for (std::uint64_t length :
+       {std::uint64_t{0}, std::uint64_t{100}, std::uint64_t{4096}, size / 2, size - 1}) {
+    SCOPED_TRACE("cut to " + std::to_string(length));
+    {
+      Loader loader(open_dataset(), device_, options());
+      take_one(loader);
+      fs::resize_file(shard(2), length);
+      EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors");
+    }
+    EXPECT_SHARD_ERROR(open_dataset(), ErrorCode::corrupt, "shard-2.safetensors");
+    restore(2);
+    Loader again(open_dataset(), device_, options());
+    expect_right(drain(again), again.batches_per_epoch());
+  }
+}
+
+// Every shard has been read already when one of them is cut.
+TEST_P(LoaderFaults, NamesAShardThatIsCutInALaterEpoch) {
+  if (GetParam().transport == TransportKind::resident) GTEST_SKIP() << "reads nothing in a later epoch";
+  const std::uint64_t size = fs::file_size(shard(0));
+  // One byte less: the page is still there, and zeros in it.
+  for (std::uint64_t length : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{20'000}, size - 1}) {
+    SCOPED_TRACE("cut to " + std::to_string(length));
+    LoaderOptions shuffled = options();
+    shuffled.order.mode = OrderMode::shuffle;
+    Loader loader(open_dataset(), device_, shuffled);
+    expect_right(drain(loader), loader.batches_per_epoch());
+    loader.start_epoch(1);
+    take_one(loader);
+    fs::resize_file(shard(0), length);
+    EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-0.safetensors");
+    restore(0);
+  }
+}
+
+TEST_P(LoaderFaults, RepeatsTheErrorInsteadOfEndingTheEpoch) {
+  Loader loader(open_dataset(), device_, options());
+  take_one(loader);
+  fs::resize_file(shard(2), 4096);
+  for (int i = 0; i < 3; ++i) EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors");
+  auto again = [&] {
+    for (Batch& batch : loader.epoch(0)) look(*device_, batch);
+  };
+  EXPECT_SHARD_ERROR(again(), ErrorCode::corrupt, "shard-2.safetensors");
+  loader.start_epoch(5);
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors");
+}
+
+TEST_P(LoaderFaults, GoesOnWithShardsThatWereDeletedWhileOpen) {
+  Loader loader(open_dataset(), device_, options());
+  expect_right(drain(loader), 12);
+  for (int i = 0; i < 4; ++i) fs::remove(shard(i));
+  loader.start_epoch(1);
+  expect_right(drain(loader), 12);
+}
+
+TEST_P(LoaderFaults, NamesAShardThatWasDeletedBeforeItWasOpened) {
+  const auto data = open_dataset();
+  fs::remove(shard(2));
+  const auto run = [&] {
+    Loader loader(data, device_, options());
+    drain(loader);
+  };
+  EXPECT_SHARD_ERROR(run(), ErrorCode::not_found, "shard-2.safetensors");
+}
+
+TEST_P(LoaderFaults, GoesOnWithTheOldBytesOfAShardThatWasReplacedWhileOpen) {
+  Loader loader(open_dataset(), device_, options());
+  expect_right(drain(loader), 12);
+  fs::copy_file(shard(3), dir_.path() / "other");
+  fs::rename(dir_.path() / "other", shard(2));
+  loader.start_epoch(1);
+  expect_right(drain(loader), 12);
+}
+
+TEST_P(LoaderFaults, NamesAShardThatWasReplacedBeforeItWasOpened) {
+  // Another data set with shards of the same shape: the sizes agree, the bytes do not.
+  TempDir other;
+  DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 3, 40, 30};
+  shape.shards = {3, 20, 41, 37};
+  if (GetParam().zstd) shape.codec = {Codec::Kind::zstd, 1};
+  write_dataset(other.path(), shape);
+  const auto data = open_dataset();
+  fs::copy_file(other.path() / "shard-2.safetensors", other.path() / "moving");
+  fs::remove(shard(2));
+  fs::copy_file(other.path() / "moving", shard(2));
+  const auto run = [&] {
+    Loader loader(data, device_, options());
+    drain(loader);
+  };
+  EXPECT_SHARD_ERROR(run(), ErrorCode::corrupt, "shard-2.safetensors");
+}
+
+TEST_P(LoaderFaults, NamesTheSampleWhoseByteChangesWhileAnEpochRuns) {
+  const auto data = open_dataset();
+  LoaderOptions checked = options();
+  checked.verify = Verify::always;
+  Loader loader(data, device_, checked);
+  take_one(loader);
+  flip_byte(2, inside_sample(*data, 2, 33));
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors");
+  loader.start_epoch(1);
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "sample 33");
+  flip_byte(2, inside_sample(*data, 2, 33));  // as it was
+  for (std::uint64_t epoch = 2; epoch < 4; ++epoch) {
+    loader.start_epoch(epoch);
+    expect_right(drain(loader), 12);
+  }
+}
+
+// No moment of a cut ends the process or hands out bytes that were never there.
+TEST_P(LoaderFaults, SurvivesACutAtAnyMoment) {
+  const std::uint64_t count = rounds(40, 10);
+  for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
+    SCOPED_TRACE("SHARD_TEST_SEED=" + std::to_string(first_seed() + round));
+    LoaderOptions shuffled = options();
+    shuffled.order.mode = OrderMode::shuffle;
+    shuffled.order.seed = first_seed() + round;
+    shuffled.prefetch = 1 + static_cast<std::uint32_t>(round % 4);
+    shuffled.verify = Verify::always;
+    shuffled.transform.flip_probability = round % 2 == 0 ? 0.0 : 1.0;
+    const auto data = open_dataset();
+    std::atomic<std::uint64_t> taken{0};
+    std::thread cutter([&] {
+      while (taken < round % 13) std::this_thread::yield();
+      fs::resize_file(shard(1), round % 3 == 0 ? 0 : 9000);
+    });
+    std::string error;
+    {
+      Loader loader(data, device_, shuffled);
+      try {
+        for (std::uint64_t epoch = 0; epoch < 50; ++epoch) {
+          loader.start_epoch(epoch);
+          while (auto batch = loader.next()) {
+            look(*device_, *batch);
+            ++taken;
+          }
+        }
+      } catch (const Error& caught) {
+        error = caught.what();
+        // io: in the midst of being opened
+        EXPECT_TRUE(caught.code() == ErrorCode::corrupt || caught.code() == ErrorCode::io) << error;
+      }
+      taken = 1000;
+    }
+    cutter.join();
+    const bool may_have_it_all = GetParam().transport == TransportKind::resident;
+    EXPECT_TRUE(may_have_it_all || error.find("shard-1.safetensors") != std::string::npos) << error;
+    restore(1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, LoaderFaults, ::testing::ValuesIn(kWays),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+}  // namespace
+}  // namespace shard::testing

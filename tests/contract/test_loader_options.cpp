@@ -1,0 +1,282 @@
+// Every option with a value that cannot be: refused when the loader is made, by name, value and bounds.
+#include <functional>
+#include <limits>
+
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+
+namespace shard::testing {
+namespace {
+
+struct BadOption {
+  const char* name;
+  std::function<void(LoaderOptions&)> change;
+  std::vector<std::string> pieces;  // of the message
+  ErrorCode code = ErrorCode::invalid_argument;
+};
+
+template <class Choice>
+Choice choice(int value) {
+  return static_cast<Choice>(value);
+}
+
+void crop(LoaderOptions& o, CropKind kind, std::uint32_t height, std::uint32_t width) {
+  o.transform.crop = kind;
+  o.transform.crop_height = height;
+  o.transform.crop_width = width;
+}
+
+// The data set: 4 shards of 37, 20, 41 and 3 samples, u8 NHWC, 12 rows and 10 columns.
+std::vector<BadOption> bad_options() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinite = std::numeric_limits<double>::infinity();
+  const auto normalized = [](LoaderOptions& o, float mean, float std) {
+    o.transform.dtype = DType::f16;
+    o.transform.normalization = Normalization{{0, mean, 0}, {1, std, 1}};
+  };
+  const auto resized = [](LoaderOptions& o, double low, double high, bool scale) {
+    crop(o, CropKind::random_resized, 8, 8);
+    (scale ? o.transform.scale : o.transform.ratio) = {low, high};
+  };
+  return {
+      // OrderOptions
+      {"batch_size 0", [](auto& o) { o.order.batch_size = 0; }, {"batch_size is 0", "1 to 65536"}},
+      {"batch_size 65537",
+       [](auto& o) { o.order.batch_size = 65'537; },
+       {"batch_size is 65537", "1 to 65536"}},
+      {"batch_size huge",
+       [](auto& o) { o.order.batch_size = ~std::uint64_t{0}; },
+       {"batch_size is 18446744073709551615", "1 to 65536"}},
+      {"batch_size 102, drop",
+       [](auto& o) { o.order.batch_size = 102; },
+       {"batch_size", "102", "101 samples", "tail"}},
+      {"world 0", [](auto& o) { o.order.world = 0; }, {"rank is 0 and world 0", "0 to world - 1"}},
+      {"rank 1 of 1", [](auto& o) { o.order.rank = 1; }, {"rank is 1 and world 1", "0 to world - 1"}},
+      {"rank huge",
+       [](auto& o) {
+         o.order.rank = ~0U;
+         o.order.world = 8;
+       },
+       {"rank is 4294967295 and world 8"}},
+      {"mode",
+       [](auto& o) { o.order.mode = choice<OrderMode>(3); },
+       {"mode is 3", "sequential (0)", "windowed (2)"}},
+      {"partition",
+       [](auto& o) { o.order.partition = choice<Partition>(9); },
+       {"partition is 9", "by_shard (1)"}},
+      {"tail", [](auto& o) { o.order.tail = choice<Tail>(3); }, {"tail is 3", "drop (0)", "wrap (2)"}},
+      {"window_shards 0",
+       [](auto& o) {
+         o.order.mode = OrderMode::windowed;
+         o.order.window_shards = 0;
+       },
+       {"window_shards is 0", "at least 1"}},
+      {"by_shard, 5 ranks",
+       [](auto& o) {
+         o.order.partition = Partition::by_shard;
+         o.order.world = 5;
+       },
+       {"by_shard", "5 ranks", "there are 4"}},
+      // LoaderOptions
+      {"transport",
+       [](auto& o) { o.transport = choice<TransportKind>(5); },
+       {"transport is 5", "automatic (0)", "resident (4)"}},
+      {"verify", [](auto& o) { o.verify = choice<Verify>(3); }, {"verify is 3", "never (0)", "always (2)"}},
+      {"prefetch 0", [](auto& o) { o.prefetch = 0; }, {"prefetch is 0", "1 to 64"}},
+      {"prefetch 65", [](auto& o) { o.prefetch = 65; }, {"prefetch is 65", "1 to 64"}},
+      {"threads 257", [](auto& o) { o.threads = 257; }, {"threads is 257", "to 256"}},
+      {"pinned_bytes",
+       [](auto& o) {
+         o.transport = TransportKind::staged;
+         o.pinned_bytes = 14'399;
+       },
+       {"pinned_bytes is 14399", "14400 bytes"},
+       ErrorCode::resource},
+      {"registered_bytes",
+       [](auto& o) {
+         o.transport = TransportKind::mapped;
+         o.registered_bytes = 1000;
+       },
+       {"registered_bytes", "budget of 1000 bytes"},
+       ErrorCode::resource},
+      {"registered_bytes, shuffle",
+       [](auto& o) {
+         o.transport = TransportKind::mapped;
+         o.registered_bytes = 30'000;
+       },
+       {"registered_bytes", "budget of 30000 bytes", "windowed"},
+       ErrorCode::resource},
+      {"resident_bytes",
+       [](auto& o) {
+         o.transport = TransportKind::resident;
+         o.resident_bytes = 359;
+       },
+       {"resident_bytes is 359", "360 bytes"},
+       ErrorCode::resource},
+      // TransformOptions
+      {"crop",
+       [](auto& o) { crop(o, choice<CropKind>(4), 5, 5); },
+       {"crop is 4", "none (0)", "random_resized (3)"}},
+      {"crop none with a size",
+       [](auto& o) { crop(o, CropKind::none, 5, 0); },
+       {"crop_height is 5", "crop_width 0", "crop is none"}},
+      {"crop_height 0",
+       [](auto& o) { crop(o, CropKind::random, 0, 5); },
+       {"crop_height is 0", "crop_width 5", "at least 1"}},
+      {"crop_width 0",
+       [](auto& o) { crop(o, CropKind::random_resized, 5, 0); },
+       {"crop_height is 5", "crop_width 0", "at least 1"}},
+      {"crop_height 13",
+       [](auto& o) { crop(o, CropKind::center, 13, 5); },
+       {"13 x 5", "12 x 10", "crop_height"}},
+      {"crop_width 11",
+       [](auto& o) { crop(o, CropKind::random, 12, 11); },
+       {"12 x 11", "12 x 10", "crop_width"}},
+      {"crop 8193",
+       [](auto& o) { crop(o, CropKind::random_resized, 8193, 8); },
+       {"8193 x 8", "8192 x 8192", "crop_height"}},
+      {"scale low 0", [=](auto& o) { resized(o, 0, 1, true); }, {"scale is [0, 1]", "0 < low <= high <= 1"}},
+      {"scale high 1.5", [=](auto& o) { resized(o, 0.5, 1.5, true); }, {"scale is [0.5, 1.5]", "<= 1"}},
+      {"scale reversed",
+       [=](auto& o) { resized(o, 0.6, 0.5, true); },
+       {"scale is [0.6, 0.5]", "low <= high"}},
+      {"scale nan", [=](auto& o) { resized(o, nan, 1, true); }, {"scale is [nan, 1]"}},
+      {"ratio low -1", [=](auto& o) { resized(o, -1, 1, false); }, {"ratio is [-1, 1]", "0 < low <= high"}},
+      {"ratio reversed", [=](auto& o) { resized(o, 2, 1, false); }, {"ratio is [2, 1]", "low <= high"}},
+      {"ratio infinite", [=](auto& o) { resized(o, 1, infinite, false); }, {"ratio is [1, inf]"}},
+      {"flip_probability -0.1",
+       [](auto& o) { o.transform.flip_probability = -0.1; },
+       {"flip_probability is -0.1", "0 to 1"}},
+      {"flip_probability 1.1",
+       [](auto& o) { o.transform.flip_probability = 1.1; },
+       {"flip_probability is 1.1", "0 to 1"}},
+      {"flip_probability nan",
+       [=](auto& o) { o.transform.flip_probability = nan; },
+       {"flip_probability is nan", "0 to 1"}},
+      {"dtype f64", [](auto& o) { o.transform.dtype = DType::f64; }, {"dtype f64", "u8, f16, bf16 or f32"}},
+      {"dtype 200",
+       [](auto& o) { o.transform.dtype = choice<DType>(200); },
+       {"dtype is 200", "u8, f16, bf16 or f32"}},
+      {"layout",
+       [](auto& o) { o.transform.layout = choice<Layout>(2); },
+       {"layout is 2", "nchw (0) or nhwc (1)"}},
+      {"normalization to u8",
+       [](auto& o) { o.transform.normalization = Normalization{}; },
+       {"normalization applies", "f16, bf16 or f32"}},
+      {"normalization mean",
+       [=](auto& o) { normalized(o, std::numeric_limits<float>::infinity(), 1); },
+       {"normalization", "mean inf", "channel 1", "finite"}},
+      {"normalization std",
+       [=](auto& o) { normalized(o, 0.5F, 0); },
+       {"normalization", "std 0 ", "channel 1", "not 0"}},
+  };
+}
+
+class LoaderOptionsTable : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_dataset(dir_.path(), {});
+    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+  }
+  static LoaderOptions good() {
+    LoaderOptions options;
+    options.order.batch_size = 8;
+    options.threads = 1;
+    return options;
+  }
+
+  TempDir dir_;
+  std::shared_ptr<const Dataset> data_;
+};
+
+TEST_F(LoaderOptionsTable, RefusesEachBadOptionByNameValueAndBounds) {
+  for (const BadOption& bad : bad_options()) {
+    SCOPED_TRACE(bad.name);
+    auto device = make_gpu_like_device(1);
+    LoaderOptions options = good();
+    bad.change(options);
+    for (const std::string& piece : bad.pieces)
+      EXPECT_SHARD_ERROR(Loader(data_, device, options), bad.code, piece);
+    for (DeviceCall call : kDeviceCalls) EXPECT_EQ(device->alive(call), 0) << to_string(call);
+  }
+}
+
+TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
+  const std::function<void(LoaderOptions&)> changes[] = {
+      [](auto&) {},
+      [](auto& o) { o.order.batch_size = 1; },
+      [](auto& o) { o.order.batch_size = 101; },
+      [](auto& o) {
+        o.order.batch_size = 102;
+        o.order.tail = Tail::wrap;
+      },
+      [](auto& o) {
+        o.order.rank = 7;
+        o.order.world = 8;
+      },
+      [](auto& o) {
+        o.order.mode = OrderMode::windowed;
+        o.order.window_shards = ~0U;
+      },
+      [](auto& o) {
+        o.order.partition = Partition::by_shard;
+        o.order.world = 4;
+      },
+      [](auto& o) { o.prefetch = 64; },
+      [](auto& o) { o.threads = 256; },
+      [](auto& o) {
+        o.transport = TransportKind::staged;
+        o.pinned_bytes = 14'400;
+      },
+      [](auto& o) {
+        o.transport = TransportKind::resident;
+        o.resident_bytes = 360;
+      },
+      [](auto& o) { crop(o, CropKind::center, 12, 10); },
+      [](auto& o) {
+        crop(o, CropKind::random_resized, 1, 1);
+        o.transform.scale = {1, 1};
+        o.transform.ratio = {1, 1};
+      },
+      [](auto& o) { o.transform.flip_probability = 1; },
+  };
+  for (const auto& change : changes) {
+    LoaderOptions options = good();
+    change(options);
+    auto device = make_gpu_like_device(1);
+    Loader loader(data_, device, options);
+    EXPECT_TRUE(loader.next());
+  }
+}
+
+TEST_F(LoaderOptionsTable, RefusesNoDataSetAndNoDevice) {
+  EXPECT_SHARD_ERROR(Loader(nullptr, make_host_device(1), good()), ErrorCode::invalid_argument, "data set");
+  EXPECT_SHARD_ERROR(Loader(data_, nullptr, good()), ErrorCode::invalid_argument, "device");
+  EXPECT_SHARD_ERROR(make_host_device(0), ErrorCode::invalid_argument, "0 threads; 1 to 64");
+  EXPECT_SHARD_ERROR(make_host_device(65), ErrorCode::invalid_argument, "65 threads; 1 to 64");
+}
+
+// What resume() holds against the loader.
+TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
+  Loader loader(data_, make_host_device(1), good());
+  const LoaderState mine = loader.state();
+  const auto expect_refusal = [&](const std::function<void(LoaderState&)>& change, const char* piece) {
+    LoaderState state = mine;
+    change(state);
+    EXPECT_SHARD_ERROR(loader.resume(state), ErrorCode::invalid_argument, piece);
+  };
+  expect_refusal([](auto& s) { s.samples = 100; }, "100");
+  expect_refusal([](auto& s) { s.seed = 3; }, "seed 3");
+  expect_refusal([](auto& s) { s.global_batch = 16; }, "global batch size 16");
+  expect_refusal([](auto& s) { s.global_batch = 0; }, "global batch size 0");
+  expect_refusal([](auto& s) { s.position = 7; }, "position 7 is not at a batch");
+  expect_refusal([](auto& s) { s.position = 8 * 13; }, "position 104");
+  LoaderState end = mine;
+  end.position = 8 * 12;  // the end of the epoch is a place to stand at
+  loader.resume(end);
+  EXPECT_FALSE(loader.next());
+}
+
+}  // namespace
+}  // namespace shard::testing

@@ -1,0 +1,247 @@
+// What cannot be had: registrations, pinned and device memory, descriptors, address space, threads. The next
+// transport with its reason, or a clear error; nothing left behind either way.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+#include "process_use.hpp"
+#include "rounds.hpp"
+
+namespace shard::testing {
+namespace {
+
+class LoaderRefusals : public ::testing::Test {
+ protected:
+  void SetUp() override { write_dataset(dir_.path(), {}); }
+
+  std::shared_ptr<const Dataset> open_dataset() const {
+    return std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+  }
+  static LoaderOptions options(TransportKind kind) {
+    LoaderOptions options;
+    options.transport = kind;
+    options.order.batch_size = 8;
+    options.threads = 2;
+    options.prefetch = 2;
+    options.transform.flip_probability = 1;  // a transform: raw samples need device memory of their own
+    options.transform.layout = Layout::nchw;
+    return options;
+  }
+  static void expect_nothing_left(const LimitedDevice& device) {
+    for (DeviceCall call : kDeviceCalls) EXPECT_EQ(device.alive(call), 0) << to_string(call);
+    EXPECT_EQ(device.registered_bytes(), 0U);
+  }
+
+  TempDir dir_;
+};
+
+TEST_F(LoaderRefusals, OfRegistrationLeadToStagedWithTheReason) {
+  const auto data = open_dataset();
+  const auto plain = make_gpu_like_device(1);
+  Loader reference(data, plain, options(TransportKind::staged));
+  const std::vector<Seen> expected = run_epoch(*plain, reference, 0);
+  for (ErrorCode code : {ErrorCode::unsupported, ErrorCode::resource}) {
+    auto device = make_gpu_like_device(1);
+    device->refuse_from(DeviceCall::registration, 1, code);
+    {
+      Loader loader(data, device, options(TransportKind::automatic));
+      EXPECT_EQ(to_string(loader.stats().transport), to_string(TransportKind::staged));
+      EXPECT_NE(loader.stats().reason.find("not mapped: the test refuses registration"), std::string::npos)
+          << loader.stats().reason;
+      EXPECT_EQ(run_epoch(*device, loader, 0), expected);
+    }
+    EXPECT_SHARD_ERROR(Loader(data, device, options(TransportKind::mapped)), code,
+                       "the test refuses registration");
+    expect_nothing_left(*device);
+  }
+}
+
+// A registration refused later: another transport, or an error that says what was refused. Never a hang,
+// never a wrong batch.
+TEST_F(LoaderRefusals, OfALaterRegistrationAreSaid) {
+  const auto data = open_dataset();
+  for (TransportKind kind : {TransportKind::automatic, TransportKind::mapped, TransportKind::resident})
+    for (std::uint64_t k = 1;; ++k) {
+      SCOPED_TRACE(std::string(to_string(kind)) + ", registration " + std::to_string(k));
+      ASSERT_LT(k, 100U);
+      auto device = make_gpu_like_device(1);
+      device->refuse_from(DeviceCall::registration, k, ErrorCode::resource);
+      std::string said;
+      std::size_t batches = 0;
+      try {
+        Loader loader(data, device, options(kind));
+        said = loader.stats().reason;
+        batches = run_epoch(*device, loader, 0).size();
+      } catch (const Error& error) {
+        EXPECT_EQ(to_string(error.code()), to_string(ErrorCode::resource));
+        said = error.what();
+      }
+      expect_nothing_left(*device);
+      if (device->calls(DeviceCall::registration) < k) {
+        EXPECT_EQ(batches, 12U);
+        break;  // all were granted
+      }
+      if (kind != TransportKind::resident || batches == 0) {
+        EXPECT_NE(said.find("the test refuses registration"), std::string::npos) << said;
+      }
+      EXPECT_TRUE(batches == 0 || batches == 12U);
+    }
+}
+
+// Memory and streams, at every call that asks for them: an error when the loader is made.
+TEST_F(LoaderRefusals, OfMemoryAreErrorsWhenALoaderIsMade) {
+  const auto data = open_dataset();
+  for (TransportKind kind : {TransportKind::automatic, TransportKind::mapped, TransportKind::staged,
+                             TransportKind::resident, TransportKind::direct})
+    for (DeviceCall call : {DeviceCall::pinned, DeviceCall::device, DeviceCall::stream}) {
+      std::uint64_t refused = 0;
+      for (std::uint64_t k = 1;; ++k) {
+        SCOPED_TRACE(std::string(to_string(kind)) + ", " + to_string(call) + " " + std::to_string(k));
+        ASSERT_LT(k, 1000U);
+        auto device = make_gpu_like_device(1);
+        device->refuse_from(call, k, ErrorCode::resource);
+        bool made = false;
+        try {
+          Loader loader(data, device, options(kind));
+          made = true;
+          EXPECT_LT(device->calls(call), k) << "a refusal was not noticed";
+          std::size_t batches = 0;
+          while (auto batch = loader.next()) ++batches;
+          EXPECT_EQ(batches, 12U);
+        } catch (const Error& error) {
+          if (kind == TransportKind::direct && error.code() == ErrorCode::unsupported) break;
+          EXPECT_FALSE(made) << "at start, not later";
+          EXPECT_EQ(to_string(error.code()), to_string(ErrorCode::resource));
+          EXPECT_NE(std::string(error.what()).find("the test refuses"), std::string::npos) << error.what();
+          ++refused;
+        }
+        expect_nothing_left(*device);
+        ASSERT_FALSE(HasFailure());
+        if (made) {
+          EXPECT_GT(refused, 0U);
+          break;
+        }
+      }
+    }
+}
+
+// A window of shards moves ahead of the order, and the budget holds at every moment.
+TEST_F(LoaderRefusals, AreNotNeededWhereAWindowOfShardsFitsTheBudget) {
+  TempDir dir;
+  DatasetShape shape;
+  shape.shards = {20, 21, 22, 23, 24, 25, 26, 27, 28};
+  write_dataset(dir.path(), shape);
+  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  for (OrderMode mode : {OrderMode::windowed, OrderMode::sequential}) {
+    LoaderOptions o = options(TransportKind::automatic);
+    o.order.mode = mode;
+    o.order.window_shards = 2;
+    o.order.tail = Tail::pad;
+    auto unbounded = make_gpu_like_device(1);
+    Loader reference(data, unbounded, o);
+    o.registered_bytes = 4 * (28 * 360 + 4096);  // two windows
+    auto device = make_gpu_like_device(1);
+    {
+      Loader loader(data, device, o);
+      EXPECT_EQ(to_string(loader.stats().transport), to_string(TransportKind::mapped))
+          << loader.stats().reason;
+      for (std::uint64_t epoch = 0; epoch < 3; ++epoch)
+        EXPECT_EQ(run_epoch(*device, loader, epoch), run_epoch(*unbounded, reference, epoch));
+    }
+    EXPECT_LE(device->most_registered_bytes(), o.registered_bytes);
+    EXPECT_GT(device->calls(DeviceCall::registration), 9U);  // it moved
+    expect_nothing_left(*device);
+  }
+}
+
+// Lowers a limit of this process until the end of the scope.
+class LowerLimit {
+ public:
+  LowerLimit(__rlimit_resource_t resource, rlim_t value) : resource_(resource) {
+    ::getrlimit(resource_, &before_);
+    const rlimit lower{value, before_.rlim_max};
+    ok_ = ::setrlimit(resource_, &lower) == 0;
+  }
+  LowerLimit(const LowerLimit&) = delete;
+  LowerLimit& operator=(const LowerLimit&) = delete;
+  ~LowerLimit() { ::setrlimit(resource_, &before_); }
+  bool ok() const { return ok_; }
+
+ private:
+  __rlimit_resource_t resource_;
+  rlimit before_{};
+  bool ok_ = false;
+};
+
+rlim_t lowest_free_descriptor() {
+  const int free = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ::close(free);
+  return static_cast<rlim_t>(free);
+}
+
+TEST_F(LoaderRefusals, OfDescriptorsNameTheShardAndEndWithTheLimit) {
+  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged}) {
+    const auto data = open_dataset();
+    const auto device = make_host_device(1);
+    std::optional<Loader> loader;
+    {
+      const LowerLimit limit(RLIMIT_NOFILE, lowest_free_descriptor() + 1);  // one shard and no more
+      ASSERT_TRUE(limit.ok());
+      const auto run = [&] {
+        loader.emplace(data, device, options(kind));
+        run_epoch(*device, *loader, 0);
+      };
+      EXPECT_SHARD_ERROR(run(), ErrorCode::io, ".safetensors\": Too many open files");
+    }
+    if (!loader) loader.emplace(data, device, options(kind));
+    loader->start_epoch(0);
+    EXPECT_EQ(run_epoch(*device, *loader, 0).size(), 12U);
+  }
+}
+
+std::uint64_t address_space_bytes() {
+  std::ifstream status("/proc/self/statm");
+  std::uint64_t pages = 0;
+  status >> pages;
+  return pages * 4096;
+}
+
+TEST_F(LoaderRefusals, OfAddressSpaceAreErrorsOfResource) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+  const auto data = open_dataset();
+  const auto device = make_host_device(2);
+  {
+    const LowerLimit limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{100} << 20U));
+    ASSERT_TRUE(limit.ok());
+    LoaderOptions large = options(TransportKind::staged);
+    large.order.batch_size = 65'536;
+    large.order.tail = Tail::wrap;
+    EXPECT_SHARD_ERROR(Loader(data, device, large), ErrorCode::resource, "host memory");
+  }
+  Loader loader(data, device, options(TransportKind::staged));
+  EXPECT_EQ(run_epoch(*device, loader, 0).size(), 12U);
+}
+
+TEST_F(LoaderRefusals, OfThreadsAreErrorsOfResource) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+  const auto data = open_dataset();
+  const auto device = make_host_device(1);
+  const std::int64_t threads = entries("/proc/self/task");
+  {
+    const LowerLimit limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{60} << 20U));
+    ASSERT_TRUE(limit.ok());
+    EXPECT_SHARD_ERROR(make_host_device(64), ErrorCode::resource, "use fewer threads");
+    LoaderOptions many = options(TransportKind::staged);
+    many.threads = 256;
+    EXPECT_SHARD_ERROR(Loader(data, device, many), ErrorCode::resource, "use fewer threads");
+  }
+  EXPECT_EQ(process_use_at_rest(dir_.path(), threads).threads, threads);
+}
+
+}  // namespace
+}  // namespace shard::testing

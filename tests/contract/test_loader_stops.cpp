@@ -1,0 +1,258 @@
+// Consumers that stop, throw, cancel, keep batches or ask from another thread: everything joins, nothing is
+// mixed up.
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+#include "random_work.hpp"
+#include "rounds.hpp"
+#include "step_device.hpp"
+
+namespace shard::testing {
+namespace {
+
+struct Way {
+  const char* name;
+  TransportKind transport;
+  bool gpu_like;
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
+
+class LoaderStops : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    write_dataset(dir_.path(), {});
+    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    device_ = make_host_device(2);
+    if (GetParam().gpu_like) device_ = std::make_shared<LimitedDevice>(device_, false);
+    try {
+      Loader(data_, device_, options(1));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::unsupported) throw;
+      GTEST_SKIP() << error.what();
+    }
+  }
+  void TearDown() override {
+    if (longest_ > 0) std::cout << "longest stop: " << longest_ * 1e3 << " ms" << std::endl;
+  }
+
+  static LoaderOptions options(std::uint32_t prefetch) {
+    LoaderOptions options;
+    options.transport = GetParam().transport;
+    options.order.batch_size = 4;
+    options.threads = 2;
+    options.prefetch = prefetch;
+    return options;
+  }
+  // The promise is a second on an idle machine; tests run on busy ones, under sanitizers.
+  void expect_prompt(const std::function<void()>& stop) {
+    const auto begin = std::chrono::steady_clock::now();
+    stop();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    longest_ = std::max(longest_, seconds);
+    EXPECT_LT(seconds, 5.0);
+  }
+  static void expect_right(const Seen& seen) {
+    for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+      const auto expected = sample_bytes(seen.ids[i], 360);
+      ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 360, 360))
+          << "sample " << seen.ids[i];
+    }
+  }
+  void expect_right(Batch& batch) { expect_right(look(*device_, batch)); }
+
+  TempDir dir_;
+  std::shared_ptr<const Dataset> data_;
+  std::shared_ptr<Device> device_;
+  double longest_ = 0;
+};
+
+TEST_P(LoaderStops, JoinsWhereverItsConsumerStops) {
+  for (std::uint32_t prefetch : {1U, 4U, 64U})
+    for (std::uint64_t taken : {0U, 1U, 5U, 24U, 25U}) {
+      std::optional<Loader> loader(std::in_place, data_, device_, options(prefetch));
+      loader->start_epoch(1);
+      for (std::uint64_t i = 0; i < taken; ++i) loader->next();
+      expect_prompt([&] { loader.reset(); });
+    }
+}
+
+TEST_P(LoaderStops, JoinsWhenItsConsumerThrows) {
+  const auto train = [&] {
+    Loader loader(data_, device_, options(3));
+    for (Batch& batch : loader.epoch(0)) {
+      expect_right(batch);
+      if (batch.index() == 7) throw std::runtime_error("the consumer gave up");
+    }
+  };
+  expect_prompt([&] { EXPECT_THROW(train(), std::runtime_error); });
+}
+
+TEST_P(LoaderStops, GoesOnWhereABrokenLoopLeftOff) {
+  Loader loader(data_, device_, options(3));
+  std::vector<std::uint64_t> indices;
+  for (Batch& batch : loader.epoch(0)) {
+    indices.push_back(batch.index());
+    if (batch.index() == 7) break;
+  }
+  for (Batch& batch : loader.epoch(0)) indices.push_back(batch.index());
+  ASSERT_EQ(indices.size(), 25U);
+  for (std::size_t i = 0; i < indices.size(); ++i) EXPECT_EQ(indices[i], i);
+}
+
+// Held batches keep their memory and their bytes, whoever gives them back and when.
+TEST_P(LoaderStops, TakesBatchesBackLongAfterItIsGone) {
+  std::vector<Batch> held;
+  std::vector<Seen> seen;
+  {
+    Loader loader(data_, device_, options(6));
+    for (int i = 0; i < 6; ++i) {
+      held.push_back(std::move(*loader.next()));
+      held.back().wait_on(nullptr);
+    }
+    expect_prompt([&] { Loader gone(std::move(loader)); });
+  }
+  data_.reset();
+  std::thread([&] {
+    for (Batch& batch : held) {
+      const std::span<const std::byte> images(batch.images(), 4 * 360);
+      expect_right({0, 0, {batch.ids().begin(), batch.ids().end()}, {}, {}, {images.begin(), images.end()}});
+    }
+    held.clear();
+  }).join();
+}
+
+TEST_P(LoaderStops, LetsAnotherThreadGiveBatchesBack) {
+  Loader loader(data_, device_, options(4));
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Batch> queue;  // at most 3 of the 5 batches: next() never finds all of them lent
+  bool finished = false;
+  std::thread worker([&] {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return finished || !queue.empty(); });
+      if (queue.empty()) return;
+      Batch batch = std::move(queue.front());
+      lock.unlock();
+      expect_right(batch);
+      lock.lock();
+      queue.pop_front();
+      changed.notify_all();
+    }
+  });
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    loader.start_epoch(epoch);
+    while (auto batch = loader.next()) {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return queue.size() < 3; });
+      queue.push_back(std::move(*batch));
+      changed.notify_all();
+    }
+  }
+  {
+    std::lock_guard lock(mutex);
+    finished = true;
+  }
+  changed.notify_all();
+  worker.join();
+}
+
+// cancel() at any moment from another thread; afterwards the loader works again.
+TEST_P(LoaderStops, StartsAgainAfterItWasCancelledAtAnyMoment) {
+  Loader loader(data_, device_, options(2));
+  Random random(first_seed());
+  const std::uint64_t count = rounds(150, 30);
+  for (std::uint64_t round = 0; round < count; ++round) {
+    loader.start_epoch(round);
+    const std::uint32_t after = random.between(0, 30);
+    std::atomic<std::uint32_t> taken{0};
+    std::thread other([&] {
+      while (taken < after) std::this_thread::yield();
+      loader.cancel();
+    });
+    try {
+      while (auto batch = loader.next()) {
+        expect_right(*batch);
+        ++taken;
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(to_string(error.code()), to_string(ErrorCode::cancelled)) << error.what();
+    }
+    taken = 1000;
+    expect_prompt([&] { other.join(); });
+  }
+  std::vector<Seen> all = run_epoch(*device_, loader, 7777);
+  EXPECT_EQ(all.size(), 25U);
+}
+
+TEST_P(LoaderStops, TellsItsStatisticsAndStateToOtherThreadsWhileAnEpochRuns) {
+  Loader loader(data_, device_, options(2));
+  std::atomic<bool> finished{false};
+  std::thread other([&] {
+    LoaderStats last;
+    while (!finished) {
+      const LoaderStats stats = loader.stats();
+      EXPECT_GE(stats.batches, last.batches);
+      EXPECT_GE(stats.bytes, last.bytes);
+      EXPECT_LE(loader.state().position, 100U);
+      last = stats;
+    }
+  });
+  for (std::uint64_t epoch = 0; epoch < 10; ++epoch) run_epoch(*device_, loader, epoch);
+  finished = true;
+  other.join();
+  EXPECT_EQ(loader.stats().batches, 250U);
+  EXPECT_EQ(loader.stats().samples, 1000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, LoaderStops,
+                         ::testing::Values(Way{"mapped", TransportKind::mapped, false},
+                                           Way{"mapped_gpu_like", TransportKind::mapped, true},
+                                           Way{"staged", TransportKind::staged, false},
+                                           Way{"resident", TransportKind::resident, false},
+                                           Way{"resident_gpu_like", TransportKind::resident, true},
+                                           Way{"direct", TransportKind::direct, false}),
+                         [](const auto& way) { return std::string(way.param.name); });
+
+// A device that does nothing until it is told to: next() waits, and would for ever.
+TEST(LoaderOnAStalledDevice, WakesFromNextWhenCancelled) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  auto device = std::make_shared<StepDevice>();
+  LoaderOptions options;
+  options.order.batch_size = 8;
+  options.prefetch = 1;
+  options.transport = TransportKind::staged;
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  {
+    auto first = loader.next();
+    auto second = loader.next();
+  }  // both slots are given back; their copies are not done
+  std::atomic<bool> asks{false};
+  std::atomic<bool> woke{false};
+  std::thread consumer([&] {
+    asks = true;
+    EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
+    woke = true;
+  });
+  while (!asks) std::this_thread::yield();
+  const auto begin = std::chrono::steady_clock::now();
+  loader.cancel();
+  consumer.join();
+  EXPECT_TRUE(woke);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  device->run_freely(3);  // so that the loader's streams end
+  loader.start_epoch(1);
+  EXPECT_EQ(run_epoch(*device, loader, 1).size(), loader.batches_per_epoch());
+}
+
+}  // namespace
+}  // namespace shard::testing

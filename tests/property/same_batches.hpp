@@ -1,0 +1,357 @@
+// The same seed gives the same batches: random data sets, orders and transforms, each held against a plain
+// reference and then delivered in many ways: transports, threads, depths, world sizes and points of resume.
+// One body for every device.
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+
+#include "expect_error.hpp"
+#include "loader_fixture.hpp"
+#include "random_work.hpp"
+#include "reference_transform.hpp"
+#include "rounds.hpp"
+
+namespace shard::testing {
+
+inline constexpr std::array<TransportKind, 4> kTransports{TransportKind::mapped, TransportKind::staged,
+                                                          TransportKind::resident, TransportKind::direct};
+
+// A small data set of a random kind.
+inline DatasetShape random_shape(Random& random) {
+  DatasetShape shape;
+  shape.spec.dtype = random.one_of({DType::u8, DType::u8, DType::u8, DType::f16, DType::bf16, DType::f32});
+  shape.spec.layout = random.one_of({Layout::nchw, Layout::nhwc});
+  shape.spec.channels = random.one_of({1U, 2U, 3U, 3U, 3U, 4U});
+  shape.spec.height = random.between(1, 20);
+  shape.spec.width = random.between(1, 24);
+  if (random.between(0, 2) == 0) shape.codec = {Codec::Kind::zstd, static_cast<int>(random.between(1, 4))};
+  shape.shards.resize(random.between(1, 9));
+  for (std::uint64_t& samples : shape.shards) samples = random.between(1, 17);
+  return shape;
+}
+
+inline TransformOptions random_transform(Random& random, const SampleSpec& stored) {
+  TransformOptions options;
+  const bool bytes = stored.dtype == DType::u8;
+  options.crop = random.one_of({CropKind::none, CropKind::center, CropKind::random,
+                                bytes ? CropKind::random_resized : CropKind::none});
+  if (options.crop == CropKind::center || options.crop == CropKind::random) {
+    options.crop_height = random.between(1, stored.height);
+    options.crop_width = random.between(1, stored.width);
+  } else if (options.crop == CropKind::random_resized) {
+    options.crop_height = random.between(1, 24);
+    options.crop_width = random.between(1, 24);
+    options.scale = {random.between(1, 10) / 10.0, 1.0};
+    options.ratio = {random.between(5, 10) / 10.0, random.between(10, 20) / 10.0};
+  }
+  options.flip_probability = random.one_of({0.0, 0.5, 1.0});
+  if (random.coin()) options.layout = random.one_of({Layout::nchw, Layout::nhwc});
+  if (bytes && random.coin()) options.dtype = random.one_of({DType::u8, DType::f16, DType::bf16, DType::f32});
+  if (bytes && options.dtype && *options.dtype != DType::u8 && random.coin())
+    options.normalization = Normalization{{0.1F, 0.2F, 0.3F}, {0.5F, 0.25F, 2.0F}};
+  return options;
+}
+
+// What all deliveries of one round have in common. The global batch is options.order.batch_size.
+struct Setting {
+  std::shared_ptr<const Dataset> data;
+  LoaderOptions options;
+  std::uint64_t epoch = 0;
+  std::uint32_t world = 1;  // by_shard: the same for all deliveries
+
+  std::uint64_t global_batch() const { return options.order.batch_size; }
+  bool by_shard() const { return options.order.partition == Partition::by_shard; }
+  OrderOptions order(std::uint32_t of_world, std::uint32_t rank) const {
+    OrderOptions order = options.order;
+    order.batch_size = global_batch() / of_world;
+    order.world = of_world;
+    order.rank = rank;
+    return order;
+  }
+};
+
+inline Setting random_setting(Random& random, std::shared_ptr<const Dataset> data) {
+  Setting setting;
+  OrderOptions& order = setting.options.order;
+  order.mode = random.one_of({OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed});
+  order.window_shards = random.between(1, 4);
+  order.tail = random.one_of({Tail::drop, Tail::pad, Tail::wrap});
+  order.seed = random.coin() ? random.between(0, 1000) : ~std::uint64_t{0} - random.between(0, 1000);
+  order.batch_size = random.one_of({8U, 16U});
+  if (data->size() < order.batch_size && order.tail == Tail::drop) order.tail = Tail::pad;
+  const auto shards = static_cast<std::uint32_t>(data->info().shards.size());
+  if (random.between(0, 3) == 0) {
+    order.partition = Partition::by_shard;
+    while (setting.world * 2 <= std::min(shards, 8U) && random.coin()) setting.world *= 2;
+  }
+  setting.options.transform = random_transform(random, data->info().spec);
+  setting.epoch = random.between(0, 5);
+  setting.data = std::move(data);
+  return setting;
+}
+
+// One rank's batches of an epoch by the plainest means: Order, ShardReader::read, loops over the arithmetic.
+inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t world, std::uint32_t rank) {
+  const DatasetInfo& info = setting.data->info();
+  std::vector<std::uint64_t> shard_samples;
+  for (const ShardSummary& shard : info.shards) shard_samples.push_back(shard.samples);
+  const Order order(shard_samples, setting.order(world, rank));
+  std::vector<Seen> epoch(order.batches());
+  for (std::uint64_t i = 0; i < order.batches(); ++i) {
+    Seen& seen = epoch[i];
+    BatchIndices indices;
+    order.batch(setting.epoch, i, indices);
+    seen.epoch = setting.epoch;
+    seen.index = i;
+    seen.ids = indices.samples;
+    seen.mask = indices.mask;
+    std::vector<std::vector<std::byte>> stored;
+    TransformWork work;
+    work.stored = info.spec;
+    work.delivered = check_transform(info.spec, setting.options.transform);
+    work.normalization = setting.options.transform.normalization.value_or(info.normalization);
+    work.normalize = info.spec.dtype == DType::u8 && work.delivered.dtype != DType::u8;
+    std::vector<SampleView> views;
+    std::vector<const std::byte*> sources;
+    for (std::uint64_t id : seen.ids) {
+      const Dataset::Location at = setting.data->locate(id);
+      const ShardReader& shard = setting.data->shard(at.shard);
+      seen.labels.push_back(shard.label(at.sample));
+      stored.emplace_back(info.spec.size_bytes());
+      shard.read(at.sample, stored.back());
+      views.push_back(
+          draw_view(info.spec, setting.options.transform, setting.options.order.seed, setting.epoch, id));
+      sources.push_back(stored.back().data());
+    }
+    work.views = views;
+    work.sources = sources;
+    seen.images = reference_transform(work);
+  }
+  return epoch;
+}
+
+// Rank `rank`'s rows of a global batch.
+inline Seen slice_of(const Seen& global, std::uint32_t world, std::uint32_t rank) {
+  const auto part = [&](const auto& all) {
+    const auto share = static_cast<std::ptrdiff_t>(all.size() / world);
+    return std::decay_t<decltype(all)>(all.begin() + share * rank, all.begin() + share * (rank + 1));
+  };
+  return {global.epoch,      global.index,        part(global.ids),
+          part(global.mask), part(global.labels), part(global.images)};
+}
+
+// Distance of two values in steps of their type; for u8, levels.
+inline std::int64_t steps_between(DType dtype, const std::byte* a, const std::byte* b) {
+  if (std::memcmp(a, b, size_bytes(dtype)) == 0) return 0;
+  const auto rank_of = [&](const std::byte* bytes) -> std::int64_t {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, bytes, size_bytes(dtype));
+    if (dtype == DType::u8) return bits;
+    const std::uint32_t sign = dtype == DType::f32 ? 0x80000000U : 0x8000U;
+    const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
+    return (bits & sign) != 0 ? -magnitude : magnitude;
+  };
+  return std::abs(rank_of(a) - rank_of(b));
+}
+
+// Everything equal; values at most `steps` apart where they were computed.
+inline ::testing::AssertionResult same(const Seen& got, const Seen& expected, const SampleSpec& delivered,
+                                       std::int64_t steps) {
+  const auto differ = [&](const char* what) {
+    return ::testing::AssertionFailure() << what << " of batch " << expected.index << " differ";
+  };
+  if (got.epoch != expected.epoch || got.index != expected.index)
+    return ::testing::AssertionFailure() << "batch " << got.index << " of epoch " << got.epoch
+                                         << " in place of " << expected.index << " of " << expected.epoch;
+  if (got.ids != expected.ids) return differ("ids");
+  if (got.mask != expected.mask) return differ("masks");
+  if (got.labels != expected.labels) return differ("labels");
+  if (got.images.size() != expected.images.size()) return differ("sizes");
+  if (got.images == expected.images) return ::testing::AssertionSuccess();
+  const std::size_t element = size_bytes(delivered.dtype);
+  for (std::size_t at = 0; at < got.images.size(); at += element) {
+    const std::int64_t apart = steps_between(delivered.dtype, &got.images[at], &expected.images[at]);
+    if (apart > steps)
+      return ::testing::AssertionFailure()
+             << "value " << at / element % delivered.elements() << " of row " << at / delivered.size_bytes()
+             << " of batch " << expected.index << " is " << apart << " steps of its type off";
+  }
+  return ::testing::AssertionSuccess();
+}
+
+struct DeviceUnderTest {
+  const char* name;
+  // A device for one loader; null: there is none on this machine.
+  std::shared_ptr<Device> (*make)(Random& random);
+  // After a loader on it is gone: what else must hold.
+  void (*check)(Device& device);
+  std::int64_t steps;  // how far computed values may be from the reference
+  std::uint64_t rounds;
+  std::uint64_t rounds_sanitized;
+};
+inline void PrintTo(const DeviceUnderTest& device, std::ostream* out) { *out << device.name; }
+
+class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
+ protected:
+  void SetUp() override {
+    Random random(0);
+    if (!GetParam().make(random)) GTEST_SKIP() << "no such device on this machine";
+  }
+
+  std::shared_ptr<const Dataset> dataset(Random& random) {
+    const std::uint32_t number = random.between(0, 23);
+    std::shared_ptr<const Dataset>& data = datasets_[number];
+    if (!data) {
+      Random own(1000 + number);  // the same data set whichever round asks first
+      const auto folder = dir_.path() / std::to_string(number);
+      std::filesystem::create_directory(folder);
+      write_dataset(folder, random_shape(own));
+      data = std::make_shared<const Dataset>(Dataset::open(folder));
+    }
+    return data;
+  }
+
+  // How a leg delivers: everything that must not matter.
+  LoaderOptions random_delivery(Random& random, const Setting& setting, TransportKind kind) const {
+    LoaderOptions options = setting.options;
+    const std::uint64_t stored_bytes = setting.data->info().spec.size_bytes();
+    options.transport = kind;
+    options.threads = random.between(1, 4);
+    options.prefetch = random.between(1, 5);
+    options.verify = random.one_of({Verify::never, Verify::first_epoch, Verify::always});
+    if (kind == TransportKind::resident)  // little, or more than all
+      options.resident_bytes = stored_bytes * random.one_of({1U, 7U, 1000U});
+    return options;
+  }
+
+  // Each rank's loader of a world, as `options` say. Empty: the platform refuses this transport.
+  struct Rank {
+    std::shared_ptr<Device> device;
+    std::unique_ptr<Loader> loader;
+  };
+  std::vector<Rank> open(Random& random, const Setting& setting, const LoaderOptions& options,
+                         std::uint32_t world) {
+    std::vector<Rank> ranks;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      LoaderOptions own = options;
+      own.order = setting.order(world, rank);
+      auto device = GetParam().make(random);
+      try {
+        ranks.push_back({device, std::make_unique<Loader>(setting.data, device, own)});
+      } catch (const Error& error) {
+        const bool zstd = setting.data->info().codec.kind != Codec::Kind::none;
+        const bool may_refuse = options.transport == TransportKind::direct ||
+                                (options.transport == TransportKind::mapped && zstd);
+        EXPECT_TRUE(may_refuse && error.code() == ErrorCode::unsupported) << error.what();
+        ++refused_[options.transport];
+        return {};
+      }
+    }
+    ++ran_[options.transport];
+    return ranks;
+  }
+
+  // Takes `count` batches from every rank and holds them against the reference.
+  void take(std::vector<Rank>& ranks, std::uint64_t first, std::uint64_t count) {
+    const auto world = static_cast<std::uint32_t>(ranks.size());
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      const SampleSpec delivered = ranks[rank].loader->delivered();
+      for (std::uint64_t i = first; i < first + count; ++i) {
+        auto batch = ranks[rank].loader->next();
+        ASSERT_TRUE(batch) << "rank " << rank << " of " << world << ": the epoch ends before batch " << i;
+        const Seen expected =
+            expected_.size() == 1 ? slice_of(expected_[0][i], world, rank) : expected_[rank][i];
+        ASSERT_TRUE(same(look(*ranks[rank].device, *batch), expected, delivered, GetParam().steps))
+            << "rank " << rank << " of " << world;
+      }
+    }
+  }
+  void expect_end(std::vector<Rank>& ranks) {
+    for (Rank& rank : ranks) EXPECT_FALSE(rank.loader->next()) << "more batches than the reference";
+  }
+  void close(std::vector<Rank>& ranks) {
+    for (Rank& rank : ranks) {
+      rank.loader.reset();
+      GetParam().check(*rank.device);
+    }
+    ranks.clear();
+  }
+
+  std::uint32_t random_world(Random& random, const Setting& setting) {
+    return setting.by_shard() ? setting.world : random.one_of({1U, 2U, 4U, 8U});
+  }
+
+  // One delivery of the setting's epoch, broken off and resumed in another one now and then.
+  void deliver(Random& random, const Setting& setting, TransportKind kind) {
+    const std::uint64_t batches = expected_[0].size();
+    auto ranks = open(random, setting, random_delivery(random, setting, kind), random_world(random, setting));
+    if (ranks.empty()) return;
+    SCOPED_TRACE(std::string(to_string(kind)) + ", world " + std::to_string(ranks.size()));
+    for (Rank& rank : ranks) {
+      if (random.coin())  // some of another epoch before: slots, resident samples and order have a past
+        for (std::uint32_t i = random.between(1, 6); i > 0; --i) rank.loader->next();
+      rank.loader->start_epoch(setting.epoch);
+    }
+    const std::uint64_t until =
+        random.coin() ? random.between(0, static_cast<std::uint32_t>(batches)) : batches;
+    take(ranks, 0, until);
+    if (HasFatalFailure()) return;
+    if (until == batches) {
+      expect_end(ranks);
+      return close(ranks);
+    }
+    const std::string state = ranks[0].loader->state().serialize();
+    for (Rank& rank : ranks) EXPECT_EQ(rank.loader->state().serialize(), state);
+    close(ranks);
+    TransportKind other = random.one_of({TransportKind::staged, TransportKind::resident, kind});
+    auto resumed =
+        open(random, setting, random_delivery(random, setting, other), random_world(random, setting));
+    ASSERT_FALSE(resumed.empty());
+    SCOPED_TRACE("resumed at batch " + std::to_string(until) + " by " + std::string(to_string(other)) +
+                 ", world " + std::to_string(resumed.size()));
+    for (Rank& rank : resumed) rank.loader->resume(LoaderState::parse(state));
+    take(resumed, until, batches - until);
+    if (HasFatalFailure()) return;
+    expect_end(resumed);
+    close(resumed);
+  }
+
+  void run_round(std::uint64_t seed) {
+    Random random(seed);
+    const Setting setting = random_setting(random, dataset(random));
+    expected_.clear();
+    for (std::uint32_t rank = 0; rank < setting.world; ++rank)
+      expected_.push_back(reference_epoch(setting, setting.world, rank));
+    for (TransportKind kind : kTransports) {
+      deliver(random, setting, kind);
+      if (HasFatalFailure()) return;
+    }
+  }
+
+  TempDir dir_;
+  std::map<std::uint32_t, std::shared_ptr<const Dataset>> datasets_;
+  std::vector<std::vector<Seen>> expected_;  // one: of the global batches; by_shard: of each rank
+  std::map<TransportKind, int> ran_;
+  std::map<TransportKind, int> refused_;
+};
+
+TEST_P(SameBatches, ForEveryTransportThreadCountDepthWorldSizeAndPointOfResume) {
+  const std::uint64_t count = rounds(GetParam().rounds, GetParam().rounds_sanitized);
+  for (std::uint64_t i = 0; i < count && !HasFailure(); ++i) {
+    SCOPED_TRACE("SHARD_TEST_ROUNDS=1 SHARD_TEST_SEED=" + std::to_string(first_seed() + i));
+    run_round(first_seed() + i);
+  }
+  std::cout << count << " settings;";
+  for (TransportKind kind : kTransports)
+    std::cout << ' ' << to_string(kind) << ": " << ran_[kind] << " deliveries, " << refused_[kind]
+              << " refused;";
+  std::cout << std::endl;
+  if (count < 20) return;
+  for (TransportKind kind : {TransportKind::mapped, TransportKind::staged, TransportKind::resident})
+    EXPECT_GT(ran_[kind], 0) << to_string(kind);
+}
+
+}  // namespace shard::testing
