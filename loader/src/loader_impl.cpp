@@ -18,6 +18,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kColumnAlign = 256;
 
+// What the loader does, on a profiler's time line.
+class ProfilerRange {
+ public:
+  ProfilerRange(Device& device, const char* name) : device_(device) { device_.begin_range(name); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+  ~ProfilerRange() { device_.end_range(); }
+
+ private:
+  Device& device_;
+};
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -231,6 +243,7 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
 }
 
 Slot* LoaderImpl::acquire() {
+  const ProfilerRange range(*device_, "shard: wait for a free batch");
   const auto begin = Clock::now();
   Slot* const slot = ring_->acquire();
   const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
@@ -240,6 +253,7 @@ Slot* LoaderImpl::acquire() {
 }
 
 void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
+  const ProfilerRange range(*device_, "shard: begin batch");
   slot.error = nullptr;
   slot.fetch.clear();
   slot.epoch = epoch;
@@ -310,6 +324,7 @@ void LoaderImpl::place_samples(Slot& slot) {
 }
 
 void LoaderImpl::end(Slot& slot) {
+  const ProfilerRange range(*device_, "shard: end batch");
   if (!slot.fetch.empty()) {
     transport_->end(slot);
   } else {
@@ -371,6 +386,7 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
 
 Slot* LoaderImpl::next() {
   require_same_process();
+  const ProfilerRange range(*device_, "shard: next");
   bool started = false;
   {
     std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 // The CUDA device. Beside the kernels, the only file that names the CUDA runtime.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
 #include <cstring>
@@ -415,6 +416,8 @@ class CudaDevice final : public Device {
     DeviceScope scope(info_.ordinal);
     return Event(std::make_shared<CudaEvent>(events_, static_cast<cudaStream_t>(native_stream)));
   }
+  void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
+  void end_range() noexcept override { nvtxRangePop(); }
   void check() override {
     DeviceScope scope(info_.ordinal);
     check(cudaGetLastError(), "an earlier call");

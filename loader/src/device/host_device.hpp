@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -33,6 +34,11 @@ class HostPool {
   HostPool& operator=(const HostPool&) = delete;
   ~HostPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is
   void submit(Operation operation);
+  // How many of the threads take work from now on, 1 to threads().
+  void use_threads(std::size_t threads);
+  std::size_t threads() const noexcept { return state_->threads.size(); }
+  // Time in which there was nothing to do, since the pool was made.
+  std::chrono::nanoseconds idle() const;
   bool made_by_another_process() const noexcept;
 
  private:
@@ -42,9 +48,14 @@ class HostPool {
     std::condition_variable changed;
     std::deque<std::shared_ptr<Active>> active;
     bool stop = false;
+    std::size_t used = 0;     // threads that take work
+    std::size_t running = 0;  // threads in a body
+    std::chrono::steady_clock::time_point idle_since = std::chrono::steady_clock::now();
+    std::chrono::nanoseconds idle{0};  // up to idle_since
+    bool is_idle() const noexcept { return active.empty() && running == 0; }
     std::vector<std::thread> threads;
   };
-  static void work(State& state);
+  static void work(State& state, std::size_t index);
   void join();
 
   const int process_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "device/host_device.hpp"
 #include "shard/error.hpp"
@@ -18,9 +19,10 @@ struct HostPool::Active {
 };
 
 HostPool::HostPool(unsigned threads) : process_(::getpid()), state_(std::make_unique<State>()) {
+  state_->used = threads;
   try {
     for (unsigned i = 0; i < threads; ++i)
-      state_->threads.emplace_back([state = state_.get()] { work(*state); });
+      state_->threads.emplace_back([state = state_.get(), i] { work(*state, i); });
   } catch (const std::system_error& error) {
     const std::size_t started = state_->threads.size();
     join();
@@ -55,26 +57,48 @@ void HostPool::submit(Operation operation) {
   active->left = active->operation.rows;
   {
     std::lock_guard lock(state_->mutex);
+    if (state_->is_idle()) state_->idle += std::chrono::steady_clock::now() - state_->idle_since;
     state_->active.push_back(std::move(active));
   }
   state_->changed.notify_all();
 }
 
-void HostPool::work(State& state) {
+void HostPool::use_threads(std::size_t threads) {
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->used = std::clamp<std::size_t>(threads, 1, state_->threads.size());
+  }
+  state_->changed.notify_all();
+}
+
+std::chrono::nanoseconds HostPool::idle() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->idle + (state_->is_idle() ? std::chrono::steady_clock::now() - state_->idle_since
+                                           : std::chrono::nanoseconds{0});
+}
+
+void HostPool::work(State& state, std::size_t index) {
+  bool was_running = false;
   for (;;) {
     std::shared_ptr<Active> active;
     std::size_t first = 0;
     {
       std::unique_lock lock(state.mutex);
+      if (std::exchange(was_running, false)) {
+        --state.running;
+        if (state.is_idle()) state.idle_since = std::chrono::steady_clock::now();
+      }
       for (;;) {
-        state.changed.wait(lock, [&] { return state.stop || !state.active.empty(); });
-        if (state.active.empty()) return;
+        state.changed.wait(lock, [&] { return state.stop || (!state.active.empty() && index < state.used); });
+        if (state.active.empty() || index >= state.used) return;
         active = state.active.front();
         first = active->next.fetch_add(active->operation.grain);
         if (first + active->operation.grain >= active->operation.rows)
           state.active.pop_front();  // these are its last rows
         if (first < active->operation.rows) break;
       }
+      ++state.running;
+      was_running = true;
     }
     const std::size_t last = std::min(first + active->operation.grain, active->operation.rows);
     try {

@@ -116,6 +116,9 @@ class Device {
   virtual Event record_native(void* native_stream) = 0;
   // Throws Error(io) naming the cause when the device has failed (lost, sticky error).
   virtual void check() = 0;
+  // A named range of the calling thread for a profiler, nested like brackets. CUDA: NVTX; elsewhere nothing.
+  virtual void begin_range(const char*) noexcept {}
+  virtual void end_range() noexcept {}
 };
 
 // The host as a device: "device" memory is host memory; the work of each stream runs on threads of its own,

@@ -1,0 +1,79 @@
+// HostPool: the threads that share the rows of an operation.
+#include <gtest/gtest.h>
+
+#include <future>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+
+#include "device/host_device.hpp"
+
+namespace shard {
+namespace {
+
+// The threads that took rows of one operation; each row waits for a moment, so that idle threads would take
+// some.
+std::set<std::thread::id> threads_of(HostPool& pool, std::size_t rows) {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  std::promise<void> done;
+  pool.submit({rows, 1,
+               [&](std::size_t, std::size_t) {
+                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                 const std::lock_guard lock(mutex);
+                 threads.insert(std::this_thread::get_id());
+               },
+               [&](const std::exception_ptr&) { done.set_value(); }});
+  done.get_future().get();
+  return threads;
+}
+
+TEST(HostPool, GivesWorkToNoMoreThreadsThanItIsTold) {
+  HostPool pool(4);
+  ASSERT_EQ(pool.threads(), 4U);
+  EXPECT_GT(threads_of(pool, 100).size(), 1U);
+  pool.use_threads(1);
+  threads_of(pool, 4);  // one that was at it may still have taken a row
+  EXPECT_EQ(threads_of(pool, 50).size(), 1U);
+  pool.use_threads(9);  // as many as there are
+  EXPECT_GT(threads_of(pool, 100).size(), 1U);
+}
+
+TEST(HostPool, RunsWhatWasSubmittedBeforeItEndsAlsoOnOneThread) {
+  std::atomic<int> rows{0};
+  {
+    HostPool pool(3);
+    pool.use_threads(1);
+    for (int i = 0; i < 20; ++i)
+      pool.submit({5, 1, [&](std::size_t first, std::size_t last) { rows += static_cast<int>(last - first); },
+                   [](const std::exception_ptr&) {}});
+  }
+  EXPECT_EQ(rows, 100);
+}
+
+TEST(HostPool, CountsTheTimeWithoutWork) {
+  HostPool pool(2);
+  const auto before = pool.idle();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto rest = pool.idle();
+  EXPECT_GE(rest - before, std::chrono::milliseconds(20));
+  const auto begin = std::chrono::steady_clock::now();
+  threads_of(pool, 40);
+  const auto worked = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(pool.idle() - rest, worked);
+}
+
+TEST(HostPool, HandsTheFirstErrorToWhoeverSubmitted) {
+  HostPool pool(2);
+  std::promise<std::exception_ptr> done;
+  pool.submit({8, 1,
+               [](std::size_t first, std::size_t) {
+                 if (first == 3) throw std::runtime_error("row 3");
+               },
+               [&](std::exception_ptr error) { done.set_value(std::move(error)); }});
+  EXPECT_THROW(std::rethrow_exception(done.get_future().get()), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace shard
