@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "commands.hpp"
@@ -123,7 +124,7 @@ void make_data(const Arguments& arguments) {
     make_sparse_dataset(arguments.dataset, arguments.make_sparse, arguments.make_shards, spec);
   else
     make_random_dataset(arguments.dataset, arguments.make_random, spec,
-                        std::max(1U, arguments.load.options.threads));
+                        std::max(1U, std::thread::hardware_concurrency()));
 }
 
 nlohmann::ordered_json to_report(const Arguments& arguments, const LoadResult& result, const Device& device,

@@ -5,7 +5,8 @@
 
 DATASET: u8 samples stored without a codec, for example from `shardbench load DATASET --make-random N`.
   memmap + DataLoader        torch.utils.data.DataLoader over numpy.memmap, worker processes, pinned, non_blocking
-  index_select               one process: torch.index_select from the mapping into two pinned buffers in turn
+  index_select               one process: torch.index_select into two pinned buffers in turn, from one mapped file of 4 GB, and
+                             from the same bytes in (anonymous) memory
   shard::loader              `shardbench load DATASET --transport mapped`
 Needs torch with CUDA, numpy, and the shardbench program. A rival's first batch is held against the samples' bytes.
 """
@@ -13,12 +14,15 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
+import warnings
 
 import numpy as np
 import torch
 
 BATCH = 256
+warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
 
 
 def shards_of(shardbench, dataset):
@@ -106,9 +110,13 @@ def main():
     rates = {"shard::loader": ours(options)}
     for workers in map(int, options.workers.split(",")):
         rates[f"memmap + DataLoader, {workers} workers"] = rate_of(data_loader(samples, workers), options.seconds)
-    # One array is what index_select takes: the shards' samples behind each other in one file's mapping, as its users do.
+    # index_select takes one array: some shards' samples behind each other, in a mapped file and in memory.
     joined = np.concatenate(arrays[: max(1, int(4e9 / arrays[0].nbytes))])
-    rates["index_select into two pinned buffers"] = rate_of(index_select(joined), options.seconds)
+    with tempfile.NamedTemporaryFile(dir=options.dataset + "/..", suffix=".u8") as file:
+        joined.tofile(file.name)
+        mapped = np.memmap(file.name, np.uint8, "r", 0, joined.shape)
+        rates["index_select from a mapped file"] = rate_of(index_select(mapped), options.seconds)
+    rates["index_select from memory"] = rate_of(index_select(joined), options.seconds)
     rates["shard::loader, again"] = ours(options)
     best = min(rates["shard::loader"], rates["shard::loader, again"])
     for name, rate in rates.items():
