@@ -92,8 +92,8 @@ class Consumer {
         samples += batch.size();
         take(batch);
       }
-      stream_->synchronize();
     } while (seconds_since(begin) < seconds);
+    stream_->synchronize();
     return samples;
   }
   LoaderStats stats() const { return loader_.stats(); }

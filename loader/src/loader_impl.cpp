@@ -83,14 +83,15 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       identity_(is_identity(stored_, options_.transform)),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       pool_(std::make_unique<HostPool>(options_.threads)),
-      copy_stream_(device_->create_stream()),
+      copy_streams_{device_->create_stream(), device_->create_stream()},
       compute_stream_(device_->create_stream()) {
   transform_.stored = stored_;
   transform_.delivered = delivered_;
   transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
   transform_.normalize = stored_.dtype == DType::u8 && delivered_.dtype != DType::u8;
-  transport_ =
-      make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
+  transport_ = make_transport(
+      {dataset_, device_, &options_, &order_, {copy_streams_[0].get(), copy_streams_[1].get()}, pool_.get()},
+      reason_);
   prepare_slots();
   if (options_.transport == TransportKind::resident) {
     const std::uint64_t budget =
@@ -187,7 +188,9 @@ void LoaderImpl::feed() {
       request_.reset();
       idle_ = false;
     }
-    feed_epoch(request.epoch, request.first_batch);
+    // The epoch behind it is most likely asked for next: it begins without a gap.
+    for (bool more = feed_epoch(request.epoch, request.first_batch); more;)
+      more = feed_epoch(++request.epoch, 0);
   }
 }
 
@@ -198,12 +201,14 @@ void LoaderImpl::fail(Slot& slot, std::exception_ptr error) {
     for (const FetchItem& item : slot.fetch) resident_->forget(item.sample);
 }
 
-// Keeps as many batches begun as the transport wants, so that host work and reads of several overlap.
-void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
+// Keeps as many batches begun as the transport wants, so that host work and reads of several overlap. False:
+// it was stopped, or a batch failed.
+bool LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   const std::uint64_t batches = order_.batches();
   const std::size_t most = std::min(transport_->depth(), ring_->slots().size());
   std::size_t depth = std::exchange(warm_, true) ? most : 1;  // the very first batch comes before any other
   std::uint64_t next = first_batch;
+  bool failed = false;
   std::deque<Slot*> begun;
   auto start = [&](Slot* slot) {
     begun.push_back(slot);
@@ -212,13 +217,14 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       ++next;
     } catch (...) {
       fail(*slot, std::current_exception());
+      failed = true;
       next = batches;
     }
   };
   while (!begun.empty() || (next < batches && !stopping())) {
     if (begun.empty()) {
       Slot* slot = acquire();
-      if (slot == nullptr) return;
+      if (slot == nullptr) return false;
       start(slot);
     }
     while (begun.size() < depth && next < batches && !stopping()) {
@@ -233,13 +239,14 @@ void LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
         end(*slot);
       } catch (...) {
         fail(*slot, std::current_exception());
+        failed = true;
         next = batches;
       }
     }
-    ring_->push_ready(slot);
+    ring_->push_ready(slot, begun.empty() && next >= batches);
     depth = most;
   }
-  ring_->push_end();
+  return !failed && !stopping();
 }
 
 Slot* LoaderImpl::acquire() {
@@ -363,6 +370,7 @@ void LoaderImpl::end(Slot& slot) {
 
 void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   require_same_process();
+  if (go_on_to(epoch, first_batch)) return;
   stop_epoch_ = true;
   ring_->stop();  // a feeder that waits for a slot returns
   std::unique_lock lock(mutex_);
@@ -376,12 +384,25 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   consumed_ = first_batch;
   resumed_at_end_ = false;
   if (!first_epoch_) first_epoch_ = epoch;
-  if (first_batch >= order_.batches()) {
+  if (first_batch < order_.batches()) {
+    request_ = Request{epoch, first_batch};
+  } else {
     ring_->push_end();
-    return;
+    request_ = Request{epoch + 1, 0};
   }
-  request_ = Request{epoch, first_batch};
   changed_.notify_all();
+}
+
+// From the end of an epoch to the next one, which the feeder is at already.
+bool LoaderImpl::go_on_to(std::uint64_t epoch, std::uint64_t first_batch) {
+  std::lock_guard lock(mutex_);
+  const bool next = started_ && !cancelled_ && !failed_ && epoch == epoch_ + 1 && first_batch == 0 &&
+                    consumed_ == order_.batches();
+  if (!next || !ring_->pass_end()) return false;
+  epoch_ = epoch;
+  consumed_ = 0;
+  resumed_at_end_ = false;
+  return true;
 }
 
 Slot* LoaderImpl::next() {

@@ -1,6 +1,7 @@
 // The inside of a Loader: one feeder thread that keeps the ring full.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -45,7 +46,8 @@ class LoaderImpl {
   void require_same_process() const;
   void prepare_slots();
   void feed();  // the feeder thread
-  void feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  bool go_on_to(std::uint64_t epoch, std::uint64_t first_batch);
   Slot* acquire();  // waits for a free slot and counts the wait; null: stopped
   void fail(Slot& slot, std::exception_ptr error);
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
@@ -70,7 +72,7 @@ class LoaderImpl {
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<HostPool> pool_;
-  std::unique_ptr<Stream> copy_stream_;
+  std::array<std::unique_ptr<Stream>, 2> copy_streams_;  // of batches in turn: the gap between two is filled
   std::unique_ptr<Stream> compute_stream_;
   std::vector<std::vector<const Column*>>
       shard_columns_;  // by shard, in the order of the slots' columns; filled at first use

@@ -77,24 +77,34 @@ class Ring {
     free_.pop_front();
     return slot;
   }
-  void push_ready(Slot* slot) {
+  // `last`: of its epoch; batches of the next one may follow.
+  void push_ready(Slot* slot, bool last) {
     std::lock_guard lock(mutex_);
     ready_.push_back(slot);
+    if (last) ready_.push_back(nullptr);
     changed_.notify_all();
   }
-  void push_end() {  // no further batches in this epoch
+  void push_end() {  // an epoch without further batches
     std::lock_guard lock(mutex_);
-    ended_ = true;
+    ready_.push_back(nullptr);
     changed_.notify_all();
+  }
+  // Goes on to the batches behind the end of the epoch. False: the consumer is not at an end.
+  bool pass_end() {
+    std::lock_guard lock(mutex_);
+    if (stopped_ || ready_.empty() || ready_.front() != nullptr) return false;
+    ready_.pop_front();
+    return true;
   }
   enum class Pop : std::uint8_t { slot, end, stopped, all_lent };
-  // The next ready slot; waits for one. all_lent: every slot is with consumers, so that waiting could not
-  // end.
+  // The next ready slot; waits for one. end: again and again, until pass_end(). all_lent: every slot is with
+  // consumers, so that waiting could not end.
   Pop pop_ready(Slot*& slot) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || !ready_.empty() || ended_ || lent_ == slots_.size(); });
+    changed_.wait(lock, [&] { return stopped_ || !ready_.empty() || lent_ == slots_.size(); });
     if (stopped_) return Pop::stopped;
-    if (ready_.empty()) return ended_ ? Pop::end : Pop::all_lent;
+    if (ready_.empty()) return Pop::all_lent;
+    if (ready_.front() == nullptr) return Pop::end;
     slot = ready_.front();
     ready_.pop_front();
     ++lent_;
@@ -120,11 +130,11 @@ class Ring {
   void drain() {
     std::lock_guard lock(mutex_);
     for (Slot* slot : ready_) {
+      if (slot == nullptr) continue;
       slot->released_event = slot->ready_event;
       free_.push_back(slot);
     }
     ready_.clear();
-    ended_ = false;
     stopped_ = false;
     changed_.notify_all();
   }
@@ -147,9 +157,8 @@ class Ring {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Slot*> free_;
-  std::deque<Slot*> ready_;
+  std::deque<Slot*> ready_;  // null: the end of an epoch
   std::size_t lent_ = 0;
-  bool ended_ = false;
   bool stopped_ = false;
 };
 

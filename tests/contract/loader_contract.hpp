@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <thread>
 
 #include "expect_error.hpp"
@@ -144,6 +145,30 @@ TEST_P(LoaderContract, ReusesSlotsOverManyEpochsWithoutMixingBatches) {
         ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 360, 360)) << "epoch " << epoch;
       }
   }
+}
+
+TEST_P(LoaderContract, GoesFromAnyEpochToAnyOther) {
+  auto data = dataset();
+  std::map<std::uint64_t, std::vector<Seen>> alone;
+  for (std::uint64_t epoch : {0U, 1U, 2U, 7U}) {
+    Loader loader(data, device_, options());
+    alone[epoch] = run_epoch(*device_, loader, epoch);
+  }
+  Loader loader(data, device_, options());
+  // The next one (which the loader has begun by then), the same, one back, one ahead; and the next one when
+  // the last batch was taken without asking for the end.
+  for (std::uint64_t epoch : {0U, 1U, 2U, 2U, 1U, 7U, 0U})
+    EXPECT_EQ(run_epoch(*device_, loader, epoch), alone[epoch]) << epoch;
+  for (std::size_t i = 0; i < alone[0].size(); ++i) {
+    if (i == 0) loader.start_epoch(0);
+    loader.next();
+  }
+  EXPECT_EQ(run_epoch(*device_, loader, 1), alone[1]);
+  EXPECT_FALSE(loader.next());
+  EXPECT_FALSE(loader.next()) << "the end stays the end until an epoch is started";
+  loader.start_epoch(2);
+  loader.next();
+  EXPECT_EQ(run_epoch(*device_, loader, 7), alone[7]) << "from the middle of an epoch";
 }
 
 TEST_P(LoaderContract, SaysWhenEveryBatchIsHeld) {

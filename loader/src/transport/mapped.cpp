@@ -53,11 +53,12 @@ class Mapped final : public Transport {
         slot.sources.push_back(frame.data());
     }
     if (slot.verify) verify(slot);
-    context_.copy_stream->wait(slot.released_event);
-    context_.copy_stream->copy(slot.copies);
-    slot.copied_event = context_.copy_stream->record();
+    Stream& stream = context_.copy_stream(slot);
+    stream.wait(slot.released_event);
+    stream.copy(slot.copies);
+    slot.copied_event = stream.record();
     if (!registered_) return;
-    registered_->end_batch(slot.copied_event);
+    registered_->end_batch(slot.copied_event, context_.lane(slot));
     if (moving_)
       registered_->ahead(context_.order->shards_from(slot.epoch, slot.index,
                                                      2 * std::size_t{context_.options->order.window_shards}));
@@ -98,7 +99,7 @@ class Mapped final : public Transport {
     // A platform that refuses says so now, while another transport can be chosen.
     registered_->begin_batch();
     registered_->use(0);
-    registered_->end_batch(Event());
+    registered_->end_batch(Event(), 0);
   }
 
   void verify(const Slot& slot) {

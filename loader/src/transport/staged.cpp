@@ -63,9 +63,10 @@ class Staged final : public Transport {
       else
         slot.copies.push_back({slot.fetch[i].target, source, sample_bytes_});
     }
-    context_.copy_stream->wait(slot.released_event);
-    context_.copy_stream->copy(slot.copies);
-    slot.copied_event = context_.copy_stream->record();
+    Stream& stream = context_.copy_stream(slot);
+    stream.wait(slot.released_event);
+    stream.copy(slot.copies);
+    slot.copied_event = stream.record();
   }
 
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
