@@ -83,18 +83,31 @@ class Consumer {
     take(*batch);
     stream_->synchronize();
   }
-  // Whole epochs until so many seconds are over; at least one. Returns the samples.
-  std::uint64_t run(double seconds) {
+  // Whole epochs until so many seconds are over; at least one. The clock starts when a batch arrives that was
+  // not ready before: those that the loader brought during a pause, and that batch, do not count.
+  struct Run {
     std::uint64_t samples = 0;
-    const auto begin = Clock::now();
+    double seconds = 0;
+    double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  };
+  Run run(double seconds) {
+    Run run;
+    const std::uint64_t ready = loader_.options().prefetch + 2;
+    std::uint64_t taken = 0;
+    auto begin = Clock::now();
     do {
       for (Batch& batch : loader_.epoch(++epoch_)) {
-        samples += batch.size();
+        run.samples += batch.size();
         take(batch);
+        if (++taken != ready) continue;
+        stream_->synchronize();
+        run.samples = 0;
+        begin = Clock::now();
       }
-    } while (seconds_since(begin) < seconds);
+    } while (seconds_since(begin) < seconds || taken <= ready);
     stream_->synchronize();
-    return samples;
+    run.seconds = seconds_since(begin);
+    return run;
   }
   LoaderStats stats() const { return loader_.stats(); }
 
@@ -125,13 +138,13 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     result.first_batch_seconds = seconds_since(made);
   }
   auto run_all = [&](double seconds) {
-    std::vector<std::future<std::uint64_t>> running;
+    std::vector<std::future<Consumer::Run>> running;
     for (const auto& consumer : consumers)
       running.push_back(
           std::async(std::launch::async, [&consumer, seconds] { return consumer->run(seconds); }));
-    std::uint64_t samples = 0;
-    for (auto& one : running) samples += one.get();
-    return samples;
+    double samples_per_second = 0;
+    for (auto& one : running) samples_per_second += one.get().samples_per_second();
+    return samples_per_second;
   };
   if (load.seconds > 0) run_all(0);  // a warm epoch: pages, registrations, residents
   const TransportKind transport = consumers[0]->stats().transport;
@@ -140,7 +153,7 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     limits.measure();
     const double cpu = cpu_seconds();
     const auto begin = Clock::now();
-    const auto samples = static_cast<double>(run_all(load.seconds));
+    const double rate = run_all(load.seconds);
     const double took = seconds_since(begin);
     result.samples.push_back({samples / took,
                               samples / took * static_cast<double>(dataset->info().spec.size_bytes()),

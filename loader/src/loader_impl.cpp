@@ -83,15 +83,14 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       identity_(is_identity(stored_, options_.transform)),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       pool_(std::make_unique<HostPool>(options_.threads)),
-      copy_streams_{device_->create_stream(), device_->create_stream()},
+      copy_stream_(device_->create_stream()),
       compute_stream_(device_->create_stream()) {
   transform_.stored = stored_;
   transform_.delivered = delivered_;
   transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
   transform_.normalize = stored_.dtype == DType::u8 && delivered_.dtype != DType::u8;
-  transport_ = make_transport(
-      {dataset_, device_, &options_, &order_, {copy_streams_[0].get(), copy_streams_[1].get()}, pool_.get()},
-      reason_);
+  transport_ =
+      make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
   prepare_slots();
   if (options_.transport == TransportKind::resident) {
     const std::uint64_t budget =

@@ -127,7 +127,7 @@ class Direct final : public Transport {
       else
         slot.copies.push_back({slot.fetch[i].target, source, sample_bytes_});
     }
-    Stream& stream = context_.copy_stream(slot);
+    Stream& stream = *context_.copy_stream;
     stream.wait(slot.released_event);
     stream.copy(slot.copies);
     slot.copied_event = stream.record();

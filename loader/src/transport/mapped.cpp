@@ -53,12 +53,12 @@ class Mapped final : public Transport {
         slot.sources.push_back(frame.data());
     }
     if (slot.verify) verify(slot);
-    Stream& stream = context_.copy_stream(slot);
+    Stream& stream = *context_.copy_stream;
     stream.wait(slot.released_event);
     stream.copy(slot.copies);
     slot.copied_event = stream.record();
     if (!registered_) return;
-    registered_->end_batch(slot.copied_event, context_.lane(slot));
+    registered_->end_batch(slot.copied_event);
     if (moving_)
       registered_->ahead(context_.order->shards_from(slot.epoch, slot.index,
                                                      2 * std::size_t{context_.options->order.window_shards}));
@@ -99,7 +99,7 @@ class Mapped final : public Transport {
     // A platform that refuses says so now, while another transport can be chosen.
     registered_->begin_batch();
     registered_->use(0);
-    registered_->end_batch(Event(), 0);
+    registered_->end_batch(Event());
   }
 
   void verify(const Slot& slot) {

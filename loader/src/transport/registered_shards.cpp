@@ -83,9 +83,9 @@ void RegisteredShards::use(std::uint32_t shard) {
   if (std::exchange(found->second.batch, batch_) != batch_) in_batch_.push_back(shard);
 }
 
-void RegisteredShards::end_batch(const Event& done, std::size_t lane) {
+void RegisteredShards::end_batch(const Event& done) {
   const Lock lock(mutex_);
-  for (const std::uint32_t shard : in_batch_) registered_.at(shard).last_uses[lane] = done;
+  for (const std::uint32_t shard : in_batch_) registered_.at(shard).last_use = done;
   if (std::exchange(blocked_, false)) changed_.notify_all();
 }
 
@@ -129,7 +129,7 @@ void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
   lock.unlock();
   std::exception_ptr error;
   try {
-    for (const Event& use : entry.last_uses) use.wait();
+    entry.last_use.wait();
   } catch (...) {  // the copy failed: its batch says so
   }
   entry.registration.reset();

@@ -2,7 +2,6 @@
 // are registered ahead, on a thread of their own; those not needed any longer make room.
 #pragma once
 
-#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <list>
@@ -31,8 +30,7 @@ class RegisteredShards {
   void begin_batch();
   // The shard's images are resident and registered when it returns. Errors: io, unsupported, resource.
   void use(std::uint32_t shard);
-  // `lane`: 0 or 1, the copy stream that the batch went into.
-  void end_batch(const Event& done, std::size_t lane);
+  void end_batch(const Event& done);
   // Shards that are needed from now on, in this order; replaces what was said before. Failures surface when
   // the shard is used.
   void ahead(std::vector<std::uint32_t> shards);
@@ -44,8 +42,8 @@ class RegisteredShards {
   struct Entry {
     std::unique_ptr<Registration> registration;
     std::uint64_t bytes = 0;
-    std::uint64_t batch = 0;         // the last one that used it
-    std::array<Event, 2> last_uses;  // by lane
+    std::uint64_t batch = 0;  // the last one that used it
+    Event last_use;
     std::list<std::uint32_t>::iterator recency;
   };
   enum class Room : std::uint8_t { made, none, later };

@@ -2,7 +2,6 @@
 // only.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,11 +20,8 @@ struct TransportContext {
   std::shared_ptr<Device> device;
   const LoaderOptions* options = nullptr;
   const Order* order = nullptr;
-  std::array<Stream*, 2> copy_streams{};
+  Stream* copy_stream = nullptr;
   HostPool* pool = nullptr;  // copy, decompression and verification
-  // Copies of one batch go into one stream, those of the next into the other.
-  std::size_t lane(const Slot& slot) const noexcept { return slot.index % copy_streams.size(); }
-  Stream& copy_stream(const Slot& slot) const { return *copy_streams[lane(slot)]; }
 };
 
 struct TransportUse {
@@ -46,7 +42,7 @@ class Transport {
   // Starts the host's part for slot.fetch; slots end in the order in which they began. Errors name shard and
   // sample.
   virtual void begin(Slot& slot) = 0;
-  // Ends the host's part. By now the copies of the samples are queued on copy_stream(slot), behind
+  // Ends the host's part. By now the copies of the samples are queued on the copy stream, behind
   // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are
   // null (only where reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
