@@ -155,9 +155,8 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     const auto begin = Clock::now();
     const double rate = run_all(load.seconds);
     const double took = seconds_since(begin);
-    result.samples.push_back({samples / took,
-                              samples / took * static_cast<double>(dataset->info().spec.size_bytes()),
-                              (cpu_seconds() - cpu) / took});
+    result.samples.push_back(
+        {rate, rate * static_cast<double>(dataset->info().spec.size_bytes()), (cpu_seconds() - cpu) / took});
   }
   limits.report(result);
   for (const auto& consumer : consumers) result.stats.push_back(consumer->stats());
