@@ -266,12 +266,14 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   slot.index = index;
   slot.verify =
       options_.verify == Verify::always || (options_.verify == Verify::first_epoch && first_epoch_ == epoch);
+  const auto wait_begin = Clock::now();
   try {
     slot.ready_event.wait();  // host memory of the slot's last use is read until then
   } catch (const Error&) {
     check_all_alive(*dataset_);
     throw;
   }
+  link_wait_seconds_ += seconds_since(wait_begin);
   order_.batch(epoch, index, slot.indices);
   slot.locations.clear();
   for (std::uint64_t sample : slot.indices.samples) slot.locations.push_back(dataset_->locate(sample));
@@ -363,6 +365,7 @@ void LoaderImpl::end(Slot& slot) {
   slot.ready_event = compute_stream_->record();
   std::lock_guard lock(mutex_);
   stats_.bytes += slot.indices.samples.size() * size;
+  stats_.link_seconds = link_wait_seconds_;
   stats_.storage_seconds = static_cast<double>(transport_->use().storage_nanoseconds) * 1e-9;
   stats_.registered_bytes = transport_->use().registered_bytes;
 }

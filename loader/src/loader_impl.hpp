@@ -64,7 +64,8 @@ class LoaderImpl {
   const SampleSpec delivered_;
   const bool identity_;
   TransformWork transform_;
-  bool warm_ = false;  // feeder: a batch was made
+  bool warm_ = false;             // feeder: a batch was made
+  double link_wait_seconds_ = 0;  // feeder
 
   // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::shared_ptr<Ring> ring_;

@@ -1,5 +1,8 @@
 // The loader on a device that carries work out as late and in as odd an order as it may, and that knows what
 // was not ordered.
+#include <chrono>
+#include <thread>
+
 #include "loader_contract.hpp"
 #include "step_device.hpp"
 
@@ -55,6 +58,29 @@ TEST_P(StepLoader, SeesASlotThatIsReusedBeforeItsReaderIsDone) { EXPECT_NE(races
 INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
                          ::testing::Values(TransportKind::mapped, TransportKind::staged,
                                            TransportKind::direct, TransportKind::resident));
+
+TEST(LoaderStats, SayWhoWaitedForWhom) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
+  LoaderOptions options;
+  options.order.batch_size = 8;
+  options.prefetch = 1;
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  loader.next();
+  loader.next();  // both slots were used: the loader waits for the copies of the first
+  constexpr std::chrono::milliseconds kPause{30};
+  std::this_thread::sleep_for(kPause);
+  device->run_freely(3);
+  loader.next();
+  const double pause = std::chrono::duration<double>(kPause).count();
+  loader.next();
+  EXPECT_GE(loader.stats().link_seconds, pause * 0.8);
+  const double before = loader.stats().consumer_seconds;
+  std::this_thread::sleep_for(2 * kPause);  // the ring is full: the loader waits for the consumer
+  for (int i = 0; i < 3; ++i) loader.next();
+  EXPECT_GE(loader.stats().consumer_seconds - before, pause * 0.8);
+}
 
 TEST(StepDevice, CarriesWorkOutOnlyWhenToldTo) {
   StepDevice device;

@@ -84,8 +84,8 @@ class Stream {
   // the work is done. Source and target ranges do not overlap. The array itself is read before the call
   // returns.
   virtual void copy(std::span<const CopyItem> items) = 0;
-  // Queue a host-to-device copy of a small range of pinned memory (Device::allocate_pinned) outside of the copy
-  // engine where the device can (there it would queue behind whole batches); both 16-byte aligned.
+  // Queue a host-to-device copy of a small range of pinned memory (Device::allocate_pinned) outside of the
+  // copy engine where the device can (there it would queue behind whole batches); both 16-byte aligned.
   virtual void upload(const CopyItem& item) = 0;
   // Queue device-to-device copies (resident samples).
   virtual void gather(std::span<const CopyItem> items) = 0;

@@ -60,7 +60,7 @@ struct LoaderStats {
   std::uint64_t samples = 0;
   std::uint64_t bytes = 0;      // stored bytes moved to the device (or served from it, resident)
   double storage_seconds = 0;   // waiting for pages, reads, decompression
-  double link_seconds = 0;      // consumer waiting while copies or transforms run
+  double link_seconds = 0;      // loader waiting for copies and transforms of earlier batches
   double consumer_seconds = 0;  // loader waiting for a batch to be given back
   double starved_seconds = 0;   // consumer waiting in next()
   TransportKind transport = TransportKind::automatic;
