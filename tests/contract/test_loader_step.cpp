@@ -67,14 +67,14 @@ TEST(LoaderStats, SayWhoWaitedForWhom) {
   options.order.batch_size = 8;
   options.prefetch = 1;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
-  loader.next();
-  loader.next();  // both slots were used: the loader waits for the copies of the first
   constexpr std::chrono::milliseconds kPause{30};
-  std::this_thread::sleep_for(kPause);
-  device->run_freely(3);
-  loader.next();
   const double pause = std::chrono::duration<double>(kPause).count();
-  loader.next();
+  std::thread later([&] {
+    std::this_thread::sleep_for(kPause);
+    device->run_freely(3);
+  });
+  for (int i = 0; i < 4; ++i) loader.next();  // two slots: the third batch needs the first one's copies done
+  later.join();
   EXPECT_GE(loader.stats().link_seconds, pause * 0.8);
   const double before = loader.stats().consumer_seconds;
   std::this_thread::sleep_for(2 * kPause);  // the ring is full: the loader waits for the consumer
