@@ -41,14 +41,17 @@ void write_seeds(const fs::path& golden, const fs::path& corpus) {
   }
   fs::copy_file(golden / "dataset" / kDatasetFile, corpus / "fuzz_dataset_json" / "golden",
                 fs::copy_options::overwrite_existing);
-  const Codec zstd{Codec::Kind::zstd, 3};
   const SampleSpec small = small_options().spec;
-  write_bytes(corpus / "fuzz_zstd_sample" / "sample", encode_frame(zstd, sample_bytes(small, 1)));
-  write_bytes(corpus / "fuzz_zstd_sample" / "zeros", encode_frame(zstd, std::vector<std::byte>(60)));
+  const auto zstd = [](const SampleSpec& spec, const std::vector<std::byte>& sample, int level = 3) {
+    return SampleCodec({Codec::Kind::zstd, level}, spec).encode(sample);
+  };
+  write_bytes(corpus / "fuzz_zstd_sample" / "sample", zstd(small, sample_bytes(small, 1)));
+  write_bytes(corpus / "fuzz_zstd_sample" / "zeros", zstd(small, std::vector<std::byte>(60)));
   write_bytes(corpus / "fuzz_zstd_sample" / "large",
-              encode_frame(zstd, std::vector<std::byte>(300'000, std::byte{7})));
-  write_bytes(corpus / "fuzz_zstd_sample" / "text",
-              encode_frame({Codec::Kind::zstd, 19}, sample_bytes({DType::u8, Layout::nchw, 3, 40, 40}, 2)));
+              zstd({DType::u8, Layout::nchw, 3, 100, 1000}, std::vector<std::byte>(300'000, std::byte{7})));
+  write_bytes(
+      corpus / "fuzz_zstd_sample" / "text",
+      zstd({DType::u8, Layout::nchw, 3, 40, 40}, sample_bytes({DType::u8, Layout::nchw, 3, 40, 40}, 2), 19));
 }
 
 }  // namespace
