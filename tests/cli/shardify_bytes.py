@@ -51,7 +51,7 @@ class SameBytes(TestCase):
         return digests(out)
 
     def test_threads(self):
-        for codec in ("none", "zstd:1"):
+        for codec in ("none", "zstd:1", "packed"):
             first = self.convert("--codec", codec, "--jobs", "1")
             self.assertGreater(len(first), 8)
             for jobs in ("2", "8"):
@@ -75,7 +75,7 @@ class SameBytes(TestCase):
             self.assertEqual(modes, {0o666 & ~mask})
 
     def test_three_processes_one_after_the_other(self):
-        for codec in ("none", "zstd:1"):
+        for codec in ("none", "zstd:1", "packed"):
             first = self.convert("--codec", codec)
             out = self.path / f"world-{codec[:4]}"
             for rank in ("2", "0", "1"):
