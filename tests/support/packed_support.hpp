@@ -66,9 +66,10 @@ inline std::vector<std::byte> interleaved(const packed::Shape& shape, const std:
   return pixels;
 }
 
-// The coders to hold against the reference, by name.
-inline std::vector<std::pair<std::string, packed::Kernels>> all_kernels() {
-  return {{"reference", packed::scalar_kernels()}, {"best", packed::best_kernels()}};
+// The coders to hold against each other, by name.
+inline const std::vector<packed::NamedKernels>& all_kernels() {
+  static const std::vector<packed::NamedKernels> all = packed::all_kernels();
+  return all;
 }
 
 // A copy whose end is the end of its memory, so that a sanitizer sees a read behind it.

@@ -90,6 +90,13 @@ inline constexpr std::size_t kSlack = 8;
 Kernels scalar_kernels() noexcept;  // the reference: plain and short
 Kernels best_kernels();             // chosen for this CPU
 
+struct NamedKernels {
+  const char* name;
+  Kernels kernels;
+};
+// The reference and one for each instruction set of this build and CPU. For tests; not thread safe.
+std::vector<NamedKernels> all_kernels();
+
 std::size_t max_strip_bytes(const Shape& shape) noexcept;
 
 // The frame of a sample; `pixels` has shape.pixels_bytes() bytes in `layout`. The frame does not depend on

@@ -160,6 +160,5 @@ void decode_strip(const std::uint8_t* strip, const StripPixels<std::uint8_t>& pi
 }  // namespace
 
 Kernels scalar_kernels() noexcept { return {encode_strip, decode_strip}; }
-Kernels best_kernels() { return scalar_kernels(); }
 
 }  // namespace shard::packed
