@@ -24,12 +24,14 @@ struct BytesOfCode {
 constexpr std::array<BytesOfCode, kCodes> make_bytes_of_codes() noexcept {
   std::array<BytesOfCode, kCodes> all;
   for (unsigned code = 0; code < kCodes; ++code)
-    all[code] = {kLowBits * ((1U << code_width(code)) - 1), kLowBits * (128 - code_bias(code)), code_width(code)};
+    all[code] = {kLowBits * ((1U << code_width(code)) - 1), kLowBits * (128 - code_bias(code)),
+                 code_width(code)};
   return all;
 }
 inline constexpr std::array<BytesOfCode, kCodes> kBytesOfCode = make_bytes_of_codes();
 
-// Steps of spreading 8 fields to bytes: the upper half of the fields of each word of 64, 32, 16 bits moves up.
+// Steps of spreading 8 fields to bytes: the upper half of the fields of each word of 64, 32, 16 bits moves
+// up.
 struct SpreadSteps {
   std::uint64_t stay[3] = {};
   std::uint64_t move[3] = {};  // where the moved fields are afterwards
@@ -40,8 +42,8 @@ constexpr std::array<SpreadSteps, 9> make_spread_steps() noexcept {
   std::array<SpreadSteps, 9> all;
   for (unsigned width = 0; width <= 8; ++width) {
     for (unsigned step = 0; step < 3; ++step) {
-      const unsigned word = 32U >> step;               // bits of a half
-      const unsigned used = width * (word / 8);        // of it
+      const unsigned word = 32U >> step;         // bits of a half
+      const unsigned used = width * (word / 8);  // of it
       const std::uint64_t field = (std::uint64_t{1} << used) - 1;
       for (unsigned at = 0; at < 64; at += 2 * word) {
         all[width].stay[step] |= field << at;

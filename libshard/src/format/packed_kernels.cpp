@@ -107,8 +107,8 @@ HWY_INLINE Row predicted(const Row& value, const Row& left, const Row& up, const
     const V8 high = hn::Max(left.part[p], up.part[p]);
     const V8 inside = hn::Min(hn::Max(corner.part[p], low), high);
     const V8 sum = hn::Add(left.part[p], up.part[p]);
-    out.part[p] = kAdd ? hn::Sub(hn::Add(value.part[p], sum), inside)
-                       : hn::Add(hn::Sub(value.part[p], sum), inside);
+    out.part[p] =
+        kAdd ? hn::Sub(hn::Add(value.part[p], sum), inside) : hn::Add(hn::Sub(value.part[p], sum), inside);
   }
   return out;
 }
@@ -149,12 +149,12 @@ constexpr std::size_t buffer_rows(std::size_t row_pairs) { return 2 * row_pairs 
 
 // Residuals of row r, group g, to row r + 8 g of the channel's buffer; zeros above and below them.
 template <std::uint32_t kChannels>
-void unpack(const std::uint8_t* strip, std::size_t row_pairs, std::uint8_t* buffer, std::size_t channel_bytes) {
+void unpack(const std::uint8_t* strip, std::size_t row_pairs, std::uint8_t* buffer,
+            std::size_t channel_bytes) {
   for (std::uint32_t channel = 0; channel < kChannels; ++channel) {
     std::uint8_t* const begin = buffer + channel * channel_bytes;
     std::memset(begin, 0, 24 * kStripColumns);
-    std::memset(begin + 2 * row_pairs * kStripColumns, 0,
-                channel_bytes - 2 * row_pairs * kStripColumns);
+    std::memset(begin + 2 * row_pairs * kStripColumns, 0, channel_bytes - 2 * row_pairs * kStripColumns);
   }
   const std::uint8_t* codes = strip + kSeedBytes;
   const std::uint8_t* bits = codes + 2 * kChannels * row_pairs;
@@ -305,7 +305,8 @@ HWY_INLINE void load_pixels(const std::uint8_t* in, Row* row) {
 }
 
 template <std::uint32_t kChannels>
-void store_rows(const std::uint8_t* buffer, std::size_t channel_bytes, const StripPixels<std::uint8_t>& pixels) {
+void store_rows(const std::uint8_t* buffer, std::size_t channel_bytes,
+                const StripPixels<std::uint8_t>& pixels) {
   const RowMask groups01 = lanes_with(8);
   const RowMask groups23 = lanes_with(16);
   const Row half = fill(128);
