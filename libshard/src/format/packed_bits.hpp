@@ -1,6 +1,8 @@
-// 8 values of a group in 64 bits: from the `width` bytes of a frame to 8 bytes and back. For the vector code.
+// 8 values of a group in 64 bits, from the `width` bytes of a frame to 8 bytes and back, and 16 in a vector.
+// For the vector code.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -30,42 +32,67 @@ constexpr std::array<BytesOfCode, kCodes> make_bytes_of_codes() noexcept {
 }
 inline constexpr std::array<BytesOfCode, kCodes> kBytesOfCode = make_bytes_of_codes();
 
-// Steps of spreading 8 fields to bytes: the upper half of the fields of each word of 64, 32, 16 bits moves
-// up.
-struct SpreadSteps {
-  std::uint64_t stay[3] = {};
-  std::uint64_t move[3] = {};  // where the moved fields are afterwards
-  unsigned shift[3] = {};
+// The same for a group in a vector of 16 bytes: which bytes hold a value, as pairs, and what moves its lowest
+// bit to bit 8.
+struct LanesOfCode {
+  alignas(16) std::uint8_t upper[16] = {};  // of the upper row
+  alignas(16) std::uint8_t lower[16] = {};
+  alignas(16) std::uint16_t moves[8] = {};
+  alignas(16) std::uint8_t values[16] = {};
+  alignas(16) std::uint8_t bias[16] = {};
 };
 
-constexpr std::array<SpreadSteps, 9> make_spread_steps() noexcept {
-  std::array<SpreadSteps, 9> all;
-  for (unsigned width = 0; width <= 8; ++width) {
-    for (unsigned step = 0; step < 3; ++step) {
-      const unsigned word = 32U >> step;         // bits of a half
-      const unsigned used = width * (word / 8);  // of it
-      const std::uint64_t field = (std::uint64_t{1} << used) - 1;
-      for (unsigned at = 0; at < 64; at += 2 * word) {
-        all[width].stay[step] |= field << at;
-        all[width].move[step] |= field << (at + word);
+constexpr std::array<LanesOfCode, kCodes> make_lanes_of_codes() noexcept {
+  std::array<LanesOfCode, kCodes> all;
+  for (unsigned code = 0; code < kCodes; ++code) {
+    const unsigned width = code_width(code);
+    for (unsigned i = 0; i < 8; ++i) {
+      const unsigned byte = i * width / 8;
+      for (unsigned next = 0; next < 2; ++next) {
+        all[code].upper[2 * i + next] = static_cast<std::uint8_t>(byte + next);
+        all[code].lower[2 * i + next] = static_cast<std::uint8_t>(std::min(width + byte + next, 15U));
       }
-      all[width].shift[step] = word - used;
+      all[code].moves[i] = static_cast<std::uint16_t>(256U >> (i * width % 8));
+    }
+    for (unsigned i = 0; i < 16; ++i) {
+      all[code].values[i] = static_cast<std::uint8_t>((1U << width) - 1);
+      all[code].bias[i] = static_cast<std::uint8_t>(code_bias(code));
     }
   }
   return all;
 }
-inline constexpr std::array<SpreadSteps, 9> kSpreadSteps = make_spread_steps();
+inline constexpr std::array<LanesOfCode, kCodes> kLanesOfCode = make_lanes_of_codes();
 
-// What pdep and pext do with kBytesOfCode[code].values, for machines where they are slow or not there.
-inline std::uint64_t spread_bits(std::uint64_t bits, unsigned code) noexcept {
-  const SpreadSteps& steps = kSpreadSteps[code_width(code)];
-  for (unsigned step = 0; step < 3; ++step)
-    bits = (bits & steps.stay[step]) | ((bits << steps.shift[step]) & steps.move[step]);
-  return bits;
+// Steps of gathering 8 fields from bytes: the upper half of the fields of each word of 16, 32, 64 bits moves
+// down.
+struct GatherSteps {
+  std::uint64_t stay[3] = {};
+  std::uint64_t move[3] = {};  // where the moved fields are before
+  unsigned shift[3] = {};
+};
+
+constexpr std::array<GatherSteps, 9> make_gather_steps() noexcept {
+  std::array<GatherSteps, 9> all;
+  for (unsigned width = 0; width <= 8; ++width) {
+    for (unsigned step = 0; step < 3; ++step) {
+      const unsigned half = 8U << step;
+      const unsigned used = width << step;  // bits of a half
+      const std::uint64_t field = (std::uint64_t{1} << used) - 1;
+      for (unsigned at = 0; at < 64; at += 2 * half) {
+        all[width].stay[step] |= field << at;
+        all[width].move[step] |= field << (at + half);
+      }
+      all[width].shift[step] = half - used;
+    }
+  }
+  return all;
 }
+inline constexpr std::array<GatherSteps, 9> kGatherSteps = make_gather_steps();
+
+// What pext does with kBytesOfCode[code].values, for machines where it is slow or not there.
 inline std::uint64_t gather_bits(std::uint64_t values, unsigned code) noexcept {
-  const SpreadSteps& steps = kSpreadSteps[code_width(code)];
-  for (unsigned step = 3; step-- > 0;)
+  const GatherSteps& steps = kGatherSteps[code_width(code)];
+  for (unsigned step = 0; step < 3; ++step)
     values = (values & steps.stay[step]) | ((values & steps.move[step]) >> steps.shift[step]);
   return values;
 }

@@ -85,7 +85,7 @@ struct Kernels {
   // `strip` passed check_strip() and is followed by kSlack bytes that may be read.
   void (*decode_strip)(const std::uint8_t* strip, const StripPixels<std::uint8_t>& pixels) = nullptr;
 };
-inline constexpr std::size_t kSlack = 8;
+inline constexpr std::size_t kSlack = 16;
 
 Kernels scalar_kernels() noexcept;  // the reference: plain and short
 Kernels best_kernels();             // chosen for this CPU

@@ -29,7 +29,7 @@ HWY_BEFORE_NAMESPACE();
 namespace shard::packed::HWY_NAMESPACE {
 namespace {
 
-#if HWY_TARGET == HWY_SCALAR
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // emulated vectors are slower than plain code
 
 Kernels choose_kernels() { return scalar_kernels(); }
 
@@ -129,16 +129,32 @@ struct SkewMasks {
   RowMask bit2 = lanes_with(4);
 };
 
-// 8 values of a group's row from or to `width` bytes: AVX-512 machines have fast bit instructions.
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86_64
-HWY_INLINE std::uint64_t spread(std::uint64_t bits, unsigned code) {
-  return __builtin_ia32_pdep_di(bits, kBytesOfCode[code].values);
+// A group's residuals, of both rows: the two bytes of each value into a lane of 16 bits, moved there so that
+// its lowest bit is bit 8.
+HWY_INLINE void unpack_group(const std::uint8_t* bits, unsigned code, std::uint8_t* out) {
+  const hn::FixedTag<std::uint8_t, 16> d8;
+  const hn::FixedTag<std::uint16_t, 8> d16;
+  const hn::FixedTag<std::uint8_t, 8> half;
+  const LanesOfCode& lanes = kLanesOfCode[code];
+  const auto group = hn::LoadU(d8, bits);
+  const auto moves = hn::Load(d16, lanes.moves);
+  const auto row = [&](const std::uint8_t* bytes) HWY_ATTR {
+    const auto pairs = hn::TableLookupBytes(group, hn::Load(d8, bytes));
+    return hn::BitCast(d8, hn::Mul(hn::BitCast(d16, pairs), moves));
+  };
+  const auto values =
+      hn::And(hn::ConcatOdd(d8, row(lanes.lower), row(lanes.upper)), hn::Load(d8, lanes.values));
+  const auto residuals = hn::Sub(values, hn::Load(d8, lanes.bias));
+  hn::StoreU(hn::LowerHalf(half, residuals), half, out);
+  hn::StoreU(hn::UpperHalf(half, residuals), half, out + kStripColumns);
 }
+
+// 8 values of a group's row are `width` bytes. AVX-512 machines have fast bit instructions.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86_64
 HWY_INLINE std::uint64_t gather(std::uint64_t values, unsigned code) {
   return __builtin_ia32_pext_di(values, kBytesOfCode[code].values);
 }
 #else
-HWY_INLINE std::uint64_t spread(std::uint64_t bits, unsigned code) { return spread_bits(bits, code); }
 HWY_INLINE std::uint64_t gather(std::uint64_t values, unsigned code) { return gather_bits(values, code); }
 #endif
 
@@ -164,14 +180,8 @@ void unpack(const std::uint8_t* strip, std::size_t row_pairs, std::uint8_t* buff
       unsigned rest = codes[0] | static_cast<unsigned>(codes[1]) << 8;
       for (std::size_t group = 0; group < kGroups; ++group, rest >>= 4) {
         const unsigned code = rest & 15U;
-        const BytesOfCode& bytes = kBytesOfCode[code];
-        for (std::size_t odd = 0; odd < 2; ++odd) {
-          std::uint64_t word;
-          std::memcpy(&word, bits, 8);
-          bits += bytes.width;
-          word = (spread(word, code) + bytes.raise) ^ kHighBits;
-          std::memcpy(out + odd * kStripColumns, &word, 8);
-        }
+        unpack_group(bits, code, out);
+        bits += 2 * kBytesOfCode[code].width;
         out += 8 * kStripColumns + 8;
       }
     }
@@ -523,7 +533,9 @@ std::vector<NamedKernels> all_kernels() {
   allow(0);
   for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
     allow(left & -left);
-    all.push_back({hwy::TargetName(left & -left), best_kernels()});
+    const Kernels kernels = best_kernels();
+    if (kernels.decode_strip != scalar_kernels().decode_strip)
+      all.push_back({hwy::TargetName(left & -left), kernels});
     allow(0);
   }
   return all;
