@@ -108,8 +108,9 @@ int run(int argc, char** argv) {
   add_quiet(repack_command, repack_options.quiet, "Print nothing");
 
   StatsOptions stats_options;
-  CLI::App* stats_command = app.add_subcommand(
-      "stats", "Mean and standard deviation of the channels, for --mean and --std of shardify");
+  CLI::App* stats_command = app.add_subcommand("stats",
+                                               "Mean and standard deviation of the channels, for --mean and "
+                                               "--std of shardify; size with codec packed");
   stats_command
       ->add_option(
           "PATH", stats_options.path,
