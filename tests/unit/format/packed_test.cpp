@@ -2,11 +2,12 @@
 // what is no frame is refused before anything is read or written where it must not be.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <random>
 
 #include "expect_error.hpp"
 #include "packed_support.hpp"
+#include "shard/checksum.hpp"
 
 namespace shard {
 namespace {
@@ -42,6 +43,42 @@ TEST(Packed, LongAndWideSamplesComeBack) {
   expect_comes_back({1, 1, 65535}, Content::smooth, random);
   expect_comes_back({3, 3000, 33}, Content::noise, random);
   expect_comes_back({4, 700, 130}, Content::steps, random);
+}
+
+// The example of docs/format.md.
+TEST(Packed, TheWorkedExampleIsWhatTheDocumentSays) {
+  const Shape shape{1, 4, 9};
+  const std::vector<std::uint8_t> values{100, 101, 103, 103, 102, 100, 99,  99, 104,  //
+                                         100, 102, 103, 104, 102, 101, 99,  98, 105,  //
+                                         100, 101, 102, 103, 102, 101, 100, 99, 105,  //
+                                         100, 101, 102, 103, 102, 101, 100, 99, 105};
+  const std::vector<std::uint8_t> frame{
+      0x01, 0x01, 0x01, 0x00, 0x04, 0x00, 0x09, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+      0x64, 0x00, 0x00, 0x00, 0x43, 0x00, 0x02, 0x00, 0xac, 0x39, 0x8d, 0x2c, 0xbb, 0x6e, 0x8d, 0x88,
+      0x88, 0x88, 0x8a, 0x88, 0x88, 0x88, 0xa6, 0xba, 0xaa, 0xaa, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00};
+  const auto bytes = std::as_bytes(std::span(values));
+  for (const auto& [name, kernels] : all_kernels()) {
+    const auto found = packed::encode(kernels, shape, Layout::nchw, bytes);
+    EXPECT_TRUE(std::ranges::equal(found, std::as_bytes(std::span(frame)))) << name;
+  }
+}
+
+// Frames that were written once must be read for ever, and a sample has one frame.
+TEST(Packed, FramesAreTheSameInEveryVersion) {
+  std::mt19937 random(8);
+  std::vector<std::string> found;
+  for (const Shape& shape : {Shape{1, 9, 70}, Shape{2, 64, 33}, Shape{3, 101, 96}, Shape{4, 12, 31}}) {
+    for (const Content content : {Content::gradient, Content::smooth, Content::steps, Content::noise}) {
+      const auto planes = make_content(shape, content, random);
+      found.push_back(to_hex(xxh3(packed::encode(packed::best_kernels(), shape, Layout::nchw, planes))));
+    }
+  }
+  const std::vector<std::string> expected{
+      "2eec54e0e76e90b5", "8325fb2ed53587a8", "4cdf8e047223092c", "50b839d77de45cbe",
+      "c3019bfeb2768d69", "a85abcca35f8f959", "9e4202c56e6fe5d0", "60cd2f13dd3a6f07",
+      "afcef6d9887c3edc", "e84dfb1f27524483", "179c7cc431977f49", "5244aeb40c3b5181",
+      "0476bc749b59768a", "d13086a3a09a8c2e", "fa4c5a0f8805586a", "1ff6957094fbd25f"};
+  EXPECT_EQ(found, expected);
 }
 
 TEST(Packed, NoiseIsStoredAsItIs) {
