@@ -2,6 +2,11 @@
 // short side 256): bits a value, and samples encoded and decoded a second on one core. Codecs take turns, so
 // that a machine which is slower for a while is so for all; the figures are medians. Each must give back
 // every sample before it is timed.
+#ifdef SHARD_WITH_QOI
+#define QOI_IMPLEMENTATION
+#define QOI_NO_STDIO
+#include <qoi.h>
+#endif
 #include <spng.h>
 #include <webp/decode.h>
 #include <webp/encode.h>
@@ -172,6 +177,28 @@ Contender webp(const SampleSpec& spec, int level) {
   return {"WebP lossless level " + std::to_string(level), encode, decode, {}, {}, {}};
 }
 
+#ifdef SHARD_WITH_QOI
+Contender qoi(const SampleSpec& spec) {
+  const auto encode = [=](const Bytes& sample) {
+    const qoi_desc desc{spec.width, spec.height, 3, QOI_SRGB};
+    int size = 0;
+    const std::unique_ptr<void, decltype(&std::free)> memory(qoi_encode(sample.data(), &desc, &size),
+                                                             &std::free);
+    require(memory != nullptr, "qoi_encode");
+    const auto* const begin = static_cast<const std::byte*>(memory.get());
+    return Bytes(begin, begin + size);
+  };
+  const auto decode = [](const Bytes& frame, Bytes& sample) {
+    qoi_desc desc;
+    const std::unique_ptr<void, decltype(&std::free)> memory(
+        qoi_decode(frame.data(), static_cast<int>(frame.size()), &desc, 3), &std::free);
+    require(memory != nullptr, "qoi_decode");
+    std::memcpy(sample.data(), memory.get(), sample.size());
+  };
+  return {"QOI", encode, decode, {}, {}, {}};
+}
+#endif
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
@@ -222,6 +249,9 @@ int run(const std::filesystem::path& folder, std::uint32_t side, double seconds)
   for (const char* name : {"none", "packed", "zstd:1", "zstd:3"})
     contenders.push_back(shard_codec(name, spec));
   for (const char* name : {"zstd:1", "zstd:3"}) contenders.push_back(zstd_of_residuals(name, spec));
+#ifdef SHARD_WITH_QOI
+  contenders.push_back(qoi(spec));
+#endif
   for (int level : {1, 6}) contenders.push_back(png(spec, level));
   for (int level : {0, 6}) contenders.push_back(webp(spec, level));
   Bytes back(spec.size_bytes());
