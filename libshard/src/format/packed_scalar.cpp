@@ -7,7 +7,7 @@ namespace shard::packed {
 namespace {
 
 // 2 rows of a strip, of one channel.
-using Residuals = std::array<std::array<std::int8_t, kStripColumns>, 2>;
+using Residuals = std::array<std::array<int, kStripColumns>, 2>;
 
 // The row above and the current one; the column before the first is at index 0.
 struct Rows {
@@ -24,6 +24,12 @@ struct Rows {
     return predict(current[column], above[column + 1], above[column]);
   }
 };
+
+// The difference of two bytes, from -128 to 127.
+int difference(std::uint8_t a, std::uint8_t b) {
+  const auto byte = static_cast<std::uint8_t>(a - b);
+  return byte < 128 ? byte : byte - 256;
+}
 
 template <class Byte>
 Byte& at(const StripPixels<Byte>& pixels, std::size_t row, std::size_t column, std::size_t channel) {
@@ -82,7 +88,7 @@ const std::uint8_t* get_group(const std::uint8_t* in, unsigned code, std::size_t
     for (std::size_t i = 0; i < kGroupColumns; ++i) {
       for (; held < width; held += 8) bits |= std::uint32_t{*in++} << held;
       const std::uint32_t value = bits & ((1U << width) - 1);
-      row[group * kGroupColumns + i] = static_cast<std::int8_t>(value - code_bias(code));
+      row[group * kGroupColumns + i] = static_cast<int>(value) - static_cast<int>(code_bias(code));
       bits >>= width;
       held -= width;
     }
@@ -105,7 +111,7 @@ std::size_t encode_strip(const StripPixels<const std::uint8_t>& pixels, std::uin
       for (std::size_t odd = 0; odd < 2 && 2 * pair + odd < pixels.height; ++odd) {
         for (std::size_t column = 0; column < pixels.columns; ++column) {
           const std::uint8_t value = coded_value(pixels, 2 * pair + odd, column, channel);
-          residuals[odd][column] = static_cast<std::int8_t>(value - rows[channel].prediction(column));
+          residuals[odd][column] = difference(value, rows[channel].prediction(column));
           rows[channel].current[column + 1] = value;
         }
         rows[channel].next();
