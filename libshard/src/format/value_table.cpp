@@ -23,17 +23,29 @@ std::uint32_t bits_of(DType dtype, float value) noexcept {
   return std::bit_cast<std::uint32_t>(value);
 }
 
-// Calls body(element, channel) in the order in which the elements are stored.
+template <std::size_t kChannels, class Body>
+void for_each_interleaved(std::size_t elements, const Body& body) {
+  for (std::size_t element = 0; element < elements; element += kChannels)
+    for (std::size_t channel = 0; channel < kChannels; ++channel) body(element + channel, channel);
+}
+
+// Calls body(element, channel) in the order in which the elements are stored. The number of channels is known
+// to the compiler, which is worth a factor of two.
 template <class Body>
 void for_each_element(const SampleSpec& spec, const Body& body) {
   const std::size_t pixels = std::size_t{spec.height} * spec.width;
-  std::size_t element = 0;
+  const std::size_t elements = pixels * spec.channels;
   if (spec.layout == Layout::nchw) {
     for (std::size_t channel = 0; channel < spec.channels; ++channel)
-      for (std::size_t i = 0; i < pixels; ++i) body(element++, channel);
+      for (std::size_t i = 0; i < pixels; ++i) body(channel * pixels + i, channel);
+  } else if (spec.channels == 1) {
+    for_each_interleaved<1>(elements, body);
+  } else if (spec.channels == 2) {
+    for_each_interleaved<2>(elements, body);
+  } else if (spec.channels == 3) {
+    for_each_interleaved<3>(elements, body);
   } else {
-    for (std::size_t i = 0; i < pixels; ++i)
-      for (std::size_t channel = 0; channel < spec.channels; ++channel) body(element++, channel);
+    for_each_interleaved<4>(elements, body);
   }
 }
 
@@ -45,6 +57,8 @@ ValueTable::ValueTable(const SampleSpec& spec, const Normalization& normalizatio
     std_[channel] = channel < 3 ? normalization.std[channel] : 1.0F;
     for (std::uint32_t byte = 0; byte < 256; ++byte)
       bits_[channel][byte] = bits_of(spec.dtype, normalized(byte, mean_[channel], std_[channel]));
+    for (std::size_t byte = 1; byte < 256; ++byte)
+      distinct_ = distinct_ && bits_[channel][byte] != bits_[channel][byte - 1];
   }
 }
 
@@ -56,10 +70,30 @@ void ValueTable::find_lowest() const {
   }
 }
 
+// About the byte that a float32 was computed from.
+int ValueTable::guess(std::uint32_t bits, std::size_t channel) const noexcept {
+  const float byte = (std::bit_cast<float>(bits) * std_[channel] + mean_[channel]) * 255.0F + 0.5F;
+  return static_cast<int>(byte > 0.0F ? (byte < 255.0F ? byte : 255.0F) : 0.0F);  // NaN: 0
+}
+
+// Whether the guesses are right, as they are for float32 that were computed from bytes: the common case,
+// quickly.
+bool ValueTable::reduce_by_guess(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
+  if (!distinct_) return false;
+  std::uint32_t wrong = 0;
+  for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, sample.data() + element * sizeof bits, sizeof bits);
+    const int byte = guess(bits, channel);
+    wrong |= bits_[channel][static_cast<std::size_t>(byte)] ^ bits;
+    bytes[element] = static_cast<std::uint8_t>(byte);
+  });
+  return wrong == 0;
+}
+
 int ValueTable::byte_of(std::uint32_t bits, std::size_t channel) const noexcept {
   const auto& table = bits_[channel];
-  const float guess = (std::bit_cast<float>(bits) * std_[channel] + mean_[channel]) * 255.0F + 0.5F;
-  int byte = guess > 0.0F ? static_cast<int>(guess < 255.0F ? guess : 255.0F) : 0;  // NaN: 0
+  int byte = guess(bits, channel);
   const auto at = [&](int i) { return table[static_cast<std::size_t>(i)]; };
   if (at(byte) != bits) {  // the guess is rounded several times: look for it
     byte = 0;
@@ -105,7 +139,10 @@ void ValueTable::expand(std::span<const std::uint8_t> bytes, std::span<std::byte
 }
 
 void ValueTable::reduce(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
-  if (size_bytes(spec_.dtype) != 2) return reduce_as<std::uint32_t>(sample, bytes);
+  if (size_bytes(spec_.dtype) != 2) {
+    if (!reduce_by_guess(sample, bytes)) reduce_as<std::uint32_t>(sample, bytes);
+    return;
+  }
   std::call_once(lowest_made_, [this] { find_lowest(); });
   reduce_as<std::uint16_t>(sample, bytes);
 }

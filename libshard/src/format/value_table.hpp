@@ -30,12 +30,15 @@ class ValueTable {
   template <class Bits>
   void reduce_as(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const;
   void find_lowest() const;
+  int guess(std::uint32_t bits, std::size_t channel) const noexcept;
+  bool reduce_by_guess(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const;
   int byte_of(std::uint16_t bits, std::size_t channel) const noexcept { return lowest_[channel][bits]; }
   int byte_of(std::uint32_t bits, std::size_t channel) const noexcept;  // -1: none
 
   SampleSpec spec_;
   std::array<float, 4> mean_{};
   std::array<float, 4> std_{};
+  bool distinct_ = true;  // no two bytes of a channel give the same value
   std::array<std::array<std::uint32_t, 256>, 4>
       bits_{};  // [channel][byte], in the low half for 16-bit dtypes
   // 16-bit dtypes: [channel][bits]; made when first needed, as readers never do.
