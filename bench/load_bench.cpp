@@ -57,7 +57,7 @@ class Limits {
     result.random_bytes_per_second = median(random_);
     result.limit_is = disk_ ? "the disk in sequence: reads of 1 MiB past the page cache"
                       : devices_[0]->info().kind == DeviceKind::host
-                          ? "bare gather, same threads, same samples"
+                          ? "bare gather of what is stored, same threads, same samples"
                           : "pinned memory to the device, blocks of 256 MiB";
   }
 

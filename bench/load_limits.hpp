@@ -16,7 +16,8 @@ namespace shard::bench {
 double link_limit(std::span<const std::shared_ptr<Device>> devices);
 
 // Bytes per second of a bare gather: samples in the order of the loader, from the mapping into a ring of as
-// many batches, by the device's own threads.
+// many batches, by the device's own threads. Of codecs with frames the stored frames are copied, and count as
+// the samples they are.
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options);
 
 // Bytes per second of the disk under the shards, past the page cache (O_DIRECT), 2 GiB a call, by plain

@@ -6,7 +6,7 @@ import random
 import subprocess
 
 from shardify_support import SHARDIFY, SMALL, TestCase, digests, environment, main, make_images, make_photos, need, png, run
-from shardify_support import shardify, state, write
+from shardify_support import shardctl, shardify, state, write
 
 
 class SameBytes(TestCase):
@@ -51,11 +51,62 @@ class SameBytes(TestCase):
         return digests(out)
 
     def test_threads(self):
-        for codec in ("none", "zstd:1"):
+        for codec in ("none", "zstd:1", "packed"):
             first = self.convert("--codec", codec, "--jobs", "1")
             self.assertGreater(len(first), 8)
             for jobs in ("2", "8"):
                 self.assertEqual(self.convert("--codec", codec, "--jobs", jobs), first)
+
+    def repack(self, source, out, codec, code=0):
+        return self.assert_code(shardctl("repack", source, out, "--codec", codec, "--quiet"), code)
+
+    def test_repack_gives_the_bytes_of_a_conversion_with_that_codec(self):
+        for dtype in ("u8", "f16"):
+            options = [dtype if option == "u8" else option for option in SMALL]
+            made = {codec: self.path / f"{dtype}-{codec[:4]}" for codec in ("none", "packed", "zstd:1")}
+            for codec, folder in made.items():
+                self.assert_code(shardify(self.images, folder, *options, "--codec", codec), 1)
+            for before, folder in made.items():
+                for after, expected in made.items():
+                    out = self.path / f"{dtype}-{before[:4]}-{after[:4]}"
+                    self.repack(folder, out, after)
+                    self.assertEqual(digests(out), digests(expected), f"{before} to {after}")
+                    self.assert_code(shardctl("verify", out), 0)
+
+    def test_repack_goes_on_where_it_was_stopped_and_touches_nothing_else(self):
+        made = self.convert("--codec", "packed")
+        source, out = self.path / "plain", self.path / "new"
+        self.assert_code(shardify(self.images, source, *SMALL), 1)
+        self.repack(source, out, "packed")
+        whole = {name: (out / name).stat().st_mtime_ns for name in os.listdir(out)}
+        (out / "dataset.json").unlink()
+        removed = sorted(name for name in whole if name.startswith("shard-"))[1]
+        (out / removed).unlink()
+        write(out / f".{removed}.12.0123456789abcdef.part", b"half of it")
+        self.repack(source, out, "packed")
+        self.assertEqual(digests(out), made)
+        self.assertEqual(sorted(os.listdir(out)), sorted(whole))
+        kept = [name for name in whole if name.startswith("shard-") and name != removed]
+        self.assertTrue(all((out / name).stat().st_mtime_ns == whole[name] for name in kept))
+        self.assertIn("dataset.json", self.repack(source, out, "packed", code=2).err)  # complete: never replaced
+        self.assertIn("dataset.json", self.repack(source, source, "packed", code=2).err)
+        (out / "dataset.json").unlink()
+        self.assertIn("another codec", self.repack(source, out, "zstd", code=2).err)
+        write(self.path / "other" / "mine.txt", b"")
+        self.assertIn("mine.txt", self.repack(source, self.path / "other", "packed", code=2).err)
+        self.assertIn("gzip", self.repack(source, self.path / "fresh", "gzip", code=2).err)
+
+    def test_repack_stops_at_a_damaged_sample_and_publishes_nothing_of_its_shard(self):
+        source, out = self.path / "plain", self.path / "new"
+        self.assert_code(shardify(self.images, source, *SMALL), 1)
+        damaged = sorted(source.glob("shard-*"))[2]
+        content = bytearray(damaged.read_bytes())
+        content[-1] ^= 1
+        damaged.write_bytes(content)
+        err = self.repack(source, out, "packed", code=2).err
+        self.assertIn(damaged.name, err)
+        self.assertIn("sample", err)
+        self.assertEqual(sorted(os.listdir(out)), [p.name for p in sorted(source.glob("shard-*"))[:2]])
 
     def test_order_of_the_folder(self):
         first = self.convert()
@@ -75,7 +126,7 @@ class SameBytes(TestCase):
             self.assertEqual(modes, {0o666 & ~mask})
 
     def test_three_processes_one_after_the_other(self):
-        for codec in ("none", "zstd:1"):
+        for codec in ("none", "zstd:1", "packed"):
             first = self.convert("--codec", codec)
             out = self.path / f"world-{codec[:4]}"
             for rank in ("2", "0", "1"):

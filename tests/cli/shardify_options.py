@@ -9,7 +9,7 @@ import time
 import unittest
 
 from shardify_support import SHARDIFY, SMALL, TestCase, all_keys, digests, environment, info, main, make_images, make_photos
-from shardify_support import need, need_root, png, read_shard, rejects, run, shardify, shards, state, write
+from shardify_support import need, need_root, png, read_shard, rejects, run, shardctl, shardify, shards, state, write
 
 IMAGENET_MEAN = [0.485, 0.456, 0.406]
 
@@ -101,6 +101,29 @@ class Options(TestCase):
             self.assertIn("zstd", json.dumps(info(self.out)))
             self.assertIn("image_frames", read_shard(shards(self.out)[0])[1])
             self.assertNotEqual(shards(self.out)[0].stat().st_size, plain)
+
+    def test_codec_packed_is_smaller_recorded_and_announced(self):
+        self.images = make_photos(self.path / "photos", 3)
+        size = ("--resize", "64", "--crop", "64")
+        for dtype, times in (("u8", 1.4), ("f16", 2.8), ("bf16", 2.8), ("f32", 5.6)):
+            self.convert(*size, "--dtype", dtype)
+            plain, unpacked = shards(self.out)[0].stat().st_size - 4096, self.exported(dtype)
+            planned = json.loads(self.assert_code(shardify(self.images, self.path / "dry", *size, "--dtype", dtype,
+                                                           "--dry-run", "--json"), 0).out)
+            self.convert(*size, "--dtype", dtype, "--codec", "packed")
+            packed = shards(self.out)[0].stat().st_size - 4096
+            self.assertEqual(info(self.out)["codec"], "packed")
+            self.assertLess(packed * times, plain)
+            self.assertAlmostEqual(planned["bytes_packed"] / packed, 1, delta=0.01)
+            printed = json.loads(self.assert_code(shardctl("info", "--json", self.out), 0).out)
+            self.assertAlmostEqual(printed["bits_per_value"], 8 * packed / (3 * 3 * 64 * 64), delta=0.001)
+            self.assertEqual(self.exported(dtype + "-packed"), unpacked, "the same values bit for bit")
+            self.assert_code(shardctl("verify", self.out), 0)
+
+    def exported(self, name):
+        folder = self.path / "exported" / name
+        self.assert_code(shardctl("export", self.out, "--npy", folder), 0)
+        return (folder / "images.npy").read_bytes()
 
     def test_shard_size_and_samples_per_shard(self):
         self.convert("--resize", "32", "--crop", "32", "--dtype", "u8", "--samples-per-shard", "3")
@@ -337,7 +360,7 @@ class SmallDisk(TestCase):
 
     def test_a_disk_that_will_be_too_small_is_refused_before_the_start(self):
         result = shardify(self.images, self.out, "--quiet")
-        self.assert_refused(result, self.out, "bytes free", "3010560", "--codec zstd")
+        self.assert_refused(result, self.out, "bytes free", "3010560", "--codec packed")
         self.assertEqual(os.listdir(self.out), [])
         # the advice can be followed
         self.assert_code(shardify(self.images, self.out, "--quiet", "--dtype", "u8", "--crop", "64"), 0)

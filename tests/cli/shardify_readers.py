@@ -2,9 +2,11 @@
 """shardify: what it writes, read by others: numpy at the offset that shardctl prints, and the safetensors package."""
 
 import json
+import pathlib
+import sys
 import unittest
 
-from shardify_support import SMALL, TestCase, main, make_images, make_photos, read_shard, shardctl, shardify, shards
+from shardify_support import SMALL, TestCase, main, make_images, make_photos, read_shard, run, shardctl, shardify, shards
 
 try:
     import numpy
@@ -52,10 +54,30 @@ class Numpy(Readers):
                 self.assertGreater(float(mapped.astype("f8").std()), 0.1)
 
 
+class Packed(Readers):
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_the_numpy_decoder_of_the_documents_gives_what_shardctl_exports(self):
+        example = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "read_packed" / "read_packed.py"
+        self.assertLess(len(example.read_text().splitlines()), 60)
+        images = make_photos(self.path / "photos", 1)
+        for name, options in {"gray": ["--dtype", "u8", "--resize", "32", "--crop", "8"],
+                              "wide": ["--dtype", "u8", "--layout", "nhwc", "--squash", "77x33", "--crop", "none"],
+                              "float": ["--dtype", "f16", "--resize", "65", "--crop", "65"],
+                              "single": ["--dtype", "f32", "--layout", "nhwc", "--resize", "40", "--crop", "33"]}.items():
+            out, found = self.path / name, self.path / f"{name}.npy"
+            self.assert_code(shardify(images, out, "--codec", "packed", "--quiet", *options), 0)
+            self.assert_code(shardctl("export", out, "--npy", self.path / f"{name}-npy"), 0)
+            expected = numpy.load(self.path / f"{name}-npy" / "images.npy")
+            for index in range(len(expected)):
+                self.assert_code(run([sys.executable, example, shards(out)[0], str(index), found]), 0)
+                self.assertEqual(numpy.load(found).dtype, expected.dtype)
+                self.assertEqual(numpy.load(found).tobytes(), expected[index].tobytes(), f"{name} {index}")
+
+
 class Reference(Readers):
     @unittest.skipIf(numpy is None or safetensors is None, "the Python package safetensors is not installed")
     def test_the_reference_implementation_reads_equal_tensors(self):
-        for options in (["--codec", "none"], ["--codec", "zstd"]):
+        for options in (["--codec", "none"], ["--codec", "zstd"], ["--codec", "packed"]):
             out = self.path / options[1]
             self.assert_code(shardify(self.images, out, *SMALL, *options), 0)
             for path in shards(out):

@@ -79,6 +79,37 @@ TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
   if (direct >= 0) ::close(direct);
 }
 
+// The frames of constant samples are much smaller than the samples, and the last one ends with its file.
+TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
+  for (const Codec codec : {Codec{Codec::Kind::zstd, 1}, Codec{Codec::Kind::packed, 3}}) {
+    const testing::TempDir dir;
+    DatasetInfo info;
+    info.spec = {DType::u8, Layout::nhwc, 3, 200, 200};
+    info.codec = codec;
+    info.fingerprint = info.source_digest = "0123456789abcdef";
+    info.inputs = 4;
+    ShardWriterOptions options;
+    options.spec = info.spec;
+    options.codec = codec;
+    options.fingerprint = info.fingerprint;
+    ShardWriter writer = ShardWriter::create(dir.path() / "s", 4, options);
+    const std::vector<std::byte> sample(info.spec.size_bytes(), std::byte{7});
+    for (std::uint64_t i = 0; i < 4; ++i) writer.put(i, std::to_string(i), std::vector<std::byte>(8), sample);
+    info.shards = {writer.publish()};
+    publish_file(dir.path() / kDatasetFile, serialize_dataset(info));
+    LoadCase load;
+    load.options.order.batch_size = 2;
+    load.options.verify = Verify::always;
+    load.seconds = 0.01;
+    load.repeats = 1;
+    const auto dataset = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+    const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+    const LoadResult result = bench_load(dataset, devices, load);
+    EXPECT_GT(result.limit_bytes_per_second, 0);
+    EXPECT_EQ(result.stats[0].transport, TransportKind::staged);
+  }
+}
+
 TEST(ShardbenchLoad, KeepsADataSetThatIsThere) {
   const testing::TempDir dir;
   const std::string folder = (dir.path() / "data").string();

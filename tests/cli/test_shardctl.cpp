@@ -155,7 +155,9 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ShardctlShow,
                                            std::tuple{DType::f16, Layout::nchw, Codec::Kind::none},
                                            std::tuple{DType::bf16, Layout::nchw, Codec::Kind::none},
                                            std::tuple{DType::f32, Layout::nhwc, Codec::Kind::none},
-                                           std::tuple{DType::f16, Layout::nchw, Codec::Kind::zstd}));
+                                           std::tuple{DType::f16, Layout::nchw, Codec::Kind::zstd},
+                                           std::tuple{DType::u8, Layout::nhwc, Codec::Kind::packed},
+                                           std::tuple{DType::bf16, Layout::nchw, Codec::Kind::packed}));
 
 TEST_F(Shardctl, ShowDrawsTheSameRandomSamplesForTheSameSeed) {
   const Made made = make("ds");
@@ -260,8 +262,17 @@ TEST_F(Shardctl, StatsOfStoredSamplesAreThoseOfThePixels) {
     const Json json = Json::parse(run({"stats", "--json", made.folder.string()}).out);
     EXPECT_NEAR(json.at("mean").at(1).get<double>(), sum / n, 1e-9);
     EXPECT_NEAR(json.at("std").at(1).get<double>(), std::sqrt(squares / n - sum / n * sum / n), 1e-9);
+    EXPECT_EQ(json.at("packed_samples"), 6);
+    const Made packed =
+        make("packed-" + std::string(to_string(dtype)), dtype, Layout::nchw, {Codec::Kind::packed, 3});
+    const ShardReader reader = ShardReader::open(packed.folder / "shard-00000.safetensors");
+    double frames = 0;
+    for (std::uint64_t i = 0; i < reader.size(); ++i) frames += static_cast<double>(reader.frame(i).size());
+    EXPECT_NEAR(json.at("packed_bytes_per_sample").get<double>(), frames / static_cast<double>(reader.size()),
+                16);
   }
   EXPECT_THAT(run({"stats", path("ds-u8").string()}).out, HasSubstr("--mean 0."));
+  EXPECT_THAT(run({"stats", path("ds-u8").string()}).out, HasSubstr("codec packed: "));
 }
 
 // A folder of PNGs, and the data set that the engine makes of it.
@@ -325,6 +336,7 @@ TEST_F(ShardctlCompare, StatsOfImagesCountsWhatCannotBeDecoded) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("4 images (short side resized to 256, centre crop 224"));
   EXPECT_THAT(ran.out, HasSubstr("1 file skipped"));
+  EXPECT_THAT(ran.out, HasSubstr("bits a value (4 samples packed to know)"));
 }
 
 TEST_F(Shardctl, ReportsAFullOrClosedOutputInsteadOfCrashing) {

@@ -62,8 +62,8 @@ TEST_F(ShardctlVerify, NamesShardSampleAndKeyOfEveryFailure) {
 }
 
 TEST_F(ShardctlVerify, FindsFlippedBytesAllOverAShard) {
-  for (const Codec codec : {Codec{}, Codec{Codec::Kind::zstd, 3}}) {
-    const Made made = make(codec.kind == Codec::Kind::none ? "none" : "zstd", DType::u8, Layout::nchw, codec);
+  for (const Codec codec : {Codec{}, Codec{Codec::Kind::zstd, 3}, Codec{Codec::Kind::packed, 3}}) {
+    const Made made = make(to_string(codec), DType::u8, Layout::nchw, codec);
     const fs::path shard = made.folder / "shard-00000.safetensors";
     const std::string whole = read_whole(shard);
     for (std::size_t at = 0; at < whole.size(); at += at < 1500 ? 37 : 211) {

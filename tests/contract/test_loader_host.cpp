@@ -1,6 +1,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "loader_contract.hpp"
 
 namespace shard::testing {
@@ -31,22 +33,69 @@ TEST(HostLoader, RefusesToRunInAChildThatWasForked) {
   EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
-TEST(HostLoader, DecompressesZstdSamples) {
+TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
+  for (const Codec::Kind kind : {Codec::Kind::zstd, Codec::Kind::packed}) {
+    for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
+      TempDir dir;
+      DatasetShape shape;
+      shape.codec = {kind, 3};
+      shape.spec = {DType::u8, layout, 3, 9, 40};
+      write_dataset(dir.path(), shape);
+      for (const TransportKind transport : {TransportKind::automatic, TransportKind::direct}) {
+        auto device = make_host_device(2);
+        LoaderOptions options;
+        options.transport = transport;
+        options.order.batch_size = 8;
+        Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+        if (transport == TransportKind::automatic) {
+          EXPECT_EQ(loader.stats().transport, TransportKind::staged);
+          EXPECT_NE(loader.stats().reason.find(to_string(shape.codec)), std::string::npos);
+        }
+        const std::size_t size = shape.spec.size_bytes();
+        for (const Seen& seen : run_epoch(*device, loader, 0))
+          for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+            const auto expected = sample_of(shape, seen.ids[i]);
+            ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * size, size));
+          }
+      }
+    }
+  }
+}
+
+TEST(HostLoader, ADamagedFrameIsAnErrorThatNamesShardAndSample) {
   TempDir dir;
   DatasetShape shape;
-  shape.codec = {Codec::Kind::zstd, 3};
+  shape.codec = {Codec::Kind::packed, 3};
+  shape.spec = {DType::u8, Layout::nhwc, 3, 9, 40};
+  shape.shards = {16};
   write_dataset(dir.path(), shape);
-  auto device = make_host_device(2);
-  LoaderOptions options;
-  options.order.batch_size = 8;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
-  EXPECT_EQ(loader.stats().transport, TransportKind::staged);
-  EXPECT_NE(loader.stats().reason.find("zstd"), std::string::npos);
-  for (const Seen& seen : run_epoch(*device, loader, 0))
-    for (std::size_t i = 0; i < seen.ids.size(); ++i) {
-      const auto expected = sample_bytes(seen.ids[i], 360);
-      ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 360, 360));
+  const auto path = dir.path() / "shard-0.safetensors";
+  std::size_t at = 0;
+  {
+    const ShardReader reader = ShardReader::open(path);
+    at = static_cast<std::size_t>(reader.frame(5).data() - reader.mapping().data()) + 16 +
+         4;                                       // its first code
+    ASSERT_EQ(reader.frame(5)[1], std::byte{1});  // packed
+  }
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(at)).put('\x88');
+  file.close();
+  for (const TransportKind transport : {TransportKind::staged, TransportKind::direct}) {
+    auto device = make_host_device(2);
+    LoaderOptions options;
+    options.transport = transport;
+    options.verify = Verify::never;
+    options.order.batch_size = 16;
+    Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+    try {
+      run_epoch(*device, loader, 0);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::corrupt);
+      for (const char* part : {"shard-0.safetensors", "sample 5", "packed frame"})
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
     }
+  }
 }
 
 }  // namespace

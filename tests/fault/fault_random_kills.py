@@ -62,8 +62,8 @@ class RandomKills(TestCase):
     def test_kills_of_fresh_runs(self):
         killed = 0
         while killed < KILLS // 2:
-            codec = ("none", "zstd:1")[killed % 2]
-            if killed < 2:
+            codec = ("none", "zstd:1", "packed")[killed % 3]
+            if codec not in getattr(self, "whole", {}):
                 whole = dict(getattr(self, "whole", {}))
                 whole[codec] = self.undisturbed(codec)
                 self.whole = whole
@@ -82,7 +82,7 @@ class RandomKills(TestCase):
         killed = 0
         finished = 0
         while killed < KILLS - KILLS // 2:
-            codec = ("none", "zstd:1")[finished % 2]
+            codec = ("none", "zstd:1", "packed")[finished % 3]
             expected, longest = self.undisturbed(codec)
             out = self.path / f"again{finished}"
             more = []

@@ -29,6 +29,9 @@ inline std::vector<GoldenCase> golden_cases() {
   }
   cases.push_back({"u8-nchw-zstd", small_options(DType::u8, Layout::nchw, kZstd)});
   cases.push_back({"f16-nhwc-zstd", small_options(DType::f16, Layout::nhwc, kZstd)});
+  constexpr Codec kPacked{Codec::Kind::packed, 3};
+  cases.push_back({"u8-nchw-packed", small_options(DType::u8, Layout::nchw, kPacked)});
+  cases.push_back({"u8-nhwc-packed", small_options(DType::u8, Layout::nhwc, kPacked)});
   ShardWriterOptions table = small_options();
   table.columns = {{"labels", DType::f32, {4}}};
   cases.push_back({"u8-nchw-none-float-labels", table});

@@ -32,7 +32,8 @@ void write_header_seed(const fs::path& shard, const fs::path& seed) {
 }
 
 void write_seeds(const fs::path& golden, const fs::path& corpus) {
-  for (const char* target : {"fuzz_shard_header", "fuzz_shard_open", "fuzz_dataset_json", "fuzz_zstd_sample"})
+  for (const char* target : {"fuzz_shard_header", "fuzz_shard_open", "fuzz_dataset_json", "fuzz_zstd_sample",
+                             "fuzz_packed_sample"})
     fs::create_directories(corpus / target);
   for (const GoldenCase& golden_case : golden_cases()) {
     const fs::path shard = golden / "shards" / (golden_case.name + ".safetensors");
@@ -41,14 +42,35 @@ void write_seeds(const fs::path& golden, const fs::path& corpus) {
   }
   fs::copy_file(golden / "dataset" / kDatasetFile, corpus / "fuzz_dataset_json" / "golden",
                 fs::copy_options::overwrite_existing);
-  const Codec zstd{Codec::Kind::zstd, 3};
   const SampleSpec small = small_options().spec;
-  write_bytes(corpus / "fuzz_zstd_sample" / "sample", encode_frame(zstd, sample_bytes(small, 1)));
-  write_bytes(corpus / "fuzz_zstd_sample" / "zeros", encode_frame(zstd, std::vector<std::byte>(60)));
+  const auto zstd = [](const SampleSpec& spec, const std::vector<std::byte>& sample, int level = 3) {
+    return SampleCodec({Codec::Kind::zstd, level}, spec).encode(sample);
+  };
+  write_bytes(corpus / "fuzz_zstd_sample" / "sample", zstd(small, sample_bytes(small, 1)));
+  write_bytes(corpus / "fuzz_zstd_sample" / "zeros", zstd(small, std::vector<std::byte>(60)));
   write_bytes(corpus / "fuzz_zstd_sample" / "large",
-              encode_frame(zstd, std::vector<std::byte>(300'000, std::byte{7})));
-  write_bytes(corpus / "fuzz_zstd_sample" / "text",
-              encode_frame({Codec::Kind::zstd, 19}, sample_bytes({DType::u8, Layout::nchw, 3, 40, 40}, 2)));
+              zstd({DType::u8, Layout::nchw, 3, 100, 1000}, std::vector<std::byte>(300'000, std::byte{7})));
+  write_bytes(
+      corpus / "fuzz_zstd_sample" / "text",
+      zstd({DType::u8, Layout::nchw, 3, 40, 40}, sample_bytes({DType::u8, Layout::nchw, 3, 40, 40}, 2), 19));
+}
+
+// Channels, height, width and choices as fuzz_packed_sample reads them, then a frame.
+void write_packed_seeds(const fs::path& folder) {
+  for (std::uint32_t channels = 1; channels <= 4; ++channels) {
+    for (const unsigned choices : {0x00U, 0x52U}) {
+      const SampleSpec spec{DType::u8, Layout::nchw, channels, 2 * channels + 1, 16 * channels + 1};
+      std::vector<std::byte> sample(static_cast<std::size_t>(spec.size_bytes()));
+      for (std::size_t i = 0; i < sample.size(); ++i)
+        sample[i] = static_cast<std::byte>(i + (i * i >> (choices == 0 ? 7 : 2)) % 5);
+      std::vector<std::byte> seed;
+      for (const unsigned byte : {channels - 1, spec.height - 1, spec.width - 1, choices})
+        seed.push_back(static_cast<std::byte>(byte));
+      const auto frame = SampleCodec({Codec::Kind::packed, 3}, spec).encode(sample);
+      seed.insert(seed.end(), frame.begin(), frame.end());
+      write_bytes(folder / (std::to_string(channels) + (choices == 0 ? "-as-it-is" : "-repaired")), seed);
+    }
+  }
 }
 
 }  // namespace
@@ -68,5 +90,6 @@ int main(int argc, char** argv) {
   add_new_files(fresh / "dataset", tests / "golden" / "dataset");
   fs::remove_all(fresh);
   write_seeds(tests / "golden", tests / "fuzz" / "corpus");
+  write_packed_seeds(tests / "fuzz" / "corpus" / "fuzz_packed_sample");
   return 0;
 }

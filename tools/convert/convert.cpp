@@ -110,7 +110,7 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
         ErrorCode::io,
         fmt::format(
             "'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
-            "or a smaller --dtype, --crop or --codec zstd",
+            "or a smaller --dtype, --crop, or --codec packed or zstd",
             options.out.string(), free, needed, samples));
 }
 

@@ -62,12 +62,16 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   decode.cancel = hooks.cancel;
   if (options.fast_decode) decode.fast_min_short_side = fast_decode_side(options.preprocess);
   std::vector<std::byte> sample(result.sample_bytes);
+  const SampleSpec spec = options.preprocess.sample_spec();
+  const SampleCodec codec(options.codec, spec, options.preprocess.normalization);
+  const SampleCodec packer({Codec::Kind::packed, 0}, spec, options.preprocess.normalization);
 
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   double seconds = 0;
   std::uint64_t bytes = 0;
   std::uint64_t compressed = 0;
+  std::uint64_t packed = 0;
   const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
   for (std::uint64_t k = 0; k < wanted && seconds < kSeconds; ++k) {
     const Input& input = plan.list.inputs[k * result.inputs / wanted];
@@ -76,7 +80,8 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
       const auto file = reader.read(input.path);
       bytes += file.size();
       preprocessor.run_file(decoder, file, decode, sample);
-      if (options.codec.kind != Codec::Kind::none) compressed += encode_frame(options.codec, sample).size();
+      compressed += codec.encode(sample).size();
+      packed += packer.encode(sample).size();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;
       ++result.sampled_rejects;
@@ -89,7 +94,8 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   result.seconds_per_image = seconds / static_cast<double>(result.sampled);
   result.seconds = result.seconds_per_image * static_cast<double>(result.inputs) / options.threads();
   if (good > 0) result.mean_input_bytes = bytes / good;
-  if (good > 0 && options.codec.kind != Codec::Kind::none)
+  if (good > 0) result.mean_packed_bytes = packed / good;
+  if (good > 0)
     result.compressed_ratio =
         static_cast<double>(compressed) / static_cast<double>(good * result.sample_bytes);
   return result;

@@ -25,7 +25,8 @@ struct Estimate {
   double seconds_per_image = 0;             // one thread
   double seconds = 0;                       // all inputs, options.threads() threads
   std::uint64_t mean_input_bytes = 0;
-  double compressed_ratio = 1;              // codec zstd: compressed / raw of the sampled images
+  double compressed_ratio = 1;              // frames / samples before the codec, of the sampled images
+  std::uint64_t mean_packed_bytes = 0;      // of a sample with codec packed, whatever codec is asked for
   std::optional<std::uint64_t> free_bytes;  // where OUT would be
 };
 

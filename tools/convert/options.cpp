@@ -86,18 +86,43 @@ Pipeline pipeline_of(const Options& options) {
   return pipeline;
 }
 
-std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
-  const SampleSpec spec = options.preprocess.sample_spec();
-  const Normalization& n = options.preprocess.normalization;
+namespace {
+
+std::string fingerprint(const Pipeline& pipeline, const SampleSpec& spec, const Normalization& n,
+                        const Codec& codec, const ColumnSpec& labels, std::uint64_t per_shard) {
   std::string text;
-  for (const auto& [key, value] : pipeline_of(options)) text += fmt::format("{}={}\n", key, value);
+  for (const auto& [key, value] : pipeline) text += fmt::format("{}={}\n", key, value);
   text += fmt::format("sample={} {} {}\n", to_string(spec.dtype), to_string(spec.layout),
                       fmt::join(spec.shape(), ","));
   text += fmt::format("normalization={} {}\n", fmt::join(n.mean, ","), fmt::join(n.std, ","));
-  text += fmt::format("codec={}\n", to_string(options.codec));
+  text += fmt::format("codec={}\n", to_string(codec));
   text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));
-  text += fmt::format("samples_per_shard={}\n", options.per_shard());
+  text += fmt::format("samples_per_shard={}\n", per_shard);
   return fmt::format("{:016x}", xxh3(text));
+}
+
+}  // namespace
+
+std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
+  return fingerprint(pipeline_of(options), options.preprocess.sample_spec(), options.preprocess.normalization,
+                     options.codec, labels, options.per_shard());
+}
+
+// Samples per shard are not recorded: as many as the fullest shard has, or more by what was rejected, or as
+// many as shards of the default size hold.
+std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) {
+  constexpr std::uint64_t kMaxTries = 100'000;
+  std::uint64_t fullest = 1;
+  for (const ShardSummary& shard : info.shards) fullest = std::max(fullest, shard.samples);
+  const auto with = [&](const Codec& of, std::uint64_t per_shard) {
+    return fingerprint(info.pipeline, info.spec, info.normalization, of, info.columns.front(), per_shard);
+  };
+  const std::uint64_t by_default =
+      std::max<std::uint64_t>(1, Options{}.shard_size_bytes / info.spec.size_bytes());
+  if (with(info.codec, by_default) == info.fingerprint) return with(codec, by_default);
+  for (std::uint64_t more = 0; more <= std::min(info.rejects, kMaxTries); ++more)
+    if (with(info.codec, fullest + more) == info.fingerprint) return with(codec, fullest + more);
+  return fmt::format("{:016x}", xxh3(fmt::format("{} codec={}\n", info.fingerprint, to_string(codec))));
 }
 
 std::uint32_t fast_decode_side(const image::PreprocessOptions& options) {

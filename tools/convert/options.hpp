@@ -45,6 +45,10 @@ Pipeline pipeline_of(const Options& options);
 // normalisation, codec, kind of labels and samples per shard.
 std::string fingerprint_of(const Options& options, const ColumnSpec& labels);
 
+// That of the same conversion with another codec; where the conversion's options are not known in full, a
+// digest of the fingerprint and the codec.
+std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec);
+
 // The bound for image::DecodeOptions::fast_min_short_side: the scaled image still covers the size it is
 // resized to.
 std::uint32_t fast_decode_side(const image::PreprocessOptions& options);

@@ -63,6 +63,15 @@ struct ExportOptions {
 };
 int export_npy(const ExportOptions& options);
 
+struct RepackOptions {
+  std::string path;
+  std::string folder;
+  std::string codec;
+  unsigned jobs = 0;
+  bool quiet = false;
+};
+int repack(const RepackOptions& options);
+
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;

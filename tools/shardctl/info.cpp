@@ -113,12 +113,25 @@ std::string memmap_snippet(const ShardReader& reader) {
   return text;
 }
 
-void print_description(Table& table, const DatasetInfo& info) {
+// As stored, without heads: 8 times the bytes of the elements for codec none.
+double bits_per_value(const Source& source) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < source.shards(); ++i) {
+    const ShardHeader& header = source.shard(i).header();
+    bytes += header.images_end - header.images_begin;
+  }
+  return 8.0 * static_cast<double>(bytes) / static_cast<double>(source.size()) /
+         static_cast<double>(source.info().spec.elements());
+}
+
+void print_description(Table& table, const DatasetInfo& info, double bits_a_value) {
   const SampleSpec& spec = info.spec;
   const auto shape = spec.shape();
   table.add_row({"sample", fmt::format("{} {} [{}], {} bytes", to_string(spec.dtype), to_string(spec.layout),
                                        fmt::join(shape, ", "), cli::human_count(spec.size_bytes()))});
-  table.add_row({"codec", to_string(info.codec)});
+  std::string codec = to_string(info.codec);
+  if (info.codec.kind != Codec::Kind::none) codec += fmt::format(", {:.2f} bits a value", bits_a_value);
+  table.add_row({"codec", codec});
   table.add_row(
       {"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
                                     fmt::join(info.normalization.std, ","),
@@ -167,6 +180,7 @@ int print_source_json(const Source& source, const std::string& path) {
   json["size_bytes"] = total_bytes(info);
   json["bytes_per_sample"] = static_cast<double>(total_bytes(info)) / static_cast<double>(source.size());
   json.update(description_json(info));
+  json["bits_per_value"] = bits_per_value(source);
   json["classes"] = classes_json(info, count_classes(source));
   json["shards"] = Json::array();
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
@@ -195,7 +209,7 @@ int print_source(const Source& source, const std::string& path) {
   table.add_row({"size", fmt::format("{} in {}, {:.0f} bytes a sample", cli::human_bytes(bytes),
                                      cli::counted(info.shards.size(), "shard"),
                                      static_cast<double>(bytes) / static_cast<double>(source.size()))});
-  print_description(table, info);
+  print_description(table, info, bits_per_value(source));
   cli::write_out(table.to_string());
 
   const auto counts = count_classes(source);

@@ -1,4 +1,4 @@
-// shardctl: look at, check, compare and export what shardify converted.
+// shardctl: look at, check, compare, export and repack what shardify converted.
 #include <sys/resource.h>
 
 #include "common/cli.hpp"
@@ -34,7 +34,7 @@ void add_max_pixels(CLI::App* command, std::uint64_t& pixels) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Look at, check, compare and export data sets made by shardify.", "shardctl");
+  CLI::App app("Look at, check, compare, export and repack data sets made by shardify.", "shardctl");
   app.set_version_flag("--version", std::string("shardctl ") + SHARD_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
@@ -96,9 +96,21 @@ int run(int argc, char** argv) {
       ->required();
   add_quiet(export_command, export_options.quiet, "Print nothing");
 
+  RepackOptions repack_options;
+  CLI::App* repack_command = app.add_subcommand(
+      "repack", "The samples with another codec, without decoding images again; their checksums stay");
+  repack_command->add_option("PATH", repack_options.path, "A data set folder")->required();
+  repack_command
+      ->add_option("NEW", repack_options.folder, "New or empty folder, or one of a repack that was stopped")
+      ->required();
+  repack_command->add_option("--codec", repack_options.codec, "none, packed, or zstd[:1..19]")->required();
+  add_jobs(repack_command, repack_options.jobs);
+  add_quiet(repack_command, repack_options.quiet, "Print nothing");
+
   StatsOptions stats_options;
-  CLI::App* stats_command = app.add_subcommand(
-      "stats", "Mean and standard deviation of the channels, for --mean and --std of shardify");
+  CLI::App* stats_command = app.add_subcommand("stats",
+                                               "Mean and standard deviation of the channels, for --mean and "
+                                               "--std of shardify; size with codec packed");
   stats_command
       ->add_option(
           "PATH", stats_options.path,
@@ -117,6 +129,7 @@ int run(int argc, char** argv) {
   if (show_command->parsed()) return show(show_options);
   if (compare_command->parsed()) return compare(compare_options);
   if (export_command->parsed()) return export_npy(export_options);
+  if (repack_command->parsed()) return repack(repack_options);
   return stats(stats_options);
 }
 

@@ -1,4 +1,5 @@
-// stats: mean and standard deviation of each channel, ready for --mean and --std.
+// stats: mean and standard deviation of each channel, ready for --mean and --std, and what codec packed would
+// take.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +13,7 @@
 #include "common/progress.hpp"
 #include "convert/input_file.hpp"
 #include "convert/scan.hpp"
+#include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
@@ -30,7 +32,13 @@ struct Sums {
   std::uint64_t pixels = 0;
   std::uint64_t samples = 0;
   std::uint64_t skipped = 0;
+  std::uint64_t packed_samples = 0;  // those that were packed, to know their size
+  std::uint64_t packed_bytes = 0;
 
+  void add_packed(std::size_t frame_bytes) {
+    ++packed_samples;
+    packed_bytes += frame_bytes;
+  }
   void add(std::span<const std::uint8_t> packed, std::uint32_t channels) {
     for (std::size_t i = 0; i < packed.size(); i += channels) {
       for (std::uint32_t c = 0; c < channels; ++c) {
@@ -50,6 +58,8 @@ struct Sums {
     pixels += other.pixels;
     samples += other.samples;
     skipped += other.skipped;
+    packed_samples += other.packed_samples;
+    packed_bytes += other.packed_bytes;
   }
   double mean(std::uint32_t c) const {
     return static_cast<double>(sum[c]) / static_cast<double>(pixels) / 255.0;
@@ -61,6 +71,9 @@ struct Sums {
   }
 };
 
+constexpr std::uint64_t kPacked = 256;  // samples that are packed, evenly spread
+constexpr Codec kPackedCodec{Codec::Kind::packed, 3};
+
 Sums total(const std::vector<Sums>& parts) {
   Sums sums;
   for (const Sums& part : parts) sums.add(part);
@@ -71,6 +84,8 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
+  const SampleCodec packer(kPackedCodec, {DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
+  const std::uint64_t step = (source.size() + kPacked - 1) / kPacked;
   std::vector<Sums> sums(threads);
   std::vector<std::vector<std::byte>> samples(threads, std::vector<std::byte>(spec.size_bytes()));
   std::vector<std::vector<std::uint8_t>> bytes(threads, std::vector<std::uint8_t>(spec.elements()));
@@ -78,6 +93,8 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
     source.read(index, samples[thread]);
     denormalizer.bytes(samples[thread], bytes[thread]);
     sums[thread].add(bytes[thread], spec.channels);
+    if (index % step == 0)
+      sums[thread].add_packed(packer.encode(std::as_bytes(std::span(bytes[thread]))).size());
     if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
   });
   return total(sums);
@@ -101,6 +118,8 @@ Sums of_images(const StatsOptions& options, cli::Progress& progress) {
   preprocess.layout = Layout::nhwc;
   image::DecodeOptions decode;
   decode.max_pixels = options.max_pixels;
+  const SampleCodec packer(kPackedCodec, preprocess.sample_spec());
+  const std::uint64_t step = (list.inputs.size() + kPacked - 1) / kPacked;
   const unsigned threads = thread_count(options.jobs);
   std::vector<ImageWorker> workers;
   workers.reserve(threads);
@@ -112,6 +131,7 @@ Sums of_images(const StatsOptions& options, cli::Progress& progress) {
                                    worker.bytes);
       const auto* pixels = reinterpret_cast<const std::uint8_t*>(worker.bytes.data());
       worker.sums.add({pixels, worker.bytes.size()}, 3);
+      if (index % step == 0) worker.sums.add_packed(packer.encode(worker.bytes).size());
     } catch (const convert::UnreadableInput&) {
       ++worker.sums.skipped;
     } catch (const Error& error) {
@@ -139,6 +159,10 @@ bool is_data_set(const std::string& path) {
 }
 
 void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels, bool stored) {
+  const auto values = static_cast<double>(sums.pixels) / static_cast<double>(sums.samples) * channels;
+  const double packed = sums.packed_samples == 0 ? 0.0
+                                                 : static_cast<double>(sums.packed_bytes) /
+                                                       static_cast<double>(sums.packed_samples);
   std::vector<std::string> means;
   std::vector<std::string> stds;
   for (std::uint32_t c = 0; c < channels; ++c) {
@@ -149,7 +173,10 @@ void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels
     Json json = {{"kind", stored ? "samples" : "images"},
                  {"samples", sums.samples},
                  {"skipped", sums.skipped},
-                 {"pixels", sums.pixels}};
+                 {"pixels", sums.pixels},
+                 {"packed_samples", sums.packed_samples},
+                 {"packed_bytes_per_sample", packed},
+                 {"packed_bits_per_value", 8.0 * packed / values}};
     json["mean"] = Json::array();
     json["std"] = Json::array();
     for (std::uint32_t c = 0; c < channels; ++c) {
@@ -164,6 +191,9 @@ void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels
                   : "images (short side resized to 256, centre crop 224, as --preset eval does)",
            cli::human_count(sums.pixels));
   cli::out("--mean {} --std {}\n", fmt::join(means, ","), fmt::join(stds, ","));
+  if (sums.packed_samples > 0)
+    cli::out("codec packed: {:.0f} bytes a sample, {:.2f} bits a value ({} packed to know)\n", packed,
+             8.0 * packed / values, cli::counted(sums.packed_samples, "sample"));
   if (sums.skipped > 0)
     cli::out("{} skipped: not readable or no image\n", cli::counted(sums.skipped, "file"));
 }

@@ -188,7 +188,10 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   app.add_option("--std", text.std, "RED,GREEN,BLUE, likewise")->group(values);
 
   const char* output = "Output";
-  app.add_option("--codec", text.codec, "none, or zstd[:1..19] (default none; zstd: level 3)")->group(output);
+  app.add_option("--codec", text.codec,
+                 "none, packed (lossless, about half the bytes on photographs), or zstd[:1..19]\n"
+                 "(default none; zstd: level 3)")
+      ->group(output);
   auto* shard_size =
       app.add_option("--shard-size", text.shard_size, "bytes of samples a shard (default 256MiB)")
           ->group(output);

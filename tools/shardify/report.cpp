@@ -57,6 +57,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
              {"samples_per_shard", e.per_shard},
              {"bytes", stored},
              {"bytes_before_codec", e.out_bytes},
+             {"bytes_packed", e.mean_packed_bytes * e.inputs},
              {"free_bytes", e.free_bytes ? Json(*e.free_bytes) : Json(nullptr)},
              {"sampled", e.sampled},
              {"sampled_rejects", e.sampled_rejects},
@@ -78,6 +79,11 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   }
   cli::out("size: {}{}, input about {}\n", human_bytes(stored), e.compressed_ratio < 1 ? " (estimated)" : "",
            human_bytes(e.mean_input_bytes * e.inputs));
+  if (e.mean_packed_bytes > 0 && options.codec.kind != Codec::Kind::packed)
+    cli::out("with --codec packed: about {}, {:.2f} bits a value, without loss\n",
+             human_bytes(e.mean_packed_bytes * e.inputs),
+             8.0 * static_cast<double>(e.mean_packed_bytes) /
+                 static_cast<double>(options.preprocess.sample_spec().elements()));
   if (e.free_bytes)
     cli::out("free: {}{}\n", human_bytes(*e.free_bytes), *e.free_bytes < stored ? "  NOT ENOUGH" : "");
   cli::out("time: about {} with {} threads ({} images decoded for this estimate, {:.2f} ms each)\n",

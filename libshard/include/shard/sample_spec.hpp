@@ -38,14 +38,14 @@ struct SampleSpec {
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.
 using Pipeline = std::map<std::string, std::string>;
 
-// Codec of stored samples: "none", or "zstd" with its level.
+// Codec of stored samples: "none", "zstd" with its level, or "packed" (docs/format.md).
 struct Codec {
-  enum class Kind : std::uint8_t { none, zstd };
+  enum class Kind : std::uint8_t { none, zstd, packed };
   Kind kind = Kind::none;
   int level = 3;  // zstd: 1 to 19
   bool operator==(const Codec&) const = default;
 };
-std::string to_string(const Codec& codec);      // "none", "zstd:3"
+std::string to_string(const Codec& codec);      // "none", "zstd:3", "packed"
 Codec codec_from_string(const std::string& s);  // throws invalid_argument
 
 }  // namespace shard

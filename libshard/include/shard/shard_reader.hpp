@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shard/codec.hpp"
 #include "shard/safetensors.hpp"
 #include "shard/sample_spec.hpp"
 
@@ -70,6 +71,8 @@ class ShardReader {
 
   // The sample as it is stored: a row of spec().size_bytes() bytes (codec none), or one frame.
   std::span<const std::byte> frame(std::uint64_t sample) const;
+  // What turns a frame into a sample: codec().decode(bytes of a frame, sample).
+  const SampleCodec& codec() const noexcept;
   // The sample's bytes into `out` (spec.size_bytes() long), decompressed where the codec needs it.
   // Errors: corrupt, naming path and sample, when a frame does not hold exactly one sample.
   void read(std::uint64_t sample, std::span<std::byte> out) const;

@@ -3,23 +3,113 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "format/codec_zstd.hpp"
+#include "format/packed_frame.hpp"
+#include "format/shard_profile.hpp"
+#include "format/value_table.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
+namespace {
 
-std::vector<std::byte> encode_frame(const Codec& codec, std::span<const std::byte> sample) {
-  if (codec.kind == Codec::Kind::zstd) return zstd_compress(sample, codec.level);
+constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
+
+// Memory of this thread for the bytes of a sample of floats. Not kept when it is large.
+class ScratchBytes {
+ public:
+  explicit ScratchBytes(std::size_t size) : bytes_(size > kKeptBytes ? own_ : kept()) { bytes_.resize(size); }
+  std::span<std::uint8_t> values() { return bytes_; }
+
+ private:
+  static std::vector<std::uint8_t>& kept() {
+    thread_local std::vector<std::uint8_t> bytes;
+    return bytes;
+  }
+  std::vector<std::uint8_t> own_;
+  std::vector<std::uint8_t>& bytes_;
+};
+
+}  // namespace
+
+struct SampleCodec::Impl {
+  Codec codec;
+  SampleSpec spec;
+  std::size_t sample_bytes = 0;
+  packed::Shape shape;
+  packed::Kernels kernels;
+  std::optional<ValueTable> values;  // codec packed of floats
+
+  void check_size(std::size_t size) const {
+    if (size != sample_bytes)
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} bytes: a sample has {}", size, sample_bytes));
+  }
+};
+
+SampleCodec::SampleCodec(const Codec& codec, const SampleSpec& spec, const Normalization& normalization) {
+  spec.check();
+  check_normalization(normalization);
+  auto impl = std::make_shared<Impl>();
+  impl->codec = codec_from_string(to_string(codec));
+  impl->spec = spec;
+  impl->sample_bytes = static_cast<std::size_t>(spec.size_bytes());
+  impl->shape = {spec.channels, spec.height, spec.width};
+  if (codec.kind == Codec::Kind::packed) {
+    impl->kernels = packed::best_kernels();
+    if (spec.dtype != DType::u8) impl->values.emplace(spec, normalization);
+  }
+  impl_ = std::move(impl);
+}
+
+std::vector<std::byte> SampleCodec::encode(std::span<const std::byte> sample) const {
+  const Impl& self = *impl_;
+  self.check_size(sample.size());
+  switch (self.codec.kind) {
+    case Codec::Kind::none:
+      break;
+    case Codec::Kind::zstd:
+      return zstd_compress(sample, self.codec.level);
+    case Codec::Kind::packed:
+      if (!self.values) return packed::encode(self.kernels, self.shape, self.spec.layout, sample);
+      ScratchBytes bytes(self.shape.pixels_bytes());
+      self.values->reduce(sample, bytes.values());
+      return packed::encode(self.kernels, self.shape, self.spec.layout, std::as_bytes(bytes.values()));
+  }
   return {sample.begin(), sample.end()};
 }
 
-void decode_frame(const Codec& codec, std::span<const std::byte> frame, std::span<std::byte> sample) {
-  if (codec.kind == Codec::Kind::zstd) return zstd_decompress(frame, sample);
+void SampleCodec::decode(std::span<const std::byte> frame, std::span<std::byte> sample) const {
+  const Impl& self = *impl_;
+  self.check_size(sample.size());
+  switch (self.codec.kind) {
+    case Codec::Kind::none:
+      break;
+    case Codec::Kind::zstd:
+      return zstd_decompress(frame, sample);
+    case Codec::Kind::packed:
+      if (!self.values) return packed::decode(self.kernels, self.shape, self.spec.layout, frame, sample);
+      ScratchBytes bytes(self.shape.pixels_bytes());
+      packed::decode(self.kernels, self.shape, self.spec.layout, frame,
+                     std::as_writable_bytes(bytes.values()));
+      return self.values->expand(bytes.values(), sample);
+  }
   if (frame.size() != sample.size())
     throw Error(ErrorCode::corrupt, fmt::format("a frame of {} bytes where a sample of {} is stored as it is",
                                                 frame.size(), sample.size()));
   std::copy(frame.begin(), frame.end(), sample.begin());
+}
+
+std::uint64_t SampleCodec::least_frame_bytes() const noexcept {
+  switch (impl_->codec.kind) {
+    case Codec::Kind::none:
+      break;
+    case Codec::Kind::zstd:
+      return std::max<std::uint64_t>(1, zstd_least_frame_bytes(impl_->sample_bytes));
+    case Codec::Kind::packed:
+      return packed::least_frame_bytes(impl_->shape);
+  }
+  return impl_->sample_bytes;
 }
 
 }  // namespace shard

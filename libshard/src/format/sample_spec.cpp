@@ -38,11 +38,13 @@ void SampleSpec::check() const {
 
 std::string to_string(const Codec& codec) {
   if (codec.kind == Codec::Kind::none) return "none";
+  if (codec.kind == Codec::Kind::packed) return "packed";
   return fmt::format("zstd:{}", codec.level);
 }
 
 Codec codec_from_string(const std::string& s) {
   if (s == "none") return {Codec::Kind::none, Codec{}.level};
+  if (s == "packed") return {Codec::Kind::packed, Codec{}.level};
   if (s == "zstd") return {Codec::Kind::zstd, Codec{}.level};
   if (s.starts_with("zstd:")) {
     int level = 0;
@@ -55,8 +57,9 @@ Codec codec_from_string(const std::string& s) {
   }
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("codec \"{}\" is not known: use none, zstd or zstd:LEVEL with a level from {} to {}", s,
-                  kMinZstdLevel, kMaxZstdLevel));
+      fmt::format(
+          "codec \"{}\" is not known: use none, packed, zstd or zstd:LEVEL with a level from {} to {}", s,
+          kMinZstdLevel, kMaxZstdLevel));
 }
 
 }  // namespace shard

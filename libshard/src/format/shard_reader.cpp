@@ -8,11 +8,12 @@
 #include <fmt/format.h>
 
 #include "format/bytes.hpp"
-#include "format/codec_zstd.hpp"
 #include "format/file_io.hpp"
 #include "format/mapped_file.hpp"
+#include "format/packed_frame.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/checksum.hpp"
+#include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -32,6 +33,7 @@ struct ShardReader::Impl {
   std::uint64_t file_size = 0;
   std::vector<std::byte> head;
   ShardHeader header;
+  std::optional<SampleCodec> codec;  // of the header
   std::map<std::string, Column> columns;
   std::span<const std::byte> keys, key_offsets, checksums, frame_offsets, frame_checksums;  // into head
   std::optional<MappedFile> mapping;
@@ -138,12 +140,17 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
 // Also holds the size of a sample, which is only stated, against the bytes that are there.
 void ShardReader::Impl::check_frames() const {
   check_offsets("frame_offsets", frame_offsets, header.images_end - header.images_begin, true);
-  const std::uint64_t least = zstd_least_frame_bytes(header.spec.size_bytes());
+  const std::uint64_t least = codec->least_frame_bytes();
   for (std::uint64_t i = 0; i < header.samples; ++i) {
     const std::uint64_t size = offset_at(frame_offsets, i + 1) - offset_at(frame_offsets, i);
-    if (size < least || size == 0) {
+    if (size < least) {
       corrupt(fmt::format("the frame of sample {} has {} bytes, too few for the {} bytes of a sample", i,
                           size, header.spec.size_bytes()));
+    }
+    if (header.codec.kind == Codec::Kind::packed && size % packed::kAlignment != 0) {
+      corrupt(
+          fmt::format("the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}", i,
+                      size, packed::kAlignment));
     }
   }
 }
@@ -174,7 +181,7 @@ void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, boo
     }
   }
   try {
-    zstd_decompress(frame, out);
+    codec->decode(frame, out);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
     corrupt_sample(sample, error.what());
@@ -198,9 +205,8 @@ ShardReader ShardReader::open(const std::filesystem::path& path) {
   impl->check_head_digest(digest_head(impl->head, 8 + digits_at.value()));
   impl->find_views();
   impl->check_offsets("key_offsets", impl->key_offsets, impl->keys.size(), false);
-  if (impl->header.codec.kind != Codec::Kind::none) {
-    impl->check_frames();
-  }
+  impl->codec.emplace(impl->header.codec, impl->header.spec, impl->header.normalization);
+  if (impl->header.codec.kind != Codec::Kind::none) impl->check_frames();
   impl->mapping.emplace(impl->fd.get(), impl->file_size, path);
   return ShardReader(std::move(impl));
 }
@@ -212,6 +218,7 @@ ShardReader::~ShardReader() = default;
 
 const std::filesystem::path& ShardReader::path() const noexcept { return impl_->path; }
 const ShardHeader& ShardReader::header() const noexcept { return impl_->header; }
+const SampleCodec& ShardReader::codec() const noexcept { return *impl_->codec; }
 std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples; }
 std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->file_size; }
 int ShardReader::descriptor() const noexcept { return impl_->fd.get(); }

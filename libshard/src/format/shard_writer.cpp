@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "format/bytes.hpp"
-#include "format/codec_zstd.hpp"
 #include "format/file_io.hpp"
 #include "format/shard_profile.hpp"
 #include "format/temp_file.hpp"
 #include "shard/checksum.hpp"
+#include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -52,6 +52,7 @@ struct ShardWriter::Impl {
   enum class State : std::uint8_t { open, claimed, stored, skipped };
 
   ShardWriterOptions options;
+  SampleCodec codec;
   std::uint64_t planned;
   std::uint64_t columns_bytes = 0;  // one row of each column
   TempFile file;
@@ -94,7 +95,10 @@ struct ShardWriter::Impl {
 
 ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned_samples,
                         ShardWriterOptions&& opts)
-    : options(std::move(opts)), planned(planned_samples), file(path) {
+    : options(std::move(opts)),
+      codec(options.codec, options.spec, options.normalization),
+      planned(planned_samples),
+      file(path) {
   for (const ColumnSpec& column : options.columns) columns_bytes += row_bytes(column);
   const std::uint64_t key_bytes =
       options.planned_key_bytes != 0 ? options.planned_key_bytes : planned * kGuessedKeyBytes;
@@ -284,7 +288,7 @@ void ShardWriter::put(std::uint64_t index, std::string_view key, std::span<const
               self.columns.begin() + static_cast<std::ptrdiff_t>(i * columns.size()));
     self.checksums[i] = xxh3(sample);
     if (self.framed()) {
-      self.store_frame(index, zstd_compress(sample, self.options.codec.level));
+      self.store_frame(index, self.codec.encode(sample));
     } else {
       pwrite_all(self.file.fd(), sample, self.images_begin + index * sample.size(), self.path());
     }

@@ -13,7 +13,6 @@
 
 #include "direct/direct_file.hpp"
 #include "direct/read_queue.hpp"
-#include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
 
@@ -260,7 +259,7 @@ class Direct final : public Transport {
     if (!stored_plain_) {
       const std::byte* const frame = read.owner->frames.get() + read.frame_begin + read.skew;
       try {
-        decode_frame(shard.header().codec, {frame, read.needed - read.skew}, sample);
+        shard.codec().decode({frame, read.needed - read.skew}, sample);
       } catch (const Error& error) {
         rethrow_for(shard, at.sample, error);
       }

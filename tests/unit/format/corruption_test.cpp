@@ -79,9 +79,11 @@ TEST_P(Damage, NoExtensionSurvives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
-                         ::testing::Values(Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}),
+                         ::testing::Values(Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3},
+                                           Codec{Codec::Kind::packed, 3}),
                          [](const auto& codec) {
-                           return codec.param.kind == Codec::Kind::none ? "none" : "zstd";
+                           const std::string name = to_string(codec.param);
+                           return name.substr(0, name.find(':'));
                          });
 
 DatasetInfo two_shard_dataset(const std::filesystem::path& folder, const ShardWriterOptions& options) {
@@ -185,7 +187,8 @@ TEST(DatasetDamage, AShardOfAnotherConversionIsFound) {
 }
 
 TEST(TruncatedUnderTheReader, ReadingIsAnErrorNamingTheShard) {
-  for (const Codec& codec : {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}}) {
+  for (const Codec& codec :
+       {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}, Codec{Codec::Kind::packed, 3}}) {
     const TempDir dir;
     const ShardWriterOptions options = small_options(DType::u8, Layout::nchw, codec);
     write_shard(dir.path() / "shrunk", options, 3);

@@ -79,7 +79,8 @@ class Profile : public ::testing::Test {
  protected:
   static Parts good(const Codec& codec = {}) {
     const TempDir dir;
-    ShardWriterOptions options = small_options(DType::f16, Layout::nchw, codec);
+    const DType dtype = codec.kind == Codec::Kind::packed ? DType::u8 : DType::f16;
+    ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);
     options.columns.push_back({"mask", DType::u8, {3}});
     write_shard(dir.path() / "s", options, 4);
     return take_apart(file_bytes(dir.path() / "s"));
@@ -98,10 +99,12 @@ class Profile : public ::testing::Test {
 };
 
 constexpr Codec kZstd{Codec::Kind::zstd, 3};
+constexpr Codec kPacked{Codec::Kind::packed, 3};
 
 TEST_F(Profile, PutTogetherUnchangedItIsSound) {
   EXPECT_NO_THROW(open(put_together(good())));
   EXPECT_NO_THROW(open(put_together(good(kZstd))));
+  EXPECT_NO_THROW(open(put_together(good(kPacked))));
 }
 
 TEST_F(Profile, MetadataRules) {
@@ -118,7 +121,8 @@ TEST_F(Profile, MetadataRules) {
   refused(set("dtype", "f32"), "it must be F32 [4, 3, 4, 5]");
   refused(set("layout", "chwn"), "layout \"chwn\"", ErrorCode::unsupported);
   refused(set("layout", "nhwc"), "channels is 5");
-  refused(set("codec", "packed"), "codec \"packed\"", ErrorCode::unsupported);
+  refused(set("codec", "lz4"), "codec \"lz4\"", ErrorCode::unsupported);
+  refused(set("codec", "packed:1"), "codec \"packed:1\"", ErrorCode::unsupported);
   refused(set("codec", "zstd"), "must be written zstd:3");
   refused(set("codec", "zstd:3"), "must be \"image_frames\"");
   for (const char* shape : {"", "3", "3,4", "3,4,5,", "3,4,5,6", "3,4,-5", "3, 4,5", "3,4,99999999999"})
@@ -201,6 +205,7 @@ TEST_F(Profile, ChecksumsOfSamplesAndFramesAreHeld) {
 
 TEST_F(Profile, FramesHoldExactlyOneSample) {
   // The frames exchanged for other bytes whose checksum is right: only decoding can tell.
+  Codec codec = kZstd;
   const auto frame = [&](const std::function<void(std::vector<std::byte>&)>& edit, const char* why) {
     refused(
         [&](Parts& p) {
@@ -215,7 +220,7 @@ TEST_F(Profile, FramesHoldExactlyOneSample) {
           store_u64(p.data["frame_checksums"], 24, xxh3(last));
           p.tensor("image_frames").shape = {frames.size()};
         },
-        why, ErrorCode::corrupt, kZstd);
+        why, ErrorCode::corrupt, codec);
   };
   frame([](auto& f) { f.push_back(std::byte{0}); }, "stored bytes");
   frame([](auto& f) { f.insert(f.end(), f.begin(), f.end()); }, "stored bytes");
@@ -227,11 +232,23 @@ TEST_F(Profile, FramesHoldExactlyOneSample) {
         f.assign({std::byte{0x50}, std::byte{0x2a}, std::byte{0x4d}, std::byte{0x18}, {}, {}, {}, {}});
       },
       "magic");
+  codec = kPacked;
+  frame([](auto& f) { f.insert(f.end(), 16, std::byte{0}); },
+        "sample 3 (\"class/photo 9.jpg\"): packed frame");
+  frame([](auto& f) { f.insert(f.end(), f.begin(), f.end()); }, "stored as it is takes 80");
+  frame([](auto& f) { f[0] = std::byte{2}; }, "version 2");
+  frame([](auto& f) { f[6] = std::byte{6}; }, "states 3 channels of 6x4: a sample has 3 of 5x4");
+  // These are seen when the shard is opened.
+  frame([](auto& f) { f.push_back(std::byte{0}); }, "must be a multiple of 16");
+  frame([](auto& f) { f.resize(f.size() - 1); }, "must be a multiple of 16");
+  frame([](auto& f) { f.resize(16); }, "too few for the 60 bytes");
 }
 
 TEST_F(Profile, ASampleSizeThatTheFramesCannotHoldIsRefusedBeforeMemoryIsTaken) {
-  refused([](Parts& p) { p.header.metadata["shape"] = "4,65535,65535"; }, "too few for the",
-          ErrorCode::corrupt, kZstd);
+  for (const Codec& codec : {kZstd, kPacked}) {
+    refused([](Parts& p) { p.header.metadata["shape"] = "4,65535,65535"; }, "too few for the",
+            ErrorCode::corrupt, codec);
+  }
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <random>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "expect_error.hpp"
 #include "shard_samples.hpp"
@@ -17,11 +20,34 @@ using namespace shard::testing;
 
 constexpr Codec kNone{Codec::Kind::none, 3};
 constexpr Codec kZstd{Codec::Kind::zstd, 3};
+constexpr Codec kPacked{Codec::Kind::packed, 3};
 
 std::vector<ColumnSpec> many_columns() {
   return {{"labels", DType::i64, {}}, {"mask", DType::u8, {3}},     {"box", DType::f32, {2, 2}},
           {"half", DType::f16, {1}},  {"stamp", DType::u64, {}},    {"flag", DType::boolean, {}},
           {"score", DType::f64, {2}}, {"token", DType::i32, {1, 3}}};
+}
+
+// What shardify stores: (byte / 255 - mean) / std of random bytes.
+std::vector<std::byte> float_sample(const ShardWriterOptions& options, std::uint64_t seed) {
+  const SampleSpec& spec = options.spec;
+  const std::size_t plane = std::size_t{spec.height} * spec.width;
+  std::mt19937 random(static_cast<unsigned>(seed));
+  std::vector<std::byte> sample;
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const std::size_t channel = spec.layout == Layout::nchw ? i / plane : i % spec.channels;
+    const float mean = channel < 3 ? options.normalization.mean[channel] : 0.0F;
+    const float std = channel < 3 ? options.normalization.std[channel] : 1.0F;
+    const volatile float scaled = static_cast<float>(random() % 256) / 255.0F;  // each step rounds
+    const volatile float centered = scaled - mean;
+    const float value = centered / std;
+    const std::uint32_t bits = spec.dtype == DType::f32   ? std::bit_cast<std::uint32_t>(value)
+                               : spec.dtype == DType::f16 ? f32_to_f16(value)
+                                                          : f32_to_bf16(value);
+    for (std::size_t b = 0; b < size_bytes(spec.dtype); ++b)
+      sample.push_back(static_cast<std::byte>(bits >> (8 * b)));
+  }
+  return sample;
 }
 
 void expect_samples(const ShardReader& reader, const ShardWriterOptions& options,
@@ -58,7 +84,8 @@ TEST(RoundTrip, EveryDTypeLayoutAndCodecComesBackEqual) {
   const TempDir dir;
   for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
     for (Layout layout : {Layout::nchw, Layout::nhwc}) {
-      for (const Codec& codec : {kNone, kZstd, Codec{Codec::Kind::zstd, 19}}) {
+      for (const Codec& codec : {kNone, kZstd, Codec{Codec::Kind::zstd, 19}, kPacked}) {
+        if (codec == kPacked && dtype != DType::u8) continue;  // any bits: see below
         ShardWriterOptions options = small_options(dtype, layout, codec);
         options.columns = many_columns();
         const auto path =
@@ -73,6 +100,73 @@ TEST(RoundTrip, EveryDTypeLayoutAndCodecComesBackEqual) {
         EXPECT_EQ(reader.label(3), 3);
       }
     }
+  }
+}
+
+// Codec packed keeps the bytes that floats were computed from; readers compute them again.
+TEST(RoundTrip, PackedFloatsAreTheValuesOfTheUnpackedShardBitForBit) {
+  const TempDir dir;
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+      for (std::uint32_t channels = 1; channels <= 4; ++channels) {
+        ShardWriterOptions options = small_options(dtype, layout);
+        options.spec = {dtype, layout, channels, 16, 48};     // 768 values of a channel: all bytes
+        options.normalization.std = {0.9F, 0.225F, 0.0001F};  // of 0.9, bfloat16 has bytes with equal values
+        if (dtype == DType::f32)
+          options.normalization.mean[1] = 100'000.0F;  // there float32 has such pairs too
+        const auto name = [&](const char* what) {
+          return dir.path() / fmt::format("{}-{}-{}-{}", what, to_string(dtype), to_string(layout), channels);
+        };
+        std::vector<std::vector<std::byte>> samples;
+        for (std::uint64_t i = 0; i < 3; ++i) samples.push_back(float_sample(options, i));
+        const auto write = [&](const std::filesystem::path& path, const Codec& codec) {
+          options.codec = codec;
+          ShardWriter writer = ShardWriter::create(path, 3, options);
+          for (std::uint64_t i = 0; i < 3; ++i)
+            writer.put(i, sample_key(i), column_bytes(options.columns, i),
+                       samples[static_cast<std::size_t>(i)]);
+          writer.publish();
+          return ShardReader::open(path);
+        };
+        const ShardReader plain = write(name("none"), kNone);
+        const ShardReader packed = write(name("packed"), kPacked);
+        verify_shard(packed);
+        EXPECT_EQ(packed.header().spec, plain.header().spec);
+        std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
+        for (std::uint64_t i = 0; i < 3; ++i) {
+          packed.read(i, sample);
+          EXPECT_EQ(sample, samples[static_cast<std::size_t>(i)]);
+          EXPECT_EQ(packed.checksum(i), plain.checksum(i));
+          EXPECT_LT(packed.frame(i).size(), options.spec.elements() + 32);
+        }
+      }
+    }
+  }
+}
+
+TEST(RoundTrip, PackedRefusesFloatsThatNoByteGives) {
+  const TempDir dir;
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    const ShardWriterOptions options = small_options(dtype, Layout::nchw, kPacked);
+    ShardWriter writer = ShardWriter::create(dir.path() / std::string(to_string(dtype)), 1, options);
+    std::vector<std::byte> sample = float_sample(options, 0);
+    sample[sample.size() - 1] ^= std::byte{0x40};  // the exponent of the last value
+    EXPECT_SHARD_ERROR(writer.put(0, "k", column_bytes(options.columns, 0), sample),
+                       ErrorCode::invalid_argument, "none that a byte becomes");
+  }
+}
+
+TEST(RoundTrip, PackedFramesBeginAtMultiplesOf16) {
+  const TempDir dir;
+  ShardWriterOptions options = small_options(DType::u8, Layout::nhwc, kPacked);
+  options.spec.width = 77;
+  write_shard(dir.path() / "s", options, 9);
+  const ShardReader reader = ShardReader::open(dir.path() / "s");
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    EXPECT_EQ((reader.frame(i).data() - reader.mapping().data()) % 16, 0);
+    std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
+    reader.codec().decode(reader.frame(i), sample);
+    EXPECT_EQ(sample, sample_bytes(options.spec, i));
   }
 }
 
@@ -147,9 +241,10 @@ TEST(RoundTrip, BytesAreAFunctionOfTheSamplesWhateverOrderThreadsSkipsAndHints) 
   std::vector<std::uint64_t> all(400);
   for (std::uint64_t i = 0; i < 400; ++i) all[static_cast<std::size_t>(i)] = i;
   const std::vector<std::uint64_t> last{399};
-  for (const Codec& codec : {kNone, kZstd}) {
+  for (const Codec& codec : {kNone, kZstd, kPacked}) {
     for (const auto& kept : {some, all, last}) {
-      ShardWriterOptions options = small_options(DType::f16, Layout::nchw, codec);
+      const DType dtype = codec == kPacked ? DType::u8 : DType::f16;
+      ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);
       options.columns = many_columns();
       const auto expected = plain_shard(options, kept);
       unsigned seed = 0;

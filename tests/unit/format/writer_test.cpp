@@ -145,7 +145,8 @@ TEST_F(Writer, TheModeFollowsTheUmaskAndTheBytesDoNot) {
 
 // A limit on file sizes makes every write beyond it fail, as a full disk does.
 TEST_F(Writer, AFailedWriteIsRememberedAndLeavesNothing) {
-  for (const Codec& codec : {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}}) {
+  for (const Codec& codec :
+       {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}, Codec{Codec::Kind::packed, 3}}) {
     options_.codec = codec;
     ShardWriter writer = create(3);
     put(writer, 0);

@@ -1,0 +1,163 @@
+// repack: the samples of a data set with another codec, without their images. Every sample is checked on the
+// way, and the checksums of the samples stay what they were.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "common/format.hpp"
+#include "common/output.hpp"
+#include "common/progress.hpp"
+#include "convert/options.hpp"
+#include "shard/error.hpp"
+#include "shard/file.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/parallel.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t kMaxRejectsBytes = std::uint64_t{4} << 30;
+
+DatasetInfo repacked_info(const DatasetInfo& from, const Codec& codec) {
+  DatasetInfo info = from;
+  info.codec = codec;
+  info.fingerprint = convert::fingerprint_with_codec(from, codec);
+  info.shards.clear();
+  return info;
+}
+
+// New, empty, or with shards of a repack that was stopped.
+void prepare_folder(const fs::path& folder, const DatasetInfo& from) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot make the folder: {}", path_text(folder), error.message()));
+  remove_stale_temporaries(folder);
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const bool ours = name == kRejectsFile || std::any_of(from.shards.begin(), from.shards.end(),
+                                                          [&](const auto& s) { return s.file == name; });
+    if (!ours)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: not empty ('{}' is in it); give a new or empty folder", path_text(folder),
+                              path_text(name)));
+  }
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+}
+
+// The rows of all columns of a sample, one after the other.
+void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& columns, std::uint64_t sample,
+                  std::vector<std::byte>& row) {
+  row.clear();
+  for (const ColumnSpec& spec : columns) {
+    const Column& column = reader.columns().at(spec.name);
+    const auto bytes = column.bytes.subspan(static_cast<std::size_t>(sample * column.row_bytes),
+                                            static_cast<std::size_t>(column.row_bytes));
+    row.insert(row.end(), bytes.begin(), bytes.end());
+  }
+}
+
+// A shard that an earlier run has finished: it must hold the same samples.
+ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const DatasetInfo& info) {
+  const ShardReader there = ShardReader::open(path);
+  const ShardHeader& header = there.header();
+  bool same = header.spec == info.spec && header.codec == info.codec &&
+              header.normalization == info.normalization && header.pipeline == info.pipeline &&
+              header.fingerprint == info.fingerprint && there.size() == from.size() &&
+              there.columns().size() == from.columns().size();
+  std::vector<std::byte> row;
+  std::vector<std::byte> expected;
+  for (std::uint64_t sample = 0; same && sample < from.size(); ++sample) {
+    same = there.checksum(sample) == from.checksum(sample) && there.key(sample) == from.key(sample);
+    if (!same) break;
+    read_columns(there, info.columns, sample, row);
+    read_columns(from, info.columns, sample, expected);
+    same = row == expected;
+  }
+  if (!same)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: holds other samples, or these with another codec; give a new or empty folder",
+                    path_text(path)));
+  return {path.filename().string(), there.size(), there.file_size_bytes(), header.head_digest};
+}
+
+// What a thread keeps.
+struct Buffers {
+  std::vector<std::byte> sample;
+  std::vector<std::byte> columns;
+};
+
+}  // namespace
+
+int repack(const RepackOptions& options) {
+  const Codec codec = codec_from_string(options.codec);
+  const Dataset source = Dataset::open(options.path);
+  const DatasetInfo& from = source.info();
+  DatasetInfo info = repacked_info(from, codec);
+  const fs::path folder = options.folder;
+  prepare_folder(folder, from);
+
+  ShardWriterOptions writer_options;
+  writer_options.spec = info.spec;
+  writer_options.normalization = info.normalization;
+  writer_options.pipeline = info.pipeline;
+  writer_options.codec = codec;
+  writer_options.fingerprint = info.fingerprint;
+  writer_options.columns = info.columns;
+
+  const unsigned threads = thread_count(options.jobs);
+  std::vector<Buffers> buffers(threads);
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  std::uint64_t done = 0;
+  for (std::uint32_t i = 0; i < from.shards.size(); ++i) {
+    const ShardReader& reader = source.shard(i);
+    const fs::path path = folder / from.shards[i].file;
+    if (fs::exists(path)) {
+      info.shards.push_back(finished_shard(path, reader, info));
+    } else {
+      writer_options.planned_key_bytes = 0;
+      for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
+        writer_options.planned_key_bytes += reader.key(sample).size();
+      ShardWriter writer = ShardWriter::create(path, reader.size(), writer_options);
+      parallel_for(threads, reader.size(), [&](unsigned thread, std::uint64_t sample) {
+        Buffers& own = buffers[thread];
+        reader.verify_sample(sample, own.sample);
+        read_columns(reader, info.columns, sample, own.columns);
+        writer.put(sample, reader.key(sample), own.columns, own.sample);
+        if (progress.due())
+          progress.update(fmt::format("{} of {} samples, {} of {} shards", done + sample, source.size(), i,
+                                      from.shards.size()));
+      });
+      info.shards.push_back(writer.publish());
+    }
+    done += reader.size();
+  }
+  progress.finish();
+  const std::vector<std::byte> rejects = read_file(fs::path(options.path) / kRejectsFile, kMaxRejectsBytes);
+  publish_file(folder / kRejectsFile,
+               std::string_view(reinterpret_cast<const char*>(rejects.data()), rejects.size()));
+  publish_file(folder / kDatasetFile, serialize_dataset(info));
+
+  if (!options.quiet) {
+    const auto bytes = [](const DatasetInfo& of) {
+      std::uint64_t sum = 0;
+      for (const ShardSummary& shard : of.shards) sum += shard.size_bytes;
+      return sum;
+    };
+    cli::out("{}: {} samples, codec {} -> {}, {} -> {} ({:.2f} of it)\n", path_text(folder),
+             cli::human_count(source.size()), to_string(from.codec), to_string(codec),
+             cli::human_bytes(bytes(from)), cli::human_bytes(bytes(info)),
+             static_cast<double>(bytes(info)) / static_cast<double>(bytes(from)));
+  }
+  return kExitOk;
+}
+
+}  // namespace shard::ctl
