@@ -20,7 +20,7 @@ from pathlib import Path
 BIN = Path(os.environ.get("SHARD_BIN", Path(__file__).resolve().parents[2] / "build" / "dev" / "bin"))
 SHARDIFY = str(BIN / "shardify")
 SHARDCTL = str(BIN / "shardctl")
-SHARDBENCH = str(BIN / "shardbench")
+SHARDBENCH = os.environ.get("SHARD_SHARDBENCH", str(BIN / "shardbench"))
 SANITIZED = bool(os.environ.get("SHARD_SANITIZED"))  # the programs carry a sanitizer's runtime
 SKIP_CODE = 77  # CTest shows the test as skipped
 
