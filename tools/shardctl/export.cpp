@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <filesystem>
-#include <system_error>
 
 #include "common/format.hpp"
 #include "common/output.hpp"
@@ -43,21 +42,10 @@ void widen_bf16(std::span<const std::byte> bf16, std::span<std::byte> f32) {
 }
 
 void prepare_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot make the folder: {}", path_text(folder), error.message()));
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with(".") && name.ends_with(".partial")) continue;  // left by an export that was killed
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: not empty ('{}' is in it); give a new or empty folder", path_text(folder),
-                            path_text(name)));
-  }
-  if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+  make_folder(folder);
+  require_only(folder, [](const std::string& name) {
+    return name.starts_with(".") && name.ends_with(".partial");  // left by an export that was killed
+  });
 }
 
 void write_labels(const Source& source, OutputFile& file) {

@@ -42,6 +42,29 @@ std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> out,
 
 void FileTraits::close(int fd) noexcept { ::close(fd); }
 
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot make the folder: {}", path_text(folder), error.message()));
+}
+
+void require_only(const std::filesystem::path& folder,
+                  const std::function<bool(const std::string& name)>& ours) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (!ours(name))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: not empty ('{}' is in it); give a new or empty folder", path_text(folder),
+                              path_text(name)));
+  }
+  if (error)
+    throw Error(ErrorCode::io,
+                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+}
+
 std::vector<std::string> list_shard_files(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   std::error_code error;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ struct FileTraits {
   static void close(type fd) noexcept;
 };
 using FileHandle = UniqueHandle<FileTraits>;
+
+// Makes a folder for output unless it is there. Errors: io.
+void make_folder(const std::filesystem::path& folder);
+// Refuses (invalid_argument, naming it) a folder in which anything is that is not `ours`. Errors: io.
+void require_only(const std::filesystem::path& folder,
+                  const std::function<bool(const std::string& name)>& ours);
 
 // Names of the published shard files in a folder (shard-*.safetensors), sorted. Errors: io.
 std::vector<std::string> list_shard_files(const std::filesystem::path& folder);

@@ -13,6 +13,7 @@
 #include "shard/error.hpp"
 #include "shard/file.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/files.hpp"
 #include "shardctl/parallel.hpp"
 #include "shardctl/source.hpp"
 
@@ -32,24 +33,12 @@ DatasetInfo repacked_info(const DatasetInfo& from, const Codec& codec) {
 
 // New, empty, or with shards of a repack that was stopped.
 void prepare_folder(const fs::path& folder, const DatasetInfo& from) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot make the folder: {}", path_text(folder), error.message()));
+  make_folder(folder);
   remove_stale_temporaries(folder);
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    const bool ours = name == kRejectsFile || std::any_of(from.shards.begin(), from.shards.end(),
-                                                          [&](const auto& s) { return s.file == name; });
-    if (!ours)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: not empty ('{}' is in it); give a new or empty folder", path_text(folder),
-                              path_text(name)));
-  }
-  if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+  require_only(folder, [&](const std::string& name) {
+    return name == kRejectsFile || std::any_of(from.shards.begin(), from.shards.end(),
+                                               [&](const auto& shard) { return shard.file == name; });
+  });
 }
 
 // The rows of all columns of a sample, one after the other.

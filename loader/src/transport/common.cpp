@@ -94,6 +94,23 @@ void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::si
   done.get_future().get();
 }
 
+void copy_rows(Stream& stream, Slot& slot, std::uint64_t sample_bytes,
+               const std::function<const std::byte*(std::size_t row)>& source) {
+  slot.copies.clear();
+  for (std::size_t row = 0; row < slot.fetch.size(); ++row) {
+    const std::byte* const from = source(row);
+    CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
+    if (last != nullptr && last->target + last->size_bytes == slot.fetch[row].target &&
+        last->source + last->size_bytes == from)
+      last->size_bytes += sample_bytes;
+    else
+      slot.copies.push_back({slot.fetch[row].target, from, sample_bytes});
+  }
+  stream.wait(slot.released_event);
+  stream.copy(slot.copies);
+  slot.copied_event = stream.record();
+}
+
 void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error) {
   throw Error(error.code(), fmt::format("{}: sample {} ('{}'): {}", shard.path().string(), sample,
                                         shard.key(sample), error.what()));

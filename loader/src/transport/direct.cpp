@@ -116,20 +116,8 @@ class Direct final : public Transport {
     if (!stored_plain_ || slot.verify)
       run_rows(*context_.pool, reads.reads.size(),
                [&](std::size_t row) { unpack(slot, reads.reads[row], row); });
-    slot.copies.clear();
-    for (std::size_t i = 0; i < reads.reads.size(); ++i) {
-      const std::byte* const source = row_of(slot, i, reads.reads[i]);
-      CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
-      if (last != nullptr && last->target + last->size_bytes == slot.fetch[i].target &&
-          last->source + last->size_bytes == source)
-        last->size_bytes += sample_bytes_;  // rows in a row are one copy
-      else
-        slot.copies.push_back({slot.fetch[i].target, source, sample_bytes_});
-    }
-    Stream& stream = *context_.copy_stream;
-    stream.wait(slot.released_event);
-    stream.copy(slot.copies);
-    slot.copied_event = stream.record();
+    copy_rows(*context_.copy_stream, slot, sample_bytes_,
+              [&](std::size_t row) { return row_of(slot, row, reads.reads[row]); });
   }
 
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }

@@ -127,7 +127,6 @@ void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
   recency_.erase(entry.recency);
   changing_.insert(shard);
   lock.unlock();
-  std::exception_ptr error;
   try {
     entry.last_use.wait();
   } catch (...) {  // the copy failed: its batch says so
@@ -189,7 +188,7 @@ void RegisteredShards::work(const std::stop_token& stop) {
       } else if (std::uint32_t still = 0; next_ahead(still) && still == shard) {
         add(lock, shard, bytes);
       }
-    } catch (const Error&) {
+    } catch (...) {  // said again when the shard is used
       if (!lock.owns_lock()) lock.lock();
       failed_.insert(shard);
     }

@@ -54,19 +54,8 @@ class Staged final : public Transport {
     storage_nanoseconds_ += static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
             .count());
-    slot.copies.clear();
-    for (std::size_t i = 0; i < slot.fetch.size(); ++i) {
-      std::byte* const source = slot.staging->data() + i * sample_bytes_;
-      CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
-      if (last != nullptr && last->target + last->size_bytes == slot.fetch[i].target)
-        last->size_bytes += sample_bytes_;  // rows in a row are one copy
-      else
-        slot.copies.push_back({slot.fetch[i].target, source, sample_bytes_});
-    }
-    Stream& stream = *context_.copy_stream;
-    stream.wait(slot.released_event);
-    stream.copy(slot.copies);
-    slot.copied_event = stream.record();
+    copy_rows(*context_.copy_stream, slot, sample_bytes_,
+              [&](std::size_t row) { return slot.staging->data() + row * sample_bytes_; });
   }
 
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }

@@ -72,6 +72,10 @@ void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<con
 void verify_mapped(const ShardReader& shard, std::uint64_t sample);
 // Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
 void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
+// Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
+// slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
+void copy_rows(Stream& stream, Slot& slot, std::uint64_t sample_bytes,
+               const std::function<const std::byte*(std::size_t row)>& source);
 // Adds the shard and sample to what `body` throws.
 [[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
 

@@ -131,8 +131,8 @@ class Loader {
 
   void start_epoch(std::uint64_t epoch);  // drops what is prefetched
   // The next batch, or nothing at the end of the epoch. Throws what failed on a worker, naming shard and
-  // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). Blocks while
-  // all slots are lent... to other threads; with every slot lent to the caller it throws resource.
+  // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). With
+  // every slot lent out, and nothing to wait for, it throws resource.
   std::optional<Batch> next();
   void cancel() noexcept;  // from any thread
 
