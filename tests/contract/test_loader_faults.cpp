@@ -47,7 +47,7 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
     try {
       Loader(open_dataset(), device_, options());
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) throw;
+      if (error.code() != ErrorCode::unsupported || GetParam().transport != TransportKind::direct) throw;
       GTEST_SKIP() << error.what();
     }
   }
@@ -133,7 +133,6 @@ TEST_P(LoaderFaults, NamesAShardThatIsCutAtAnyLength) {
 
 // Every shard has been read already when one of them is cut.
 TEST_P(LoaderFaults, NamesAShardThatIsCutInALaterEpoch) {
-  if (GetParam().transport == TransportKind::resident) GTEST_SKIP() << "reads nothing in a later epoch";
   const std::uint64_t size = fs::file_size(shard(0));
   // One byte less: the page is still there, and zeros in it.
   for (std::uint64_t length : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{20'000}, size - 1}) {
@@ -145,7 +144,10 @@ TEST_P(LoaderFaults, NamesAShardThatIsCutInALaterEpoch) {
     loader.start_epoch(1);
     take_one(loader);
     fs::resize_file(shard(0), length);
-    EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-0.safetensors");
+    if (GetParam().transport == TransportKind::resident)  // reads nothing in a later epoch
+      expect_right(drain(loader), loader.batches_per_epoch() - 1);
+    else
+      EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-0.safetensors");
     restore(0);
   }
 }
