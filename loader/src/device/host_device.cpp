@@ -171,6 +171,7 @@ class HostStream final : public Stream {
       TransformWork work;
       std::vector<const std::byte*> sources;
       std::vector<SampleView> views;
+      std::vector<std::uint64_t> frame_bytes;
     };
     auto owned = std::make_shared<Owned>();
     owned->work = work;
@@ -178,6 +179,8 @@ class HostStream final : public Stream {
     owned->views.assign(work.views.begin(), work.views.end());
     owned->work.sources = owned->sources;
     owned->work.views = owned->views;
+    owned->frame_bytes.assign(work.frame_bytes.begin(), work.frame_bytes.end());
+    owned->work.frame_bytes = owned->frame_bytes;
     queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
       guarded("transform", [&] { transform_rows(owned->work, first, last); });
     });

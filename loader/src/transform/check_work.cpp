@@ -23,6 +23,13 @@ void check_work(const TransformWork& work) {
     refuse(fmt::format("{} sources and {} views; each source needs one", work.sources.size(),
                        work.views.size()));
   if (work.target == nullptr && !work.sources.empty()) refuse("there is no target");
+  if (work.frame_bytes.empty()) return;
+  if (work.frame_bytes.size() != work.sources.size())
+    refuse(fmt::format("{} sources and the bytes of {} frames; each source needs them", work.sources.size(),
+                       work.frame_bytes.size()));
+  if (work.stored.dtype != DType::u8)
+    refuse(fmt::format("frames hold u8 samples, not {}", to_string(work.stored.dtype)));
+  if (work.broken == nullptr) refuse("there is no place to say which frames are broken");
 }
 
 void check_view(const TransformWork& work, std::size_t row) {

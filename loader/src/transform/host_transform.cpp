@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "transform/check_work.hpp"
 #include "transform/resize_plan.hpp"
@@ -110,6 +112,11 @@ class RowTransformer {
     std::byte* const rows = rows_.at_least<std::byte>(2 * row_pitch_);
     row_buffer_ = rows;
     layout_buffer_ = rows + row_pitch_;
+    packed_ = !work.frame_bytes.empty();
+    if (packed_ && !(codec_ && codec_spec_ == work.stored)) {
+      codec_.emplace(Codec{Codec::Kind::packed}, work.stored);
+      codec_spec_ = work.stored;
+    }
   }
 
   // `next`: the sample after it, or the same.
@@ -118,6 +125,7 @@ class RowTransformer {
     next_source_ = work_->sources[next];
     next_view_ = work_->views[next];
     target_ = work_->target + index * work_->delivered.size_bytes();
+    if (packed_ && !unpack(index)) return;
     if (resizes(*work_, work_->views[index]))
       resize(work_->views[index]);
     else
@@ -152,6 +160,25 @@ class RowTransformer {
   // Where row y of a plane is written before its layout or type changes; the batch itself when neither does.
   std::byte* row_place(std::size_t plane, std::size_t y) const noexcept {
     return rows_are_final() ? delivered_row(plane, y) : row_buffer_ + plane * plane_row_bytes();
+  }
+
+  // The sample of a frame, which stays in the cache; false: it is broken, or nothing is left to do.
+  bool unpack(std::size_t index) {
+    const SampleView& view = work_->views[index];
+    const bool final = work_->stored == work_->delivered && !view.flip && !resizes(*work_, view);
+    const std::size_t size = work_->stored.size_bytes();
+    std::byte* const sample = final ? target_ : unpacked_.at_least<std::byte>(size);
+    try {
+      codec_->decode({source_, work_->frame_bytes[index]}, {sample, size});
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt) throw;
+      work_->broken[index] = 1;
+      return false;
+    }
+    source_ = sample;
+    next_source_ = sample;  // the next one is a frame: nothing to ask for early
+    next_view_ = view;
+    return !final;
   }
 
   void copy(const SampleView& view) {
@@ -280,6 +307,11 @@ class RowTransformer {
   Scratch rows_;
   Scratch ring_;
   Scratch bounce_;
+
+  bool packed_ = false;
+  std::optional<SampleCodec> codec_;
+  SampleSpec codec_spec_;
+  Scratch unpacked_;
 };
 
 }  // namespace

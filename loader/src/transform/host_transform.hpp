@@ -8,8 +8,9 @@
 namespace shard {
 
 // Rows [first, last) of the batch. Threads may share a work when their rows differ. Reads nothing outside
-// [sources[i], sources[i] + stored.size_bytes()), writes nothing outside the rows; written rows are visible
-// to other threads after the usual synchronisation. Errors: invalid_argument (check_work.hpp).
+// [sources[i], sources[i] + stored.size_bytes() or frame_bytes[i]), writes nothing outside the rows and their
+// entries of `broken`; written rows are visible to other threads after the usual synchronisation. Errors:
+// invalid_argument (check_work.hpp).
 void transform_rows(const TransformWork& work, std::size_t first, std::size_t last);
 
 }  // namespace shard

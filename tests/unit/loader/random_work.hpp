@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "shard/codec.hpp"
 #include "shard/loader/transform.hpp"
 
 namespace shard::testing {
@@ -41,10 +42,11 @@ struct RandomWork {
   std::vector<const std::byte*> sources;
   std::vector<SampleView> views;
   bool normalize = false;
+  std::vector<std::uint64_t> frame_bytes;  // of codec packed; else empty
 
   // To `target`, of delivered.size_bytes() * samples.size().
   TransformWork work(std::byte* target) const {
-    return {stored, delivered, normalization, normalize, sources, views, target};
+    return {stored, delivered, normalization, normalize, sources, views, target, frame_bytes};
   }
   std::size_t target_bytes() const { return delivered.size_bytes() * samples.size(); }
   std::string describe() const {
@@ -105,6 +107,52 @@ inline RandomWork random_work(Random& random, std::uint32_t largest) {
   }
   for (const auto& sample : work.samples) work.sources.push_back(sample.data());
   return work;
+}
+
+// Pictures that packing pays for, unlike noise: a slope with some noise on it, the noise of every strength.
+inline void make_smooth(Random& random, RandomWork& work) {
+  const SampleSpec& spec = work.stored;
+  for (std::vector<std::byte>& sample : work.samples) {
+    const std::uint32_t steps[3] = {random.between(0, 255), random.between(0, 3), random.between(0, 3)};
+    const std::uint32_t noise = (1U << random.between(0, 7)) - 1;
+    const std::uint32_t run = spec.layout == Layout::nchw ? 1 : spec.channels;
+    for (std::size_t i = 0; i < sample.size(); ++i) {
+      const auto x = static_cast<std::uint32_t>(i / run % spec.width);
+      const auto y = static_cast<std::uint32_t>(i / run / spec.width);
+      sample[i] = static_cast<std::byte>(steps[0] + steps[1] * x + steps[2] * y + random.between(0, noise));
+    }
+  }
+}
+
+// The same work with its samples, which are u8, as frames of codec packed.
+inline RandomWork packed_work(const RandomWork& plain) {
+  RandomWork work = plain;
+  const SampleCodec codec({Codec::Kind::packed}, plain.stored);
+  for (std::size_t i = 0; i < work.samples.size(); ++i) {
+    work.samples[i] = codec.encode(plain.samples[i]);
+    work.frame_bytes.push_back(work.samples[i].size());
+    work.sources[i] = work.samples[i].data();
+  }
+  return work;
+}
+
+// Changes some bytes of a frame, or its length.
+inline void break_frame(Random& random, std::vector<std::byte>& frame) {
+  switch (random.between(0, 3)) {
+    case 0:
+      frame.resize(random.between(0, static_cast<std::uint32_t>(frame.size())));
+      break;
+    case 1:
+      frame.resize(frame.size() + 16 * random.between(1, 3));
+      break;
+    default:
+      // Half of the changes at the beginning, where the header and the first codes are.
+      for (std::uint32_t i = random.between(1, 3); i > 0; --i) {
+        const auto most = static_cast<std::uint32_t>(frame.size() - 1);
+        frame[random.between(0, random.coin() ? most : std::min(63U, most))] ^=
+            static_cast<std::byte>(1U << random.between(0, 7));
+      }
+  }
 }
 
 }  // namespace shard::testing

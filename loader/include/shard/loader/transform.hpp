@@ -60,8 +60,8 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 // Nothing to compute: the stored bytes are the delivered ones.
 bool is_identity(const SampleSpec& stored, const TransformOptions& options);
 
-// One batch of work for Stream::transform: sources[i] (stored.size_bytes() bytes each) with views[i] -> row i
-// of `target`.
+// One batch of work for Stream::transform: sources[i] (stored.size_bytes() bytes each, or a frame of codec
+// packed) with views[i] -> row i of `target`.
 struct TransformWork {
   SampleSpec stored;
   SampleSpec delivered;
@@ -70,6 +70,16 @@ struct TransformWork {
   std::span<const std::byte* const> sources;  // readable by the device
   std::span<const SampleView> views;
   std::byte* target = nullptr;  // device memory
+
+  // Codec packed (shard/packed_format.hpp): sources[i] is a frame of frame_bytes[i] bytes that holds a sample
+  // of `stored`, which is u8; 16-byte aligned on a GPU. Empty: samples as they are.
+  std::span<const std::uint64_t> frame_bytes{};
+  // Codec packed: entry i of sources.size() is set to 1 when source i is no such frame, which may be found
+  // only when the work is done; row i then holds anything. Pinned memory; the caller sets the entries to 0.
+  std::uint32_t* broken = nullptr;
+  // Codec packed on a GPU, where boxes are resized: device memory for sources.size() stored samples, of which
+  // nothing is kept.
+  std::byte* unpacked = nullptr;
 };
 
 }  // namespace shard

@@ -1,0 +1,127 @@
+// What the kernels of the transform share: the parameters of a launch, and how a byte becomes a delivered
+// value.
+//
+// Included by files that are built without contraction of floating-point expressions (see CMakeLists.txt);
+// where a fused step is meant it is written.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "shard/packed_format.hpp"
+#include "transform/value_map.hpp"
+
+namespace shard::gpu {
+
+inline constexpr unsigned kThreads = 256;
+inline constexpr unsigned kWarp = 32;
+inline constexpr unsigned kMaxGridY = 65535;
+
+// What the device reads of one sample; a launch's scratch is the tables and then these.
+struct SampleRecord {
+  const std::uint8_t* source;
+  std::uint32_t left;
+  std::uint32_t top;
+  std::uint32_t width;
+  std::uint32_t height;
+  std::uint32_t flip;
+  std::uint32_t frame_units;  // codec packed: bytes of the frame / 16; 0: no possible length
+};
+static_assert(sizeof(SampleRecord) == 32);
+
+using Tables = std::array<ValueMap::Table, 4>;
+static_assert(sizeof(Tables) == 4096);
+
+// How bytes become delivered elements.
+enum class Values : std::uint32_t {
+  same,     // stored elements as they are
+  table16,  // by the tables
+  table32,
+  line_f16,  // by ValueMap's line, where it gives the table's bits
+  line_bf16,
+};
+
+// Steps from element to element along each axis.
+struct Axes {
+  std::uint32_t width;
+  std::uint32_t height;
+  std::uint64_t row;
+  std::uint64_t plane;  // from channel to channel
+  std::uint32_t pixel;
+  std::uint64_t sample;  // elements of a sample
+};
+
+struct Launch {
+  const std::uint32_t* tables;  // [channel][byte]
+  const SampleRecord* records;
+  std::uint32_t samples;
+  std::uint32_t channels;
+  Axes in;
+  Axes out;
+  bool planar_out;
+  Values values;
+  float scale[4];
+  float bias[4];
+  std::byte* target;
+};
+
+// Of frames of codec packed.
+struct Unpacking {
+  std::uint32_t height;
+  std::uint32_t width;
+  std::uint32_t pairs;  // of rows
+  std::uint32_t strips;
+  std::uint32_t code_bytes;    // of a strip
+  std::uint32_t first_unit;    // of the first strip, in units of 16 bytes
+  std::uint64_t stored_units;  // of a frame that is stored as it is
+  bool whole;                  // target: whole stored samples, of which only the boxes are filled
+  std::uint32_t* broken;       // by sample, set to 1 where the frame is none
+};
+
+__device__ inline std::uint16_t line_value(const Launch& launch, std::uint32_t channel, std::uint8_t byte) {
+  const float value = __fmaf_rn(static_cast<float>(byte), launch.scale[channel], launch.bias[channel]);
+  if (launch.values == Values::line_f16) return __half_as_ushort(__float2half_rn(value));
+  return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+// `tables` may lie in shared memory.
+__device__ inline void store_value(const Launch& launch, const std::uint32_t* tables, std::uint32_t channel,
+                                   std::uint8_t byte, std::uint64_t element) {
+  switch (launch.values) {
+    case Values::same:
+      launch.target[element] = std::byte{byte};
+      break;
+    case Values::table32:
+      reinterpret_cast<std::uint32_t*>(launch.target)[element] = tables[channel * 256 + byte];
+      break;
+    case Values::table16:
+      reinterpret_cast<std::uint16_t*>(launch.target)[element] =
+          static_cast<std::uint16_t>(tables[channel * 256 + byte]);
+      break;
+    default:
+      reinterpret_cast<std::uint16_t*>(launch.target)[element] = line_value(launch, channel, byte);
+  }
+}
+
+// Blocks for `units` pieces of a thread each; never more than a grid may have.
+inline dim3 grid_of(std::uint64_t units, std::size_t samples) {
+  const std::uint64_t blocks = std::min<std::uint64_t>((units + kThreads - 1) / kThreads, 1U << 20U);
+  return {static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<std::size_t>(samples, kMaxGridY)), 1};
+}
+
+// Throws Error(io) when the launch before it was refused.
+void check_launch(const char* what);
+
+// Queue the kernel that fits; errors show in cudaGetLastError(). Boxes have the delivered size.
+void launch_copy(const TransformWork& work, const Launch& launch, cudaStream_t stream);
+// Boxes of any size.
+void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t stream);
+// Frames of codec packed: boxes of the delivered size, or (whole) of any size.
+void launch_unpack(const Launch& launch, const Unpacking& unpacking, cudaStream_t stream);
+
+}  // namespace shard::gpu
