@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
   for (std::size_t at = 0; at < kDataBytes; at += noise.size())
     require(cudaMemcpy(memory.data + at, noise.data(), noise.size(), cudaMemcpyHostToDevice));
   constexpr std::size_t kScratchBytes = std::size_t{1} << 20U;
-  require(cudaMalloc(reinterpret_cast<void**>(&memory.targets), kSlots * kBatch * 3 * 224 * 224 * 4));
+  require(cudaMalloc(reinterpret_cast<void**>(&memory.targets), kSlots * kBatch * 3 * 256 * 256 * 4));
   require(cudaMalloc(reinterpret_cast<void**>(&memory.scratch), kScratchBytes));
   require(cudaMallocHost(reinterpret_cast<void**>(&memory.pinned), kScratchBytes));
   require(cudaMalloc(reinterpret_cast<void**>(&memory.unpacked), kBatch * 3 * 256 * 256));

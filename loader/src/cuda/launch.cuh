@@ -83,9 +83,11 @@ struct Unpacking {
   std::uint32_t* broken;       // by sample, set to 1 where the frame is none
 };
 
-__device__ inline std::uint16_t line_value(const Launch& launch, std::uint32_t channel, std::uint8_t byte) {
+// By the line: kValues is line_f16 or line_bf16.
+template <Values kValues>
+__device__ std::uint16_t line_value(const Launch& launch, std::uint32_t channel, std::uint8_t byte) {
   const float value = __fmaf_rn(static_cast<float>(byte), launch.scale[channel], launch.bias[channel]);
-  if (launch.values == Values::line_f16) return __half_as_ushort(__float2half_rn(value));
+  if constexpr (kValues == Values::line_f16) return __half_as_ushort(__float2half_rn(value));
   return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
 
@@ -103,8 +105,14 @@ __device__ inline void store_value(const Launch& launch, const std::uint32_t* ta
       reinterpret_cast<std::uint16_t*>(launch.target)[element] =
           static_cast<std::uint16_t>(tables[channel * 256 + byte]);
       break;
-    default:
-      reinterpret_cast<std::uint16_t*>(launch.target)[element] = line_value(launch, channel, byte);
+    case Values::line_f16:
+      reinterpret_cast<std::uint16_t*>(launch.target)[element] =
+          line_value<Values::line_f16>(launch, channel, byte);
+      break;
+    case Values::line_bf16:
+      reinterpret_cast<std::uint16_t*>(launch.target)[element] =
+          line_value<Values::line_bf16>(launch, channel, byte);
+      break;
   }
 }
 

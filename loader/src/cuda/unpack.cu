@@ -192,7 +192,7 @@ __device__ std::uint32_t spread_residuals(const Strip& strip, const Unpacking& f
       place[1] = pixels_of(bytes[2 * row + 1]);
     }
   }
-  return at + __shfl_sync(kAll, sum, kWarp - 1);
+  return at + __shfl_sync(kAll, sum, kChunkPairs - 1);
 }
 
 __device__ std::uint32_t min_halves(std::uint32_t a, std::uint32_t b) {
@@ -246,25 +246,56 @@ class Column {
     if (record.flip != 0) x = record.width - 1 - x;
     if (whole) x = column;
     first_ = sample * launch.out.sample + std::uint64_t{x} * launch.out.pixel;
-    if (!whole) first_ -= std::uint64_t{top_} * launch.out.row;  // wraps, and back again in put()
+    if (whole) first_ += top_ * launch.out.row;
   }
-  // Delivers a pixel of stored row `row` if the box has it.
-  __device__ void put(std::uint32_t row, std::uint32_t pixel) const {
-    if (!wanted_ || row < top_ || row >= bottom_) return;
-    const std::uint64_t element = first_ + row * launch_.out.row;
-#pragma unroll
-    for (std::uint32_t channel = 0; channel < kChannels; ++channel)
-      store_value(launch_, tables_, channel, static_cast<std::uint8_t>(pixel >> 8 * channel),
-                  element + channel * launch_.out.plane);
+
+  // Delivers those of stored rows [begin, end) that the box has; pixel(row) gives a word, a byte a channel.
+  template <class Pixel>
+  __device__ void put(std::uint32_t begin, std::uint32_t end, const Pixel& pixel) const {
+    if (!wanted_) return;
+    begin = max(begin, top_);
+    end = min(end, bottom_);
+    switch (launch_.values) {
+      case Values::same:
+        return put_rows<Values::same, std::uint8_t>(begin, end, pixel);
+      case Values::table16:
+        return put_rows<Values::table16, std::uint16_t>(begin, end, pixel);
+      case Values::table32:
+        return put_rows<Values::table32, std::uint32_t>(begin, end, pixel);
+      case Values::line_f16:
+        return put_rows<Values::line_f16, std::uint16_t>(begin, end, pixel);
+      case Values::line_bf16:
+        return put_rows<Values::line_bf16, std::uint16_t>(begin, end, pixel);
+    }
   }
 
  private:
+  template <Values kValues, class Element, class Pixel>
+  __device__ void put_rows(std::uint32_t begin, std::uint32_t end, const Pixel& pixel) const {
+    auto* target = reinterpret_cast<Element*>(launch_.target) + first_ + (begin - top_) * launch_.out.row;
+#pragma unroll 4
+    for (std::uint32_t row = begin; row < end; ++row, target += launch_.out.row) {
+      const std::uint32_t bytes = pixel(row);
+#pragma unroll
+      for (std::uint32_t channel = 0; channel < kChannels; ++channel)
+        target[channel * launch_.out.plane] =
+            value<kValues, Element>(channel, static_cast<std::uint8_t>(bytes >> 8 * channel));
+    }
+  }
+  template <Values kValues, class Element>
+  __device__ Element value(std::uint32_t channel, std::uint8_t byte) const {
+    if constexpr (kValues == Values::same) return byte;
+    if constexpr (kValues == Values::table16 || kValues == Values::table32)
+      return static_cast<Element>(tables_[channel * 256 + byte]);
+    return static_cast<Element>(line_value<kValues>(launch_, channel, byte));
+  }
+
   const Launch& launch_;
   const std::uint32_t* tables_;
   std::uint32_t top_;
   std::uint32_t bottom_;
   bool wanted_;
-  std::uint64_t first_;
+  std::uint64_t first_;  // element of the box's first row
 };
 
 // Rows [0, bottom) of a strip; returns the widths of their groups and of the rest of the last 32 rows.
@@ -294,8 +325,8 @@ __device__ std::uint32_t unpack_rows(const Strip& strip, const Unpacking& frames
       *place = first | second << 8;
     }
     if (begin == 0) continue;
-    for (std::uint32_t row = begin - kChunkRows; row < min(begin, bottom); ++row)
-      column.put(row, ring[row % kRingRows * kColumns + lane]);
+    column.put(begin - kChunkRows, begin,
+               [&](std::uint32_t row) { return ring[row % kRingRows * kColumns + lane]; });
   }
   return at;
 }
@@ -307,14 +338,14 @@ __device__ void read_rows(const SampleRecord& record, const Unpacking& frames, s
   if (x >= frames.width) return;
   const std::uint64_t plane = std::uint64_t{frames.height} * frames.width;
   const std::uint8_t* const first = record.source + packed::kStoredBegin + x;
-  for (std::uint32_t row = record.top; row < record.top + record.height; ++row) {
+  column.put(0, frames.height, [&](std::uint32_t row) {
     std::uint32_t pixel = 0;
 #pragma unroll
     for (std::uint32_t channel = 0; channel < kChannels; ++channel)
       pixel |= std::uint32_t{__ldg(first + channel * plane + std::uint64_t{row} * frames.width)}
                << 8 * channel;
-    column.put(row, pixel);
-  }
+    return pixel;
+  });
 }
 
 template <std::uint32_t kChannels>
