@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,11 @@ class LimitedDevice final : public Device {
   void refuse_from(DeviceCall call, std::uint64_t k, ErrorCode code) {
     refused_ = call;
     refused_from_ = k;
+    code_ = code;
+  }
+  // Refuses registrations that are asked for on other threads than the caller's: those ahead of the order.
+  void refuse_registrations_ahead(ErrorCode code) {
+    own_thread_ = std::this_thread::get_id();
     code_ = code;
   }
   // Registrations from the k-th on, counted from 1, wait; infinite: none. Let them go before a loader ends.
@@ -186,6 +192,9 @@ class LimitedDevice final : public Device {
     if (refused_from_ != 0 && call == refused_ && number >= refused_from_)
       throw Error(code_, std::string("the test refuses ") + to_string(call) + " from call " +
                              std::to_string(refused_from_) + " on");
+    if (call == DeviceCall::registration && own_thread_ != std::thread::id() &&
+        own_thread_ != std::this_thread::get_id())
+      throw Error(code_, "the test refuses registrations ahead");
     return number;
   }
 
@@ -237,6 +246,7 @@ class LimitedDevice final : public Device {
   DeviceCall refused_ = DeviceCall::pinned;
   std::uint64_t refused_from_ = 0;
   ErrorCode code_ = ErrorCode::resource;
+  std::thread::id own_thread_;  // none: registrations are granted on every thread
   std::atomic<std::uint64_t> registered_bytes_{0};
   std::atomic<std::uint64_t> most_registered_bytes_{0};
   std::atomic<std::uint64_t> copies_in_place_{0};
