@@ -156,7 +156,7 @@ void LoaderImpl::prepare_slots() {
     slot.columns_host = device_->allocate_pinned(columns_bytes);
     slot.columns_device = device_->allocate_device(columns_bytes);
     stats_.device_bytes += slot.images->size_bytes() + (raw ? slot.raw->size_bytes() : 0) + columns_bytes;
-    stats_.pinned_bytes += columns_bytes;
+    columns_pinned_bytes_ += columns_bytes;
     std::uint64_t at = 0;
     for (const ColumnSpec& column : dataset_->info().columns) {
       ColumnView view{column.name,
@@ -171,7 +171,8 @@ void LoaderImpl::prepare_slots() {
     slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
     transport_->prepare(slot);
   }
-  stats_.pinned_bytes += transport_->use().pinned_bytes;  // later, use() is the feeder's
+  stats_.pinned_bytes =
+      columns_pinned_bytes_ + transport_->use().pinned_bytes;  // later, use() is the feeder's
 }
 
 void LoaderImpl::feed() {
@@ -363,11 +364,13 @@ void LoaderImpl::end(Slot& slot) {
     compute_stream_->gather(slot.copies);
   }
   slot.ready_event = compute_stream_->record();
+  const TransportUse use = transport_->use();
   std::lock_guard lock(mutex_);
   stats_.bytes += slot.indices.samples.size() * size;
   stats_.link_seconds = link_wait_seconds_;
-  stats_.storage_seconds = static_cast<double>(transport_->use().storage_nanoseconds) * 1e-9;
-  stats_.registered_bytes = transport_->use().registered_bytes;
+  stats_.storage_seconds = static_cast<double>(use.storage_nanoseconds) * 1e-9;
+  stats_.registered_bytes = use.registered_bytes;
+  stats_.pinned_bytes = columns_pinned_bytes_ + use.pinned_bytes;
 }
 
 void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
@@ -491,6 +494,7 @@ LoaderStats LoaderImpl::stats() const {
   LoaderStats stats = stats_;
   stats.transport = resident_ ? TransportKind::resident : transport_->kind();
   stats.reason = reason_;
+  if (const std::string remark = transport_->remark(); !remark.empty()) stats.reason += "; " + remark;
   stats.consumer_seconds = static_cast<double>(consumer_wait_nanoseconds_) * 1e-9;
   stats.device_bytes += resident_ ? resident_->device_bytes() : 0;
   return stats;

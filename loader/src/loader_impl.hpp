@@ -66,6 +66,7 @@ class LoaderImpl {
   TransformWork transform_;
   bool warm_ = false;             // feeder: a batch was made
   double link_wait_seconds_ = 0;  // feeder
+  std::uint64_t columns_pinned_bytes_ = 0;
 
   // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::shared_ptr<Ring> ring_;

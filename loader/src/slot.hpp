@@ -33,12 +33,14 @@ struct FetchItem {
   std::uint64_t sample = 0;  // data set index
   Dataset::Location at;
   std::byte* target = nullptr;
+  std::byte* staging =
+      nullptr;  // mapped: where the host brings it first; null: it is read where it is mapped
 };
 
 struct Slot {
   std::unique_ptr<Block> images;          // device: delivered batch
   std::unique_ptr<Block> raw;             // device: stored batch before the transform; none where not needed
-  std::unique_ptr<Block> staging;         // pinned: stored batch; staged and direct transports
+  std::unique_ptr<Block> staging;         // pinned: stored batch; staged, direct, and mapped at first
   std::unique_ptr<Block> columns_host;    // pinned: columns, one after the other, each 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
   std::vector<ColumnView> columns;
@@ -49,7 +51,10 @@ struct Slot {
   std::vector<FetchItem> fetch;
   std::vector<const std::byte*> resident_sources;  // resident: where each sample lies on the device
   std::vector<CopyItem> copies;
-  std::future<void> filled;  // staged: the copy threads are done with `staging`
+  std::vector<std::uint32_t> host_rows;  // mapped: rows that the pool's threads stage or verify
+  std::vector<std::uint32_t>
+      used_shards;           // mapped: stay registered for this slot until its copies are queued
+  std::future<void> filled;  // the pool's threads are done with the batch
   bool verify = false;       // checksums are held against the samples before they are handed out
   BatchIndices indices;
   std::uint64_t epoch = 0;
@@ -110,10 +115,11 @@ class Ring {
     ++lent_;
     return Pop::slot;
   }
-  // The same without waiting: null when none is free now.
+  // The same without waiting, also not for the slot's own work on the device: null when none is free and at
+  // rest now.
   Slot* try_acquire() {
     std::lock_guard lock(mutex_);
-    if (stopped_ || free_.empty()) return nullptr;
+    if (stopped_ || free_.empty() || !at_rest(*free_.front())) return nullptr;
     Slot* slot = free_.front();
     free_.pop_front();
     return slot;
@@ -151,6 +157,14 @@ class Ring {
   Device& device() noexcept { return *device_; }
 
  private:
+  static bool at_rest(const Slot& slot) {
+    try {
+      return slot.ready_event.done();
+    } catch (...) {  // the work failed: whoever waits for it is told so
+      return true;
+    }
+  }
+
   const int process_;
   std::shared_ptr<Device> device_;
   std::vector<Slot> slots_;

@@ -22,11 +22,13 @@ struct Way {
   TransportKind transport;
   bool zstd;
   bool gpu_like;
+  bool refuses = false;  // registrations, but for the one that a loader tries when it is made
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
 constexpr Way kWays[] = {{"mapped", TransportKind::mapped, false, false},
                          {"mapped_gpu_like", TransportKind::mapped, false, true},
+                         {"mapped_gpu_like_staging", TransportKind::mapped, false, true, true},
                          {"staged", TransportKind::staged, false, false},
                          {"staged_zstd", TransportKind::staged, true, false},
                          {"staged_gpu_like", TransportKind::staged, false, true},
@@ -43,7 +45,11 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
     write_dataset(data_dir(), shape);
     fs::copy(data_dir(), dir_.path() / "pristine", fs::copy_options::recursive);
     device_ = make_host_device(2);
-    if (GetParam().gpu_like) device_ = std::make_shared<LimitedDevice>(device_, false);
+    if (GetParam().gpu_like) {
+      const auto limited = std::make_shared<LimitedDevice>(device_, false);
+      if (GetParam().refuses) limited->refuse_registrations_ahead(ErrorCode::resource);
+      device_ = limited;
+    }
     try {
       Loader(open_dataset(), device_, options());
     } catch (const Error& error) {

@@ -59,6 +59,37 @@ INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
                          ::testing::Values(TransportKind::mapped, TransportKind::staged,
                                            TransportKind::direct, TransportKind::resident));
 
+// A batch that is begun is handed out, also when the slot of the one behind it is still in flight.
+TEST(StepLoaderFeeder, DoesNotHoldABatchUpForASlotThatIsInFlight) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
+  LoaderOptions options;
+  options.order.batch_size = 8;
+  options.prefetch = 1;
+  options.transport = TransportKind::staged;
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  const auto stream = device->create_stream();
+  {
+    auto first = loader.next();
+    auto second = loader.next();
+    first->wait_on(stream->native());
+    const Event first_is_there = stream->record();
+    first->release(nullptr);
+    second->release(nullptr);
+    device->step_to(first_is_there);  // and no more
+  }
+  std::thread watch([device, &loader] {  // so that a failure is not a hang
+    const auto begin = std::chrono::steady_clock::now();
+    while (loader.stats().batches < 3 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20))
+      std::this_thread::yield();
+    EXPECT_EQ(loader.stats().batches, 3U) << "the third batch waited for the second one's copies";
+    device->run_freely(5);
+  });
+  EXPECT_TRUE(loader.next());
+  watch.join();
+}
+
 TEST(LoaderStats, SayWhoWaitedForWhom) {
   TempDir dir;
   write_dataset(dir.path(), {});

@@ -222,6 +222,15 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
     options.threads = random.between(1, 4);
     options.prefetch = random.between(1, 5);
     options.verify = random.one_of({Verify::never, Verify::first_epoch, Verify::always});
+    const std::vector<ShardSummary>& shards = setting.data->info().shards;
+    std::uint64_t largest = 0;
+    for (const ShardSummary& shard : shards) largest = std::max(largest, shard.size_bytes);
+    if (kind == TransportKind::mapped) {  // shards come and go; samples may not be staged
+      if (setting.options.order.mode != OrderMode::shuffle && random.coin())
+        options.registered_bytes = largest * random.between(1, 3);
+      else if (random.coin())
+        options.pinned_bytes = stored_bytes;
+    }
     if (kind == TransportKind::resident)  // little, or more than all
       options.resident_bytes = stored_bytes * random.one_of({1U, 7U, 1000U});
     return options;

@@ -19,6 +19,7 @@ void check_nothing(Device&) {}
 void check_counts(Device& device) {
   for (DeviceCall call : kDeviceCalls)
     EXPECT_EQ(static_cast<LimitedDevice&>(device).alive(call), 0) << to_string(call);
+  EXPECT_EQ(static_cast<LimitedDevice&>(device).faults(), std::vector<std::string>{});
 }
 void check_races(Device& device) {
   EXPECT_EQ(static_cast<StepDevice&>(device).races(), std::vector<std::string>{});

@@ -1,15 +1,23 @@
 // LimitedDevice: the host device with less to give.
 //
 // It counts what is alive (nothing may be left after a loader), refuses calls of one kind from the k-th on,
-// and can stand for a GPU: with reads_host_memory off, samples are registered and copied to "device" memory
-// before the transform.
+// holds registrations up until the test lets them go, and can stand for a GPU: with reads_host_memory off,
+// samples are registered and copied to "device" memory before the transform, and copies may read registered
+// and pinned memory only, which must stay until they are done (faults()).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <limits>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "shard/error.hpp"
 #include "shard/loader/device.hpp"
@@ -37,6 +45,29 @@ class LimitedDevice final : public Device {
     refused_from_ = k;
     code_ = code;
   }
+  // Refuses registrations that are asked for on other threads than the caller's: those ahead of the order.
+  void refuse_registrations_ahead(ErrorCode code) {
+    own_thread_ = std::this_thread::get_id();
+    code_ = code;
+  }
+  // Registrations from the k-th on, counted from 1, wait; infinite: none. Let them go before a loader ends.
+  void hold_registrations_from(std::uint64_t k) {
+    const std::lock_guard lock(mutex_);
+    held_from_ = k;
+    changed_.notify_all();
+  }
+  // Copied ranges so far, by where they were read.
+  std::uint64_t copies_in_place() const { return copies_in_place_; }
+  std::uint64_t copies_from_pinned() const { return copies_from_pinned_; }
+  bool is_registered(const std::byte* at) const {
+    const std::lock_guard lock(mutex_);
+    return lies_in(registered_, at, 1);
+  }
+  // What no GPU would forgive. Empty: nothing.
+  std::vector<std::string> faults() const {
+    const std::lock_guard lock(mutex_);
+    return faults_;
+  }
   std::uint64_t calls(DeviceCall call) const { return count(call).calls; }
   std::int64_t alive(DeviceCall call) const { return count(call).alive; }
   std::uint64_t registered_bytes() const { return registered_bytes_; }
@@ -45,20 +76,24 @@ class LimitedDevice final : public Device {
   const DeviceInfo& info() const noexcept override { return info_; }
   std::unique_ptr<Block> allocate_pinned(std::uint64_t size_bytes) override {
     enter(DeviceCall::pinned);
-    return std::make_unique<CountedBlock>(count(DeviceCall::pinned), inner_->allocate_pinned(size_bytes));
+    return std::make_unique<CountedBlock>(*this, DeviceCall::pinned, inner_->allocate_pinned(size_bytes));
   }
   std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) override {
     enter(DeviceCall::device);
-    return std::make_unique<CountedBlock>(count(DeviceCall::device), inner_->allocate_device(size_bytes));
+    return std::make_unique<CountedBlock>(*this, DeviceCall::device, inner_->allocate_device(size_bytes));
   }
   std::uint64_t free_memory_bytes() override { return std::uint64_t{1} << 20U; }
   std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
-    enter(DeviceCall::registration);
+    const std::uint64_t number = enter(DeviceCall::registration);
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return number < held_from_; });
+    }
     return std::make_unique<CountedRegistration>(*this, range);
   }
   std::unique_ptr<Stream> create_stream() override {
     enter(DeviceCall::stream);
-    return std::make_unique<CountedStream>(count(DeviceCall::stream), inner_->create_stream());
+    return std::make_unique<CountedStream>(*this, inner_->create_stream());
   }
   void wait_native(void* native_stream, const Event& event) override {
     inner_->wait_native(native_stream, event);
@@ -81,13 +116,25 @@ class LimitedDevice final : public Device {
    private:
     Count& count_;
   };
+  using Range = std::span<const std::byte>;
   class CountedBlock final : public Block {
    public:
-    CountedBlock(Count& count, std::unique_ptr<Block> inner) : alive_(count), inner_(std::move(inner)) {}
+    CountedBlock(LimitedDevice& device, DeviceCall kind, std::unique_ptr<Block> inner)
+        : device_(device), kind_(kind), alive_(device.count(kind)), inner_(std::move(inner)) {
+      if (kind_ == DeviceCall::pinned) device_.note_begin(device_.pinned_, range());
+    }
+    CountedBlock(const CountedBlock&) = delete;
+    CountedBlock& operator=(const CountedBlock&) = delete;
+    ~CountedBlock() override {
+      if (kind_ == DeviceCall::pinned) device_.note_end(device_.pinned_, range());
+    }
     std::byte* data() const noexcept override { return inner_->data(); }
     std::uint64_t size_bytes() const noexcept override { return inner_->size_bytes(); }
 
    private:
+    Range range() const { return {data(), size_bytes()}; }
+    LimitedDevice& device_;
+    DeviceCall kind_;
     Alive alive_;
     std::unique_ptr<Block> inner_;
   };
@@ -97,13 +144,17 @@ class LimitedDevice final : public Device {
         : device_(device),
           alive_(device.count(DeviceCall::registration)),
           inner_(device.inner_->register_read_only(range)) {
+      device_.note_begin(device_.registered_, range);
       device_.registered_bytes_ += range.size();
       if (device_.registered_bytes_ > device_.most_registered_bytes_)
         device_.most_registered_bytes_ = device_.registered_bytes_.load();
     }
     CountedRegistration(const CountedRegistration&) = delete;
     CountedRegistration& operator=(const CountedRegistration&) = delete;
-    ~CountedRegistration() override { device_.registered_bytes_ -= range().size(); }
+    ~CountedRegistration() override {
+      device_.note_end(device_.registered_, range());
+      device_.registered_bytes_ -= range().size();
+    }
     std::span<const std::byte> range() const noexcept override { return inner_->range(); }
 
    private:
@@ -113,8 +164,12 @@ class LimitedDevice final : public Device {
   };
   class CountedStream final : public Stream {
    public:
-    CountedStream(Count& count, std::unique_ptr<Stream> inner) : alive_(count), inner_(std::move(inner)) {}
-    void copy(std::span<const CopyItem> items) override { inner_->copy(items); }
+    CountedStream(LimitedDevice& device, std::unique_ptr<Stream> inner)
+        : device_(device), alive_(device.count(DeviceCall::stream)), inner_(std::move(inner)) {}
+    void copy(std::span<const CopyItem> items) override {
+      inner_->copy(items);
+      if (!device_.info_.reads_host_memory) device_.note_copies(items, inner_->record());
+    }
     void upload(const CopyItem& item) override { inner_->upload(item); }
     void gather(std::span<const CopyItem> items) override { inner_->gather(items); }
     void transform(const TransformWork& work) override { inner_->transform(work); }
@@ -125,17 +180,64 @@ class LimitedDevice final : public Device {
     void* native() noexcept override { return inner_->native(); }
 
    private:
+    LimitedDevice& device_;
     Alive alive_;
     std::unique_ptr<Stream> inner_;
   };
 
   Count& count(DeviceCall call) { return counts_[static_cast<std::size_t>(call)]; }
   const Count& count(DeviceCall call) const { return counts_[static_cast<std::size_t>(call)]; }
-  void enter(DeviceCall call) {
+  std::uint64_t enter(DeviceCall call) {
     const std::uint64_t number = ++count(call).calls;
     if (refused_from_ != 0 && call == refused_ && number >= refused_from_)
       throw Error(code_, std::string("the test refuses ") + to_string(call) + " from call " +
                              std::to_string(refused_from_) + " on");
+    if (call == DeviceCall::registration && own_thread_ != std::thread::id() &&
+        own_thread_ != std::this_thread::get_id())
+      throw Error(code_, "the test refuses registrations ahead");
+    return number;
+  }
+
+  static bool overlap(Range a, Range b) {
+    return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+  }
+  static bool lies_in(const std::vector<Range>& ranges, const std::byte* begin, std::uint64_t size) {
+    return std::any_of(ranges.begin(), ranges.end(), [&](Range range) {
+      return range.data() <= begin && begin + size <= range.data() + range.size();
+    });
+  }
+  static bool done(const Event& event) {
+    try {
+      return event.done();
+    } catch (const Error&) {  // its work failed, and is over
+      return true;
+    }
+  }
+  void note_begin(std::vector<Range>& ranges, Range range) {
+    const std::lock_guard lock(mutex_);
+    ranges.push_back(range);
+  }
+  void note_end(std::vector<Range>& ranges, Range range) {
+    const std::lock_guard lock(mutex_);
+    const auto same = [&](Range other) {
+      return other.data() == range.data() && other.size() == range.size();
+    };
+    ranges.erase(std::find_if(ranges.begin(), ranges.end(), same));
+    for (const auto& [source, event] : under_way_)
+      if (overlap(source, range) && !lies_in(ranges, source.data(), source.size()) && !done(event))
+        faults_.emplace_back("memory ends that is being copied");
+  }
+  void note_copies(std::span<const CopyItem> items, const Event& event) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(under_way_, [](const auto& copy) { return done(copy.second); });
+    for (const CopyItem& item : items) {
+      const bool in_place = lies_in(registered_, item.source, item.size_bytes);
+      const bool pinned = !in_place && lies_in(pinned_, item.source, item.size_bytes);
+      if (in_place) ++copies_in_place_;
+      if (pinned) ++copies_from_pinned_;
+      if (!in_place && !pinned) faults_.emplace_back("a copy reads memory neither registered nor pinned");
+      under_way_.emplace_back(Range{item.source, item.size_bytes}, event);
+    }
   }
 
   std::shared_ptr<Device> inner_;
@@ -144,8 +246,19 @@ class LimitedDevice final : public Device {
   DeviceCall refused_ = DeviceCall::pinned;
   std::uint64_t refused_from_ = 0;
   ErrorCode code_ = ErrorCode::resource;
+  std::thread::id own_thread_;  // none: registrations are granted on every thread
   std::atomic<std::uint64_t> registered_bytes_{0};
   std::atomic<std::uint64_t> most_registered_bytes_{0};
+  std::atomic<std::uint64_t> copies_in_place_{0};
+  std::atomic<std::uint64_t> copies_from_pinned_{0};
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t held_from_ = std::numeric_limits<std::uint64_t>::max();
+  std::vector<Range> registered_;
+  std::vector<Range> pinned_;
+  std::vector<std::pair<Range, Event>> under_way_;
+  std::vector<std::string> faults_;
 };
 
 // A GPU as far as the loader can tell, without one.

@@ -112,7 +112,7 @@ void StepStream::transform(const TransformWork& work) {
 
 Event StepStream::record() {
   std::lock_guard lock(device_.mutex_);
-  auto event = std::make_shared<StepEvent>(device_, clock_);
+  auto event = std::make_shared<StepEvent>(device_, *this, clock_);
   push({[event] { event->done_ = true; }, nullptr});
   return Event(event);
 }
@@ -197,6 +197,19 @@ bool StepDevice::step_locked(StepStream& stream) {
 bool StepDevice::step(Stream& stream) {
   std::lock_guard lock(mutex_);
   return step_locked(static_cast<StepStream&>(stream));
+}
+
+void StepDevice::step_to_locked(const StepEvent& event) {
+  while (!event.done_) {
+    const StepStream::Piece& front = event.stream_.pieces_.front();
+    if (front.needs) step_to_locked(*front.needs);
+    step_locked(event.stream_);
+  }
+}
+
+void StepDevice::step_to(const Event& event) {
+  std::lock_guard lock(mutex_);
+  step_to_locked(static_cast<const StepEvent&>(*event.impl()));
 }
 
 void StepDevice::run_freely(std::uint64_t seed) {

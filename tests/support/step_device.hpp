@@ -22,6 +22,7 @@
 namespace shard::testing {
 
 class StepDevice;
+class StepStream;
 
 using Clock = std::map<int, std::uint64_t>;  // by stream: how much of its work is known to be before
 
@@ -32,7 +33,8 @@ inline bool before_or_equal(int stream, std::uint64_t at, const Clock& clock) {
 
 class StepEvent final : public Event::Impl {
  public:
-  StepEvent(StepDevice& device, Clock clock) : device_(device), clock_(std::move(clock)) {}
+  StepEvent(StepDevice& device, StepStream& stream, Clock clock)
+      : device_(device), stream_(stream), clock_(std::move(clock)) {}
   bool done() override;
   void wait() override;
   void* native() noexcept override { return nullptr; }
@@ -42,6 +44,7 @@ class StepEvent final : public Event::Impl {
   friend class StepDevice;
   friend class StepStream;
   StepDevice& device_;
+  StepStream& stream_;
   Clock clock_;
   bool done_ = false;  // guarded by the device
 };
@@ -104,6 +107,8 @@ class StepDevice final : public Device {
 
   // Carries out one piece of the stream; false: there is none, or it waits for an event.
   bool step(Stream& stream);
+  // Carries out what the event needs to be done, and no more.
+  void step_to(const Event& event);
   void run_freely(std::uint64_t seed);
   // What was queued without the order that its memory needs: "write of stream 2 to [..) races with ...".
   // Empty: nothing.
@@ -124,6 +129,7 @@ class StepDevice final : public Device {
   // With the lock held: `stream` accesses [begin, end) at its present clock.
   void note_access(const StepStream& stream, const std::byte* begin, std::uint64_t size, bool write);
   bool step_locked(StepStream& stream);
+  void step_to_locked(const StepEvent& event);
 
   DeviceInfo info_;
   std::mutex mutex_;

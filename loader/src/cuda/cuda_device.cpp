@@ -4,7 +4,10 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -202,17 +205,25 @@ class CudaRegistration final : public Registration {
   std::vector<void*> pieces_;
 };
 
-// Page-locking belongs to the process: loaders of several devices that use one mapping share its
-// registration. Made and released under one mutex, so that nobody registers what is being released.
+// Page-locking belongs to the process: loaders of several devices that use one mapping share a registration
+// that covers what they ask for. Made and released under one mutex, so that nobody registers what is being
+// released, and ranges that are registered do not overlap.
 class SharedRegistration final : public Registration {
  public:
-  SharedRegistration(std::span<const std::byte> range, unsigned flags) {
-    const std::lock_guard lock(mutex());
-    std::weak_ptr<CudaRegistration>& known = registered()[range.data()];
-    shared_ = known.lock();
-    if (shared_ && shared_->range().size() == range.size()) return;
+  SharedRegistration(std::span<const std::byte> range, unsigned flags) : range_(range) {
+    std::unique_lock lock(mutex());
+    // A part of the range cannot be registered a second time: it is waited for until it is released (another
+    // loader's probe goes at once). One that stays for long is left to CUDA to refuse.
+    released().wait_for(lock, kPatience, [&] {
+      const auto other = overlapping(range);
+      return !other || covers(*other, range);
+    });
+    if (const auto other = overlapping(range); other && covers(*other, range)) {
+      shared_ = other;
+      return;
+    }
     shared_ = std::make_shared<CudaRegistration>(range, flags);
-    known = shared_;
+    registered()[range.data()] = shared_;
   }
   SharedRegistration(const SharedRegistration&) = delete;
   SharedRegistration& operator=(const SharedRegistration&) = delete;
@@ -221,19 +232,40 @@ class SharedRegistration final : public Registration {
     const std::byte* const begin = shared_->range().data();
     shared_.reset();
     const auto it = registered().find(begin);
-    if (it != registered().end() && it->second.expired()) registered().erase(it);
+    if (it->second.expired()) registered().erase(it);
+    released().notify_all();
   }
-  std::span<const std::byte> range() const noexcept override { return shared_->range(); }
+  std::span<const std::byte> range() const noexcept override { return range_; }
 
  private:
+  static constexpr std::chrono::seconds kPatience{10};
   static std::mutex& mutex() {
     static std::mutex one;
     return one;
   }
+  static std::condition_variable& released() {
+    static std::condition_variable one;
+    return one;
+  }
+  // What is registered, by its begin.
   static std::map<const std::byte*, std::weak_ptr<CudaRegistration>>& registered() {
     static std::map<const std::byte*, std::weak_ptr<CudaRegistration>> all;
     return all;
   }
+  static bool covers(const Registration& registration, std::span<const std::byte> range) {
+    const std::span<const std::byte> whole = registration.range();
+    return whole.data() <= range.data() && range.data() + range.size() <= whole.data() + whole.size();
+  }
+  // The last one that overlaps the range, or null; not to be kept without the mutex.
+  static std::shared_ptr<CudaRegistration> overlapping(std::span<const std::byte> range) {
+    const auto after = registered().lower_bound(range.data() + range.size());
+    if (after == registered().begin()) return nullptr;
+    auto last = std::prev(after)->second.lock();
+    const std::span<const std::byte> found = last->range();
+    return found.data() + found.size() > range.data() ? last : nullptr;
+  }
+
+  std::span<const std::byte> range_;
   std::shared_ptr<CudaRegistration> shared_;
 };
 

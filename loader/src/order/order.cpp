@@ -118,12 +118,12 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
 
 std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t index,
                                               std::size_t at_most) const {
-  if (options_.mode == OrderMode::shuffle) return {};
   const bool by_shard = options_.partition == Partition::by_shard;
+  if (options_.mode == OrderMode::shuffle && !by_shard) return {};
   const std::shared_ptr<const EpochTable> sequence = table(epoch);
   std::uint64_t position =
       (by_shard ? index : index * options_.world + options_.rank) * options_.batch_size % sequence->samples();
-  if (options_.mode == OrderMode::windowed) {
+  if (options_.mode != OrderMode::sequential) {
     const auto& windows = sequence->window_begin;
     position = *std::prev(std::upper_bound(windows.begin(), windows.end(), position));
   }

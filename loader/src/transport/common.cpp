@@ -5,7 +5,9 @@
 #include <fstream>
 #include <future>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "device/guarded_copy.hpp"
 #include "shard/checksum.hpp"
@@ -84,6 +86,41 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);
 }
 
+void stage_row(const Dataset& dataset, const Dataset::Location& at, std::span<std::byte> target,
+               bool verify) {
+  const ShardReader& shard = dataset.shard(at.shard);
+  check_alive(shard);
+  if (dataset.info().codec.kind == Codec::Kind::none) {
+    const std::span<const std::byte> frame = shard.frame(at.sample);
+    try {
+      guarded("copy", [&] { copy_streaming(target.data(), frame.data(), frame.size()); });
+    } catch (const Error& error) {
+      check_alive(shard);  // says so when the file was cut since
+      rethrow_for(shard, at.sample, error);
+    }
+  } else {
+    try {
+      shard.read(at.sample, target);
+    } catch (const Error&) {
+      check_alive(shard);
+      throw;
+    }
+  }
+  if (verify) verify_stored(shard, at.sample, target);
+}
+
+void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
+                 std::function<void(std::size_t)> body) {
+  constexpr std::size_t kGrain = 2;
+  auto done = std::make_shared<std::promise<void>>();
+  filled = done->get_future();
+  pool.submit({rows, kGrain,
+               [body = std::move(body)](std::size_t first, std::size_t last) {
+                 for (std::size_t row = first; row < last; ++row) body(row);
+               },
+               [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
+}
+
 void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body) {
   std::promise<void> done;
   pool.submit({rows, 1,
@@ -106,6 +143,10 @@ void copy_rows(Stream& stream, Slot& slot, std::uint64_t sample_bytes,
     else
       slot.copies.push_back({slot.fetch[row].target, from, sample_bytes});
   }
+  queue_copies(stream, slot);
+}
+
+void queue_copies(Stream& stream, Slot& slot) {
   stream.wait(slot.released_event);
   stream.copy(slot.copies);
   slot.copied_event = stream.record();

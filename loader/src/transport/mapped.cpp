@@ -1,8 +1,14 @@
 // mapped: shards registered where they are mapped; the copy engine gathers the samples from the page cache.
+// Samples of shards that are not registered yet, or cannot be, are staged in pinned memory by the pool's
+// threads; one batched copy takes both.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "shard/error.hpp"
@@ -16,7 +22,9 @@ namespace {
 class Mapped final : public Transport {
  public:
   explicit Mapped(const TransportContext& context)
-      : context_(context), in_place_(context.device->info().reads_host_memory) {
+      : context_(context),
+        in_place_(context.device->info().reads_host_memory),
+        sample_bytes_(context.dataset->info().spec.size_bytes()) {
     const DatasetInfo& info = context.dataset->info();
     if (info.codec.kind != Codec::Kind::none)
       throw Error(
@@ -25,7 +33,7 @@ class Mapped final : public Transport {
     if (!context.device->info().registers_read_only)
       throw Error(ErrorCode::unsupported,
                   fmt::format("{} cannot register read-only mappings", context.device->info().name));
-    checked_in_batch_.assign(info.shards.size(), 0);
+    in_batch_.resize(info.shards.size());
     if (!in_place_) start_registering();
   }
 
@@ -34,43 +42,164 @@ class Mapped final : public Transport {
   void prepare(Slot&) override {}
 
   void begin(Slot& slot) override {
-    const std::uint64_t size = context_.dataset->info().spec.size_bytes();
     slot.copies.clear();
     slot.sources.clear();
-    ++batch_;
-    if (registered_) registered_->begin_batch();
-    for (const FetchItem& item : slot.fetch) {
-      const ShardReader& shard = context_.dataset->shard(item.at.shard);
-      if (checked_in_batch_[item.at.shard] != batch_) {
-        checked_in_batch_[item.at.shard] = batch_;
-        check_alive(shard);
-        if (registered_) registered_->use(item.at.shard);
-      }
-      const std::span<const std::byte> frame = shard.frame(item.at.sample);
-      if (item.target != nullptr)
-        slot.copies.push_back({item.target, frame.data(), size});
-      else
-        slot.sources.push_back(frame.data());
-    }
-    if (slot.verify) verify(slot);
-    Stream& stream = *context_.copy_stream;
-    stream.wait(slot.released_event);
-    stream.copy(slot.copies);
-    slot.copied_event = stream.record();
-    if (!registered_) return;
-    registered_->end_batch(slot.copied_event);
-    if (moving_)
-      registered_->ahead(context_.order->shards_from(slot.epoch, slot.index,
-                                                     2 * std::size_t{context_.options->order.window_shards}));
+    slot.host_rows.clear();
+    slot.filled = {};
+    if (registered_) prepare_registered(slot);
+    or_release(slot, [&] {
+      const bool waited = find_shards(slot);
+      find_samples(slot);
+      if (slot.host_rows.empty()) return queue(slot);
+      submit_rows(*context_.pool, slot.host_rows.size(), slot.filled, [this, filling = &slot](std::size_t i) {
+        host_row(filling->fetch[filling->host_rows[i]], filling->verify);
+      });
+      if (waited) finish(slot);  // what it uses may have to make room for the next batch
+    });
   }
-  void end(Slot&) override {}  // the copy engine does the rest
+
+  void end(Slot& slot) override {
+    if (slot.filled.valid()) or_release(slot, [&] { finish(slot); });
+  }
 
   TransportUse use() const noexcept override {
+    if (!registered_) return {0, 0, 0, storage_nanoseconds_};
+    return {registered_->bytes(), pinned_bytes_, 0, storage_nanoseconds_ + registered_->waited_nanoseconds()};
+  }
+
+  std::string remark() const override {
     if (!registered_) return {};
-    return {registered_->bytes(), 0, 0, registered_->waited_nanoseconds()};
+    std::string remark = registered_->remark();
+    const std::lock_guard lock(mutex_);
+    if (!no_staging_.empty()) remark += (remark.empty() ? "" : "; ") + no_staging_;
+    return remark;
   }
 
  private:
+  struct ShardInBatch {
+    std::uint64_t batch = 0;  // the last one that touched it
+    bool in_place = false;    // in that one
+  };
+
+  // No more shards stay registered for the slot when its batch fails.
+  template <class Body>
+  void or_release(Slot& slot, const Body& body) {
+    try {
+      body();
+    } catch (...) {
+      release(slot, Event());
+      throw;
+    }
+  }
+  void release(Slot& slot, const Event& done) {
+    if (registered_) registered_->release(slot.used_shards, done);
+    slot.used_shards.clear();
+  }
+
+  void prepare_registered(Slot& slot) {
+    // The copies out of the slot's staging memory are done: its ready_event was waited for.
+    if (slot.staging && registered_->holds_all()) {
+      pinned_bytes_ -= slot.staging->size_bytes();
+      slot.staging.reset();
+    }
+    if (batch_ == 0) return;  // the very first batch comes before any registration
+    const OrderOptions& order = context_.options->order;
+    const std::size_t shards = context_.dataset->info().shards.size();
+    if (order.mode != OrderMode::shuffle) {
+      registered_->ahead(
+          context_.order->shards_from(slot.epoch, slot.index, 2 * std::size_t{order.window_shards}));
+    } else if (order.partition == Partition::by_shard) {
+      registered_->ahead(context_.order->shards_from(slot.epoch, slot.index, shards));
+    } else if (batch_ == 1) {
+      std::vector<std::uint32_t> all(shards);
+      std::iota(all.begin(), all.end(), 0U);
+      registered_->ahead(std::move(all));
+    }
+  }
+
+  // Which shards of the batch are read in place. True: it waited until all of them were.
+  bool find_shards(Slot& slot) {
+    ++batch_;
+    bool all = true;
+    for (const FetchItem& item : slot.fetch) {
+      ShardInBatch& shard = in_batch_[item.at.shard];
+      if (shard.batch == batch_) continue;
+      shard = {batch_, !registered_ || registered_->try_use(item.at.shard)};
+      if (!shard.in_place)
+        all = false;
+      else
+        begin_in_place(slot, item.at.shard);
+    }
+    if (all || has_staging(slot)) return false;
+    for (const FetchItem& item : slot.fetch) {
+      ShardInBatch& shard = in_batch_[item.at.shard];
+      if (shard.in_place) continue;
+      registered_->use(item.at.shard);
+      shard.in_place = true;
+      begin_in_place(slot, item.at.shard);
+    }
+    return true;
+  }
+  void begin_in_place(Slot& slot, std::uint32_t shard) {
+    if (registered_) slot.used_shards.push_back(shard);
+    check_alive(context_.dataset->shard(shard));
+  }
+
+  bool has_staging(Slot& slot) {
+    if (slot.staging || !may_stage_) return slot.staging != nullptr;
+    try {
+      slot.staging = context_.device->allocate_pinned(sample_bytes_ * context_.options->order.batch_size);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::resource) throw;
+      stage_no_more(error.what());
+      return false;
+    }
+    pinned_bytes_ += slot.staging->size_bytes();
+    return true;
+  }
+  void stage_no_more(const std::string& why) {
+    may_stage_ = false;
+    const std::lock_guard lock(mutex_);
+    no_staging_ = "batches wait until their shards are registered, for want of staging memory: " + why;
+  }
+
+  // Where each sample is read, and what the host has to do before.
+  void find_samples(Slot& slot) {
+    for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
+      FetchItem& item = slot.fetch[row];
+      const std::span<const std::byte> frame = context_.dataset->shard(item.at.shard).frame(item.at.sample);
+      const bool in_place = in_batch_[item.at.shard].in_place;
+      item.staging = in_place ? nullptr : slot.staging->data() + row * sample_bytes_;
+      const std::byte* const source = in_place ? frame.data() : item.staging;
+      if (item.target != nullptr)
+        slot.copies.push_back({item.target, source, frame.size()});
+      else
+        slot.sources.push_back(source);
+      if (slot.verify || !in_place) slot.host_rows.push_back(row);
+    }
+  }
+
+  void host_row(const FetchItem& item, bool verify) const {
+    if (item.staging != nullptr)
+      stage_row(*context_.dataset, item.at, {item.staging, sample_bytes_}, verify);
+    else
+      verify_mapped(context_.dataset->shard(item.at.shard), item.at.sample);
+  }
+
+  void finish(Slot& slot) {
+    const auto begin = std::chrono::steady_clock::now();
+    slot.filled.wait();
+    storage_nanoseconds_ += static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+            .count());
+    slot.filled.get();
+    queue(slot);
+  }
+  void queue(Slot& slot) {
+    queue_copies(*context_.copy_stream, slot);
+    release(slot, slot.copied_event);
+  }
+
   void start_registering() {
     const LoaderOptions& options = *context_.options;
     const std::uint64_t budget =
@@ -94,27 +223,24 @@ class Mapped final : public Transport {
                       "(registered_bytes), and a global shuffle needs all of them at once; a windowed order "
                       "needs only its window",
                       total, budget));
-    moving_ = options.order.mode != OrderMode::shuffle;
     registered_.emplace(context_.dataset, context_.device, budget);
-    // A platform that refuses says so now, while another transport can be chosen.
-    registered_->begin_batch();
-    registered_->use(0);
-    registered_->end_batch(Event());
-  }
-
-  void verify(const Slot& slot) {
-    run_rows(*context_.pool, slot.fetch.size(), [&](std::size_t i) {
-      const Dataset::Location at = slot.fetch[i].at;
-      verify_mapped(context_.dataset->shard(at.shard), at.sample);
-    });
+    const std::uint64_t ring = sample_bytes_ * options.order.batch_size * (options.prefetch + 1);
+    if (ring > options.pinned_bytes)
+      stage_no_more(fmt::format("{} slots of {} samples need {} bytes; pinned_bytes is {}",
+                                options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
   }
 
   TransportContext context_;
   bool in_place_;
-  bool moving_ = false;  // the order comes to shards one after the other
-  std::optional<RegisteredShards> registered_;
-  std::vector<std::uint64_t> checked_in_batch_;  // by shard: the last batch that used it
+  std::uint64_t sample_bytes_;
+  std::optional<RegisteredShards> registered_;  // where the device does not read host memory
+  std::vector<ShardInBatch> in_batch_;          // by shard
   std::uint64_t batch_ = 0;
+  bool may_stage_ = true;
+  std::uint64_t pinned_bytes_ = 0;
+  std::uint64_t storage_nanoseconds_ = 0;
+  mutable std::mutex mutex_;
+  std::string no_staging_;  // guarded by mutex_
 };
 
 }  // namespace

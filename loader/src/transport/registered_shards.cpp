@@ -16,183 +16,200 @@ namespace shard {
 
 namespace {
 
+constexpr std::uint64_t kProbeBytes = std::uint64_t{2} << 20U;
+
 std::span<const std::byte> images_of(const ShardReader& shard) {
   const std::uint64_t first = shard.header().images_begin;
   return shard.mapping().subspan(first, shard.header().images_end - first);
 }
 
-// Reads the pages in; a page that cannot be had is an error here and not a signal later.
-void populate(const ShardReader& shard) {
-  const std::span<const std::byte> images = images_of(shard);
-  if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) == 0 ||
-      errno == EINVAL)
-    return;
-  const int error = errno;
-  check_alive(shard);  // says so when the file was cut: EFAULT tells nobody
-  throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
-                                         std::generic_category().message(error)));
+// Reads the pages in, so that one that cannot be had is an error here and not a signal later; then registers
+// them.
+std::unique_ptr<Registration> register_images(Device& device, const ShardReader& shard,
+                                              std::span<const std::byte> images) {
+  if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) != 0 &&
+      errno != EINVAL) {
+    const int error = errno;
+    check_alive(shard);  // says so when the file was cut: EFAULT tells nobody
+    throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
+                                           std::generic_category().message(error)));
+  }
+  return device.register_read_only(images);
 }
 
 }  // namespace
 
 RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                                    std::uint64_t budget_bytes)
-    : dataset_(std::move(dataset)), device_(std::move(device)), budget_(budget_bytes) {}
-
-std::uint64_t RegisteredShards::images_bytes(std::uint32_t shard) const {
-  return images_of(dataset_->shard(shard)).size();
+    : dataset_(std::move(dataset)),
+      device_(std::move(device)),
+      budget_(budget_bytes),
+      shards_(dataset_->info().shards.size()) {
+  const ShardReader& first = dataset_->shard(0);
+  const std::span<const std::byte> images = images_of(first);
+  register_images(*device_, first, images.first(std::min<std::uint64_t>(images.size(), kProbeBytes)));
 }
 
-void RegisteredShards::begin_batch() {
+bool RegisteredShards::try_use(std::uint32_t shard) {
   const Lock lock(mutex_);
-  ++batch_;
-  in_batch_.clear();
+  Entry& entry = shards_[shard];
+  if (entry.state != State::registered) return false;
+  take(entry);
+  return true;
+}
+
+void RegisteredShards::take(Entry& entry) {
+  ++entry.users;
+  entry.last_used = ++uses_;
 }
 
 void RegisteredShards::use(std::uint32_t shard) {
+  const auto begin = std::chrono::steady_clock::now();
   Lock lock(mutex_);
-  auto found = registered_.find(shard);
-  if (found == registered_.end()) {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::uint64_t bytes = images_bytes(shard);
-    failed_.erase(shard);
-    while ((found = registered_.find(shard)) == registered_.end()) {
-      if (changing_.contains(shard)) {
-        changed_.wait(lock);
-        continue;
-      }
-      switch (make_room(lock, bytes, true)) {
-        case Room::made:
-          add(lock, shard, bytes);
-          break;
-        case Room::later:
-          break;
-        case Room::none:
-          throw Error(
-              ErrorCode::resource,
-              fmt::format("one batch touches {} shards or more, which exceed the budget of {} bytes for "
-                          "registered memory; raise registered_bytes, or use fewer window_shards",
-                          in_batch_.size() + 1, budget_));
-      }
-    }
-    waited_nanoseconds_ += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-            .count());
+  Entry& entry = shards_[shard];
+  if (entry.state == State::refused) {
+    entry.state = State::absent;
+    next_wanted_ = 0;
+    --refused_;
   }
-  recency_.splice(recency_.end(), recency_, found->second.recency);
-  if (std::exchange(found->second.batch, batch_) != batch_) in_batch_.push_back(shard);
+  urgent_ = shard;
+  wake();
+  changed_.wait(
+      lock, [&] { return entry.state == State::registered || entry.state == State::refused || no_room_; });
+  urgent_.reset();
+  waited_nanoseconds_ += static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+  if (entry.state == State::refused) std::rethrow_exception(entry.error);
+  if (entry.state != State::registered)
+    throw Error(ErrorCode::resource,
+                fmt::format("the shards that one batch touches exceed the budget of {} bytes for registered "
+                            "memory, and there is no pinned memory to stage what does not fit; raise "
+                            "registered_bytes or pinned_bytes, or use fewer window_shards",
+                            budget_));
+  take(entry);
 }
 
-void RegisteredShards::end_batch(const Event& done) {
+void RegisteredShards::release(std::span<const std::uint32_t> shards, const Event& done) {
   const Lock lock(mutex_);
-  for (const std::uint32_t shard : in_batch_) registered_.at(shard).last_use = done;
-  if (std::exchange(blocked_, false)) changed_.notify_all();
+  for (const std::uint32_t shard : shards) {
+    --shards_[shard].users;
+    if (done.impl() != nullptr)
+      shards_[shard].last_use = done;  // copies are queued in the order of release()
+  }
+  if (no_room_) wake();
 }
 
 void RegisteredShards::ahead(std::vector<std::uint32_t> shards) {
   const Lock lock(mutex_);
   if (wanted_ == shards) return;
+  for (const std::uint32_t shard : wanted_) shards_[shard].wanted = false;
   wanted_ = std::move(shards);
-  blocked_ = false;
+  for (const std::uint32_t shard : wanted_) shards_[shard].wanted = true;
+  next_wanted_ = 0;
+  wake();
+}
+
+void RegisteredShards::wake() {
+  no_room_ = false;
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
   changed_.notify_all();
 }
 
-// Waits, with the lock given up meanwhile, or takes what it can: look again at what is there afterwards.
-RegisteredShards::Room RegisteredShards::make_room(Lock& lock, std::uint64_t bytes, bool may_take_wanted) {
-  while (bytes_ + bytes > budget_) {
-    auto victim = recency_.end();
-    for (const bool take_wanted : {false, true}) {
-      if (victim != recency_.end() || (take_wanted && !may_take_wanted)) break;
-      victim = std::find_if(recency_.begin(), recency_.end(), [&](std::uint32_t shard) {
-        return registered_.at(shard).batch != batch_ &&
-               (take_wanted || std::find(wanted_.begin(), wanted_.end(), shard) == wanted_.end());
-      });
-    }
-    if (victim != recency_.end()) {
-      give_up(lock, *victim);
-    } else if (may_take_wanted && !changing_.empty()) {
-      changed_.wait(lock);
-      return Room::later;
-    } else {
-      return Room::none;
-    }
-  }
-  return Room::made;
-}
-
-void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
-  auto node = registered_.extract(shard);
-  Entry& entry = node.mapped();
-  recency_.erase(entry.recency);
-  changing_.insert(shard);
-  lock.unlock();
-  try {
-    entry.last_use.wait();
-  } catch (...) {  // the copy failed: its batch says so
-  }
-  entry.registration.reset();
-  lock.lock();
-  bytes_ -= entry.bytes;
-  changing_.erase(shard);
-  changed_.notify_all();
-}
-
-// There is room. Others may do the same with other shards meanwhile.
-void RegisteredShards::add(Lock& lock, std::uint32_t shard, std::uint64_t bytes) {
-  bytes_ += bytes;
-  changing_.insert(shard);
-  lock.unlock();
-  Entry entry;
-  entry.bytes = bytes;
-  std::exception_ptr error;
-  try {
-    const ShardReader& reader = dataset_->shard(shard);
-    populate(reader);
-    entry.registration = device_->register_read_only(images_of(reader));
-  } catch (...) {
-    error = std::current_exception();
-  }
-  lock.lock();
-  changing_.erase(shard);
-  changed_.notify_all();
-  if (error) {
-    bytes_ -= bytes;
-    std::rethrow_exception(error);
-  }
-  entry.recency = recency_.insert(recency_.end(), shard);
-  registered_.emplace(shard, std::move(entry));
-}
-
-bool RegisteredShards::next_ahead(std::uint32_t& shard) const {
-  if (blocked_) return false;
-  for (const std::uint32_t candidate : wanted_) {
-    if (registered_.contains(candidate) || changing_.contains(candidate) || failed_.contains(candidate))
-      continue;
-    shard = candidate;
-    return true;
-  }
-  return false;
+// What is to be registered next.
+std::optional<std::uint32_t> RegisteredShards::next() {
+  if (no_room_) return std::nullopt;
+  if (urgent_ && shards_[*urgent_].state == State::absent) return urgent_;
+  for (; next_wanted_ < wanted_.size(); ++next_wanted_)
+    if (shards_[wanted_[next_wanted_]].state == State::absent) return wanted_[next_wanted_];
+  return std::nullopt;
 }
 
 void RegisteredShards::work(const std::stop_token& stop) {
   Lock lock(mutex_);
-  std::uint32_t shard = 0;
-  while (changed_.wait(lock, stop, [&] { return next_ahead(shard); })) {
-    try {
-      lock.unlock();
-      const std::uint64_t bytes = images_bytes(shard);  // may open the shard
-      lock.lock();
-      if (make_room(lock, bytes, false) != Room::made) {
-        blocked_ = true;
-      } else if (std::uint32_t still = 0; next_ahead(still) && still == shard) {
-        add(lock, shard, bytes);
-      }
-    } catch (...) {  // said again when the shard is used
-      if (!lock.owns_lock()) lock.lock();
-      failed_.insert(shard);
-    }
+  std::optional<std::uint32_t> shard;
+  while (changed_.wait(lock, stop, [&] { return (shard = next()).has_value(); }) && !stop.stop_requested())
+    bring(lock, *shard);
+}
+
+// Registers the shard, if it still is the next one once there is room for it.
+void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
+  Entry& entry = shards_[shard];
+  std::unique_ptr<Registration> registration;
+  std::uint64_t bytes = 0;
+  std::string refusal;
+  try {
+    lock.unlock();
+    const ShardReader& reader = dataset_->shard(shard);  // may open it
+    const std::span<const std::byte> images = images_of(reader);
+    lock.lock();
+    if (!make_room(lock, shard, images.size()) || next() != shard) return;
+    bytes = images.size();
+    reserved_bytes_ += bytes;
+    entry.state = State::changing;
+    lock.unlock();
+    registration = register_images(*device_, reader, images);
+  } catch (const std::exception& error) {
+    entry.error = std::current_exception();  // nobody else looks at it in this state
+    refusal = error.what();
   }
+  if (!lock.owns_lock()) lock.lock();
+  if (registration) {
+    entry.state = State::registered;
+    entry.registration = std::move(registration);
+    entry.last_use = Event();
+    bytes_ += bytes;
+    ++registered_;
+  } else {
+    entry.state = State::refused;
+    reserved_bytes_ -= bytes;
+    ++refused_;
+    refusal_ = std::move(refusal);
+  }
+  changed_.notify_all();
+}
+
+// Room for a shard. False: what is registered is in use or wanted. Gives the lock up meanwhile: look again at
+// what is there.
+bool RegisteredShards::make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes) {
+  while (reserved_bytes_ + bytes > budget_) {
+    // Those not wanted first, then by last use.
+    const auto rank = [](const Entry& entry) { return std::pair(entry.wanted, entry.last_used); };
+    std::optional<std::uint32_t> victim;
+    for (std::uint32_t other = 0; other < shards_.size(); ++other) {
+      const Entry& entry = shards_[other];
+      if (entry.state != State::registered || entry.users != 0 || other == urgent_) continue;
+      if (entry.wanted && shard != urgent_) continue;
+      if (!victim || rank(entry) < rank(shards_[*victim])) victim = other;
+    }
+    if (!victim) {
+      no_room_ = !urgent_ || shard == urgent_ || shards_[*urgent_].state != State::absent;
+      changed_.notify_all();
+      return false;
+    }
+    give_up(lock, *victim);
+  }
+  return true;
+}
+
+void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
+  Entry& entry = shards_[shard];
+  std::unique_ptr<Registration> registration = std::move(entry.registration);
+  const Event last_use = std::move(entry.last_use);
+  const std::uint64_t bytes = registration->range().size();
+  entry.state = State::changing;
+  bytes_ -= bytes;
+  --registered_;
+  lock.unlock();
+  try {
+    last_use.wait();
+  } catch (...) {  // the copy failed: its batch says so
+  }
+  registration.reset();
+  lock.lock();
+  entry.state = State::absent;
+  reserved_bytes_ -= bytes;
+  if (entry.wanted) next_wanted_ = 0;
+  changed_.notify_all();
 }
 
 std::uint64_t RegisteredShards::bytes() const {
@@ -200,9 +217,15 @@ std::uint64_t RegisteredShards::bytes() const {
   return bytes_;
 }
 
-std::uint64_t RegisteredShards::waited_nanoseconds() const {
+bool RegisteredShards::holds_all() const {
   const Lock lock(mutex_);
-  return waited_nanoseconds_;
+  return registered_ == shards_.size();
+}
+
+std::string RegisteredShards::remark() const {
+  const Lock lock(mutex_);
+  if (refused_ == 0) return {};
+  return fmt::format("{} of {} shards go through staging: {}", refused_, shards_.size(), refusal_);
 }
 
 }  // namespace shard

@@ -1,16 +1,22 @@
-// The shards that are registered with the device, under a budget of bytes. Those that the order comes to next
-// are registered ahead, on a thread of their own; those not needed any longer make room.
+// The shards that are registered with the device, under a budget of bytes. A thread of its own registers
+// those that the order comes to, and gives up those that are not needed any longer to make room for them; the
+// feeder takes what is there by now.
+//
+//   absent ──▶ changing ──▶ registered ──▶ changing ──▶ absent
+//                  │                       (neither used nor wanted, or, for one that is waited for, wanted)
+//                  └──▶ refused            (stays so, unless it is waited for)
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
-#include <list>
+#include <exception>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
+#include <span>
 #include <stop_token>
+#include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "shard/dataset.hpp"
@@ -18,61 +24,72 @@
 
 namespace shard {
 
-// begin_batch, use, end_batch and ahead: one thread, the feeder.
+// One thread, the feeder, calls; bytes(), holds_all() and remark() may be called by any.
 class RegisteredShards {
  public:
+  // Registers the begin of the first shard for a moment: a platform that refuses says so now. Errors: io,
+  // corrupt, unsupported, resource.
   RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                    std::uint64_t budget_bytes);
   RegisteredShards(const RegisteredShards&) = delete;
   RegisteredShards& operator=(const RegisteredShards&) = delete;
 
-  // Shards used between the two stay registered until `done`.
-  void begin_batch();
-  // The shard's images are resident and registered when it returns. Errors: io, unsupported, resource.
+  // True: the shard's images are registered, and stay so until release(). Waits for nothing.
+  bool try_use(std::uint32_t shard);
+  // The same, but registers the shard before any other, and waits for that; one that was refused is tried
+  // again. Errors: io, corrupt, unsupported, resource.
   void use(std::uint32_t shard);
-  void end_batch(const Event& done);
-  // Shards that are needed from now on, in this order; replaces what was said before. Failures surface when
-  // the shard is used.
+  // Ends one use of each; the device reads them until `done`.
+  void release(std::span<const std::uint32_t> shards, const Event& done);
+  // Shards that are needed from now on, in this order; replaces what was said before.
   void ahead(std::vector<std::uint32_t> shards);
 
   std::uint64_t bytes() const;
-  std::uint64_t waited_nanoseconds() const;  // use() on shards that were not there yet
+  bool holds_all() const;  // every shard of the data set is registered
+  // How many shards were refused and why; empty: none.
+  std::string remark() const;
+  std::uint64_t waited_nanoseconds() const noexcept { return waited_nanoseconds_; }  // in use()
 
  private:
+  enum class State : std::uint8_t { absent, changing, registered, refused };
   struct Entry {
-    std::unique_ptr<Registration> registration;
-    std::uint64_t bytes = 0;
-    std::uint64_t batch = 0;  // the last one that used it
+    State state = State::absent;
+    bool wanted = false;          // ahead
+    std::uint32_t users = 0;      // try_use() and use() without their release()
+    std::uint64_t last_used = 0;  // the larger, the later
     Event last_use;
-    std::list<std::uint32_t>::iterator recency;
+    std::unique_ptr<Registration> registration;
+    std::exception_ptr error;  // refused
   };
-  enum class Room : std::uint8_t { made, none, later };
   using Lock = std::unique_lock<std::mutex>;
 
+  void wake();
   void work(const std::stop_token& stop);
-  bool next_ahead(std::uint32_t& shard) const;
-  void add(Lock& lock, std::uint32_t shard, std::uint64_t bytes);
-  Room make_room(Lock& lock, std::uint64_t bytes, bool may_take_wanted);
+  std::optional<std::uint32_t> next();
+  void bring(Lock& lock, std::uint32_t shard);
+  bool make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes);
   void give_up(Lock& lock, std::uint32_t shard);
-  std::uint64_t images_bytes(std::uint32_t shard) const;
+  void take(Entry& entry);
 
   const std::shared_ptr<const Dataset> dataset_;
   const std::shared_ptr<Device> device_;
   const std::uint64_t budget_;
+  std::uint64_t waited_nanoseconds_ = 0;  // feeder
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // not held while a shard is registered or given up
   std::condition_variable_any changed_;
-  std::unordered_map<std::uint32_t, Entry> registered_;
-  std::list<std::uint32_t> recency_;     // least recently used first
-  std::set<std::uint32_t> changing_;     // being registered or given up, without the mutex
+  std::vector<Entry> shards_;
   std::vector<std::uint32_t> wanted_;    // ahead
-  std::set<std::uint32_t> failed_;       // ahead, until they are used
-  std::vector<std::uint32_t> in_batch_;  // since begin_batch
-  std::uint64_t batch_ = 0;
-  bool blocked_ = false;  // ahead: no room until something changes
-  std::uint64_t bytes_ = 0;
-  std::uint64_t waited_nanoseconds_ = 0;
-  std::jthread thread_;  // last: ends before the rest goes; started by the first ahead()
+  std::size_t next_wanted_ = 0;          // those before it are registered or refused
+  std::optional<std::uint32_t> urgent_;  // use() waits for it
+  bool no_room_ = false;                 // until something changes
+  std::uint64_t uses_ = 0;
+  std::uint64_t reserved_bytes_ = 0;  // registered and being registered: what the budget bounds
+  std::uint64_t bytes_ = 0;           // registered
+  std::size_t registered_ = 0;
+  std::size_t refused_ = 0;
+  std::string refusal_;  // the last one
+  std::jthread thread_;  // last: ends before the rest goes; started when there is something to do
 };
 
 }  // namespace shard

@@ -4,7 +4,6 @@
 
 #include <chrono>
 
-#include "device/guarded_copy.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
 
@@ -37,15 +36,10 @@ class Staged final : public Transport {
   void begin(Slot& slot) override {
     adapt_threads();
     slot.ready_event.wait();  // the copy out of the staging memory, of the slot's last use
-    auto done = std::make_shared<std::promise<void>>();
-    slot.filled = done->get_future();
-    Slot* const filling = &slot;
-    context_.pool->submit(
-        {slot.fetch.size(), 2,
-         [this, filling](std::size_t first, std::size_t last) {
-           for (std::size_t i = first; i < last; ++i) fill(*filling, i);
-         },
-         [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
+    submit_rows(*context_.pool, slot.fetch.size(), slot.filled, [this, filling = &slot](std::size_t row) {
+      stage_row(*context_.dataset, filling->fetch[row].at,
+                {filling->staging->data() + row * sample_bytes_, sample_bytes_}, filling->verify);
+    });
   }
 
   void end(Slot& slot) override {
@@ -79,30 +73,6 @@ class Staged final : public Transport {
     else
       return;
     context_.pool->use_threads(threads_);
-  }
-
-  void fill(Slot& slot, std::size_t row) {
-    const Dataset::Location at = slot.fetch[row].at;
-    const ShardReader& shard = context_.dataset->shard(at.shard);
-    const std::span<std::byte> target(slot.staging->data() + row * sample_bytes_, sample_bytes_);
-    check_alive(shard);
-    if (context_.dataset->info().codec.kind == Codec::Kind::none) {
-      const std::span<const std::byte> frame = shard.frame(at.sample);
-      try {
-        guarded("copy", [&] { copy_streaming(target.data(), frame.data(), frame.size()); });
-      } catch (const Error& error) {
-        check_alive(shard);  // says so when the file was cut since
-        rethrow_for(shard, at.sample, error);
-      }
-    } else {
-      try {
-        shard.read(at.sample, target);
-      } catch (const Error&) {
-        check_alive(shard);
-        throw;
-      }
-    }
-    if (slot.verify) verify_stored(shard, at.sample, target);
   }
 
   TransportContext context_;

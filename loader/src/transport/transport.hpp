@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,8 @@ class Transport {
   virtual void end(Slot& slot) = 0;
   virtual bool reads_in_place() const noexcept { return false; }
   virtual TransportUse use() const noexcept = 0;
+  // What did not go as the transport is meant to, and what was done instead; empty: nothing. From any thread.
+  virtual std::string remark() const { return {}; }
 };
 
 // Throws Error when the platform or the options do not allow it (the message is the reason in stats()).
@@ -70,8 +73,16 @@ void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<con
 
 // The same for a sample that is stored as it is, read where it is mapped.
 void verify_mapped(const ShardReader& shard, std::uint64_t sample);
+// Copies or decompresses a stored sample to `target` in pinned memory; `verify`: holds it against its
+// checksum. Errors name shard and sample.
+void stage_row(const Dataset& dataset, const Dataset::Location& at, std::span<std::byte> target, bool verify);
+// Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
+void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
+                 std::function<void(std::size_t)> body);
 // Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
 void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
+// Queues slot.copies behind the slot's release, and records slot.copied_event.
+void queue_copies(Stream& stream, Slot& slot);
 // Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
 // slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
 void copy_rows(Stream& stream, Slot& slot, std::uint64_t sample_bytes,

@@ -94,8 +94,8 @@ class Order {
   // Batch `index` of `epoch` for this rank: O(batch size). Thread safe.
   void batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const;
   // The shards that batch `index` and those after it come to in this epoch, in the sequence of the walk; at
-  // most so many. windowed: from the begin of the batch's window. A global shuffle has no such sequence:
-  // empty.
+  // most so many. windowed: from the begin of the batch's window; a shuffle by_shard is one window. A global
+  // shuffle has no such sequence: empty.
   std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
   const OrderOptions& options() const noexcept { return options_; }
 

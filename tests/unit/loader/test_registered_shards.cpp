@@ -1,0 +1,106 @@
+#include "transport/registered_shards.hpp"
+
+#include "deadline.hpp"
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+#include "step_device.hpp"
+
+namespace shard::testing {
+namespace {
+
+constexpr std::uint64_t kSamples = 20;
+constexpr std::uint64_t kBytes = kSamples * 360;  // of a shard's images
+
+class RegisteredShardsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    DatasetShape shape;
+    shape.shards.assign(4, kSamples);
+    write_dataset(dir_.path(), shape);
+    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+  }
+  const std::byte* images(std::uint32_t shard) const { return data_->shard(shard).frame(0).data(); }
+  static bool comes(RegisteredShards& shards, std::uint32_t shard) {
+    return comes_true([&] { return shards.try_use(shard); });
+  }
+
+  TempDir dir_;
+  std::shared_ptr<const Dataset> data_;
+  std::shared_ptr<LimitedDevice> limited_ = make_gpu_like_device(1);
+};
+
+TEST_F(RegisteredShardsTest, MakeRoomByWhatIsNotInUse) {
+  RegisteredShards shards(data_, limited_, 2 * kBytes);
+  EXPECT_EQ(shards.bytes(), 0U);
+  EXPECT_FALSE(shards.try_use(0));
+  shards.ahead({0, 1});
+  ASSERT_TRUE(comes(shards, 0));
+  ASSERT_TRUE(comes(shards, 1));
+  ASSERT_TRUE(shards.try_use(1));  // two batches use it
+  EXPECT_EQ(shards.bytes(), 2 * kBytes);
+  shards.ahead({2, 3});
+  const std::uint32_t both[] = {0, 1};
+  shards.release(both, Event());
+  ASSERT_TRUE(comes(shards, 2));
+  EXPECT_FALSE(limited_->is_registered(images(0)));
+  EXPECT_TRUE(limited_->is_registered(images(1)));
+  EXPECT_FALSE(shards.try_use(3));
+  shards.release({both + 1, 1}, Event());
+  ASSERT_TRUE(comes(shards, 3));
+  EXPECT_FALSE(shards.holds_all());
+  EXPECT_LE(limited_->most_registered_bytes(), 2 * kBytes);
+}
+
+TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
+  StepDevice device;  // nothing is carried out until it is told to
+  const auto shared = std::shared_ptr<Device>(&device, [](Device*) {});
+  const auto stream = device.create_stream();
+  const auto target = device.allocate_device(360);
+  RegisteredShards shards(data_, shared, kBytes);
+  const std::uint32_t zero[] = {0};
+  shards.ahead({0});
+  ASSERT_TRUE(comes(shards, 0));
+  ASSERT_TRUE(shards.try_use(0));
+  const CopyItem item{target->data(), images(0), 360};
+  stream->copy({&item, 1});
+  const Event copied = stream->record();
+  shards.release(zero, copied);
+  shards.release(zero, Event());  // a batch that failed and copied nothing
+  shards.ahead({1});
+  ASSERT_TRUE(comes_true([&] { return !shards.try_use(0) || (shards.release(zero, Event()), false); }));
+  EXPECT_FALSE(shards.try_use(1));
+  device.step_to(copied);
+  EXPECT_TRUE(comes(shards, 1));
+  EXPECT_EQ(device.races(), std::vector<std::string>{});
+}
+
+TEST_F(RegisteredShardsTest, MakeRoomForTheOneThatIsWaitedForByWhatIsWanted) {
+  RegisteredShards shards(data_, limited_, kBytes);
+  const std::uint32_t zero[] = {0};
+  shards.ahead({0});
+  ASSERT_TRUE(comes(shards, 0));
+  EXPECT_SHARD_ERROR(shards.use(1), ErrorCode::resource, "raise registered_bytes or pinned_bytes");
+  shards.release(zero, Event());
+  shards.use(1);
+  EXPECT_TRUE(limited_->is_registered(images(1)));
+  EXPECT_FALSE(shards.try_use(0));
+  EXPECT_LE(limited_->most_registered_bytes(), kBytes);
+}
+
+TEST_F(RegisteredShardsTest, AreTriedOnceAheadAndAgainWhenWaitedFor) {
+  limited_->refuse_from(DeviceCall::registration, 3, ErrorCode::resource);
+  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  shards.ahead({2, 1, 0, 3});
+  ASSERT_TRUE(comes(shards, 2));
+  const std::string said = "3 of 4 shards go through staging: the test refuses registration from call 3 on";
+  ASSERT_TRUE(comes_true([&] { return shards.remark() == said; }));
+  shards.ahead({0, 3});
+  EXPECT_SHARD_ERROR(shards.use(1), ErrorCode::resource, "the test refuses");
+  EXPECT_EQ(limited_->calls(DeviceCall::registration), 6U);  // the first one was a part of shard 0
+  EXPECT_EQ(shards.remark(), said);
+  EXPECT_EQ(shards.bytes(), kBytes);
+}
+
+}  // namespace
+}  // namespace shard::testing
