@@ -69,6 +69,7 @@ void Batch::wait_on(void* native_stream) const {
                 "this batch was made by another process: its copies may never end after fork()");
   try {
     lease_->ring->device().wait_native(native_stream, lease_->held().ready_event);
+    if (native_stream == nullptr) check_frames(*lease_->dataset, lease_->held());
   } catch (const Error&) {
     check_all_alive(*lease_->dataset);
     throw;

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <numeric>
 #include <system_error>
 #include <utility>
 
 #include "shard/error.hpp"
+#include "shard/packed_format.hpp"
 
 namespace shard {
 
@@ -17,6 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kColumnAlign = 256;
+
+// The most bytes that a sample takes on its way to the device.
+std::uint64_t most_bytes(const DatasetInfo& info) {
+  if (info.codec.kind != Codec::Kind::packed) return info.spec.size_bytes();
+  const std::uint64_t stored = packed::kStoredBegin + info.spec.elements();
+  return (stored + packed::kAlignment - 1) / packed::kAlignment * packed::kAlignment;
+}
 
 // What the loader does, on a profiler's time line.
 class ProfilerRange {
@@ -80,7 +89,8 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       order_(shard_samples(*dataset_), options_.order),
       stored_(dataset_->info().spec),
       delivered_(check_transform(stored_, options_.transform)),
-      identity_(is_identity(stored_, options_.transform)),
+      packed_(dataset_->info().codec.kind == Codec::Kind::packed),
+      identity_(!packed_ && is_identity(stored_, options_.transform)),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       pool_(std::make_unique<HostPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
@@ -88,25 +98,13 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
   transform_.stored = stored_;
   transform_.delivered = delivered_;
   transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
-  transform_.normalize = stored_.dtype == DType::u8 && delivered_.dtype != DType::u8;
-  transport_ =
-      make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
+  if (packed_) transform_.stored.dtype = DType::u8;  // frames hold the bytes that floats were made of
+  transform_.normalize = transform_.stored.dtype == DType::u8 && delivered_.dtype != DType::u8;
+  transport_ = make_transport(
+      {dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get(), most_bytes(dataset_->info())},
+      reason_);
   prepare_slots();
-  if (options_.transport == TransportKind::resident) {
-    const std::uint64_t budget =
-        options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
-    if (budget < stored_.size_bytes())
-      throw Error(
-          ErrorCode::resource,
-          fmt::format(
-              "resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
-              "use another transport",
-              budget, stored_.size_bytes()));
-    resident_.emplace(*device_, dataset_->size(), stored_.size_bytes(), budget);
-    reason_ = fmt::format("asked for; {} of {} samples fit; the others come {}",
-                          resident_->device_bytes() / stored_.size_bytes(), dataset_->size(),
-                          to_string(transport_->kind()));
-  }
+  if (options_.transport == TransportKind::resident) make_resident();
   try {
     feeder_ = std::thread([this] { feed(); });
   } catch (const std::system_error& error) {
@@ -142,6 +140,29 @@ void LoaderImpl::require_same_process() const {
                 "child, after the fork");
 }
 
+void LoaderImpl::make_resident() {
+  const std::uint64_t budget =
+      options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
+  const std::uint64_t sample = most_bytes(dataset_->info());
+  if (budget < sample)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
+                    "use another transport",
+                    budget, sample));
+  std::uint64_t all = dataset_->size() * sample;
+  if (packed_) {
+    all = 0;
+    for (const ShardSummary& shard : dataset_->info().shards)
+      all += shard.size_bytes;  // frames are most of it
+  }
+  const std::uint64_t capacity = std::min(all, budget);
+  resident_.emplace(*device_, dataset_->size(), capacity);
+  const std::string part = packed_ ? fmt::format("{} of {} bytes of shards", capacity, all)
+                                   : fmt::format("{} of {} samples", capacity / sample, dataset_->size());
+  reason_ = fmt::format("asked for; {} fit; the others come {}", part, to_string(transport_->kind()));
+}
+
 void LoaderImpl::prepare_slots() {
   shard_columns_.resize(dataset_->info().shards.size());
   const std::uint64_t batch = options_.order.batch_size;
@@ -150,9 +171,19 @@ void LoaderImpl::prepare_slots() {
   std::uint64_t columns_bytes = 0;
   for (const ColumnSpec& column : dataset_->info().columns)
     columns_bytes += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
+  if (packed_ && options_.transform.crop == CropKind::random_resized && !device_->info().reads_host_memory) {
+    unpacked_ = device_->allocate_device(stored_.elements() * batch);
+    stats_.device_bytes += unpacked_->size_bytes();
+    transform_.unpacked = unpacked_->data();
+  }
   for (Slot& slot : ring_->slots()) {
     slot.images = device_->allocate_device(delivered_.size_bytes() * batch);
-    if (raw) slot.raw = device_->allocate_device(stored_.size_bytes() * batch);
+    if (raw) slot.raw = device_->allocate_device(most_bytes(dataset_->info()) * batch);
+    if (packed_) {
+      slot.broken = device_->allocate_pinned(sizeof(std::uint32_t) * batch);
+      std::memset(slot.broken->data(), 0, slot.broken->size_bytes());
+      columns_pinned_bytes_ += slot.broken->size_bytes();
+    }
     slot.columns_host = device_->allocate_pinned(columns_bytes);
     slot.columns_device = device_->allocate_device(columns_bytes);
     stats_.device_bytes += slot.images->size_bytes() + (raw ? slot.raw->size_bytes() : 0) + columns_bytes;
@@ -275,6 +306,7 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
     throw;
   }
   link_wait_seconds_ += seconds_since(wait_begin);
+  reuse(slot);
   order_.batch(epoch, index, slot.indices);
   slot.locations.clear();
   for (std::uint64_t sample : slot.indices.samples) slot.locations.push_back(dataset_->locate(sample));
@@ -282,6 +314,49 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   gather_columns(slot);
   place_samples(slot);
   if (!slot.fetch.empty()) transport_->begin(slot);
+}
+
+// What the device said of the frames of the slot's last batch, before it is forgotten.
+void LoaderImpl::reuse(Slot& slot) {
+  const std::uint64_t serial = ++serial_;
+  if (!packed_) return;
+  std::exception_ptr error;
+  bool handed_out = false;
+  {
+    std::lock_guard lock(mutex_);
+    handed_out = last_.slot == &slot && last_.serial == slot.serial;
+  }
+  if (handed_out) {
+    try {
+      check_frames(*dataset_, slot);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  std::lock_guard lock(mutex_);
+  if (error && !failed_) failed_ = error;
+  slot.serial = serial;
+  std::memset(slot.broken->data(), 0, slot.broken->size_bytes());
+}
+
+// Codec packed: the batch before this one, unless its slot was used again: then it has been checked. The last
+// word on a batch is known when it is on the device.
+void LoaderImpl::check_last_batch() {
+  if (!packed_ || last_.slot == nullptr) return;
+  try {
+    last_.ready.wait();
+  } catch (const Error&) {
+    check_all_alive(*dataset_);
+    throw;
+  }
+  std::lock_guard lock(mutex_);
+  if (!failed_ && last_.slot->serial == last_.serial) {
+    try {
+      check_frames(*dataset_, *last_.slot);
+    } catch (...) {
+      failed_ = std::current_exception();
+    }
+  }
 }
 
 void LoaderImpl::draw_views(Slot& slot) const {
@@ -310,25 +385,41 @@ void LoaderImpl::gather_columns(Slot& slot) {
   }
 }
 
+std::uint64_t LoaderImpl::bytes_to_device(const Dataset::Location& at) const {
+  if (!packed_) return stored_.size_bytes();
+  const ShardReader& shard = dataset_->shard(at.shard);
+  const std::uint64_t size = shard.frame(at.sample).size();
+  if (size > most_bytes(dataset_->info()))
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: sample {} ('{}'): a packed frame of {} bytes; a sample takes at most {}",
+                            shard.path().string(), at.sample, shard.key(at.sample), size,
+                            most_bytes(dataset_->info())));
+  return size;
+}
+
 // Decides for each sample where it is brought to, or that it is on the device already.
 void LoaderImpl::place_samples(Slot& slot) {
   slot.fetch.clear();
-  slot.resident_sources.clear();
-  const std::uint64_t size = stored_.size_bytes();
-  std::byte* const base = identity_ ? slot.images->data() : (slot.raw ? slot.raw->data() : nullptr);
+  slot.device_sources.clear();
+  slot.frame_bytes.clear();
+  std::byte* base = identity_ ? slot.images->data() : (slot.raw ? slot.raw->data() : nullptr);
+  std::uint64_t fetched = 0;
   for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
-    std::byte* target = base != nullptr ? base + i * size : nullptr;
-    if (resident_) {
-      const std::byte* there = resident_->find(slot.indices.samples[i]);
-      if (there == nullptr) {
-        if (std::byte* place = resident_->add(slot.indices.samples[i])) target = place;
-        slot.fetch.push_back({slot.indices.samples[i], slot.locations[i], target});
-        there = target;
-      }
-      slot.resident_sources.push_back(there);
-    } else {
-      slot.fetch.push_back({slot.indices.samples[i], slot.locations[i], target});
+    const std::uint64_t sample = slot.indices.samples[i];
+    const std::uint64_t size = bytes_to_device(slot.locations[i]);
+    std::byte* const target = base;
+    if (base != nullptr) base += size;
+    const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
+    if (there == nullptr) {
+      FetchItem item{sample, slot.locations[i], target, size, fetched};
+      if (resident_)
+        if (std::byte* const place = resident_->add(sample, size)) item.target = place;
+      there = item.target;
+      slot.fetch.push_back(item);
+      fetched += size;
     }
+    slot.device_sources.push_back(there);
+    if (packed_) slot.frame_bytes.push_back(size);
   }
 }
 
@@ -339,34 +430,30 @@ void LoaderImpl::end(Slot& slot) {
   } else {
     slot.copied_event = Event();
   }
-  const std::uint64_t size = stored_.size_bytes();
   compute_stream_->wait(slot.released_event);
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
   if (!identity_) {
-    if (resident_) {
-      slot.sources = slot.resident_sources;
-    } else if (slot.raw) {
-      slot.sources.clear();
-      for (std::size_t i = 0; i < slot.indices.samples.size(); ++i)
-        slot.sources.push_back(slot.raw->data() + i * size);
-    }
-    transform_.sources = slot.sources;
+    transform_.sources = slot.raw || resident_ ? slot.device_sources : slot.sources;
     transform_.views = slot.views;
     transform_.target = slot.images->data();
+    transform_.frame_bytes = slot.frame_bytes;
+    if (packed_) transform_.broken = reinterpret_cast<std::uint32_t*>(slot.broken->data());
     compute_stream_->transform(transform_);
   } else if (resident_) {
+    const std::uint64_t size = stored_.size_bytes();
     slot.copies.clear();
-    for (std::size_t i = 0; i < slot.resident_sources.size(); ++i) {
+    for (std::size_t i = 0; i < slot.device_sources.size(); ++i) {
       std::byte* const row = slot.images->data() + i * size;
-      if (slot.resident_sources[i] != row) slot.copies.push_back({row, slot.resident_sources[i], size});
+      if (slot.device_sources[i] != row) slot.copies.push_back({row, slot.device_sources[i], size});
     }
     compute_stream_->gather(slot.copies);
   }
   slot.ready_event = compute_stream_->record();
   const TransportUse use = transport_->use();
   std::lock_guard lock(mutex_);
-  stats_.bytes += slot.indices.samples.size() * size;
+  stats_.bytes += std::accumulate(slot.frame_bytes.begin(), slot.frame_bytes.end(),
+                                  packed_ ? 0 : slot.indices.samples.size() * stored_.size_bytes());
   stats_.link_seconds = link_wait_seconds_;
   stats_.storage_seconds = static_cast<double>(use.storage_nanoseconds) * 1e-9;
   stats_.registered_bytes = use.registered_bytes;
@@ -384,6 +471,7 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   stop_epoch_ = false;
   cancelled_ = false;
   failed_ = nullptr;
+  last_ = {};
   started_ = true;
   epoch_ = epoch;
   consumed_ = first_batch;
@@ -413,6 +501,7 @@ bool LoaderImpl::go_on_to(std::uint64_t epoch, std::uint64_t first_batch) {
 Slot* LoaderImpl::next() {
   require_same_process();
   const ProfilerRange range(*device_, "shard: next");
+  check_last_batch();
   bool started = false;
   {
     std::lock_guard lock(mutex_);
@@ -442,6 +531,7 @@ Slot* LoaderImpl::next() {
     ring_->give_back(slot, {}, true);
     std::rethrow_exception(failed_);
   }
+  last_ = {slot, slot->serial, slot->ready_event};
   ++consumed_;
   ++stats_.batches;
   stats_.samples +=

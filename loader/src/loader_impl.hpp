@@ -44,6 +44,7 @@ class LoaderImpl {
  private:
   void require_same_process() const;
   void prepare_slots();
+  void make_resident();
   void feed();  // the feeder thread
   bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
   bool go_on_to(std::uint64_t epoch, std::uint64_t first_batch);
@@ -54,6 +55,9 @@ class LoaderImpl {
   void draw_views(Slot& slot) const;
   void gather_columns(Slot& slot);
   void place_samples(Slot& slot);
+  std::uint64_t bytes_to_device(const Dataset::Location& at) const;
+  void reuse(Slot& slot);
+  void check_last_batch();
   bool stopping() const noexcept { return stop_epoch_.load(std::memory_order_relaxed); }
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -62,15 +66,18 @@ class LoaderImpl {
   const Order order_;
   const SampleSpec stored_;
   const SampleSpec delivered_;
+  const bool packed_;  // the device unpacks frames of codec packed
   const bool identity_;
   TransformWork transform_;
   bool warm_ = false;             // feeder: a batch was made
+  std::uint64_t serial_ = 0;      // feeder
   double link_wait_seconds_ = 0;  // feeder
   std::uint64_t columns_pinned_bytes_ = 0;
 
   // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::shared_ptr<Ring> ring_;
   std::optional<ResidentSamples> resident_;
+  std::unique_ptr<Block> unpacked_;  // device: TransformWork::unpacked
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<HostPool> pool_;
   std::unique_ptr<Stream>
@@ -91,6 +98,13 @@ class LoaderImpl {
   bool quit_ = false;
   bool cancelled_ = false;
   std::exception_ptr failed_;  // what next() threw in this epoch: it throws the same again
+  // Codec packed: the batch handed out last, and the slot it is in unless that holds a later one.
+  struct HandedOut {
+    Slot* slot = nullptr;
+    std::uint64_t serial = 0;
+    Event ready;
+  };
+  HandedOut last_;
   std::atomic<bool> stop_epoch_{false};
   std::optional<std::uint64_t> first_epoch_;  // the first one that ran: Verify::first_epoch
   bool started_ = false;

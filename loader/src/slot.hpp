@@ -33,6 +33,8 @@ struct FetchItem {
   std::uint64_t sample = 0;  // data set index
   Dataset::Location at;
   std::byte* target = nullptr;
+  std::uint64_t size_bytes = 0;  // that reach the device: of the sample, or of its packed frame
+  std::uint64_t offset = 0;      // in the batch: of the items before it
   std::byte* staging =
       nullptr;  // mapped: where the host brings it first; null: it is read where it is mapped
 };
@@ -41,6 +43,7 @@ struct Slot {
   std::unique_ptr<Block> images;          // device: delivered batch
   std::unique_ptr<Block> raw;             // device: stored batch before the transform; none where not needed
   std::unique_ptr<Block> staging;         // pinned: stored batch; staged, direct, and mapped at first
+  std::unique_ptr<Block> broken;          // codec packed, pinned: TransformWork::broken
   std::unique_ptr<Block> columns_host;    // pinned: columns, one after the other, each 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
   std::vector<ColumnView> columns;
@@ -49,7 +52,8 @@ struct Slot {
   std::vector<SampleView> views;
   std::vector<const std::byte*> sources;  // of the transform
   std::vector<FetchItem> fetch;
-  std::vector<const std::byte*> resident_sources;  // resident: where each sample lies on the device
+  std::vector<const std::byte*> device_sources;  // where each sample lies on the device, before the transform
+  std::vector<std::uint64_t> frame_bytes;        // codec packed: of each sample
   std::vector<CopyItem> copies;
   std::vector<std::uint32_t> host_rows;  // mapped: rows that the pool's threads stage or verify
   std::vector<std::uint32_t>
@@ -59,7 +63,8 @@ struct Slot {
   BatchIndices indices;
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
-  Event copied_event;  // by the transport: samples are on the device
+  std::uint64_t serial = 0;  // counts the batches of a loader
+  Event copied_event;        // by the transport: samples are on the device
   Event ready_event;
   Event released_event;
   std::exception_ptr error;  // the batch could not be made; the slot holds nothing

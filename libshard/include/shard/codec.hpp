@@ -26,7 +26,8 @@ class SampleCodec {
   std::vector<std::byte> encode(std::span<const std::byte> sample) const;
 
   // Fills `sample` (spec.size_bytes() bytes) from a frame that holds exactly one; reads nothing outside
-  // `frame`, which must not change meanwhile. Errors: corrupt, saying why; invalid_argument: another size.
+  // `frame`; with codec packed it may change meanwhile, which gives some sample or corrupt. Errors: corrupt,
+  // saying why; invalid_argument: another size.
   void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const;
 
   // The least that a frame can take.

@@ -78,9 +78,9 @@ std::size_t coded_strip_bytes(const Shape& shape, const std::byte* strip) {
   return kSeedBytes + count + 2 * widths;
 }
 
-// Checks all that a decoder relies on; afterwards any bits are those of some sample.
-std::size_t check_strip(const Shape& shape, std::span<const std::byte> frame, std::size_t strip,
-                        std::size_t begin) {
+// Where a strip ends, which is inside the frame, with room for its codes.
+std::size_t strip_end(const Shape& shape, std::span<const std::byte> frame, std::size_t strip,
+                      std::size_t begin) {
   const std::size_t entry = kHeaderBytes + 4 * strip;
   std::uint64_t end = 0;
   for (std::size_t i = 4; i-- > 0;) end = end << 8U | std::to_integer<std::uint64_t>(frame[entry + i]);
@@ -88,13 +88,20 @@ std::size_t check_strip(const Shape& shape, std::span<const std::byte> frame, st
   if (end < begin || end > frame.size())
     corrupt(fmt::format("has strip {} from byte {} to {} of {}", strip, begin, end, frame.size()));
   const std::size_t size = static_cast<std::size_t>(end) - begin;
+  if (size > max_strip_bytes(shape))
+    corrupt(fmt::format("has a strip {} of {} bytes: none takes more than {}", strip, size,
+                        max_strip_bytes(shape)));
   if (size < kSeedBytes + shape.code_bytes())
     corrupt(fmt::format("has a strip {} of {} bytes: its codes alone have {}", strip, size,
                         kSeedBytes + shape.code_bytes()));
-  const std::size_t coded = coded_strip_bytes(shape, frame.data() + begin);
-  if (aligned(coded) != size)
-    corrupt(fmt::format("has a strip {} of {} bytes: its codes say {}", strip, size, aligned(coded)));
   return static_cast<std::size_t>(end);
+}
+
+// Afterwards any bits are those of some sample.
+void check_codes(const Shape& shape, std::span<const std::byte> coded, std::size_t strip) {
+  const std::size_t size = aligned(coded_strip_bytes(shape, coded.data()));
+  if (size != coded.size())
+    corrupt(fmt::format("has a strip {} of {} bytes: its codes say {}", strip, coded.size(), size));
 }
 
 std::size_t stored_frame_bytes(const Shape& shape) { return aligned(kStoredBegin + shape.pixels_bytes()); }
@@ -170,21 +177,22 @@ void decode(const Kernels& kernels, const Shape& shape, Layout layout, std::span
   if (frame.size() < shape.first_strip())
     corrupt(fmt::format("has {} bytes: its table of strips needs {}", frame.size(), shape.first_strip()));
   auto* const values = reinterpret_cast<std::uint8_t*>(pixels.data());
+  thread_local std::vector<std::byte> copy;
   std::size_t begin = shape.first_strip();
   for (std::size_t strip = 0; strip < shape.strips(); ++strip) {
-    const std::size_t end = check_strip(shape, frame, strip, begin);
+    const std::size_t end = strip_end(shape, frame, strip, begin);
     if (strip + 1 == shape.strips() && end != frame.size())
       corrupt(fmt::format("ends after {} of {} stored bytes", end, frame.size()));
-    const auto* coded = reinterpret_cast<const std::uint8_t*>(frame.data()) + begin;
-    if (frame.size() - end < kSlack) {  // the bytes behind it are not ours to read
-      thread_local std::vector<std::uint8_t> copy;
-      copy.resize(end - begin + kSlack);
-      std::memcpy(copy.data(), coded, end - begin);
-      coded = copy.data();
-    }
-    kernels.decode_strip(coded, strip_pixels(shape, layout, values, strip));
+    // A copy in the nearest cache: it has bytes behind it, and what is checked is what is decoded, also when
+    // the frame is a file's that somebody writes to.
+    if (copy.size() < end - begin + kSlack) copy.resize(end - begin + kSlack);
+    std::memcpy(copy.data(), frame.data() + begin, end - begin);
+    check_codes(shape, {copy.data(), end - begin}, strip);
+    kernels.decode_strip(reinterpret_cast<const std::uint8_t*>(copy.data()),
+                         strip_pixels(shape, layout, values, strip));
     begin = end;
   }
+  if (copy.size() > kKeptBytes) copy = {};
 }
 
 }  // namespace shard::packed

@@ -51,8 +51,8 @@ std::vector<std::byte> encode(const Kernels& kernels, const Shape& shape, Layout
                               std::span<const std::byte> pixels);
 
 // Fills `pixels` (shape.pixels_bytes()) from any bytes: throws corrupt, saying why, unless `frame` is a frame
-// of this shape that ends where its codes say. Reads nothing outside `frame`, which must not change
-// meanwhile.
+// of this shape that ends where its codes say. Reads nothing outside `frame`; if that changes
+// meanwhile, what comes out is some sample or corrupt.
 void decode(const Kernels& kernels, const Shape& shape, Layout layout, std::span<const std::byte> frame,
             std::span<std::byte> pixels);
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "device/guarded_copy.hpp"
 #include "shard/checksum.hpp"
@@ -41,6 +42,14 @@ std::uint64_t cgroup_available() {
   return limit > used ? limit - used : 0;
 }
 
+// The sample of a frame; read again by the next call on the thread.
+std::span<const std::byte> decoded(const ShardReader& shard, std::span<const std::byte> frame) {
+  thread_local std::vector<std::byte> sample;
+  sample.resize(shard.header().spec.size_bytes());
+  shard.codec().decode(frame, sample);
+  return sample;
+}
+
 [[noreturn]] void mismatch(const ShardReader& shard, std::uint64_t sample, std::uint64_t found) {
   throw Error(ErrorCode::corrupt, fmt::format("{}: sample {} ('{}') does not match its checksum: {} where {} "
                                               "is stored; restore the shard or convert "
@@ -70,7 +79,16 @@ void check_all_alive(const Dataset& dataset) {
 }
 
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes) {
-  const std::uint64_t found = xxh3(bytes);
+  std::uint64_t found = 0;
+  if (shard.header().codec.kind == Codec::Kind::packed) {
+    try {
+      found = xxh3(decoded(shard, bytes));
+    } catch (const Error& error) {
+      rethrow_for(shard, sample, error);
+    }
+  } else {
+    found = xxh3(bytes);
+  }
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);
 }
 
@@ -78,7 +96,8 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
   const std::span<const std::byte> frame = shard.frame(sample);
   std::uint64_t found = 0;
   try {
-    guarded("verify", [&] { found = xxh3(frame); });
+    const bool packed = shard.header().codec.kind == Codec::Kind::packed;
+    guarded("verify", [&] { found = xxh3(packed ? decoded(shard, frame) : frame); });
   } catch (const Error& error) {
     check_alive(shard);
     rethrow_for(shard, sample, error);
@@ -86,27 +105,27 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);
 }
 
-void stage_row(const Dataset& dataset, const Dataset::Location& at, std::span<std::byte> target,
-               bool verify) {
+void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify) {
+  const Dataset::Location& at = item.at;
   const ShardReader& shard = dataset.shard(at.shard);
   check_alive(shard);
-  if (dataset.info().codec.kind == Codec::Kind::none) {
+  if (!decompressed_on_the_way(dataset)) {
     const std::span<const std::byte> frame = shard.frame(at.sample);
     try {
-      guarded("copy", [&] { copy_streaming(target.data(), frame.data(), frame.size()); });
+      guarded("copy", [&] { copy_streaming(target, frame.data(), frame.size()); });
     } catch (const Error& error) {
       check_alive(shard);  // says so when the file was cut since
       rethrow_for(shard, at.sample, error);
     }
   } else {
     try {
-      shard.read(at.sample, target);
+      shard.read(at.sample, {target, item.size_bytes});
     } catch (const Error&) {
       check_alive(shard);
       throw;
     }
   }
-  if (verify) verify_stored(shard, at.sample, target);
+  if (verify) verify_stored(shard, at.sample, {target, item.size_bytes});
 }
 
 void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
@@ -131,17 +150,17 @@ void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::si
   done.get_future().get();
 }
 
-void copy_rows(Stream& stream, Slot& slot, std::uint64_t sample_bytes,
-               const std::function<const std::byte*(std::size_t row)>& source) {
+void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source) {
   slot.copies.clear();
   for (std::size_t row = 0; row < slot.fetch.size(); ++row) {
+    const FetchItem& item = slot.fetch[row];
     const std::byte* const from = source(row);
     CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
-    if (last != nullptr && last->target + last->size_bytes == slot.fetch[row].target &&
+    if (last != nullptr && last->target + last->size_bytes == item.target &&
         last->source + last->size_bytes == from)
-      last->size_bytes += sample_bytes;
+      last->size_bytes += item.size_bytes;
     else
-      slot.copies.push_back({slot.fetch[row].target, from, sample_bytes});
+      slot.copies.push_back({item.target, from, item.size_bytes});
   }
   queue_copies(stream, slot);
 }
@@ -150,6 +169,23 @@ void queue_copies(Stream& stream, Slot& slot) {
   stream.wait(slot.released_event);
   stream.copy(slot.copies);
   slot.copied_event = stream.record();
+}
+
+void check_frames(const Dataset& dataset, const Slot& slot) {
+  if (!slot.broken) return;
+  const auto* const broken = reinterpret_cast<const std::uint32_t*>(slot.broken->data());
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+    if (broken[i] == 0) continue;
+    const Dataset::Location& at = slot.locations[i];
+    const ShardReader& shard = dataset.shard(at.shard);
+    check_alive(shard);
+    verify_mapped(shard, at.sample);  // says what is wrong with the frame
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("{}: sample {} ('{}'): its packed frame was damaged when it reached the device, and "
+                    "is not any longer: was the file written to?",
+                    shard.path().string(), at.sample, shard.key(at.sample)));
+  }
 }
 
 void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error) {

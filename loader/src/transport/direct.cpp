@@ -35,27 +35,30 @@ struct FreeBytes {
 class Direct final : public Transport {
  public:
   Direct(const TransportContext& context, std::string& detail)
-      : context_(context),
-        sample_bytes_(context.dataset->info().spec.size_bytes()),
-        stored_plain_(context.dataset->info().codec.kind == Codec::Kind::none) {
+      : context_(context), stored_plain_(!decompressed_on_the_way(*context.dataset)) {
     const LoaderOptions& options = *context.options;
     const auto first = file_of(0);
     const std::uint64_t batch = options.order.batch_size;
     const std::uint64_t slots = options.prefetch + 1;
     // A row of staging memory holds a sample, or the aligned range around it.
-    pitch_ = stored_plain_ && sample_bytes_ % first->alignment() != 0
-                 ? round_up(sample_bytes_, kLargestAlignment) + kLargestAlignment
-                 : sample_bytes_;
+    const std::uint64_t most = context.most_bytes;
+    const bool always_aligned =
+        context.dataset->info().codec.kind == Codec::Kind::none && most % first->alignment() == 0;
+    pitch_ = stored_plain_ && !always_aligned ? round_up(most, kLargestAlignment) + kLargestAlignment : most;
     if (pitch_ > kMaxRead)
       throw Error(ErrorCode::unsupported,
-                  fmt::format("a sample of {} bytes is more than a direct read takes", sample_bytes_));
+                  fmt::format("a sample of {} bytes is more than a direct read takes", most));
     if (pitch_ * batch * slots > options.pinned_bytes)
       throw Error(
           ErrorCode::resource,
           fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
                       "it, or lower prefetch or batch_size",
                       slots, batch, pitch_ * batch * slots, options.pinned_bytes));
-    depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (pitch_ * batch), 1, slots);
+    const DatasetInfo& info = context.dataset->info();
+    std::uint64_t stored = 0;
+    for (const ShardSummary& shard : info.shards) stored += shard.size_bytes;
+    const std::uint64_t mean = std::min(pitch_, stored / info.samples() + kLargestAlignment);
+    depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (mean * batch), 1, slots);
     const auto entries =
         static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch)));
     try {
@@ -116,7 +119,7 @@ class Direct final : public Transport {
     if (!stored_plain_ || slot.verify)
       run_rows(*context_.pool, reads.reads.size(),
                [&](std::size_t row) { unpack(slot, reads.reads[row], row); });
-    copy_rows(*context_.copy_stream, slot, sample_bytes_,
+    copy_rows(*context_.copy_stream, slot,
               [&](std::size_t row) { return row_of(slot, row, reads.reads[row]); });
   }
 
@@ -243,7 +246,7 @@ class Direct final : public Transport {
   void unpack(const Slot& slot, const Read& read, std::size_t row) const {
     const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
-    const std::span<std::byte> sample(row_of(slot, row, read), sample_bytes_);
+    const std::span<std::byte> sample(row_of(slot, row, read), slot.fetch[row].size_bytes);
     if (!stored_plain_) {
       const std::byte* const frame = read.owner->frames.get() + read.frame_begin + read.skew;
       try {
@@ -256,7 +259,6 @@ class Direct final : public Transport {
   }
 
   TransportContext context_;
-  std::uint64_t sample_bytes_;
   bool stored_plain_;
   std::uint64_t pitch_ = 0;  // bytes between rows of staging memory
   std::uint64_t depth_ = 1;

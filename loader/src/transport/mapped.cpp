@@ -22,11 +22,9 @@ namespace {
 class Mapped final : public Transport {
  public:
   explicit Mapped(const TransportContext& context)
-      : context_(context),
-        in_place_(context.device->info().reads_host_memory),
-        sample_bytes_(context.dataset->info().spec.size_bytes()) {
+      : context_(context), in_place_(context.device->info().reads_host_memory) {
     const DatasetInfo& info = context.dataset->info();
-    if (info.codec.kind != Codec::Kind::none)
+    if (decompressed_on_the_way(*context.dataset))
       throw Error(
           ErrorCode::unsupported,
           fmt::format("samples stored with codec {} must be decompressed first", to_string(info.codec)));
@@ -148,7 +146,8 @@ class Mapped final : public Transport {
   bool has_staging(Slot& slot) {
     if (slot.staging || !may_stage_) return slot.staging != nullptr;
     try {
-      slot.staging = context_.device->allocate_pinned(sample_bytes_ * context_.options->order.batch_size);
+      slot.staging =
+          context_.device->allocate_pinned(context_.most_bytes * context_.options->order.batch_size);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::resource) throw;
       stage_no_more(error.what());
@@ -169,7 +168,7 @@ class Mapped final : public Transport {
       FetchItem& item = slot.fetch[row];
       const std::span<const std::byte> frame = context_.dataset->shard(item.at.shard).frame(item.at.sample);
       const bool in_place = in_batch_[item.at.shard].in_place;
-      item.staging = in_place ? nullptr : slot.staging->data() + row * sample_bytes_;
+      item.staging = in_place ? nullptr : slot.staging->data() + item.offset;
       const std::byte* const source = in_place ? frame.data() : item.staging;
       if (item.target != nullptr)
         slot.copies.push_back({item.target, source, frame.size()});
@@ -181,7 +180,7 @@ class Mapped final : public Transport {
 
   void host_row(const FetchItem& item, bool verify) const {
     if (item.staging != nullptr)
-      stage_row(*context_.dataset, item.at, {item.staging, sample_bytes_}, verify);
+      stage_row(*context_.dataset, item, item.staging, verify);
     else
       verify_mapped(context_.dataset->shard(item.at.shard), item.at.sample);
   }
@@ -224,7 +223,7 @@ class Mapped final : public Transport {
                       "needs only its window",
                       total, budget));
     registered_.emplace(context_.dataset, context_.device, budget);
-    const std::uint64_t ring = sample_bytes_ * options.order.batch_size * (options.prefetch + 1);
+    const std::uint64_t ring = context_.most_bytes * options.order.batch_size * (options.prefetch + 1);
     if (ring > options.pinned_bytes)
       stage_no_more(fmt::format("{} slots of {} samples need {} bytes; pinned_bytes is {}",
                                 options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
@@ -232,7 +231,6 @@ class Mapped final : public Transport {
 
   TransportContext context_;
   bool in_place_;
-  std::uint64_t sample_bytes_;
   std::optional<RegisteredShards> registered_;  // where the device does not read host memory
   std::vector<ShardInBatch> in_batch_;          // by shard
   std::uint64_t batch_ = 0;

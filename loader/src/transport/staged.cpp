@@ -13,10 +13,9 @@ namespace {
 
 class Staged final : public Transport {
  public:
-  explicit Staged(const TransportContext& context)
-      : context_(context), sample_bytes_(context.dataset->info().spec.size_bytes()) {
+  explicit Staged(const TransportContext& context) : context_(context) {
     const LoaderOptions& options = *context.options;
-    const std::uint64_t ring = sample_bytes_ * options.order.batch_size * (options.prefetch + 1);
+    const std::uint64_t ring = context.most_bytes * options.order.batch_size * (options.prefetch + 1);
     if (ring > options.pinned_bytes)
       throw Error(
           ErrorCode::resource,
@@ -29,7 +28,7 @@ class Staged final : public Transport {
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
   void prepare(Slot& slot) override {
-    slot.staging = context_.device->allocate_pinned(sample_bytes_ * context_.options->order.batch_size);
+    slot.staging = context_.device->allocate_pinned(context_.most_bytes * context_.options->order.batch_size);
     pinned_bytes_ += slot.staging->size_bytes();
   }
 
@@ -37,8 +36,8 @@ class Staged final : public Transport {
     adapt_threads();
     slot.ready_event.wait();  // the copy out of the staging memory, of the slot's last use
     submit_rows(*context_.pool, slot.fetch.size(), slot.filled, [this, filling = &slot](std::size_t row) {
-      stage_row(*context_.dataset, filling->fetch[row].at,
-                {filling->staging->data() + row * sample_bytes_, sample_bytes_}, filling->verify);
+      const FetchItem& item = filling->fetch[row];
+      stage_row(*context_.dataset, item, filling->staging->data() + item.offset, filling->verify);
     });
   }
 
@@ -48,8 +47,8 @@ class Staged final : public Transport {
     storage_nanoseconds_ += static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
             .count());
-    copy_rows(*context_.copy_stream, slot, sample_bytes_,
-              [&](std::size_t row) { return slot.staging->data() + row * sample_bytes_; });
+    copy_rows(*context_.copy_stream, slot,
+              [&](std::size_t row) { return slot.staging->data() + slot.fetch[row].offset; });
   }
 
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
@@ -76,7 +75,6 @@ class Staged final : public Transport {
   }
 
   TransportContext context_;
-  std::uint64_t sample_bytes_;
   static constexpr std::uint64_t kAdaptBatches = 16;
   static constexpr double kMostIdle = 0.08;  // of the time
   static constexpr double kLeastIdle = 0.02;

@@ -22,7 +22,8 @@ struct TransportContext {
   const LoaderOptions* options = nullptr;
   const Order* order = nullptr;
   Stream* copy_stream = nullptr;
-  HostPool* pool = nullptr;  // copy, decompression and verification
+  HostPool* pool = nullptr;      // copy, decompression and verification
+  std::uint64_t most_bytes = 0;  // of a sample on its way to the device
 };
 
 struct TransportUse {
@@ -67,15 +68,15 @@ void check_alive(const ShardReader& shard);
 // Holds every shard of the data set against its file: after a failed read, which does not say whose pages
 // were gone.
 void check_all_alive(const Dataset& dataset);
-// XXH3 of one stored sample against its checksum, where the options ask for it. Throws corrupt naming shard
-// and sample.
+// XXH3 of one sample against its checksum. `bytes`: the sample or, codec packed, its frame. Throws corrupt
+// naming shard and sample.
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes);
 
-// The same for a sample that is stored as it is, read where it is mapped.
+// The same, read where it is mapped.
 void verify_mapped(const ShardReader& shard, std::uint64_t sample);
-// Copies or decompresses a stored sample to `target` in pinned memory; `verify`: holds it against its
-// checksum. Errors name shard and sample.
-void stage_row(const Dataset& dataset, const Dataset::Location& at, std::span<std::byte> target, bool verify);
+// Brings a stored sample to `target` in pinned memory (item.size_bytes): as it is stored, or decompressed
+// where the device does not do that; `verify`: holds it against its checksum. Errors name shard and sample.
+void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify);
 // Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
 void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
                  std::function<void(std::size_t)> body);
@@ -85,8 +86,14 @@ void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::si
 void queue_copies(Stream& stream, Slot& slot);
 // Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
 // slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
-void copy_rows(Stream& stream, Slot& slot, std::uint64_t sample_bytes,
-               const std::function<const std::byte*(std::size_t row)>& source);
+void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source);
+// Codec zstd: samples are decompressed on the way. Others reach the device as they are stored.
+inline bool decompressed_on_the_way(const Dataset& dataset) {
+  return dataset.info().codec.kind == Codec::Kind::zstd;
+}
+// Throws corrupt naming shard and sample when the device found that a frame of the slot's batch is none; the
+// slot's ready_event has been waited for.
+void check_frames(const Dataset& dataset, const Slot& slot);
 // Adds the shard and sample to what `body` throws.
 [[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
 
