@@ -1,4 +1,7 @@
 // The loader's contract on a CUDA device; skipped, visibly, where there is none.
+#include <atomic>
+#include <thread>
+
 #include "loader_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
 
@@ -52,6 +55,38 @@ TEST_F(CudaLoader, GivesAllMemoryBackOverManyOpenings) {
     if (i == 10) before = device->free_memory_bytes();
   }
   EXPECT_GE(device->free_memory_bytes() + (std::uint64_t{8} << 20U), before);
+}
+
+// Several loaders of a process register one mapping: whole, and the begin of it when they are made.
+TEST_F(CudaLoader, RegistersAMappingThatOthersHaveRegisteredInPart) {
+  auto device = make_cuda_device(0);
+  if (!device->info().registers_read_only) GTEST_SKIP() << "cannot register read-only mappings";
+  TempDir dir;
+  DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 3, 512, 512};
+  shape.shards = {4};
+  write_dataset(dir.path(), shape);
+  const ShardReader shard = ShardReader::open(dir.path() / "shard-0.safetensors");
+  const auto images = shard.mapping().subspan(shard.header().images_begin);
+  const auto begin = images.first(std::size_t{1} << 20U);
+  auto whole = device->register_read_only(images);
+  auto part = device->register_read_only(begin);  // shares what is there
+  EXPECT_EQ(part->range().size(), begin.size());
+  whole.reset();
+  whole = device->register_read_only(images);
+  whole.reset();
+  part.reset();
+  part = device->register_read_only(begin);
+  std::atomic<bool> asks{false};
+  std::thread other([&] {
+    asks = true;
+    EXPECT_NO_THROW(whole = device->register_read_only(images));  // waits for the part
+  });
+  while (!asks) std::this_thread::yield();
+  part.reset();
+  other.join();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->range().size(), images.size());
 }
 
 }  // namespace

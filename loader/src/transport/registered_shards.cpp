@@ -111,7 +111,11 @@ void RegisteredShards::ahead(std::vector<std::uint32_t> shards) {
 
 void RegisteredShards::wake() {
   no_room_ = false;
-  if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+  try {
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::resource, fmt::format("cannot start a loader's thread: {}", error.what()));
+  }
   changed_.notify_all();
 }
 

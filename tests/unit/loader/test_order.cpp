@@ -306,6 +306,45 @@ TEST(Order, GivesEachRankItsOwnShards) {
   }
 }
 
+TEST(Order, KnowsWhichShardsItComesTo) {
+  const Indices sizes{7, 5, 11, 3, 9, 13};
+  Indices begin{0};
+  for (std::uint64_t n : sizes) begin.push_back(begin.back() + n);
+  for (Partition partition : {Partition::global, Partition::by_shard})
+    for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+      OrderOptions options;
+      options.mode = mode;
+      options.partition = partition;
+      options.window_shards = 2;
+      options.batch_size = 4;
+      options.world = 2;
+      options.rank = 1;
+      const Order order(sizes, options);
+      if (mode == OrderMode::shuffle && partition == Partition::global) {
+        EXPECT_TRUE(order.shards_from(3, 0, sizes.size()).empty());
+        continue;
+      }
+      const std::vector<std::uint32_t> whole = order.shards_from(3, 0, sizes.size());
+      EXPECT_EQ(whole.size(), partition == Partition::global ? 6U : 3U);
+      for (std::uint64_t i = 0; i < order.batches(); ++i) {
+        const std::vector<std::uint32_t> ahead = order.shards_from(3, i, sizes.size());
+        EXPECT_TRUE(std::equal(ahead.rbegin(), ahead.rend(), whole.rbegin())) << "the rest of the walk";
+        if (mode == OrderMode::shuffle) {
+          EXPECT_EQ(ahead, whole);
+        }
+        BatchIndices batch;
+        order.batch(3, i, batch);
+        const bool wraps = partition == Partition::by_shard;  // the rank may have fewer samples than batches
+        for (std::uint64_t sample : batch.samples) {
+          const auto shard = static_cast<std::uint32_t>(std::upper_bound(begin.begin(), begin.end(), sample) -
+                                                        begin.begin() - 1);
+          const auto& known = wraps ? whole : ahead;
+          EXPECT_NE(std::find(known.begin(), known.end(), shard), known.end()) << "sample " << sample;
+        }
+      }
+    }
+}
+
 TEST(Order, RefusesBadOptions) {
   const auto expect_refusal = [](const Indices& shards, const OrderOptions& all, const char* piece) {
     EXPECT_SHARD_ERROR(Order(shards, all), ErrorCode::invalid_argument, piece);

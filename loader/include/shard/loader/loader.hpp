@@ -30,11 +30,11 @@ namespace shard {
 enum class TransportKind : std::uint8_t {
   automatic,  // mapped where the platform allows and the budget suffices, else staged; direct when the data
               // exceed memory
-  mapped,    // shards registered in place; the copy engine gathers the samples. Host device: samples are read
-             // where they lie
-  staged,    // copy threads fill a pinned ring (zstd frames are decompressed into it), one copy a batch
-  direct,    // io_uring with O_DIRECT into the pinned ring
-  resident,  // samples stay in device memory after their first upload, as far as resident_bytes reaches
+  mapped,     // shards registered in place, ahead on a thread; the copy engine gathers the samples. Those of
+              // shards not registered yet are staged. Host device: samples are read where they lie
+  staged,     // copy threads fill a pinned ring (zstd frames are decompressed into it), one copy a batch
+  direct,     // io_uring with O_DIRECT into the pinned ring
+  resident,   // samples stay in device memory after their first upload, as far as resident_bytes reaches
 };
 std::string_view to_string(TransportKind kind) noexcept;
 
@@ -48,8 +48,12 @@ struct LoaderOptions {
   std::uint32_t prefetch = 4;  // batches ahead of the consumer, 1 to 64; slots = prefetch + 1 lent
   std::uint32_t threads = 0;   // copy and decompression threads; 0: min(8, cores)
   std::uint64_t registered_bytes =
-      0;  // mapped: budget of registered memory; 0: half of what cgroup and MemAvailable allow
-  std::uint64_t pinned_bytes = std::uint64_t{1} << 30U;  // staged, direct: bound of the pinned ring
+      0;  // mapped: budget of registered memory; 0: half of what cgroup and MemAvailable allow. A global
+          // shuffle needs all shards in it; of a windowed or sequential order, what does not fit is staged
+  // staged, direct: bound of the pinned ring. mapped: the same for the memory in which samples are staged
+  // until all shards are registered; where the ring exceeds it, batches wait for the registration of their
+  // shards.
+  std::uint64_t pinned_bytes = std::uint64_t{1} << 30U;
   std::uint64_t resident_bytes =
       0;  // resident: device memory for samples; 0: as much as fits beside the ring
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;  // direct: requests in flight
@@ -64,7 +68,8 @@ struct LoaderStats {
   double consumer_seconds = 0;  // loader waiting for a batch to be given back
   double starved_seconds = 0;   // consumer waiting in next()
   TransportKind transport = TransportKind::automatic;
-  std::string reason;  // why this transport; which ones were refused and by what
+  std::string reason;  // why this transport; which ones were refused and by what; mapped: how many shards
+                       // could not be registered and why
   std::uint64_t registered_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t device_bytes = 0;
