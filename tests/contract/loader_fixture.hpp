@@ -15,6 +15,7 @@
 #include "shard/loader/loader.hpp"
 #include "temp_dir.hpp"
 #include "transform/philox.hpp"
+#include "transform/value_map.hpp"
 
 namespace shard::testing {
 
@@ -35,19 +36,33 @@ struct DatasetShape {
   Codec codec;
 };
 
-// With codec packed few values, so that packing pays.
+inline constexpr Normalization kNormalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+
+// With codec packed few values, so that packing pays, but for each fifth sample, which is noise; floats are
+// normalised bytes.
 inline std::vector<std::byte> sample_of(const DatasetShape& shape, std::uint64_t index) {
-  std::vector<std::byte> bytes = sample_bytes(index, shape.spec.size_bytes());
-  if (shape.codec.kind == Codec::Kind::packed)
+  const SampleSpec& spec = shape.spec;
+  if (shape.codec.kind != Codec::Kind::packed) return sample_bytes(index, spec.size_bytes());
+  std::vector<std::byte> bytes = sample_bytes(index, spec.elements());
+  if (index % 5 != 0)
     for (std::byte& byte : bytes) byte >>= 5;
-  return bytes;
+  if (spec.dtype == DType::u8) return bytes;
+  const ValueMap map = make_value_map(spec.dtype, kNormalization, spec.channels);
+  const std::size_t size = size_bytes(spec.dtype);
+  std::vector<std::byte> floats(spec.size_bytes());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::size_t channel =
+        spec.layout == Layout::nhwc ? i % spec.channels : i / (std::size_t{spec.height} * spec.width);
+    std::memcpy(&floats[i * size], &map.bits[channel][std::to_integer<std::size_t>(bytes[i])], size);
+  }
+  return floats;
 }
 
 // Label of sample i: 1000 + i.
 inline void write_dataset(const std::filesystem::path& folder, const DatasetShape& shape) {
   DatasetInfo info;
   info.spec = shape.spec;
-  info.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  info.normalization = kNormalization;
   info.codec = shape.codec;
   info.fingerprint = "0123456789abcdef";
   info.source_digest = "0123456789abcdef";

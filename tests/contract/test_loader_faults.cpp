@@ -20,29 +20,36 @@ namespace fs = std::filesystem;
 struct Way {
   const char* name;
   TransportKind transport;
-  bool zstd;
+  Codec codec;
   bool gpu_like;
   bool refuses = false;  // registrations, but for the one that a loader tries when it is made
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
-constexpr Way kWays[] = {{"mapped", TransportKind::mapped, false, false},
-                         {"mapped_gpu_like", TransportKind::mapped, false, true},
-                         {"mapped_gpu_like_staging", TransportKind::mapped, false, true, true},
-                         {"staged", TransportKind::staged, false, false},
-                         {"staged_zstd", TransportKind::staged, true, false},
-                         {"staged_gpu_like", TransportKind::staged, false, true},
-                         {"resident", TransportKind::resident, false, false},
-                         {"direct", TransportKind::direct, false, false}};
+constexpr Codec kNone;
+constexpr Codec kZstd{Codec::Kind::zstd, 1};
+constexpr Codec kPacked{Codec::Kind::packed};
+constexpr Way kWays[] = {{"mapped", TransportKind::mapped, kNone, false},
+                         {"mapped_packed", TransportKind::mapped, kPacked, false},
+                         {"mapped_gpu_like", TransportKind::mapped, kNone, true},
+                         {"mapped_gpu_like_packed", TransportKind::mapped, kPacked, true},
+                         {"mapped_gpu_like_staging", TransportKind::mapped, kNone, true, true},
+                         {"staged", TransportKind::staged, kNone, false},
+                         {"staged_zstd", TransportKind::staged, kZstd, false},
+                         {"staged_packed", TransportKind::staged, kPacked, false},
+                         {"staged_gpu_like", TransportKind::staged, kNone, true},
+                         {"resident", TransportKind::resident, kNone, false},
+                         {"resident_packed", TransportKind::resident, kPacked, false},
+                         {"direct", TransportKind::direct, kNone, false},
+                         {"direct_packed", TransportKind::direct, kPacked, false}};
 
 class LoaderFaults : public ::testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    DatasetShape shape;
-    shape.spec = {DType::u8, Layout::nhwc, 3, 40, 30};
-    if (GetParam().zstd) shape.codec = {Codec::Kind::zstd, 1};
+    shape_.spec = {DType::u8, Layout::nhwc, 3, 40, 30};
+    shape_.codec = GetParam().codec;
     fs::create_directory(data_dir());
-    write_dataset(data_dir(), shape);
+    write_dataset(data_dir(), shape_);
     fs::copy(data_dir(), dir_.path() / "pristine", fs::copy_options::recursive);
     device_ = make_host_device(2);
     if (GetParam().gpu_like) {
@@ -105,17 +112,18 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
     while (auto batch = loader.next()) all.push_back(look(*device_, *batch));
     return all;
   }
-  static void expect_right(const std::vector<Seen>& all, std::uint64_t batches) {
+  void expect_right(const std::vector<Seen>& all, std::uint64_t batches) {
     EXPECT_EQ(all.size(), batches);
     for (const Seen& seen : all)
       for (std::size_t i = 0; i < seen.ids.size(); ++i) {
-        const auto expected = sample_bytes(seen.ids[i], 3600);
+        const auto expected = sample_of(shape_, seen.ids[i]);
         ASSERT_EQ(0, std::memcmp(expected.data(), seen.images.data() + i * 3600, 3600))
             << "sample " << seen.ids[i];
       }
   }
 
   TempDir dir_;
+  DatasetShape shape_;
   std::shared_ptr<Device> device_;
 };
 
@@ -205,7 +213,7 @@ TEST_P(LoaderFaults, NamesAShardThatWasReplacedBeforeItWasOpened) {
   DatasetShape shape;
   shape.spec = {DType::u8, Layout::nhwc, 3, 40, 30};
   shape.shards = {3, 20, 41, 37};
-  if (GetParam().zstd) shape.codec = {Codec::Kind::zstd, 1};
+  shape.codec = GetParam().codec;
   write_dataset(other.path(), shape);
   const auto data = open_dataset();
   fs::copy_file(other.path() / "shard-2.safetensors", other.path() / "moving");

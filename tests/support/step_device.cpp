@@ -99,15 +99,22 @@ void StepStream::transform(const TransformWork& work) {
   std::lock_guard lock(device_.mutex_);
   merge(clock_, device_.host_);
   ++clock_[id_];
-  for (const std::byte* source : work.sources)
-    device_.note_access(*this, source, work.stored.size_bytes(), false);
+  for (std::size_t i = 0; i < work.sources.size(); ++i)
+    device_.note_access(*this, work.sources[i],
+                        work.frame_bytes.empty() ? work.stored.size_bytes() : work.frame_bytes[i], false);
+  if (!work.frame_bytes.empty())
+    device_.note_access(*this, reinterpret_cast<std::byte*>(work.broken),
+                        work.sources.size() * sizeof(std::uint32_t), true);
   device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
   auto sources = std::make_shared<std::vector<const std::byte*>>(work.sources.begin(), work.sources.end());
   auto views = std::make_shared<std::vector<SampleView>>(work.views.begin(), work.views.end());
+  auto frames =
+      std::make_shared<std::vector<std::uint64_t>>(work.frame_bytes.begin(), work.frame_bytes.end());
   TransformWork owned = work;
   owned.sources = *sources;
   owned.views = *views;
-  push({[owned, sources, views] { transform_rows(owned, 0, sources->size()); }, nullptr});
+  owned.frame_bytes = *frames;
+  push({[owned, sources, views, frames] { transform_rows(owned, 0, sources->size()); }, nullptr});
 }
 
 Event StepStream::record() {
