@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The table of docs/benchmarks.md, section Loading: runs `shardbench load` case by case and prints a row each.
+"""The tables of docs/benchmarks.md, section Loading: runs `shardbench load` case by case and prints a row each.
 
-  bench/loader_table.py SHARDBENCH FOLDER [--cases NAME,...] [--gigabytes 13] [--seconds S] [--json FILE]
+  bench/loader_table.py SHARDBENCH FOLDER [--cases NAME,...] [--gigabytes 13] [--seconds S] [--images IMAGES] [--json FILE]
 
-FOLDER receives the data sets (pseudo-random bytes; kept, so that a second run is quick). Cases that need what is not
-there (a GPU, a second GPU, PyTorch) are named as left out.
+FOLDER receives the data sets (pseudo-random bytes; kept, so that a second run is quick). The cases of codec packed
+are made of the photographs in IMAGES, each many times, by the shardify and shardctl beside SHARDBENCH; the share is
+that of a link which carries samples as they are. Cases that need what is not there (a GPU, a second GPU, images) are
+named as left out.
 """
 import argparse
 import json
@@ -13,6 +15,8 @@ import subprocess
 import sys
 
 U8 = []
+PHOTOS = {"photos-224": ["224", "none"], "photos-224-packed": ["224", "packed"], "photos-256-packed": ["256", "packed"]}
+PACKED, PACKED_256, PLAIN = ["photos-224-packed"], ["photos-256-packed"], ["photos-224"]
 U8_256 = ["--make-side", "256"]
 F16 = ["--make-dtype", "f16"]
 RESIZED = ["--crop", "random-resized:224", "--flip"]
@@ -32,6 +36,14 @@ GPU_CASES = [
     ("gpus-2", U8, ["--transport", "mapped", "--device", "cuda:0,1"], "share", 0.95),
     ("gpus-4", U8, ["--transport", "mapped", "--device", "cuda:0,1,2,3"], "share", 0.95),
     ("open", None, ["--seconds", "0"], "open", 0.150),
+    ("packed-u8", PACKED, ["--transport", "mapped"], "share", 1.80),
+    ("packed-f16", PACKED, ["--transport", "mapped", *TO_F16], "share", 1.80),
+    ("packed-rrc-f16", PACKED_256, ["--transport", "mapped", *RESIZED, *TO_F16], "share", 1.75),
+    ("packed-b32-f16", PACKED, ["--transport", "mapped", "--batch-size", "32", *TO_F16], "share", 1.60),
+    ("packed-staged-8", PACKED, ["--transport", "staged", "--threads", "8", *TO_F16], "share", 1.60),
+    ("packed-resident", PACKED, ["--transport", "resident", *TO_F16], "samples", 1.5e6),
+    ("direct-photos", PLAIN, ["--transport", "direct"], "share", 0.95),
+    ("direct-packed", PACKED, ["--transport", "direct"], "share", 1.80),
 ]
 HOST = ["--device", "host", "--threads", "2"]
 HOST_CASES = [
@@ -40,13 +52,37 @@ HOST_CASES = [
     ("host-rrc-u8", U8_256, [*HOST, *RESIZED], "samples", 3 * 7120),
     ("host-rrc-f16", U8_256, [*HOST, *RESIZED, *TO_F16], "samples", 3 * 7120),
     ("host-open", None, [*HOST, "--seconds", "0"], "open", 0.150),
+    ("host-packed-u8", PACKED, HOST, "samples", 24000),
+    ("host-packed-f16", PACKED, [*HOST, *TO_F16], "samples", 20000),
 ]
 SAMPLE_BYTES = {"": 224 * 224 * 3, "256": 256 * 256 * 3, "f16": 224 * 224 * 3 * 2}
 
 
+def make_photos(options, folder, size, codec):
+    """A data set of options.photos samples: the images under many names."""
+    if os.path.exists(os.path.join(options.folder, folder, "dataset.json")):
+        return
+    tools = os.path.dirname(os.path.abspath(options.shardbench))
+    images = os.path.join(options.folder, "images")
+    sources = [os.path.join(at, file) for at, _, files in os.walk(options.images) for file in files
+               if file.lower().endswith((".jpg", ".jpeg"))]
+    for i in range(options.photos):
+        link = os.path.join(images, f"{i % 10}", f"{i}.jpg")
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        if not os.path.lexists(link):
+            os.symlink(os.path.abspath(sources[i % len(sources)]), link)
+    subprocess.run([os.path.join(tools, "shardify"), images, os.path.join(options.folder, folder), "--resize", "256",
+                    "--crop", size, "--dtype", "u8", "--layout", "nhwc", "--codec", codec, "--quiet"], check=True)
+
+
 def run_case(options, case):
     name, data, arguments, kind, wanted = case
-    if data is None:
+    if data and data[0] in PHOTOS:
+        if not options.images:
+            return {"case": name, "left_out": "needs --images"}
+        folder, made = data[0], []
+        make_photos(options, folder, *PHOTOS[folder])
+    elif data is None:
         folder, made = "sparse", ["--make-sparse", "1281167", "--make-shards", "1000"]
     else:
         key = data[1] if data else ""
@@ -94,6 +130,8 @@ def main():
     parser.add_argument("--host", action="store_true", help="the cases of the host device")
     parser.add_argument("--gigabytes", type=float, default=13, help="of each data set")
     parser.add_argument("--seconds", type=float, default=2, help="of each of three repeats")
+    parser.add_argument("--images", help="photographs for the cases of codec packed")
+    parser.add_argument("--photos", type=int, default=48000, help="samples of their data sets")
     parser.add_argument("--json", help="raw reports, all in one file")
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)

@@ -36,13 +36,13 @@ __global__ void __launch_bounds__(kThreads) copy_elements(const __grid_constant_
         x = pixel - y * launch.out.width;
       }
       if (record.flip != 0) x = launch.out.width - 1 - x;
-      const Element value = source[channel * launch.in.plane + (record.top + y) * launch.in.row +
-                                   std::uint64_t{record.left + x} * launch.in.pixel];
+      const Element value = __ldcs(source + channel * launch.in.plane + (record.top + y) * launch.in.row +
+                                   std::uint64_t{record.left + x} * launch.in.pixel);
       const std::uint64_t at = sample * launch.out.sample + e;
       if constexpr (sizeof(Element) == 1)
         store_value(launch, launch.tables, channel, value, at);
       else
-        reinterpret_cast<Element*>(launch.target)[at] = value;
+        __stcs(reinterpret_cast<Element*>(launch.target) + at, value);
     }
   }
 }
@@ -73,8 +73,8 @@ __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Lau
       const auto shift = static_cast<std::uint32_t>(address & 3U) * 8;
       std::uint32_t raw[7];
 #pragma unroll
-      for (int i = 0; i < 6; ++i) raw[i] = __ldg(words + i);
-      raw[6] = shift != 0 ? __ldg(words + 6) : 0;  // only where it holds wanted bytes
+      for (int i = 0; i < 6; ++i) raw[i] = __ldcs(words + i);
+      raw[6] = shift != 0 ? __ldcs(words + 6) : 0;  // only where it holds wanted bytes
       std::uint32_t bytes[6];
 #pragma unroll
       for (int i = 0; i < 6; ++i) bytes[i] = __funnelshift_r(raw[i], raw[i + 1], shift);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads) copy_rgb(const __grid_constant__ Lau
                            __byte_perm(pairs[1], 0, 0x1032), __byte_perm(pairs[0], 0, 0x1032));
         const std::uint64_t element =
             sample * launch.out.sample + channel * launch.out.plane + y * launch.out.row + x;
-        *reinterpret_cast<uint4*>(launch.target + 2 * element) = out;
+        __stcs(reinterpret_cast<uint4*>(launch.target + 2 * element), out);
       }
     }
   }

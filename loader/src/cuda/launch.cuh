@@ -91,28 +91,27 @@ __device__ std::uint16_t line_value(const Launch& launch, std::uint32_t channel,
   return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
 
+// Samples and batches pass through the L2 cache once: their loads and stores are marked so that they go first
+// (__ldcs, __stcs). Otherwise they push out of it where the copy engine finds the pages of host memory, and
+// random samples that come meanwhile take longer (H200, 70 kB each: 45 GB/s for 54).
+
 // `tables` may lie in shared memory.
 __device__ inline void store_value(const Launch& launch, const std::uint32_t* tables, std::uint32_t channel,
                                    std::uint8_t byte, std::uint64_t element) {
+  const auto store = [&](auto value) {
+    __stcs(reinterpret_cast<decltype(value)*>(launch.target) + element, value);
+  };
   switch (launch.values) {
     case Values::same:
-      launch.target[element] = std::byte{byte};
-      break;
+      return store(byte);
     case Values::table32:
-      reinterpret_cast<std::uint32_t*>(launch.target)[element] = tables[channel * 256 + byte];
-      break;
+      return store(tables[channel * 256 + byte]);
     case Values::table16:
-      reinterpret_cast<std::uint16_t*>(launch.target)[element] =
-          static_cast<std::uint16_t>(tables[channel * 256 + byte]);
-      break;
+      return store(static_cast<std::uint16_t>(tables[channel * 256 + byte]));
     case Values::line_f16:
-      reinterpret_cast<std::uint16_t*>(launch.target)[element] =
-          line_value<Values::line_f16>(launch, channel, byte);
-      break;
+      return store(line_value<Values::line_f16>(launch, channel, byte));
     case Values::line_bf16:
-      reinterpret_cast<std::uint16_t*>(launch.target)[element] =
-          line_value<Values::line_bf16>(launch, channel, byte);
-      break;
+      return store(line_value<Values::line_bf16>(launch, channel, byte));
   }
 }
 

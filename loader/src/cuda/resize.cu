@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(kThreads)
           const std::int16_t* weight = column_weights + x;
           std::int32_t sum = 0;
           for (std::uint32_t k = 0; k < taps.count; ++k, pixel += launch.in.pixel, weight += shape.tile)
-            sum += tap_term(tap_value(__ldg(pixel)), *weight);
+            sum += tap_term(tap_value(__ldcs(pixel)), *weight);
           values[row * pitch + j] = sum_to_value(sum);
         }
       }

@@ -31,16 +31,35 @@ constexpr std::uint32_t kLow = 0x00FF00FF;     // the lower byte of each half
 constexpr std::uint32_t kOffset = 0x00800080;  // 128 in each half
 static_assert(kColumns == kWarp && packed::kGroups == 4 && packed::kGroupColumns == 8);
 
+// Loads of frames go first from the L2 cache (launch.cuh), but are kept in the nearest one: neighbours in a
+// warp and the next rows read the same lines.
+__device__ std::uint64_t streaming_policy() {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
 // A strip of a frame whose place in the frame is right; 16-byte aligned.
 struct Strip {
   const std::uint32_t* words = nullptr;
   std::uint32_t units = 0;  // of 16 bytes
+  std::uint64_t policy = 0;
 
   // A word of the strip; an index beyond its end is the last one.
-  __device__ std::uint32_t word(std::uint32_t i) const { return __ldg(words + min(i, 4 * units - 1)); }
+  __device__ std::uint32_t word(std::uint32_t i) const {
+    std::uint32_t value;
+    asm("ld.global.nc.L2::cache_hint.u32 %0, [%1], %2;"
+        : "=r"(value)
+        : "l"(words + min(i, 4 * units - 1)), "l"(policy));
+    return value;
+  }
   // The code bytes of a pair of rows and channel, which lie inside the strip.
   __device__ std::uint32_t codes(std::uint32_t i) const {
-    return __ldg(reinterpret_cast<const std::uint16_t*>(words) + packed::kSeedBytes / 2 + i);
+    std::uint16_t value;
+    asm("ld.global.nc.L2::cache_hint.u16 %0, [%1], %2;"
+        : "=h"(value)
+        : "l"(reinterpret_cast<const std::uint16_t*>(words) + packed::kSeedBytes / 2 + i), "l"(policy));
+    return value;
   }
 };
 
@@ -72,6 +91,7 @@ __device__ bool find_strip(const SampleRecord& record, const Unpacking& frames, 
   if (index + 1 == frames.strips && end != record.frame_units) return false;
   strip.words = reinterpret_cast<const std::uint32_t*>(record.source) + std::uint64_t{begin} * 4;
   strip.units = end - begin;
+  strip.policy = streaming_policy();
   return strip.units >= units_of(bits_begin(frames)) && strip.units <= kMostUnits;
 }
 
@@ -278,8 +298,8 @@ class Column {
       const std::uint32_t bytes = pixel(row);
 #pragma unroll
       for (std::uint32_t channel = 0; channel < kChannels; ++channel)
-        target[channel * launch_.out.plane] =
-            value<kValues, Element>(channel, static_cast<std::uint8_t>(bytes >> 8 * channel));
+        __stcs(target + channel * launch_.out.plane,
+               value<kValues, Element>(channel, static_cast<std::uint8_t>(bytes >> 8 * channel)));
     }
   }
   template <Values kValues, class Element>
@@ -342,7 +362,7 @@ __device__ void read_rows(const SampleRecord& record, const Unpacking& frames, s
     std::uint32_t pixel = 0;
 #pragma unroll
     for (std::uint32_t channel = 0; channel < kChannels; ++channel)
-      pixel |= std::uint32_t{__ldg(first + channel * plane + std::uint64_t{row} * frames.width)}
+      pixel |= std::uint32_t{__ldcs(first + channel * plane + std::uint64_t{row} * frames.width)}
                << 8 * channel;
     return pixel;
   });
