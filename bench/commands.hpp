@@ -13,5 +13,6 @@ void add_synth(CLI::App& app, std::function<int()>& command);
 void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 
 void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_device(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 
 }  // namespace shard::bench
