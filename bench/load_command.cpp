@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -15,100 +13,30 @@
 #include "common/output.hpp"
 #include "load_bench.hpp"
 #include "load_data.hpp"
+#include "loader_arguments.hpp"
 #include "machine.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
-#ifdef SHARD_WITH_CUDA
-#include "shard/loader/cuda_device.hpp"
-#endif
 
 namespace shard::bench {
 namespace {
 
 struct Arguments {
-  std::string dataset, device = "auto", transport = "auto", order = "shuffle", crop = "none", dtype, layout;
+  std::string dataset, device = "auto", transport = "auto", order = "shuffle";
   std::string verify = "never", json;
   std::uint64_t make_random = 0;
   std::uint64_t make_sparse = 0;
   std::uint64_t make_shards = 1000;
   std::uint32_t make_side = 224;
   std::string make_dtype = "u8";
-  bool flip = false;
+  TransformArguments transform;
   LoadCase load;
 };
-
-[[noreturn]] void refuse(const char* option, const std::string& value, const char* expected) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}': expected {}", option, value, expected));
-}
-
-[[maybe_unused]] int parse_ordinal(const std::string& all, std::string_view text) {
-  int ordinal = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), ordinal);
-  if (text.empty() || error != std::errc{} || last != text.data() + text.size())
-    refuse("--device", all, "host, cuda or cuda:N,M,...");
-  return ordinal;
-}
-
-std::vector<std::shared_ptr<Device>> make_devices(const Arguments& arguments) {
-  const std::string& name = arguments.device;
-  const unsigned threads = arguments.load.options.threads != 0 ? arguments.load.options.threads : 2;
-#ifdef SHARD_WITH_CUDA
-  if (name == "cuda" || (name == "auto" && cuda_device_count() > 0)) return {make_cuda_device(0)};
-  if (name.starts_with("cuda:")) {
-    std::vector<std::shared_ptr<Device>> devices;
-    for (std::string_view rest = std::string_view(name).substr(5);;) {
-      const std::size_t comma = rest.find(',');
-      devices.push_back(make_cuda_device(parse_ordinal(name, rest.substr(0, comma))));
-      if (comma == std::string_view::npos) return devices;
-      rest.remove_prefix(comma + 1);
-    }
-  }
-#else
-  if (name.starts_with("cuda"))
-    throw Error(ErrorCode::unsupported, "--device cuda: this shardbench was built without CUDA");
-#endif
-  if (name != "host" && name != "auto") refuse("--device", name, "host, cuda or cuda:N,M,...");
-  return {make_host_device(threads)};
-}
-
-TransportKind transport_of(const std::string& name) {
-  for (const TransportKind kind : {TransportKind::automatic, TransportKind::mapped, TransportKind::staged,
-                                   TransportKind::direct, TransportKind::resident})
-    if (name == to_string(kind)) return kind;
-  refuse("--transport", name, "auto, mapped, staged, direct or resident");
-}
-
-void apply_crop(const std::string& text, TransformOptions& transform) {
-  if (text == "none") return;
-  const auto colon = text.find(':');
-  const std::string kind = text.substr(0, colon);
-  std::uint32_t side = 0;
-  if (colon != std::string::npos) std::from_chars(text.data() + colon + 1, text.data() + text.size(), side);
-  if (kind == "center") {
-    transform.crop = CropKind::center;
-  } else if (kind == "random") {
-    transform.crop = CropKind::random;
-  } else if (kind == "random-resized") {
-    transform.crop = CropKind::random_resized;
-  } else {
-    refuse("--crop", text, "none, center:N, random:N or random-resized:N");
-  }
-  transform.crop_height = transform.crop_width = side;
-}
 
 void apply(Arguments& arguments) {
   LoaderOptions& options = arguments.load.options;
   options.transport = transport_of(arguments.transport);
-  apply_crop(arguments.crop, options.transform);
-  options.transform.flip_probability = arguments.flip ? 0.5 : 0;
-  if (!arguments.dtype.empty()) {
-    options.transform.dtype = dtype_from_string(arguments.dtype);
-    if (!options.transform.dtype) refuse("--dtype", arguments.dtype, "u8, f16, bf16 or f32");
-  }
-  if (!arguments.layout.empty()) {
-    options.transform.layout = layout_from_string(arguments.layout);
-    if (!options.transform.layout) refuse("--layout", arguments.layout, "nchw or nhwc");
-  }
+  options.transform = arguments.transform.options();
   if (arguments.order == "sequential") options.order.mode = OrderMode::sequential;
   if (arguments.order == "windowed") options.order.mode = OrderMode::windowed;
   if (arguments.verify == "always") options.verify = Verify::always;
@@ -117,7 +45,7 @@ void apply(Arguments& arguments) {
 
 void make_data(const Arguments& arguments) {
   const auto dtype = dtype_from_string(arguments.make_dtype);
-  if (!dtype) refuse("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
+  if (!dtype) refuse_value("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
   const Layout layout = *dtype == DType::u8 ? Layout::nhwc : Layout::nchw;
   const SampleSpec spec{*dtype, layout, 3, arguments.make_side, arguments.make_side};
   if (arguments.make_sparse > 0)
@@ -184,7 +112,8 @@ int run(Arguments& arguments, const std::string& command) {
   apply(arguments);
   if (arguments.make_random > 0 || arguments.make_sparse > 0) make_data(arguments);
   const Machine facts = machine();
-  const auto devices = make_devices(arguments);
+  const unsigned threads = arguments.load.options.threads;
+  const auto devices = devices_of(arguments.device, threads != 0 ? threads : 2);
   const auto& device = devices[0];
   const auto begin = std::chrono::steady_clock::now();
   const auto dataset = std::make_shared<const Dataset>(Dataset::open(arguments.dataset));
@@ -230,11 +159,7 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
       ->capture_default_str();
   sub->add_option("--window", options.order.window_shards, "Shards a window, windowed order")
       ->capture_default_str();
-  sub->add_option("--crop", arguments->crop, "none, center:N, random:N or random-resized:N")
-      ->capture_default_str();
-  sub->add_flag("--flip", arguments->flip, "Mirror half of the samples");
-  sub->add_option("--dtype", arguments->dtype, "Delivered: u8, f16, bf16, f32 (default: as stored)");
-  sub->add_option("--layout", arguments->layout, "Delivered: nchw, nhwc (default: as stored)");
+  arguments->transform.add_to(*sub);
   sub->add_option("--verify", arguments->verify, "Checksums while loading")
       ->check(CLI::IsMember({"never", "first_epoch", "always"}))
       ->capture_default_str();

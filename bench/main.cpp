@@ -20,6 +20,11 @@ int main(int argc, char** argv) {
     shard::bench::add_synth(app, command);
     shard::bench::add_convert(app, command, command_line);
     shard::bench::add_load(app, command, command_line);
+    shard::bench::add_device(app, command, command_line);
+    shard::bench::add_write(app, command, command_line);
+    shard::bench::add_upload(app, command, command_line);
+    shard::bench::add_memory(app, command, command_line);
+    shard::bench::add_matmul(app, command, command_line);
     if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
     return command();
   });

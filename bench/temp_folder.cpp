@@ -18,8 +18,8 @@ TempFolder::TempFolder(const std::filesystem::path& parent) {
   std::string name = (base / "shardbench-XXXXXX").string();
   if (error || mkdtemp(name.data()) == nullptr) {
     const std::string reason = error ? error.message() : std::generic_category().message(errno);
-    throw Error(ErrorCode::io, fmt::format("cannot make a folder in '{}': {}: give another by --out",
-                                           base.string(), reason));
+    throw Error(ErrorCode::io,
+                fmt::format("cannot make a folder in '{}': {}: name another place", base.string(), reason));
   }
   path_ = name;
 }

@@ -1,0 +1,180 @@
+#include "memory_bench.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "direct/direct_file.hpp"
+#include "shard/error.hpp"
+#include "transport/transport.hpp"
+
+namespace shard::bench {
+namespace {
+
+constexpr std::uint64_t kMostBatch = 65'536;
+constexpr std::uint64_t kColumnAlign = 256;
+constexpr std::uint64_t kDirectAlign = 4096;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+std::uint64_t columns_bytes(const Dataset& dataset, std::uint64_t batch) {
+  std::uint64_t bytes = 0;
+  for (const ColumnSpec& column : dataset.info().columns) {
+    std::uint64_t row = size_bytes(column.dtype);
+    for (const std::uint64_t extent : column.row_shape) row *= extent;
+    bytes += round_up(row * batch, kColumnAlign);
+  }
+  return bytes;
+}
+
+std::uint64_t staging_bytes(const Dataset& dataset, TransportKind link, std::uint64_t batch) {
+  const std::uint64_t stored = dataset.info().spec.size_bytes();
+  if (link == TransportKind::staged) return stored * batch;
+  if (link != TransportKind::direct) return 0;
+  const bool plain = dataset.info().codec.kind == Codec::Kind::none;
+  const bool aligned = !plain || stored % DirectFile(dataset.shard(0)).alignment() == 0;
+  return (aligned ? stored : round_up(stored, kDirectAlign) + kDirectAlign) * batch + kDirectAlign;
+}
+
+// Anonymous pages of this process; files that are mapped do not count.
+std::uint64_t process_bytes() {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) << 10U;
+  return 0;
+}
+
+// Blocks of a loader that has gone are given back to the system at once, so that the next one's count.
+void give_memory_back() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);  // fixed: it would grow with what is freed
+  ::malloc_trim(0);
+#endif
+}
+
+LoaderOptions options_of(const MemoryOptions& options, std::uint64_t batch) {
+  LoaderOptions loader = options.loader;
+  loader.order.mode = OrderMode::shuffle;
+  loader.order.tail = Tail::wrap;
+  loader.order.batch_size = batch;
+  return loader;
+}
+
+void measure(MemoryCase& one, const std::shared_ptr<const Dataset>& dataset,
+             const std::shared_ptr<Device>& device, const LoaderOptions& options,
+             const std::atomic<bool>& cancel) {
+  give_memory_back();
+  one.free_before = device->free_memory_bytes();
+  one.process_before = process_bytes();
+  one.link = predict_link(*dataset, device->info(), options);
+  one.predicted = predict_memory(*dataset, device->info(), options, one.link, one.free_before);
+  Loader loader(dataset, device, options);
+  const std::unique_ptr<Stream> stream = device->create_stream();
+  const std::uint64_t least = 2 * (std::uint64_t{options.prefetch} + 1);
+  const bool resident =
+      options.transport == TransportKind::resident;  // its memory is all used after an epoch
+  const auto enough = [&] {
+    return !resident && one.batches >= least &&
+           (one.predicted.registered_bytes == 0 ||
+            loader.stats().registered_bytes >= one.predicted.registered_bytes);
+  };
+  for (std::uint64_t epoch = 0; one.batches < least; ++epoch) {
+    for (Batch& batch : loader.epoch(epoch)) {
+      if (cancel) throw Error(ErrorCode::cancelled, "stopped");
+      batch.wait_on(stream->native());
+      batch.release(stream->native());
+      ++one.batches;
+      if (enough()) break;
+    }
+  }
+  stream->synchronize();
+  one.free_after = device->free_memory_bytes();
+  one.process_after = process_bytes();
+  const LoaderStats stats = loader.stats();
+  one.measured = {stats.device_bytes, stats.pinned_bytes, stats.registered_bytes};
+  one.transport = stats.transport;
+  one.reason = stats.reason;
+}
+
+}  // namespace
+
+LoaderMemory predict_memory(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options,
+                            TransportKind link, std::uint64_t free_bytes) {
+  const SampleSpec& spec = dataset.info().spec;
+  const std::uint64_t stored = spec.size_bytes();
+  const std::uint64_t batch = options.order.batch_size;
+  const std::uint64_t slots = std::uint64_t{options.prefetch} + 1;
+  const bool resident = options.transport == TransportKind::resident;
+  const bool in_place = link == TransportKind::mapped && device.reads_host_memory && !resident;
+  const std::uint64_t raw = in_place || is_identity(spec, options.transform) ? 0 : stored * batch;
+  const std::uint64_t columns = columns_bytes(dataset, batch);
+  LoaderMemory memory;
+  memory.device_bytes =
+      slots * (check_transform(spec, options.transform).size_bytes() * batch + raw + columns);
+  memory.pinned_bytes = slots * (columns + staging_bytes(dataset, link, batch));
+  if (resident) {
+    const std::uint64_t left = free_bytes - std::min(free_bytes, memory.device_bytes);
+    const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : left / 10 * 9;
+    memory.device_bytes += std::min(dataset.size(), budget / stored) * stored;
+  }
+  if (link == TransportKind::mapped && !device.reads_host_memory)
+    memory.registered_bytes = dataset.size() * stored;
+  return memory;
+}
+
+TransportKind predict_link(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options) {
+  if (options.transport != TransportKind::automatic && options.transport != TransportKind::resident)
+    return options.transport;
+  std::uint64_t total = 0;
+  for (const ShardSummary& shard : dataset.info().shards) total += shard.size_bytes;
+  const std::uint64_t available = shard::available_memory_bytes();
+  const std::uint64_t budget = options.registered_bytes != 0 ? options.registered_bytes : available / 2;
+  const bool mapped = dataset.info().codec.kind == Codec::Kind::none && device.registers_read_only &&
+                      (device.reads_host_memory || total <= budget);
+  if (total > available && (device.reads_host_memory || !mapped)) return TransportKind::direct;
+  return mapped ? TransportKind::mapped : TransportKind::staged;
+}
+
+double difference(std::uint64_t predicted, std::uint64_t measured) noexcept {
+  if (predicted == measured) return 0;
+  if (predicted == 0) return 1;
+  const auto a = static_cast<double>(predicted);
+  const auto b = static_cast<double>(measured);
+  return (a > b ? a - b : b - a) / a;
+}
+
+std::vector<MemoryCase> bench_memory(const std::shared_ptr<const Dataset>& dataset,
+                                     const std::shared_ptr<Device>& device, const MemoryOptions& options,
+                                     const std::atomic<bool>& cancel,
+                                     const std::function<void(const std::vector<MemoryCase>&)>& done) {
+  for (const std::uint64_t batch : options.batch_sizes)
+    if (batch < 1 || batch > kMostBatch)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--batch-sizes {}: expected 1 to {}", batch, kMostBatch));
+  try {  // what the device loads at its first use does not count
+    MemoryCase first;
+    measure(first, dataset, device, options_of(options, 1), cancel);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument) throw;
+  }
+  std::vector<MemoryCase> cases;
+  for (const std::uint64_t batch : options.batch_sizes) {
+    MemoryCase one;
+    one.batch_size = batch;
+    try {
+      measure(one, dataset, device, options_of(options, batch), cancel);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;
+      one.problem = error.what();
+    }
+    cases.push_back(one);
+    done(cases);
+  }
+  return cases;
+}
+
+}  // namespace shard::bench
