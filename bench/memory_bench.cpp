@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <string_view>
 
@@ -18,6 +19,7 @@ namespace {
 constexpr std::uint64_t kMostBatch = 65'536;
 constexpr std::uint64_t kColumnAlign = 256;
 constexpr std::uint64_t kDirectAlign = 4096;
+constexpr std::chrono::seconds kSettles{10};
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -32,12 +34,13 @@ std::uint64_t columns_bytes(const Dataset& dataset, std::uint64_t batch) {
 }
 
 std::uint64_t staging_bytes(const Dataset& dataset, TransportKind link, std::uint64_t batch) {
-  const std::uint64_t stored = dataset.info().spec.size_bytes();
-  if (link == TransportKind::staged) return stored * batch;
+  const std::uint64_t most = most_bytes_to_device(dataset.info());
+  if (link == TransportKind::staged) return most * batch;
   if (link != TransportKind::direct) return 0;
-  const bool plain = dataset.info().codec.kind == Codec::Kind::none;
-  const bool aligned = !plain || stored % DirectFile(dataset.shard(0)).alignment() == 0;
-  return (aligned ? stored : round_up(stored, kDirectAlign) + kDirectAlign) * batch + kDirectAlign;
+  const Codec::Kind codec = dataset.info().codec.kind;
+  const bool aligned = codec == Codec::Kind::zstd ||
+                       (codec == Codec::Kind::none && most % DirectFile(dataset.shard(0)).alignment() == 0);
+  return (aligned ? most : round_up(most, kDirectAlign) + kDirectAlign) * batch + kDirectAlign;
 }
 
 // Anonymous pages of this process; files that are mapped do not count.
@@ -77,12 +80,16 @@ void measure(MemoryCase& one, const std::shared_ptr<const Dataset>& dataset,
   const std::uint64_t least = 2 * (std::uint64_t{options.prefetch} + 1);
   const bool resident =
       options.transport == TransportKind::resident;  // its memory is all used after an epoch
-  const auto enough = [&] {
-    return !resident && one.batches >= least &&
-           (one.predicted.registered_bytes == 0 ||
-            loader.stats().registered_bytes >= one.predicted.registered_bytes);
+  // Shards are registered while batches go on, and staging memory is given back after that.
+  const auto deadline = std::chrono::steady_clock::now() + kSettles;
+  const auto settled = [&] {
+    const LoaderStats stats = loader.stats();
+    return (stats.registered_bytes >= one.predicted.registered_bytes &&
+            stats.pinned_bytes <= one.predicted.pinned_bytes) ||
+           std::chrono::steady_clock::now() > deadline;
   };
-  for (std::uint64_t epoch = 0; one.batches < least; ++epoch) {
+  const auto enough = [&] { return !resident && one.batches >= least && settled(); };
+  for (std::uint64_t epoch = 0; one.batches < least || !settled(); ++epoch) {
     for (Batch& batch : loader.epoch(epoch)) {
       if (cancel) throw Error(ErrorCode::cancelled, "stopped");
       batch.wait_on(stream->native());
@@ -105,24 +112,36 @@ void measure(MemoryCase& one, const std::shared_ptr<const Dataset>& dataset,
 LoaderMemory predict_memory(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& options,
                             TransportKind link, std::uint64_t free_bytes) {
   const SampleSpec& spec = dataset.info().spec;
-  const std::uint64_t stored = spec.size_bytes();
+  const std::uint64_t most = most_bytes_to_device(dataset.info());
+  const bool packed = dataset.info().codec.kind == Codec::Kind::packed;
+  const bool whole =
+      packed && options.transform.crop == CropKind::random_resized && !device.reads_host_memory;
   const std::uint64_t batch = options.order.batch_size;
   const std::uint64_t slots = std::uint64_t{options.prefetch} + 1;
   const bool resident = options.transport == TransportKind::resident;
   const bool in_place = link == TransportKind::mapped && device.reads_host_memory && !resident;
-  const std::uint64_t raw = in_place || is_identity(spec, options.transform) ? 0 : stored * batch;
+  const bool as_stored = !packed && is_identity(spec, options.transform);
+  const std::uint64_t raw = in_place || as_stored ? 0 : most * batch;
   const std::uint64_t columns = columns_bytes(dataset, batch);
   LoaderMemory memory;
   memory.device_bytes =
-      slots * (check_transform(spec, options.transform).size_bytes() * batch + raw + columns);
-  memory.pinned_bytes = slots * (columns + staging_bytes(dataset, link, batch));
+      slots * (check_transform(spec, options.transform).size_bytes() * batch + raw + columns) +
+      (whole ? spec.elements() * batch : 0);
+  memory.pinned_bytes =
+      slots * (columns + staging_bytes(dataset, link, batch) + (packed ? sizeof(std::uint32_t) * batch : 0));
+  std::uint64_t shards = 0;
+  std::uint64_t images = 0;
+  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+    shards += dataset.info().shards[i].size_bytes;
+    const ShardHeader& header = dataset.shard(i).header();
+    images += header.images_end - header.images_begin;
+  }
   if (resident) {
     const std::uint64_t left = free_bytes - std::min(free_bytes, memory.device_bytes);
     const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : left / 10 * 9;
-    memory.device_bytes += std::min(dataset.size(), budget / stored) * stored;
+    memory.device_bytes += packed ? std::min(shards, budget) : std::min(dataset.size(), budget / most) * most;
   }
-  if (link == TransportKind::mapped && !device.reads_host_memory)
-    memory.registered_bytes = dataset.size() * stored;
+  if (link == TransportKind::mapped && !device.reads_host_memory) memory.registered_bytes = images;
   return memory;
 }
 
@@ -133,7 +152,7 @@ TransportKind predict_link(const Dataset& dataset, const DeviceInfo& device, con
   for (const ShardSummary& shard : dataset.info().shards) total += shard.size_bytes;
   const std::uint64_t available = shard::available_memory_bytes();
   const std::uint64_t budget = options.registered_bytes != 0 ? options.registered_bytes : available / 2;
-  const bool mapped = dataset.info().codec.kind == Codec::Kind::none && device.registers_read_only &&
+  const bool mapped = dataset.info().codec.kind != Codec::Kind::zstd && device.registers_read_only &&
                       (device.reads_host_memory || total <= budget);
   if (total > available && (device.reads_host_memory || !mapped)) return TransportKind::direct;
   return mapped ? TransportKind::mapped : TransportKind::staged;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "shard/error.hpp"
-#include "shard/packed_format.hpp"
 
 namespace shard {
 
@@ -19,13 +18,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kColumnAlign = 256;
-
-// The most bytes that a sample takes on its way to the device.
-std::uint64_t most_bytes(const DatasetInfo& info) {
-  if (info.codec.kind != Codec::Kind::packed) return info.spec.size_bytes();
-  const std::uint64_t stored = packed::kStoredBegin + info.spec.elements();
-  return (stored + packed::kAlignment - 1) / packed::kAlignment * packed::kAlignment;
-}
 
 // What the loader does, on a profiler's time line.
 class ProfilerRange {
@@ -100,9 +92,9 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
   transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
   if (packed_) transform_.stored.dtype = DType::u8;  // frames hold the bytes that floats were made of
   transform_.normalize = transform_.stored.dtype == DType::u8 && delivered_.dtype != DType::u8;
-  transport_ = make_transport(
-      {dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get(), most_bytes(dataset_->info())},
-      reason_);
+  transport_ = make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get(),
+                               most_bytes_to_device(dataset_->info())},
+                              reason_);
   prepare_slots();
   if (options_.transport == TransportKind::resident) make_resident();
   try {
@@ -143,7 +135,7 @@ void LoaderImpl::require_same_process() const {
 void LoaderImpl::make_resident() {
   const std::uint64_t budget =
       options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
-  const std::uint64_t sample = most_bytes(dataset_->info());
+  const std::uint64_t sample = most_bytes_to_device(dataset_->info());
   if (budget < sample)
     throw Error(
         ErrorCode::resource,
@@ -151,12 +143,12 @@ void LoaderImpl::make_resident() {
                     "use another transport",
                     budget, sample));
   std::uint64_t all = dataset_->size() * sample;
+  std::uint64_t capacity = std::min(all, budget / sample * sample);
   if (packed_) {
     all = 0;
-    for (const ShardSummary& shard : dataset_->info().shards)
-      all += shard.size_bytes;  // frames are most of it
+    for (const ShardSummary& shard : dataset_->info().shards) all += shard.size_bytes;  // mostly frames
+    capacity = std::min(all, budget);
   }
-  const std::uint64_t capacity = std::min(all, budget);
   resident_.emplace(*device_, dataset_->size(), capacity);
   const std::string part = packed_ ? fmt::format("{} of {} bytes of shards", capacity, all)
                                    : fmt::format("{} of {} samples", capacity / sample, dataset_->size());
@@ -178,7 +170,7 @@ void LoaderImpl::prepare_slots() {
   }
   for (Slot& slot : ring_->slots()) {
     slot.images = device_->allocate_device(delivered_.size_bytes() * batch);
-    if (raw) slot.raw = device_->allocate_device(most_bytes(dataset_->info()) * batch);
+    if (raw) slot.raw = device_->allocate_device(most_bytes_to_device(dataset_->info()) * batch);
     if (packed_) {
       slot.broken = device_->allocate_pinned(sizeof(std::uint32_t) * batch);
       std::memset(slot.broken->data(), 0, slot.broken->size_bytes());
@@ -313,7 +305,10 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   draw_views(slot);
   gather_columns(slot);
   place_samples(slot);
-  if (!slot.fetch.empty()) transport_->begin(slot);
+  if (slot.fetch.empty())
+    transport_->skip(slot);
+  else
+    transport_->begin(slot);
 }
 
 // What the device said of the frames of the slot's last batch, before it is forgotten.
@@ -389,11 +384,11 @@ std::uint64_t LoaderImpl::bytes_to_device(const Dataset::Location& at) const {
   if (!packed_) return stored_.size_bytes();
   const ShardReader& shard = dataset_->shard(at.shard);
   const std::uint64_t size = shard.frame(at.sample).size();
-  if (size > most_bytes(dataset_->info()))
+  if (size > most_bytes_to_device(dataset_->info()))
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: sample {} ('{}'): a packed frame of {} bytes; a sample takes at most {}",
                             shard.path().string(), at.sample, shard.key(at.sample), size,
-                            most_bytes(dataset_->info())));
+                            most_bytes_to_device(dataset_->info())));
   return size;
 }
 

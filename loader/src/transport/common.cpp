@@ -13,6 +13,7 @@
 #include "device/guarded_copy.hpp"
 #include "shard/checksum.hpp"
 #include "shard/error.hpp"
+#include "shard/packed_format.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {
@@ -61,6 +62,12 @@ std::span<const std::byte> decoded(const ShardReader& shard, std::span<const std
 }  // namespace
 
 std::uint64_t available_memory_bytes() { return std::min(mem_available(), cgroup_available()); }
+
+std::uint64_t most_bytes_to_device(const DatasetInfo& info) {
+  if (info.codec.kind != Codec::Kind::packed) return info.spec.size_bytes();
+  const std::uint64_t stored = packed::kStoredBegin + info.spec.elements();  // no frame is longer
+  return (stored + packed::kAlignment - 1) / packed::kAlignment * packed::kAlignment;
+}
 
 void check_alive(const ShardReader& shard) {
   struct stat info {};

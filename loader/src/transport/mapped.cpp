@@ -60,6 +60,8 @@ class Mapped final : public Transport {
     if (slot.filled.valid()) or_release(slot, [&] { finish(slot); });
   }
 
+  void skip(Slot& slot) override { give_back_staging(slot); }
+
   TransportUse use() const noexcept override {
     if (!registered_) return {0, 0, 0, storage_nanoseconds_};
     return {registered_->bytes(), pinned_bytes_, 0, storage_nanoseconds_ + registered_->waited_nanoseconds()};
@@ -94,12 +96,15 @@ class Mapped final : public Transport {
     slot.used_shards.clear();
   }
 
+  // The copies out of it are done: the slot's ready_event was waited for.
+  void give_back_staging(Slot& slot) {
+    if (!slot.staging) return;
+    pinned_bytes_ -= slot.staging->size_bytes();
+    slot.staging.reset();
+  }
+
   void prepare_registered(Slot& slot) {
-    // The copies out of the slot's staging memory are done: its ready_event was waited for.
-    if (slot.staging && registered_->holds_all()) {
-      pinned_bytes_ -= slot.staging->size_bytes();
-      slot.staging.reset();
-    }
+    if (registered_->holds_all()) give_back_staging(slot);
     if (batch_ == 0) return;  // the very first batch comes before any registration
     const OrderOptions& order = context_.options->order;
     const std::size_t shards = context_.dataset->info().shards.size();

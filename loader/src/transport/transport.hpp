@@ -25,6 +25,8 @@ struct TransportContext {
   HostPool* pool = nullptr;      // copy, decompression and verification
   std::uint64_t most_bytes = 0;  // of a sample on its way to the device
 };
+// That, of a data set's samples.
+std::uint64_t most_bytes_to_device(const DatasetInfo& info);
 
 struct TransportUse {
   std::uint64_t registered_bytes = 0;
@@ -48,6 +50,8 @@ class Transport {
   // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are
   // null (only where reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
+  // In place of begin() and end() for a batch of which nothing is to be brought.
+  virtual void skip(Slot&) {}
   virtual bool reads_in_place() const noexcept { return false; }
   virtual TransportUse use() const noexcept = 0;
   // What did not go as the transport is meant to, and what was done instead; empty: nothing. From any thread.

@@ -8,6 +8,7 @@
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "load_data.hpp"
+#include "loader_fixture.hpp"
 #include "memory_bench.hpp"
 #include "temp_dir.hpp"
 
@@ -68,6 +69,39 @@ TEST_F(MemoryBench, PredictsWhatTheLoaderCountsToTheByte) {
             EXPECT_GE(one.batches, 6U);
             EXPECT_TRUE(one.link == one.transport || transport == TransportKind::resident);
           }
+        }
+      }
+    }
+  }
+}
+
+// Frames of random sizes; a crop that is resized needs room for whole samples on a GPU.
+TEST_F(MemoryBench, PredictsPackedSamplesToTheByte) {
+  const testing::TempDir dir;
+  testing::DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 3, 40, 33};
+  shape.codec = {Codec::Kind::packed};
+  testing::write_dataset(dir.path(), shape);
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  for (const bool reads_in_place : {true, false}) {
+    for (const TransportKind transport :
+         {TransportKind::automatic, TransportKind::staged, TransportKind::direct, TransportKind::resident}) {
+      for (const CropKind crop : {CropKind::none, CropKind::random_resized}) {
+        SCOPED_TRACE(std::string(to_string(transport)) + (reads_in_place ? " in place" : " as a GPU"));
+        MemoryOptions options;
+        options.loader.transport = transport;
+        options.loader.prefetch = 2;
+        options.loader.threads = 1;
+        options.batch_sizes = {7};
+        options.loader.transform.crop = crop;
+        if (crop != CropKind::none)
+          options.loader.transform.crop_height = options.loader.transform.crop_width = 20;
+        for (const MemoryCase& one :
+             bench_memory(dataset, device(reads_in_place), options, kGoOn, kNoProgress)) {
+          if (transport == TransportKind::direct && one.problem.find("O_DIRECT") != std::string::npos)
+            continue;
+          ASSERT_EQ(one.problem, "");
+          EXPECT_EQ(one.predicted, one.measured);
         }
       }
     }
