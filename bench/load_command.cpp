@@ -160,6 +160,9 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   sub->add_option("--window", options.order.window_shards, "Shards a window, windowed order")
       ->capture_default_str();
   arguments->transform.add_to(*sub);
+  sub->add_option("--registered", options.registered_bytes,
+                  "Budget for registered shards, transport mapped (default: half of the memory there is)")
+      ->transform(CLI::AsSizeValue(false));
   sub->add_option("--verify", arguments->verify, "Checksums while loading")
       ->check(CLI::IsMember({"never", "first_epoch", "always"}))
       ->capture_default_str();

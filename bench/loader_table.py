@@ -36,6 +36,10 @@ GPU_CASES = [
     ("gpus-2", U8, ["--transport", "mapped", "--device", "cuda:0,1"], "share", 0.95),
     ("gpus-4", U8, ["--transport", "mapped", "--device", "cuda:0,1,2,3"], "share", 0.95),
     ("open", None, ["--seconds", "0"], "open", 0.150),
+    ("open-mapped", None, ["--seconds", "0", "--transport", "mapped", "--registered", "250GB"], "open", 0.150),
+    ("windowed", U8, ["--transport", "mapped", "--order", "windowed"], "share", 0.95),
+    # Less budget than data: windows of 8 shards of 256 MiB move on by registering ahead.
+    ("windowed-6GiB", U8, ["--transport", "mapped", "--order", "windowed", "--registered", "6GiB"], "share", 0.9),
     ("packed-u8", PACKED, ["--transport", "mapped"], "share", 1.80),
     ("packed-f16", PACKED, ["--transport", "mapped", *TO_F16], "share", 1.80),
     ("packed-rrc-f16", PACKED_256, ["--transport", "mapped", *RESIZED, *TO_F16], "share", 1.75),

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What a person would write instead of shard::loader, timed on the same bytes: samples/s to the GPU, shuffled, batch 256.
 
-  bench/rivals.py SHARDBENCH DATASET [--workers 4,8,16] [--seconds 5] [--json FILE]
+  bench/rivals.py SHARDBENCH DATASET [--packed DATASET] [--workers 4,8,16] [--seconds 5] [--json FILE]
 
 DATASET: u8 samples stored without a codec, for example from `shardbench load DATASET --make-random N`.
   memmap + DataLoader        torch.utils.data.DataLoader over numpy.memmap, worker processes, pinned, non_blocking
   index_select               one process: torch.index_select into two pinned buffers in turn, from one mapped file of 4 GB, and
                              from the same bytes in (anonymous) memory
-  shard::loader              `shardbench load DATASET --transport mapped`
+  shard::loader              `shardbench load DATASET --transport mapped`; --packed: the same samples with codec packed
 Needs torch with CUDA, numpy, and the shardbench program. A rival's first batch is held against the samples' bytes.
 """
 import argparse
@@ -87,8 +87,8 @@ def index_select(array):
             yield batch
 
 
-def ours(options):
-    done = subprocess.run([options.shardbench, "load", options.dataset, "--transport", "mapped", "--seconds",
+def ours(options, dataset):
+    done = subprocess.run([options.shardbench, "load", dataset, "--transport", "mapped", "--seconds",
                            str(options.seconds / 2), "--json", "-"], check=True, stdout=subprocess.PIPE)
     rates = sorted(sample["samples_per_second"] for sample in json.loads(done.stdout)["samples"])
     return rates[len(rates) // 2]
@@ -98,6 +98,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shardbench")
     parser.add_argument("dataset")
+    parser.add_argument("--packed", help="the samples of DATASET with codec packed")
     parser.add_argument("--workers", default="4,8,16")
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--json")
@@ -107,7 +108,9 @@ def main():
     first = next(index_select(arrays[0][:BATCH]))
     if sorted(row.tobytes() for row in first.cpu().numpy()) != sorted(row.tobytes() for row in arrays[0][:BATCH]):
         sys.exit("index_select did not deliver the samples")
-    rates = {"shard::loader": ours(options)}
+    rates = {"shard::loader": ours(options, options.dataset)}
+    if options.packed:
+        rates["shard::loader, codec packed"] = ours(options, options.packed)
     for workers in map(int, options.workers.split(",")):
         rates[f"memmap + DataLoader, {workers} workers"] = rate_of(data_loader(samples, workers), options.seconds)
     # index_select takes one array: some shards' samples behind each other, in a mapped file and in memory.
@@ -117,10 +120,12 @@ def main():
         mapped = np.memmap(file.name, np.uint8, "r", 0, joined.shape)
         rates["index_select from a mapped file"] = rate_of(index_select(mapped), options.seconds)
     rates["index_select from memory"] = rate_of(index_select(joined), options.seconds)
-    rates["shard::loader, again"] = ours(options)
+    rates["shard::loader, again"] = ours(options, options.dataset)
     best = min(rates["shard::loader"], rates["shard::loader, again"])
+    packed = rates.get("shard::loader, codec packed")
     for name, rate in rates.items():
-        print(f"{name:40} {rate:12.0f} samples/s   shard::loader is {best / rate:6.1f} times that")
+        print(f"{name:40} {rate:12.0f} samples/s   shard::loader is {best / rate:6.1f} times that"
+              + (f", with codec packed {packed / rate:6.1f} times" if packed else ""))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
             json.dump({"torch": torch.__version__, "gpu": torch.cuda.get_device_name(0), "samples_per_second": rates}, out,
