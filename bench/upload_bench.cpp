@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "shard/error.hpp"
+#include "transport/pieces.hpp"
 #include "upload_memory.hpp"
 
 namespace shard::bench {
@@ -69,9 +70,12 @@ class Endpoint {
   std::vector<CopyItem> up_items(const UploadCase& one, std::span<const std::uint64_t> places) const {
     std::vector<CopyItem> items;
     const std::byte* const from = memory_.data(one.memory);
-    for (std::size_t i = 0; i < places.size(); ++i)
-      items.push_back(
-          {target_->data() + i * one.chunk_bytes, from + places[i] * one.chunk_bytes, one.chunk_bytes});
+    const std::uint64_t piece =
+        one.memory == UploadMemory::registered ? device_->info().registration_piece_bytes : 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::uint64_t at = places[i] * one.chunk_bytes;
+      add_pieces({target_->data() + i * one.chunk_bytes, from + at, one.chunk_bytes}, at, piece, items);
+    }
     return items;
   }
   std::vector<CopyItem> down_items(const UploadCase& one, std::span<const std::uint64_t> places) const {

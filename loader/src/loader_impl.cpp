@@ -157,6 +157,7 @@ void LoaderImpl::make_resident() {
 
 void LoaderImpl::prepare_slots() {
   shard_columns_.resize(dataset_->info().shards.size());
+  opened_.resize(dataset_->info().shards.size());
   const std::uint64_t batch = options_.order.batch_size;
   const bool raw =
       !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
@@ -303,6 +304,7 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   slot.locations.clear();
   for (std::uint64_t sample : slot.indices.samples) slot.locations.push_back(dataset_->locate(sample));
   draw_views(slot);
+  open_shards(slot);
   gather_columns(slot);
   place_samples(slot);
   if (slot.fetch.empty())
@@ -363,6 +365,21 @@ void LoaderImpl::draw_views(Slot& slot) const {
   slot.views.clear();
   for (std::uint64_t sample : slot.indices.samples)
     slot.views.push_back(draw_view(stored_, transform, options_.order.seed, slot.epoch, sample));
+}
+
+// Shards that no batch touched yet, side by side: a first shuffled batch touches hundreds.
+void LoaderImpl::open_shards(const Slot& slot) {
+  std::vector<std::uint32_t> fresh;
+  for (const Dataset::Location at : slot.locations)
+    if (!opened_[at.shard]) {
+      opened_[at.shard] = true;
+      fresh.push_back(at.shard);
+    }
+  if (fresh.size() < 2) return;  // or when it is used
+  try {
+    run_rows(*pool_, fresh.size(), [&](std::size_t i) { static_cast<void>(dataset_->shard(fresh[i])); });
+  } catch (const Error&) {  // is said where the shard is used, in the order of the samples
+  }
 }
 
 void LoaderImpl::gather_columns(Slot& slot) {

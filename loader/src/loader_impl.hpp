@@ -53,6 +53,7 @@ class LoaderImpl {
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
   void end(Slot& slot);
   void draw_views(Slot& slot) const;
+  void open_shards(const Slot& slot);
   void gather_columns(Slot& slot);
   void place_samples(Slot& slot);
   std::uint64_t bytes_to_device(const Dataset::Location& at) const;
@@ -84,7 +85,8 @@ class LoaderImpl {
       copy_stream_;  // one: two in turn were slower (batches of 32: 0.92 of the link for 0.94)
   std::unique_ptr<Stream> compute_stream_;
   std::vector<std::vector<const Column*>>
-      shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
+      shard_columns_;         // by shard, in the order of the slots' columns; filled at first use
+  std::vector<bool> opened_;  // by shard: a batch touched it
   std::string reason_;
 
   mutable std::mutex mutex_;

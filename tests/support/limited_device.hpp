@@ -37,6 +37,7 @@ class LimitedDevice final : public Device {
   LimitedDevice(std::shared_ptr<Device> inner, bool reads_host_memory)
       : inner_(std::move(inner)), info_(inner_->info()) {
     info_.reads_host_memory = reads_host_memory;
+    if (!reads_host_memory) info_.registration_piece_bytes = kPiece;
   }
 
   // Refuses the k-th call of this kind, counted from 1, and all later ones.
@@ -144,7 +145,7 @@ class LimitedDevice final : public Device {
         : device_(device),
           alive_(device.count(DeviceCall::registration)),
           inner_(device.inner_->register_read_only(range)) {
-      device_.note_begin(device_.registered_, range);
+      for (const Range piece : pieces()) device_.note_begin(device_.registered_, piece);
       device_.registered_bytes_ += range.size();
       if (device_.registered_bytes_ > device_.most_registered_bytes_)
         device_.most_registered_bytes_ = device_.registered_bytes_.load();
@@ -152,12 +153,18 @@ class LimitedDevice final : public Device {
     CountedRegistration(const CountedRegistration&) = delete;
     CountedRegistration& operator=(const CountedRegistration&) = delete;
     ~CountedRegistration() override {
-      device_.note_end(device_.registered_, range());
+      for (const Range piece : pieces()) device_.note_end(device_.registered_, piece);
       device_.registered_bytes_ -= range().size();
     }
     std::span<const std::byte> range() const noexcept override { return inner_->range(); }
 
    private:
+    std::vector<Range> pieces() const {
+      std::vector<Range> all;
+      for (Range left = range(); !left.empty(); left = left.subspan(all.back().size()))
+        all.push_back(left.first(std::min<std::size_t>(left.size(), kPiece)));
+      return all;
+    }
     LimitedDevice& device_;
     Alive alive_;
     std::unique_ptr<Registration> inner_;
@@ -184,6 +191,8 @@ class LimitedDevice final : public Device {
     Alive alive_;
     std::unique_ptr<Stream> inner_;
   };
+
+  static constexpr std::size_t kPiece = 4096;  // of a registration
 
   Count& count(DeviceCall call) { return counts_[static_cast<std::size_t>(call)]; }
   const Count& count(DeviceCall call) const { return counts_[static_cast<std::size_t>(call)]; }

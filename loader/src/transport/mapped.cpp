@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shard/error.hpp"
+#include "transport/pieces.hpp"
 #include "transport/registered_shards.hpp"
 #include "transport/transport.hpp"
 
@@ -169,18 +170,27 @@ class Mapped final : public Transport {
 
   // Where each sample is read, and what the host has to do before.
   void find_samples(Slot& slot) {
+    const std::uint64_t piece = context_.device->info().registration_piece_bytes;
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       FetchItem& item = slot.fetch[row];
       const std::span<const std::byte> frame = context_.dataset->shard(item.at.shard).frame(item.at.sample);
       const bool in_place = in_batch_[item.at.shard].in_place;
       item.staging = in_place ? nullptr : slot.staging->data() + item.offset;
-      const std::byte* const source = in_place ? frame.data() : item.staging;
-      if (item.target != nullptr)
-        slot.copies.push_back({item.target, source, frame.size()});
+      if (item.target == nullptr)
+        slot.sources.push_back(frame.data());
+      else if (in_place)
+        add_pieces({item.target, frame.data(), frame.size()},
+                   static_cast<std::uint64_t>(frame.data() - images_begin(item.at.shard)), piece,
+                   slot.copies);
       else
-        slot.sources.push_back(source);
+        slot.copies.push_back({item.target, item.staging, frame.size()});
       if (slot.verify || !in_place) slot.host_rows.push_back(row);
     }
+  }
+
+  const std::byte* images_begin(std::uint32_t index) const {
+    const ShardReader& shard = context_.dataset->shard(index);
+    return shard.mapping().data() + shard.header().images_begin;
   }
 
   void host_row(const FetchItem& item, bool verify) const {

@@ -28,7 +28,10 @@ struct DeviceInfo {
   std::string name;                  // "host", "NVIDIA H200"
   std::uint64_t memory_bytes = 0;    // device memory in all; 0 for the host
   bool registers_read_only = false;  // read-only file mappings can be registered in place
-  bool batched_copy = false;         // one call copies many ranges
+  // A registered range consists of pieces of so many bytes from its begin; no copy may read from two. 0: of
+  // one.
+  std::uint64_t registration_piece_bytes = 0;
+  bool batched_copy = false;  // one call copies many ranges
   bool reads_host_memory =
       false;  // transform() may read samples where they lie in host memory (the host device)
 };

@@ -1,0 +1,27 @@
+// Copies out of registered memory, each out of one piece of it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "shard/loader/device.hpp"
+
+namespace shard {
+
+// Adds `item`, whose source lies `offset` bytes behind the begin of its registered range, in as many copies
+// as it touches pieces of `piece_bytes` (DeviceInfo::registration_piece_bytes; 0: no bound).
+inline void add_pieces(CopyItem item, std::uint64_t offset, std::uint64_t piece_bytes,
+                       std::vector<CopyItem>& copies) {
+  while (piece_bytes != 0 && offset % piece_bytes + item.size_bytes > piece_bytes) {
+    const std::uint64_t size = piece_bytes - offset % piece_bytes;
+    copies.push_back({item.target, item.source, size});
+    item.target += size;
+    item.source += size;
+    item.size_bytes -= size;
+    offset += size;
+  }
+  copies.push_back(item);
+}
+
+}  // namespace shard
