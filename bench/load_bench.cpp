@@ -14,6 +14,8 @@ namespace shard::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr double kWarmStep = 0.2;  // seconds; a shard is registered in less
+constexpr std::chrono::seconds kWarmUp{60};
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -146,7 +148,20 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     for (auto& one : running) samples_per_second += one.get().samples_per_second();
     return samples_per_second;
   };
-  if (load.seconds > 0) run_all(0);  // a warm epoch: pages, registrations, residents
+  // Warm epochs: pages, residents, and registrations, which go on beside the batches.
+  const auto registered = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& consumer : consumers) bytes += consumer->stats().registered_bytes;
+    return bytes;
+  };
+  const auto warm_until = Clock::now() + kWarmUp;
+  std::uint64_t before = 0;
+  if (load.seconds > 0) {
+    do {
+      before = registered();
+      run_all(kWarmStep);
+    } while (registered() > before && Clock::now() < warm_until);
+  }
   const TransportKind transport = consumers[0]->stats().transport;
   Limits limits(*dataset, devices, load.options, transport);
   for (std::uint32_t repeat = 0; load.seconds > 0 && repeat < load.repeats; ++repeat) {

@@ -18,6 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kColumnAlign = 256;
+constexpr std::chrono::microseconds kGlance{50};  // for a free slot, while the host's threads are at a batch
 
 // What the loader does, on a profiler's time line.
 class ProfilerRange {
@@ -252,9 +253,12 @@ bool LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       start(slot);
     }
     while (begun.size() < depth && next < batches && !stopping()) {
-      Slot* slot = ring_->try_acquire();
-      if (slot == nullptr) break;
-      start(slot);
+      // A batch that can be handed on is not held up by one whose slot is in flight; while the host is still
+      // at it, its threads get more to do as soon as there is a slot.
+      if (Slot* slot = ring_->try_acquire())
+        start(slot);
+      else if (begun.front()->error || transport_->wait(*begun.front(), kGlance))
+        break;
     }
     Slot* const slot = begun.front();
     begun.pop_front();

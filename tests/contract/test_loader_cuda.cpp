@@ -89,5 +89,37 @@ TEST_F(CudaLoader, RegistersAMappingThatOthersHaveRegisteredInPart) {
   EXPECT_EQ(whole->range().size(), images.size());
 }
 
+// A shard of more than one piece of a registration: CUDA refuses copies that cross them.
+TEST_F(CudaLoader, BringsSamplesThatLieInTwoPieces) {
+  auto device = make_cuda_device(0);
+  TempDir dir;
+  DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 3, 600, 607};
+  shape.shards = {80};
+  const std::uint64_t size = shape.spec.size_bytes();
+  const std::uint64_t piece = device->info().registration_piece_bytes;
+  ASSERT_GT(80 * size, piece);
+  ASSERT_NE(piece % size, 0U);
+  write_dataset(dir.path(), shape);
+  LoaderOptions options;
+  options.transport = TransportKind::mapped;
+  options.order.mode = OrderMode::sequential;
+  options.order.batch_size = 8;
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  // Until a whole epoch came out of registered memory.
+  bool registered = false;
+  for (std::uint64_t epoch = 0, last = 1000; epoch <= last; ++epoch) {
+    if (!registered && loader.stats().registered_bytes > 0) {
+      registered = true;
+      last = epoch + 1;
+    }
+    for (const Seen& seen : run_epoch(*device, loader, epoch))
+      for (std::size_t i = 0; i < seen.ids.size() && epoch == last; ++i)
+        ASSERT_EQ(0, std::memcmp(sample_of(shape, seen.ids[i]).data(), seen.images.data() + i * size, size))
+            << "sample " << seen.ids[i];
+  }
+  EXPECT_TRUE(registered);
+}
+
 }  // namespace
 }  // namespace shard::testing

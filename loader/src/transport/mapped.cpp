@@ -63,6 +63,10 @@ class Mapped final : public Transport {
 
   void skip(Slot& slot) override { give_back_staging(slot); }
 
+  bool wait(const Slot& slot, std::chrono::microseconds time) const override {
+    return wait_filled(slot, time);
+  }
+
   TransportUse use() const noexcept override {
     if (!registered_) return {0, 0, 0, storage_nanoseconds_};
     return {registered_->bytes(), pinned_bytes_, 0, storage_nanoseconds_ + registered_->waited_nanoseconds()};

@@ -51,6 +51,10 @@ class Staged final : public Transport {
               [&](std::size_t row) { return slot.staging->data() + slot.fetch[row].offset; });
   }
 
+  bool wait(const Slot& slot, std::chrono::microseconds time) const override {
+    return wait_filled(slot, time);
+  }
+
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
 
  private:

@@ -2,6 +2,7 @@
 // only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -50,6 +51,8 @@ class Transport {
   // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are
   // null (only where reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
+  // Waits so long for the host's part at most; true: it is over, and end() does not wait.
+  virtual bool wait(const Slot&, std::chrono::microseconds) const { return true; }
   // In place of begin() and end() for a batch of which nothing is to be brought.
   virtual void skip(Slot&) {}
   virtual bool reads_in_place() const noexcept { return false; }
@@ -81,6 +84,10 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample);
 // Brings a stored sample to `target` in pinned memory (item.size_bytes): as it is stored, or decompressed
 // where the device does not do that; `verify`: holds it against its checksum. Errors name shard and sample.
 void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify);
+// Waits so long for the pool's threads at most; true: they are done with the batch.
+inline bool wait_filled(const Slot& slot, std::chrono::microseconds time) {
+  return !slot.filled.valid() || slot.filled.wait_for(time) == std::future_status::ready;
+}
 // Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
 void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
                  std::function<void(std::size_t)> body);
