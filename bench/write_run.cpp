@@ -26,13 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kAlign = 4096;
 constexpr std::uint64_t kSourceBytes = std::uint64_t{32} << 20U;
 
-struct FdTraits {
-  using type = int;
-  static type invalid() noexcept { return -1; }
-  static void close(type fd) noexcept { ::close(fd); }
-};
-using Fd = UniqueHandle<FdTraits>;
-
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -46,23 +39,24 @@ void stop_when(const std::atomic<bool>& cancel) {
   if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was written has been removed");
 }
 
-Fd create(const fs::path& path, WriteMethod method) {
+UniqueFd create(const fs::path& path, WriteMethod method) {
   const int direct = method == WriteMethod::direct ? O_DIRECT : 0;
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | direct, 0600));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | direct, 0600));
   if (!fd && errno == EINVAL && direct != 0)
     throw Error(ErrorCode::unsupported, "this filesystem has no O_DIRECT");
   if (!fd) fail("make", path, errno);
   return fd;
 }
 
-void preallocate(const Fd& fd, std::uint64_t size, const fs::path& path) {
+void preallocate(const UniqueFd& fd, std::uint64_t size, const fs::path& path) {
   while (::fallocate(fd.get(), 0, 0, static_cast<off_t>(size)) != 0) {
     if (errno == EOPNOTSUPP) throw Error(ErrorCode::unsupported, "this filesystem has no fallocate");
     if (errno != EINTR) fail("reserve space for", path, errno);
   }
 }
 
-void write_block(const Fd& fd, std::span<const std::byte> block, std::uint64_t offset, const fs::path& path) {
+void write_block(const UniqueFd& fd, std::span<const std::byte> block, std::uint64_t offset,
+                 const fs::path& path) {
   while (!block.empty()) {
     const ssize_t wrote = ::pwrite(fd.get(), block.data(), block.size(), static_cast<off_t>(offset));
     if (wrote < 0 && errno == EINTR) continue;
@@ -79,7 +73,7 @@ void write_block(const Fd& fd, std::span<const std::byte> block, std::uint64_t o
 // A file mapped to be written; pages that the disk has no room for are an error, not a signal.
 class Mapping {
  public:
-  Mapping(const Fd& fd, std::uint64_t size, const fs::path& path) : size_(size) {
+  Mapping(const UniqueFd& fd, std::uint64_t size, const fs::path& path) : size_(size) {
     if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) fail("set the size of", path, errno);
     memory_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (memory_ == MAP_FAILED) fail("map", path, errno);
@@ -152,12 +146,12 @@ std::span<std::byte> BlockSource::block(std::uint64_t index) {
 WriteRun write_once(const fs::path& folder, WriteMethod method, bool preallocated, const WriteSizes& sizes,
                     BlockSource& source, const std::atomic<bool>& cancel) {
   WriteRun run;
-  std::vector<Fd> open_files;
+  std::vector<UniqueFd> open_files;
   const auto begin = Clock::now();
   for (std::uint64_t file = 0; file * sizes.shard_bytes < sizes.size_bytes; ++file) {
     const FilePart part = part_of(file, sizes);
     const fs::path path = folder / fmt::format("shard-{:05}", file);
-    Fd fd = create(path, method);
+    UniqueFd fd = create(path, method);
     if (preallocated) preallocate(fd, part.size, path);
     std::unique_ptr<Mapping> mapping;
     if (method == WriteMethod::mapped) mapping = std::make_unique<Mapping>(fd, part.size, path);
@@ -180,7 +174,7 @@ WriteRun write_once(const fs::path& folder, WriteMethod method, bool preallocate
     stop_when(cancel);
     sync(open_files[i].get(), run.files[i]);
   }
-  const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) fail("open", folder, errno);
   sync(directory.get(), folder);
   run.sample.sync_seconds = seconds_since(sync_begin);
@@ -192,7 +186,7 @@ std::uint64_t check_written(std::span<const fs::path> files, const WriteSizes& s
   std::vector<std::byte> found(sizes.block_bytes);
   for (std::uint64_t file = 0; file < files.size(); ++file) {
     const FilePart part = part_of(file, sizes);
-    const Fd fd(::open(files[file].c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd fd(::open(files[file].c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) fail("read back", files[file], errno);
     const std::uint64_t blocks = blocks_of(part.size, sizes);
     const std::uint64_t step = std::max<std::uint64_t>(1, blocks / 16);

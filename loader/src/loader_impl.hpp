@@ -85,8 +85,7 @@ class LoaderImpl {
       copy_stream_;  // one: two in turn were slower (batches of 32: 0.92 of the link for 0.94)
   std::unique_ptr<Stream> compute_stream_;
   std::vector<std::vector<const Column*>>
-      shard_columns_;         // by shard, in the order of the slots' columns; filled at first use
-  std::vector<bool> opened_;  // by shard: a batch touched it
+      shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
   std::string reason_;
 
   mutable std::mutex mutex_;

@@ -59,14 +59,19 @@ INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
                          ::testing::Values(TransportKind::mapped, TransportKind::staged,
                                            TransportKind::direct, TransportKind::resident));
 
+LoaderOptions two_slots() {
+  LoaderOptions options;
+  options.order.batch_size = 8;
+  options.prefetch = 1;
+  return options;
+}
+
 // A batch that is begun is handed out, also when the slot of the one behind it is still in flight.
 TEST(StepLoaderFeeder, DoesNotHoldABatchUpForASlotThatIsInFlight) {
   TempDir dir;
   write_dataset(dir.path(), {});
   auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
-  LoaderOptions options;
-  options.order.batch_size = 8;
-  options.prefetch = 1;
+  LoaderOptions options = two_slots();
   options.transport = TransportKind::staged;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
   const auto stream = device->create_stream();
@@ -94,10 +99,7 @@ TEST(LoaderStats, SayWhoWaitedForWhom) {
   TempDir dir;
   write_dataset(dir.path(), {});
   auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
-  LoaderOptions options;
-  options.order.batch_size = 8;
-  options.prefetch = 1;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, two_slots());
   constexpr std::chrono::milliseconds kPause{30};
   const double pause = std::chrono::duration<double>(kPause).count();
   for (int i = 0; i < 2; ++i) loader.next();

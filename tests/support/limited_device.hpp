@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "forwarding_stream.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/device.hpp"
 
@@ -169,27 +170,18 @@ class LimitedDevice final : public Device {
     Alive alive_;
     std::unique_ptr<Registration> inner_;
   };
-  class CountedStream final : public Stream {
+  class CountedStream final : public ForwardingStream {
    public:
     CountedStream(LimitedDevice& device, std::unique_ptr<Stream> inner)
-        : device_(device), alive_(device.count(DeviceCall::stream)), inner_(std::move(inner)) {}
+        : ForwardingStream(std::move(inner)), device_(device), alive_(device.count(DeviceCall::stream)) {}
     void copy(std::span<const CopyItem> items) override {
-      inner_->copy(items);
-      if (!device_.info_.reads_host_memory) device_.note_copies(items, inner_->record());
+      ForwardingStream::copy(items);
+      if (!device_.info_.reads_host_memory) device_.note_copies(items, record());
     }
-    void upload(const CopyItem& item) override { inner_->upload(item); }
-    void gather(std::span<const CopyItem> items) override { inner_->gather(items); }
-    void transform(const TransformWork& work) override { inner_->transform(work); }
-    void copy_to_host(std::span<const CopyItem> items) override { inner_->copy_to_host(items); }
-    Event record() override { return inner_->record(); }
-    void wait(const Event& event) override { inner_->wait(event); }
-    void synchronize() override { inner_->synchronize(); }
-    void* native() noexcept override { return inner_->native(); }
 
    private:
     LimitedDevice& device_;
     Alive alive_;
-    std::unique_ptr<Stream> inner_;
   };
 
   static constexpr std::size_t kPiece = 4096;  // of a registration

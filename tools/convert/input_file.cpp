@@ -18,12 +18,6 @@ namespace {
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30U;
 constexpr std::size_t kKeepBytes = std::size_t{8} << 20U;  // a larger buffer is given back after use
 
-struct FdTraits {
-  using type = int;
-  static type invalid() noexcept { return -1; }
-  static void close(type fd) noexcept { ::close(fd); }
-};
-
 [[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
   const std::string text = std::generic_category().message(error);
   const std::string name = escape_key(path.string());
@@ -42,7 +36,7 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   do {  // O_NONBLOCK: opening a pipe must not wait for its writer
     opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   } while (opened < 0 && errno == EINTR);
-  const UniqueHandle<FdTraits> fd(opened);
+  const UniqueFd fd(opened);
   if (!fd) fail("open", path, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) fail("read", path, errno);

@@ -33,4 +33,11 @@ class UniqueHandle {
   type handle_ = Traits::invalid();
 };
 
+struct FdTraits {
+  using type = int;
+  static type invalid() noexcept { return -1; }
+  static void close(type fd) noexcept;
+};
+using UniqueFd = UniqueHandle<FdTraits>;  // a file descriptor
+
 }  // namespace shard

@@ -14,13 +14,6 @@
 
 namespace shard {
 
-struct FdTraits {
-  using type = int;
-  static type invalid() noexcept { return -1; }
-  static void close(type fd) noexcept;
-};
-using UniqueFd = UniqueHandle<FdTraits>;  // every descriptor of ours is close-on-exec
-
 // Throws `what` "PATH": reason of `error_number`.
 [[noreturn]] void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number);
 

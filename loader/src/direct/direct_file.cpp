@@ -41,8 +41,6 @@ std::uint32_t alignment_of(int descriptor) {
 
 }  // namespace
 
-void DescriptorTraits::close(type descriptor) noexcept { ::close(descriptor); }
-
 DirectFile::DirectFile(const ShardReader& shard) {
   const std::string link = fmt::format("/proc/self/fd/{}", shard.descriptor());
   descriptor_.reset(::open(link.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));

@@ -8,12 +8,6 @@
 
 namespace shard {
 
-struct DescriptorTraits {
-  using type = int;
-  static type invalid() noexcept { return -1; }
-  static void close(type descriptor) noexcept;
-};
-
 class DirectFile {
  public:
   // The very file that `shard` has mapped, whatever stands under its name now. Errors: unsupported (the
@@ -25,7 +19,7 @@ class DirectFile {
   std::uint32_t alignment() const noexcept { return alignment_; }
 
  private:
-  UniqueHandle<DescriptorTraits> descriptor_;
+  UniqueFd descriptor_;
   std::uint32_t alignment_ = 4096;
 };
 

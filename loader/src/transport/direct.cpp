@@ -41,7 +41,7 @@ class Direct final : public Transport {
     const std::uint64_t batch = options.order.batch_size;
     const std::uint64_t slots = options.prefetch + 1;
     // A row of staging memory holds a sample, or the aligned range around it.
-    const std::uint64_t most = context.most_bytes;
+    const std::uint64_t most = most_bytes_to_device(context.dataset->info());
     const bool always_aligned =
         context.dataset->info().codec.kind == Codec::Kind::none && most % first->alignment() == 0;
     pitch_ = stored_plain_ && !always_aligned ? round_up(most, kLargestAlignment) + kLargestAlignment : most;

@@ -156,8 +156,7 @@ class Mapped final : public Transport {
   bool has_staging(Slot& slot) {
     if (slot.staging || !may_stage_) return slot.staging != nullptr;
     try {
-      slot.staging =
-          context_.device->allocate_pinned(context_.most_bytes * context_.options->order.batch_size);
+      slot.staging = context_.device->allocate_pinned(batch_bytes());
     } catch (const Error& error) {
       if (error.code() != ErrorCode::resource) throw;
       stage_no_more(error.what());
@@ -218,6 +217,10 @@ class Mapped final : public Transport {
     release(slot, slot.copied_event);
   }
 
+  std::uint64_t batch_bytes() const {
+    return most_bytes_to_device(context_.dataset->info()) * context_.options->order.batch_size;
+  }
+
   void start_registering() {
     const LoaderOptions& options = *context_.options;
     const std::uint64_t budget =
@@ -242,7 +245,7 @@ class Mapped final : public Transport {
                       "needs only its window",
                       total, budget));
     registered_.emplace(context_.dataset, context_.device, budget);
-    const std::uint64_t ring = context_.most_bytes * options.order.batch_size * (options.prefetch + 1);
+    const std::uint64_t ring = batch_bytes() * (options.prefetch + 1);
     if (ring > options.pinned_bytes)
       stage_no_more(fmt::format("{} slots of {} samples need {} bytes; pinned_bytes is {}",
                                 options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));

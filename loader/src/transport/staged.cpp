@@ -15,7 +15,7 @@ class Staged final : public Transport {
  public:
   explicit Staged(const TransportContext& context) : context_(context) {
     const LoaderOptions& options = *context.options;
-    const std::uint64_t ring = context.most_bytes * options.order.batch_size * (options.prefetch + 1);
+    const std::uint64_t ring = batch_bytes() * (options.prefetch + 1);
     if (ring > options.pinned_bytes)
       throw Error(
           ErrorCode::resource,
@@ -28,7 +28,7 @@ class Staged final : public Transport {
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
   void prepare(Slot& slot) override {
-    slot.staging = context_.device->allocate_pinned(context_.most_bytes * context_.options->order.batch_size);
+    slot.staging = context_.device->allocate_pinned(batch_bytes());
     pinned_bytes_ += slot.staging->size_bytes();
   }
 
@@ -58,6 +58,9 @@ class Staged final : public Transport {
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
 
  private:
+  std::uint64_t batch_bytes() const {
+    return most_bytes_to_device(context_.dataset->info()) * context_.options->order.batch_size;
+  }
   // As many threads as keep the link busy and no more: those beyond fill the ring in bursts, which take
   // memory bandwidth from the copy engine (H200: 8 threads 0.90 of the link, the same held to 6 of them
   // 0.96).

@@ -23,10 +23,10 @@ struct TransportContext {
   const LoaderOptions* options = nullptr;
   const Order* order = nullptr;
   Stream* copy_stream = nullptr;
-  HostPool* pool = nullptr;      // copy, decompression and verification
-  std::uint64_t most_bytes = 0;  // of a sample on its way to the device
+  HostPool* pool = nullptr;  // copy, decompression and verification
 };
-// That, of a data set's samples.
+
+// The most bytes that a sample takes on its way to the device.
 std::uint64_t most_bytes_to_device(const DatasetInfo& info);
 
 struct TransportUse {

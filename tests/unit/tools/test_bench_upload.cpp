@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "expect_error.hpp"
+#include "forwarding_stream.hpp"
 #include "limited_device.hpp"
 #include "upload_bench.hpp"
 #include "upload_memory.hpp"
@@ -19,23 +20,12 @@ const std::atomic<bool> kGoOn{false};
 const auto kNoProgress = [](const UploadResult&) {};
 
 // Loses the last chunk of every batched copy.
-class LossyStream final : public Stream {
+class LossyStream final : public testing::ForwardingStream {
  public:
-  explicit LossyStream(std::unique_ptr<Stream> inner) : inner_(std::move(inner)) {}
+  using ForwardingStream::ForwardingStream;
   void copy(std::span<const CopyItem> items) override {
-    inner_->copy(items.size() > 1 ? items.first(items.size() - 1) : items);
+    ForwardingStream::copy(items.size() > 1 ? items.first(items.size() - 1) : items);
   }
-  void upload(const CopyItem& item) override { inner_->upload(item); }
-  void gather(std::span<const CopyItem> items) override { inner_->gather(items); }
-  void transform(const TransformWork& work) override { inner_->transform(work); }
-  void copy_to_host(std::span<const CopyItem> items) override { inner_->copy_to_host(items); }
-  Event record() override { return inner_->record(); }
-  void wait(const Event& event) override { inner_->wait(event); }
-  void synchronize() override { inner_->synchronize(); }
-  void* native() noexcept override { return inner_->native(); }
-
- private:
-  std::unique_ptr<Stream> inner_;
 };
 
 class LossyDevice final : public Device {
