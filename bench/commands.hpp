@@ -13,6 +13,7 @@ void add_synth(CLI::App& app, std::function<int()>& command);
 void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 
 void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_decode(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_device(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_matmul(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_memory(CLI::App& app, std::function<int()>& command, const std::string& command_line);
