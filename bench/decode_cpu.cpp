@@ -6,6 +6,8 @@
 #include "convert/input_file.hpp"
 #include "convert/options.hpp"
 #include "decode_bench.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
 
 namespace shard::bench {
 namespace {
@@ -17,7 +19,12 @@ class PhotoMaker final : public RowMaker {
              const image::DecodeOptions& decode)
       : photos_(photos), reader_(photos.root()), preprocessor_(preprocess), decode_(decode) {}
   void make(std::uint64_t index, std::span<std::byte> row) override {
-    preprocessor_.run_file(decoder_, reader_.read(photos_.path(index % photos_.size())), decode_, row);
+    const std::string& path = photos_.path(index % photos_.size());
+    try {
+      preprocessor_.run_file(decoder_, reader_.read(path), decode_, row);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", escape_key(path), error.what()));
+    }
   }
 
  private:
