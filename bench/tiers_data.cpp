@@ -131,8 +131,10 @@ TierData::TierData(const TierPlace& place, const std::vector<fs::path>& datasets
 
 void TierData::copy(const std::atomic<bool>& cancel, const std::function<void(const std::string&)>& note) {
   std::uint64_t bytes = images_.bytes;
-  for (const fs::path& dataset : datasets_)
-    for (const ShardSummary& shard : Dataset::open(dataset).info().shards) bytes += shard.size_bytes;
+  for (const fs::path& folder : datasets_) {
+    const Dataset dataset = Dataset::open(folder);
+    for (const ShardSummary& shard : dataset.info().shards) bytes += shard.size_bytes;
+  }
   const std::uint64_t room = fs::space(folder_).available;
   if (bytes + bytes / 50 + (std::uint64_t{1} << 20U) > room)
     throw Error(
@@ -164,8 +166,8 @@ void TierData::copy(const std::atomic<bool>& cancel, const std::function<void(co
 
 std::vector<fs::path> TierData::shard_files(std::size_t dataset) const {
   std::vector<fs::path> files;
-  for (const ShardSummary& shard : Dataset::open(datasets_[dataset]).info().shards)
-    files.push_back(datasets_[dataset] / shard.file);
+  const Dataset open = Dataset::open(datasets_[dataset]);
+  for (const ShardSummary& shard : open.info().shards) files.push_back(datasets_[dataset] / shard.file);
   return files;
 }
 
