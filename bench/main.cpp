@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     shard::bench::add_load(app, command, command_line);
     shard::bench::add_tiers(app, command, command_line);
     shard::bench::add_decode(app, command, command_line);
+    shard::bench::add_pipeline(app, command, command_line);
     shard::bench::add_device(app, command, command_line);
     shard::bench::add_write(app, command, command_line);
     shard::bench::add_upload(app, command, command_line);

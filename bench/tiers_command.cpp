@@ -111,7 +111,9 @@ class TiersRun {
                                 data.memory() ? "; its files are always in memory: nothing is cold" : "");
       }
       if (emulated != nullptr)
-        headers_ += fmt::format("{}: {}; real reads, held back\n", name, emulated->description());
+        headers_ +=
+            fmt::format("{}: {}; real reads, held back; samples in sequence, images one request each\n", name,
+                        emulated->description());
       report_.json()["tiers"].push_back(facts);
       auto tasks =
           emulated != nullptr

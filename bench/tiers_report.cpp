@@ -117,8 +117,10 @@ std::string break_even_text(const std::vector<TierRow>& rows) {
     if (from > 0)
       text += fmt::format(
           "{}: a sample takes {:.0f} bytes, an image {:.0f}. This machine decodes {:.0f} images/s: "
-          "precomputed "
-          "samples are faster where storage gives more than {:.0f} MB/s, images where it gives less.\n",
+          "by "
+          "bandwidth alone precomputed samples are faster where storage gives more than {:.0f} MB/s, images "
+          "where "
+          "it gives less.\n",
           name, bytes, image_bytes, decoding, from / 1e6);
     else
       text += fmt::format(

@@ -1,11 +1,6 @@
 // The rows of a tier: what is done for each.
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -17,8 +12,9 @@
 #include "load_bench.hpp"
 #include "page_cache.hpp"
 #include "pure_decode.hpp"
+#include "row_makers.hpp"
+#include "sample_reference.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 #include "tiers_bench.hpp"
 
 namespace shard::bench {
@@ -35,71 +31,15 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Normalised float16 planes of stored bytes; floats are delivered as they are stored.
-TransformOptions delivered_transform(const DatasetInfo& info) {
-  TransformOptions transform;
-  if (info.spec.dtype != DType::u8) return transform;
-  transform.dtype = DType::f16;
-  transform.layout = Layout::nchw;
-  transform.normalization = info.normalization;
-  return transform;
-}
-
 double stored_bytes(const DatasetInfo& info) {
   std::uint64_t bytes = 0;
   for (const ShardSummary& shard : info.shards) bytes += shard.size_bytes;
   return static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(1, info.samples()));
 }
 
-// What every contender must deliver: the samples of the data set, transformed on the host.
-class Reference {
- public:
-  explicit Reference(const fs::path& folder)
-      : dataset_(Dataset::open(folder)),
-        transform_(delivered_transform(dataset_.info())),
-        delivered_(check_transform(dataset_.info().spec, transform_)),
-        device_(make_host_device(1)),
-        stream_(device_->create_stream()),
-        stored_(dataset_.info().spec.size_bytes()),
-        made_(delivered_.size_bytes()) {}
-  const SampleSpec& delivered() const noexcept { return delivered_; }
-  void check(std::uint64_t sample, std::span<const std::byte> row) {
-    const Dataset::Location at = dataset_.locate(sample);
-    const ShardReader& shard = dataset_.shard(at.shard);
-    shard.read(at.sample, stored_);
-    std::span<const std::byte> expected = stored_;
-    if (!is_identity(dataset_.info().spec, transform_)) {
-      const std::byte* const source = stored_.data();
-      const SampleView view = draw_view(dataset_.info().spec, transform_, 0, 0, sample);
-      TransformWork work;
-      work.stored = dataset_.info().spec;
-      work.delivered = delivered_;
-      work.normalization = dataset_.info().normalization;
-      work.normalize = true;
-      work.sources = {&source, 1};
-      work.views = {&view, 1};
-      work.target = made_.data();
-      stream_->transform(work);
-      stream_->synchronize();
-      expected = made_;
-    }
-    if (row.size() != expected.size() || std::memcmp(row.data(), expected.data(), row.size()) != 0)
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("sample '{}' is not delivered as the data set has it", shard.key(at.sample)));
-  }
-
- private:
-  Dataset dataset_;
-  TransformOptions transform_;
-  SampleSpec delivered_;
-  std::shared_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;
-  std::vector<std::byte> stored_, made_;
-};
-
 void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
                   const LoaderOptions& options) {
-  Reference reference(folder);
+  SampleReference reference(folder);
   Loader loader(std::make_shared<const Dataset>(Dataset::open(folder)), device, options);
   const auto stream = device->create_stream();
   const std::uint64_t size = reference.delivered().size_bytes();
@@ -175,37 +115,6 @@ class RawDevice {
 };
 constexpr const char* kRawIs = "the raw device: reads of 1 MiB in sequence past the page cache";
 
-// An image file, read from the tier (held back where that is emulated), to a row.
-class ImageMaker final : public RowMaker {
- public:
-  ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle)
-      : images_(images),
-        reader_(images.root),
-        preprocessor_(convert::preprocess_options_from(info)),
-        decode_(convert::decode_options_from(info)),
-        throttle_(throttle) {}
-  void make(std::uint64_t index, std::span<std::byte> row) override {
-    const std::uint64_t image = index % images_.paths.size();
-    try {
-      const auto file = reader_.read(images_.paths[image]);
-      if (throttle_ != nullptr) throttle_->pass(image, 0, file.size());
-      preprocessor_.run_file(decoder_, file, decode_, row);
-    } catch (const Error& error) {
-      throw Error(
-          error.code(),
-          fmt::format("{}: {}", escape_key((images_.root / images_.paths[image]).string()), error.what()));
-    }
-  }
-
- private:
-  const TierImages& images_;
-  convert::InputReader reader_;
-  image::Decoder decoder_;
-  image::Preprocessor preprocessor_;
-  image::DecodeOptions decode_;
-  Throttle* throttle_;
-};
-
 // Images a second.
 double decoding_alone(const TierImages& images, const DatasetInfo& info, unsigned threads, double seconds) {
   std::atomic<std::uint64_t> next{0};
@@ -227,39 +136,6 @@ double decoding_alone(const TierImages& images, const DatasetInfo& info, unsigne
   return static_cast<double>(next) / seconds_since(begin);
 }
 
-// A stored sample, read with a call of its own and held back, to a row.
-class SampleMaker final : public RowMaker {
- public:
-  SampleMaker(std::shared_ptr<const Dataset> dataset, Throttle& throttle)
-      : dataset_(std::move(dataset)), throttle_(throttle) {}
-  void make(std::uint64_t index, std::span<std::byte> row) override {
-    const Dataset::Location at = dataset_->locate(index % dataset_->size());
-    const ShardReader& shard = dataset_->shard(at.shard);
-    const auto frame = shard.frame(at.sample);
-    const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
-    const bool plain = dataset_->info().codec.kind == Codec::Kind::none;
-    if (!plain) frame_.resize(frame.size());
-    const std::span<std::byte> into = plain ? row : std::span(frame_);
-    for (std::size_t got = 0; got < into.size();) {
-      const ssize_t part =
-          ::pread(shard.descriptor(), into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
-      if (part < 0 && errno == EINTR) continue;
-      if (part <= 0)
-        throw Error(ErrorCode::io, fmt::format("{}: cannot read: {}", shard.path().string(),
-                                               part == 0 ? std::string("it is shorter than it was")
-                                                         : std::generic_category().message(errno)));
-      got += static_cast<std::size_t>(part);
-    }
-    throttle_.pass(at.shard, offset, into.size());
-    if (!plain) shard.codec().decode(frame_, row);
-  }
-
- private:
-  std::shared_ptr<const Dataset> dataset_;
-  Throttle& throttle_;
-  std::vector<std::byte> frame_;
-};
-
 BatchPipelineOptions pipeline_options(const DatasetInfo& info, const TierOptions& options, unsigned threads,
                                       std::function<std::unique_ptr<RowMaker>()> maker) {
   BatchPipelineOptions pipeline;
@@ -274,7 +150,7 @@ BatchPipelineOptions pipeline_options(const DatasetInfo& info, const TierOptions
 // Row i of the pipeline is sample sample_of(i).
 template <class SampleOf>
 void check_pipeline(const fs::path& folder, BatchPipeline& pipeline, std::uint64_t rows, SampleOf sample_of) {
-  Reference reference(folder);
+  SampleReference reference(folder);
   const std::uint64_t size = reference.delivered().size_bytes();
   std::vector<std::byte> out(rows * size);
   pipeline.run(rows, out);
