@@ -139,6 +139,9 @@ class Loader {
   // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). With
   // every slot lent out, and nothing to wait for, it throws resource.
   std::optional<Batch> next();
+  // True: next() would not wait for the loader; false: `timeout` passed before. For callers that have to look
+  // at something else from time to time, as an interpreter at its signals. The wait counts as starvation.
+  bool wait_ready(std::chrono::milliseconds timeout);
   void cancel() noexcept;  // from any thread
 
   LoaderState state() const;
