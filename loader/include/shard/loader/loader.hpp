@@ -107,6 +107,8 @@ class Batch {
 
   // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
   void wait_on(void* native_stream) const;
+  // True: wait_on(nullptr) would not wait; false: `timeout` passed before. CUDA: waits to the end.
+  bool wait_ready(std::chrono::milliseconds timeout) const;
   // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
   // Idempotent. Afterwards the batch knows its size, epoch and index, but holds nothing: images() is null,
   // ids() and mask() are empty, the other members throw invalid_argument.

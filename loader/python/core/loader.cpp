@@ -107,14 +107,19 @@ class PyLoader {
     Turn turn(*this);
     Loader& loader = turn.loader();
     wait_with_signals([&] { return loader.wait_ready(kTick); });
+    std::optional<PyBatch> result;
+    {
+      nb::gil_scoped_release without_gil;
+      std::optional<Batch> batch = loader.next();
+      if (!batch) return std::nullopt;
+      result = PyBatch{std::make_shared<Lease>(std::move(*batch), streams_), device_};
+    }
+    if (!stream) wait_with_signals([&] { return result->batch().wait_ready(kTick); });
     nb::gil_scoped_release without_gil;
-    std::optional<Batch> batch = loader.next();
-    if (!batch) return std::nullopt;
-    PyBatch result{std::make_shared<Lease>(std::move(*batch), streams_), device_};
     if (!stream)
-      result.lease->wait_on(nullptr);
+      result->lease->wait_on(nullptr);
     else if (*stream >= 0)
-      result.lease->wait_on(stream_handle(static_cast<std::uint64_t>(*stream)));
+      result->lease->wait_on(stream_handle(static_cast<std::uint64_t>(*stream)));
     return result;
   }
   void begin(std::uint64_t epoch) {

@@ -98,6 +98,8 @@ def convert(
     Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a ValueError), NotFoundError,
     IoError, ResourceError; KeyboardInterrupt stops it within a moment, with nothing partial visible.
     """
+    if os.fspath(images) == "-":
+        raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
     given: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": preset}
     for name, value in options.items():
         if value is None:
