@@ -122,10 +122,14 @@ class PyLoader {
       result->lease->wait_on(stream_handle(static_cast<std::uint64_t>(*stream)));
     return result;
   }
-  void begin(std::uint64_t epoch) {
+  // resumed: the rest of the epoch, where the loader was resumed inside it.
+  void begin(std::uint64_t epoch, bool resumed) {
     Turn turn(*this);
     nb::gil_scoped_release without_gil;
-    static_cast<void>(turn.loader().epoch(epoch));
+    if (resumed)
+      static_cast<void>(turn.loader().epoch(epoch));
+    else
+      turn.loader().start_epoch(epoch);
   }
   void resume(const std::string& state) {
     const LoaderState parsed = LoaderState::parse(state);

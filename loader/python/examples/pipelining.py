@@ -13,122 +13,22 @@ import argparse
 import json
 import subprocess
 import time
-import warnings
 
 import numpy as np
 import torch
 from torch import nn
 
 import shardloader as sl
-
-warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-
-
-class Samples(torch.utils.data.Dataset):
-    """Samples of a data set through numpy's views of the mapping."""
-
-    def __init__(self, path):
-        self.data = sl.Dataset(path)
-
-    def __len__(self):
-        return len(self.data)
-
-    def __getitem__(self, index):
-        image, label = self.data[index]
-        return torch.from_numpy(image), label
-
-
-def decoded(folder, shape):
-    """torchvision's fastest way: its JPEG decoder and uint8 transforms."""
-    import torchvision
-    from torchvision.transforms import v2
-
-    steps = v2.Compose([v2.Resize(max(shape[:2]), antialias=True), v2.CenterCrop(shape[:2])])
-    rgb = torchvision.io.ImageReadMode.RGB
-    return torchvision.datasets.ImageFolder(
-        folder, loader=lambda path: steps(torchvision.io.decode_image(torchvision.io.read_file(path), rgb)).permute(1, 2, 0).contiguous())
-
-
-def data_loader(source, batch, workers):
-    more = {"num_workers": workers, "prefetch_factor": 4, "persistent_workers": True} if workers else {}
-    loader = torch.utils.data.DataLoader(source, batch, shuffle=True, drop_last=True, pin_memory=bool(workers) and torch.cuda.is_available(), **more)
-    while True:
-        yield from loader
-
-
-def memmapped(path, batch):
-    """One process gathers each batch from the mapping, and has no other thread."""
-    data = sl.Dataset(path)
-    shards = [data.shard_images(s) for s in range(len(data.info["shards"]))]
-    first, labels = np.cumsum([0] + [len(shard) for shard in shards]), data.labels
-    while True:
-        order = np.random.permutation(len(data))
-        for at in range(0, len(data) - batch + 1, batch):
-            ids = order[at : at + batch]
-            place = np.searchsorted(first, ids, "right") - 1
-            yield torch.from_numpy(np.stack([shards[s][i - first[s]] for s, i in zip(place, ids)])), torch.from_numpy(labels[ids])
-
-
-def prefetched(batches, device):
-    """The next batch is copied in a stream of its own while this one is used."""
-    if device.type != "cuda":
-        yield from batches
-        return
-    side, ahead = torch.cuda.Stream(), None
-    for images, labels in batches:
-        with torch.cuda.stream(side):
-            coming = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
-        if ahead is not None:
-            yield ahead
-        torch.cuda.current_stream().wait_stream(side)
-        for tensor in coming:
-            tensor.record_stream(torch.cuda.current_stream())
-        ahead = coming
-
-
-def sharded(path, batch, device):
-    loader = sl.Loader(path, batch_size=batch, device=device, framework="torch")
-    while True:
-        yield from loader
-
-
-def ways(args, device, batch):
-    """Name -> a function that begins it. Contenders come in the order of the effort they take."""
-    source = decoded(args.images, sl.Dataset(args.data).shape) if args.images else Samples(args.data)
-    what = "decoding" if args.images else "samples"
-    n = args.workers
-    return {
-        f"DataLoader {what}, 0 workers": lambda: data_loader(source, batch, 0),
-        f"DataLoader {what}, {n} workers": lambda: data_loader(source, batch, n),
-        f"  and a prefetching stream": lambda: prefetched(data_loader(source, batch, n), device),
-        f"memmap + DataLoader, {n} workers": lambda: data_loader(Samples(args.data), batch, n),
-        "numpy.memmap": lambda: memmapped(args.data, batch),
-        "shardloader": lambda: sharded(args.data, batch, device),
-    }
-
-
-class Clock:
-    def __init__(self, device):
-        self.cuda = device.type == "cuda"
-
-    def mark(self):
-        if not self.cuda:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def ms(self, a, b):
-        return a.elapsed_time(b) if self.cuda else 1e3 * (b - a)
+from feeding import ways
+from support import Clock, small_cnn
 
 
 def measure(batches, device, steps, train):
     """Milliseconds a batch: load, transfer, train, total. The first batch is not counted."""
-    clock, load, marks, begin = Clock(device), 0.0, [], 0.0
+    clock, load, marks, begin = Clock(device), 0.0, [], time.perf_counter()
     for step in range(steps + 1):
         if step == 1:
-            if device.type == "cuda":
-                torch.cuda.synchronize()
+            clock.wait()
             load, marks, begin = 0.0, [], time.perf_counter()
         asked = time.perf_counter()
         images, labels = next(batches)
@@ -138,17 +38,14 @@ def measure(batches, device, steps, train):
         b = clock.mark()
         train(images, labels)
         marks.append((a, b, clock.mark()))
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    clock.wait()
     total = time.perf_counter() - begin
     parts = [sum(clock.ms(m[i], m[i + 1]) for m in marks) for i in range(2)]
     return [1e3 * load / steps, parts[0] / steps, parts[1] / steps, 1e3 * total / steps]
 
 
-def network(device, classes):
-    torch.manual_seed(0)
-    layers = [layer for i, o in ((3, 16), (16, 32), (32, 64)) for layer in (nn.Conv2d(i, o, 3, 2, 1), nn.ReLU())]
-    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes)).to(device)
+def trainer(device, classes):
+    net = small_cnn(device, classes)
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
 
     def train(images, labels):
@@ -188,7 +85,7 @@ def main():
         print(f"batches of {batch}, ms a batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}")
         for name, begin in ways(args, device, batch).items():
             steps = args.steps * (10 if args.bench and "DataLoader" not in name and name[0] != " " else 1)
-            times = measure(begin(), device, steps, (lambda *_: None) if args.bench else network(device, classes))
+            times = measure(begin(), device, steps, (lambda *_: None) if args.bench else trainer(device, classes))
             results[f"{batch} {name.strip()}"] = times + [1e3 * batch / times[3]]
             print(f"{name:36}" + "".join(f"{t:{w}.3f}" for t, w in zip(times, (9, 10, 9, 9))) + f"{1e3 * batch / times[3]:12.0f}", flush=True)
         if args.shardbench:

@@ -18,6 +18,8 @@ import torch
 import torchvision
 from torch import nn
 
+from support import Folder, Starved
+
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -56,62 +58,6 @@ class Shards:
     def epoch(self, epoch):
         for images, labels in self.loader.epoch(epoch):
             yield images.permute(0, 3, 1, 2), labels  # rows of channels, seen as NCHW: channels_last, without a copy
-
-
-class Folder:
-    """The same from files, by torchvision. It cannot go on inside an epoch."""
-
-    def __init__(self, args, device):
-        from torchvision.transforms import v2
-
-        normalize = v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-        steps = [v2.RandomResizedCrop(args.size), v2.RandomHorizontalFlip(), v2.PILToTensor(), v2.ToDtype(torch.float32, True), normalize]
-        data = torchvision.datasets.ImageFolder(args.data, v2.Compose(steps))
-        world = int(os.environ.get("WORLD_SIZE", 1))
-        self.sampler = torch.utils.data.DistributedSampler(data, world, int(os.environ.get("RANK", 0)), seed=args.seed, drop_last=True)
-        self.loader = torch.utils.data.DataLoader(data, args.batch_size, sampler=self.sampler, num_workers=args.workers, drop_last=True,
-                                                  pin_memory=device.type == "cuda", persistent_workers=args.workers > 0)
-        self.device, self.classes, self.length, self.begun = device, len(data.classes), len(self.loader), 0
-
-    def state(self):
-        return {"epoch": self.begun}
-
-    def load_state(self, state):
-        self.begun = state["epoch"]
-
-    def epoch(self, epoch):
-        self.begun = epoch
-        self.sampler.set_epoch(epoch)
-        for images, labels in self.loader:
-            yield (images.to(self.device, non_blocking=True, memory_format=torch.channels_last), labels.to(self.device, non_blocking=True))
-
-
-class Starved:
-    """How long the device waits for batches: it is idle from the end of a step until the next batch is there."""
-
-    def __init__(self, device):
-        self.cuda, self.pairs, self.last, self.seconds = device.type == "cuda", [], None, 0.0
-
-    def mark(self):
-        if not self.cuda:
-            return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def batch_is_there(self):
-        if self.last is not None:
-            self.pairs.append((self.last, self.mark()))
-
-    def step_is_queued(self):
-        self.last = self.mark()
-
-    def take(self):  # seconds since it was taken; waits for the device
-        if self.cuda:
-            torch.cuda.synchronize()
-        seconds = sum(a.elapsed_time(b) / 1e3 if self.cuda else b - a for a, b in self.pairs)
-        self.pairs = []
-        return seconds
 
 
 def main():

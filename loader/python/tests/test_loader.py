@@ -244,10 +244,16 @@ def test_an_iterator_ends_when_another_epoch_begins(data):
         next(first)
 
 
-def test_a_loop_that_was_left_goes_on_in_the_same_epoch(data):
+def test_an_epoch_begins_anew_whenever_it_is_asked_for(data):
     loader = loader_of(data)
-    next(loader.epoch(0))
-    assert next(loader.epoch(0)).index == 1
+    expected = ids_of(loader, 3)
+    for _ in range(2):
+        next(loader.epoch(3))
+        assert ids_of(loader, 3) == expected
+    next(loader.epoch(3))
+    loader.load_state_dict(loader.state_dict())
+    assert next(loader.epoch(3)).index == 1
+    assert next(loader.epoch(3)).index == 0
     with pytest.raises(ValueError, match="begin at 0"):
         loader.epoch(-1)
 

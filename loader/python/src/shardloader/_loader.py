@@ -274,6 +274,7 @@ class Loader:
         self.dtype: str = DTYPES[delivered]
         self._length: int = self._core.batches()
         self._current: Optional[Epoch] = None
+        self._resumed = False  # a state was loaded, and no epoch begun since
         self._upcoming = 0  # the epoch that iter() begins
 
     def __len__(self) -> int:
@@ -286,9 +287,9 @@ class Loader:
     def epoch(self, epoch: int) -> Epoch:
         """An iterator over the batches of an epoch: `for images, labels in loader.epoch(e)`.
 
-        The rest of it, when the loader stands inside this epoch (after load_state_dict(), or a loop that was left); nothing,
-        once, when it was resumed at its end. What is prefetched of another epoch is dropped; an iterator that was made
-        before ends in an InvalidArgumentError.
+        After load_state_dict() of a state inside this epoch, the rest of it; nothing, once, where the state stood at its
+        end. What is prefetched of another epoch is dropped; an iterator that was made before ends in an
+        InvalidArgumentError.
 
         Each step waits for the next batch, without the GIL, and raises what went wrong on the library's threads, naming
         shard and sample; it repeats until another epoch is begun. ResourceError: all prefetch + 1 batches are held.
@@ -296,13 +297,14 @@ class Loader:
         epoch = operator.index(epoch)
         if epoch < 0:
             raise InvalidArgumentError(f"epoch is {epoch}; epochs begin at 0")
-        self._core.begin(epoch)
+        resumed, self._resumed = self._resumed, False
+        self._core.begin(epoch, resumed)
         self._upcoming = epoch + 1
         self._current = Epoch(self)
         return self._current
 
     def __iter__(self) -> Epoch:
-        """The next epoch: 0 at first, then the one behind the last; the rest of one that was resumed inside."""
+        """The next epoch: 0 at first, then the one behind the last; after load_state_dict() the rest of the state's."""
         return self.epoch(self._upcoming)
 
     def _require_current(self, epoch: Epoch) -> None:
@@ -343,6 +345,7 @@ class Loader:
         "global"), device or transport. Raises InvalidArgumentError when data set, seed or global batch size differ."""
         self._core.resume(state["state"])
         self._current = None
+        self._resumed = True
         epoch, batch, _ = self._core.state()
         self._upcoming = epoch if batch < self._length else epoch + 1
 
