@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -33,7 +34,10 @@ def python(code, *arguments, **options):
 
 
 def interrupt(process):
+    killer = threading.Timer(PATIENCE, process.kill)
+    killer.start()
     assert process.stdout.readline() == "waiting\n", process.communicate(timeout=PATIENCE)[1]
+    killer.cancel()
     for _ in range(2 * PATIENCE):  # Python's handler may be there a moment before the wait is
         process.send_signal(signal.SIGINT)
         try:
@@ -50,15 +54,15 @@ def test_ctrl_c_ends_a_wait_that_would_not_end(folder, transport):
     # staged: the feeder and its threads stop, and next() waits for a batch. mapped: so it is, or a batch was begun and the
     # wait is for its bytes.
     process = python(STOP_OTHER_THREADS + """
-import sys
+import sys, threading
 import shardloader as sl
 before = set(os.listdir("/proc/self/task"))
 loader = sl.Loader(sys.argv[1], batch_size=4, prefetch=1, framework="numpy", transport=sys.argv[2], threads=2)
 batches = loader.epoch(0)
 next(batches)
 stop_threads(before)
+threading.Timer(0.3, lambda: print("waiting", flush=True)).start()  # while the main thread waits, others run
 try:
-    print("waiting", flush=True)
     for epoch in range(1000000):
         for batch in (batches if epoch == 0 else loader.epoch(epoch)):
             pass
