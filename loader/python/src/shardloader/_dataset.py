@@ -76,7 +76,7 @@ class Dataset:
         label: an int (position in `classes`), or an array of float32 where labels came from a table.
         """
         at = _position(index, len(self))
-        label = self._core.label(at)
+        label: Any = self._core.label(at)
         return to_numpy(self._core.sample(at)), label if isinstance(label, int) else to_numpy(label)
 
     def __repr__(self) -> str:

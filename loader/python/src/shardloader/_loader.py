@@ -61,7 +61,7 @@ class Batch(tuple):
         return self._core.epoch
 
     @property
-    def index(self) -> int:
+    def index(self) -> int:  # type: ignore[override]
         """Of this rank's batches in the epoch."""
         return self._core.index
 
