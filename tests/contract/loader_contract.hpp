@@ -100,11 +100,16 @@ TEST_P(LoaderContract, WaitsForBatchesAndTheirBytesInShortTurns) {
   const std::uint64_t size = data->info().spec.size_bytes();
   constexpr std::chrono::milliseconds kTurn(1);
   Loader loader(data, device_, options());
+  constexpr std::uint64_t kEpochs = 10;
   std::uint64_t batches = 0;
-  for (;; ++batches) {
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++batches) {
     while (!loader.wait_ready(kTurn)) continue;
     auto batch = loader.next();
-    if (!batch) break;
+    if (!batch) {
+      loader.start_epoch(++epoch);
+      --batches;
+      continue;
+    }
     while (!batch->wait_ready(kTurn)) continue;
     if (device_->info().kind != DeviceKind::host) continue;
     for (std::size_t i = 0; i < batch->size(); ++i) {
@@ -114,7 +119,7 @@ TEST_P(LoaderContract, WaitsForBatchesAndTheirBytesInShortTurns) {
     batch->release(nullptr);
     EXPECT_TRUE(batch->wait_ready(kTurn)) << "there is nothing to wait for";
   }
-  EXPECT_EQ(batches, loader.batches_per_epoch());
+  EXPECT_EQ(batches, kEpochs * loader.batches_per_epoch());
 }
 
 TEST_P(LoaderContract, ResumesWhereItStoodAlsoInAnotherLoader) {
