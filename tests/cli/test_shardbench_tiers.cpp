@@ -1,7 +1,9 @@
 // shardbench tiers, as a user runs it.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "bench_dataset.hpp"
 #include "page_cache.hpp"
@@ -119,6 +122,25 @@ TEST_F(TiersProgram, LeavesOutADataSetWhoseBytesAreSpoilt) {
   EXPECT_EQ(result.exit_code, 1);
   for (const auto& row : report()["rows"]) EXPECT_TRUE(row.contains("problem")) << row;
   EXPECT_TRUE(fs::is_empty(tier()));
+}
+
+TEST_F(TiersProgram, SaysWhereNothingCanBeMadeCold) {
+  if (is_memory(data()) || !fs::is_directory("/dev/shm")) GTEST_SKIP() << "no disk here";
+  std::vector<fs::path> shards;
+  for (const auto& entry : fs::directory_iterator(data()))
+    if (entry.path().extension() == ".safetensors") shards.push_back(entry.path());
+  if (drop_cache(shards).share() > 0) GTEST_SKIP() << "the system does not drop, or does not say";
+  const int fd = ::open(shards.at(0).c_str(), O_RDONLY | O_CLOEXEC);
+  const std::size_t size = fs::file_size(shards[0]);
+  void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);  // its pages stay
+  ::close(fd);
+  ASSERT_NE(mapped, MAP_FAILED);
+  const testing::ProgramResult result = run("--images " + photos().string());  // in place
+  ::munmap(mapped, size);
+  EXPECT_EQ(result.exit_code, 1) << result.output;
+  EXPECT_NE(result.output.find("cold cannot be measured"), std::string::npos) << result.output;
+  for (const auto& row : report()["rows"])
+    EXPECT_EQ(row.contains("problem"), row["cache"] == "cold" && !row["decodes"].get<bool>()) << row;
 }
 
 TEST_F(TiersProgram, EndsWithTwoOnBadUsage) {
