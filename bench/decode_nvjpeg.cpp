@@ -313,7 +313,8 @@ class Lane {
       at += plan_.middle_bytes(picture);
     }
     resizing_->wait(decoding_->record());
-    const CopyItem item{slot.records->data(), slot.pinned_records->data(), slot.pinned_records->size_bytes()};
+    const CopyItem item{slot.records->data(), slot.pinned_records->data(),
+                        slot.images.size() * sizeof(ResizeRecord)};
     resizing_->copy({&item, 1});
     ResizeLaunch launch;
     launch.records = reinterpret_cast<const ResizeRecord*>(slot.records->data());
@@ -325,10 +326,10 @@ class Lane {
     const cudaError_t error = launch_resize_normalise(launch, static_cast<cudaStream_t>(resizing_->native()));
     if (error != cudaSuccess)
       throw Error(ErrorCode::io, fmt::format("CUDA: resizing: {}", cudaGetErrorString(error)));
-    const std::uint64_t begin = batch * slot.batch->size_bytes();
-    if (begin >= out.size()) return;
-    const CopyItem back{out.data() + begin, slot.batch->data(),
-                        std::min<std::uint64_t>(slot.batch->size_bytes(), out.size() - begin)};
+    const std::uint64_t bytes = options.batch_size * preprocess.sample_spec().size_bytes();
+    if (batch * bytes >= out.size()) return;
+    const std::span<std::byte> part = out.subspan(batch * bytes);
+    const CopyItem back{part.data(), slot.batch->data(), std::min<std::uint64_t>(bytes, part.size())};
     resizing_->copy_to_host({&back, 1});
   }
 

@@ -54,7 +54,8 @@ std::string batches_text(const Cases& cases) {
   return table.to_string();
 }
 
-std::string summary_text(const Cases& cases, const TrainStep& step, const PipelineOptions& options) {
+std::string summary_text(const Cases& cases, const TrainStep& step, const PipelineOptions& options,
+                         bool host) {
   using Align = cli::Table::Align;
   cli::Table table({Align::left, Align::right, Align::right, Align::right, Align::right, Align::right});
   table.add_row({"", "samples/s", "of the limit", "x the first", "x the one before", "device busy"});
@@ -85,6 +86,10 @@ std::string summary_text(const Cases& cases, const TrainStep& step, const Pipeli
     if (const auto warning = spread_warning(one.name, summarize(rates)))
       notes += "warning: " + *warning + "\n";
   }
+  if (host)
+    notes +=
+        "On the host the step and the decoding share the cores: a step that has to wait for them counts as "
+        "busy.\n";
   return table.to_string() +
          fmt::format(
              "limit: {:.0f} samples/s, the step alone ({:.2f} ms a batch of {}: {} products of {}x{}, {})\n",
@@ -193,7 +198,8 @@ int run(Arguments& arguments, const std::string& command) {
   if (!report.on_stdout()) {
     cli::out("device: {}; {} images, batches of {}, {} threads\n\n", device->info().name, images.paths.size(),
              options.batch_size, options.jobs());
-    cli::write_out(batches_text(cases) + "\n" + summary_text(cases, step, options));
+    cli::write_out(batches_text(cases) + "\n" +
+                   summary_text(cases, step, options, device->info().kind == DeviceKind::host));
     for (const std::string& problem : problems) cli::out("{}\n", problem);
   }
   if (!arguments.plot.empty()) write_chart(arguments.plot, chart_of(cases, options));
