@@ -104,7 +104,7 @@ TEST_F(LoaderAhead, StagesUntilShardsAreRegisteredAndGivesTheStagingMemoryBack) 
     const std::uint64_t in_place = device_->copies_in_place();
     run_and_check(loader, epoch);
     EXPECT_EQ(device_->copies_from_pinned(), staged);
-    EXPECT_GE(device_->copies_in_place(), in_place + 80);
+    EXPECT_GE(device_->copies_in_place(), in_place + 70);  // 3 batches of it may have been begun before
     EXPECT_EQ(device_->calls(DeviceCall::registration), 1 + kShards);
     EXPECT_EQ(loader.stats().reason, "asked for");
   }
