@@ -13,9 +13,12 @@ void add_synth(CLI::App& app, std::function<int()>& command);
 void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 
 void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_decode(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_device(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_matmul(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_memory(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_pipeline(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_upload(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_write(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 

@@ -20,6 +20,9 @@ int main(int argc, char** argv) {
     shard::bench::add_synth(app, command);
     shard::bench::add_convert(app, command, command_line);
     shard::bench::add_load(app, command, command_line);
+    shard::bench::add_tiers(app, command, command_line);
+    shard::bench::add_decode(app, command, command_line);
+    shard::bench::add_pipeline(app, command, command_line);
     shard::bench::add_device(app, command, command_line);
     shard::bench::add_write(app, command, command_line);
     shard::bench::add_upload(app, command, command_line);

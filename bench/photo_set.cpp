@@ -113,6 +113,7 @@ PhotoSet::PhotoSet(const std::string& images, std::uint64_t count, const fs::pat
     const fs::path list = scratch / "list.txt";
     write_list(list, root_, paths);
     list_ = fmt::format("@{}", list.string());
+    paths_ = std::move(paths);
   } catch (const fs::filesystem_error& error) {
     throw Error(ErrorCode::io, error.what());
   }

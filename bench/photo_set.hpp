@@ -24,6 +24,7 @@ class PhotoSet {
 
   std::uint64_t size() const noexcept { return count_; }
   std::span<const std::byte> file(std::uint64_t index) const { return files_[index % files_.size()]; }
+  const std::string& path(std::uint64_t index) const { return paths_[index]; }  // of its file, below root()
   std::uint64_t distinct() const noexcept { return files_.size(); }
   std::uint64_t excluded() const noexcept { return excluded_; }  // of the folder's files
   std::uint64_t bytes() const noexcept { return bytes_; }        // of all size() pictures
@@ -42,6 +43,7 @@ class PhotoSet {
   std::uint64_t excluded_ = 0;
   std::uint64_t bytes_ = 0;
   std::uint64_t pixels_ = 0;
+  std::vector<std::string> paths_;
   std::string list_;
   std::filesystem::path root_;
 };

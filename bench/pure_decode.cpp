@@ -1,5 +1,6 @@
 #include "pure_decode.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csetjmp>
 #include <cstdio>
@@ -38,12 +39,17 @@ struct PureDecoder::Impl {
   std::array<JSAMPROW, kStripRows> rows{};
 
   // No object with a destructor lives in the frames that longjmp leaves.
-  bool start(const unsigned char* data, unsigned long size_bytes) {
+  bool start(const unsigned char* data, unsigned long size_bytes, std::uint32_t min_short_side) {
     if (setjmp(errors.jump) != 0) return false;
     jpeg_mem_src(&info, data, size_bytes);
     jpeg_read_header(&info, TRUE);
     const bool four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
     info.out_color_space = four ? JCS_CMYK : JCS_RGB;
+    for (info.scale_denom = 8, info.scale_num = min_short_side == 0 ? 8 : 1; info.scale_num < 8;
+         ++info.scale_num) {
+      jpeg_calc_output_dimensions(&info);
+      if (std::min(info.output_width, info.output_height) >= min_short_side) break;
+    }
     jpeg_start_decompress(&info);
     return true;
   }
@@ -67,10 +73,10 @@ PureDecoder::~PureDecoder() {
   if (impl_) jpeg_destroy_decompress(&impl_->info);
 }
 
-std::uint64_t PureDecoder::decode(std::span<const std::byte> file) {
+std::uint64_t PureDecoder::decode(std::span<const std::byte> file, std::uint32_t min_short_side) {
   Impl& impl = *impl_;
   impl.errors.message[0] = '\0';
-  bool done = impl.start(reinterpret_cast<const unsigned char*>(file.data()), file.size());
+  bool done = impl.start(reinterpret_cast<const unsigned char*>(file.data()), file.size(), min_short_side);
   if (done) {
     const std::size_t row_bytes =
         std::size_t{impl.info.output_width} * static_cast<std::size_t>(impl.info.output_components);

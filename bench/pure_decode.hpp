@@ -21,7 +21,8 @@ class PureDecoder {  // one a thread
   ~PureDecoder();
 
   // Pixels decoded; 0 when it is no JPEG or does not decode without an error or warning: problem() says why.
-  std::uint64_t decode(std::span<const std::byte> file);
+  // min_short_side: the scaled DCT down to the smallest size whose short side is at least this; 0: in full.
+  std::uint64_t decode(std::span<const std::byte> file, std::uint32_t min_short_side = 0);
   std::string problem() const;
 
  private:

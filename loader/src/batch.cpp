@@ -76,6 +76,15 @@ void Batch::wait_on(void* native_stream) const {
   }
 }
 
+bool Batch::wait_ready(std::chrono::milliseconds timeout) const {
+  if (lease_->ring->made_by_another_process()) return true;  // which wait_on() refuses
+  try {
+    return lease_->held().ready_event.wait_for(timeout);
+  } catch (const Error&) {  // which wait_on() throws
+    return true;
+  }
+}
+
 void Batch::release(void* native_stream) { lease_->release(native_stream); }
 
 }  // namespace shard

@@ -20,6 +20,7 @@ const LoaderOptions& Loader::options() const noexcept { return impl_->options();
 SampleSpec Loader::delivered() const noexcept { return impl_->delivered(); }
 std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->order().batches(); }
 void Loader::start_epoch(std::uint64_t epoch) { impl_->start_epoch(epoch, 0); }
+bool Loader::wait_ready(std::chrono::milliseconds timeout) { return impl_->wait_ready(timeout); }
 void Loader::cancel() noexcept { impl_->cancel(); }
 LoaderState Loader::state() const { return impl_->state(); }
 void Loader::resume(const LoaderState& state) { impl_->resume(state); }

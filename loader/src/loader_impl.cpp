@@ -277,6 +277,22 @@ Slot* LoaderImpl::next() {
   return slot;
 }
 
+bool LoaderImpl::wait_ready(std::chrono::milliseconds timeout) {
+  require_same_process();
+  bool started = false;
+  {
+    std::lock_guard lock(mutex_);
+    started = started_;
+    if (failed_ || cancelled_) return true;
+  }
+  if (!started) start_epoch(epoch_, consumed_);
+  const auto begin = Clock::now();
+  const bool ready = ring_->wait_ready(timeout);
+  std::lock_guard lock(mutex_);
+  stats_.starved_seconds += seconds_since(begin);
+  return ready;
+}
+
 void LoaderImpl::cancel() noexcept {
   if (made_by_another_process()) return;
   {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@ class LoaderImpl {
   void start_epoch(std::uint64_t epoch, std::uint64_t first_batch);
   // Null: the end of the epoch.
   Slot* next();
+  bool wait_ready(std::chrono::milliseconds timeout);
   void cancel() noexcept;
   LoaderState state() const;
   void resume(const LoaderState& state);

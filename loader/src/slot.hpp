@@ -14,6 +14,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -111,7 +112,7 @@ class Ring {
   // consumers, so that waiting could not end.
   Pop pop_ready(Slot*& slot) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return stopped_ || !ready_.empty() || lent_ == slots_.size(); });
+    changed_.wait(lock, [&] { return pop_ends(); });
     if (stopped_) return Pop::stopped;
     if (ready_.empty()) return Pop::all_lent;
     if (ready_.front() == nullptr) return Pop::end;
@@ -120,7 +121,12 @@ class Ring {
     ++lent_;
     return Pop::slot;
   }
-  // The same without waiting, also not for the slot's own work on the device: null when none is free and at
+  // Waits until pop_ready() would not; false: `timeout` passed before.
+  bool wait_ready(std::chrono::milliseconds timeout) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, timeout, [&] { return pop_ends(); });
+  }
+  // acquire() without waiting, also not for the slot's own work on the device: null when none is free and at
   // rest now.
   Slot* try_acquire() {
     std::lock_guard lock(mutex_);
@@ -162,6 +168,7 @@ class Ring {
   Device& device() noexcept { return *device_; }
 
  private:
+  bool pop_ends() const { return stopped_ || !ready_.empty() || lent_ == slots_.size(); }
   static bool at_rest(const Slot& slot) {
     try {
       return slot.ready_event.done();

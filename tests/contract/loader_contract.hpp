@@ -2,6 +2,7 @@
 // device.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <thread>
@@ -92,6 +93,33 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
       EXPECT_EQ(run_epoch(*device_, loader, 5), reference) << to_string(kind) << ", depth " << depth;
     }
   }
+}
+
+TEST_P(LoaderContract, WaitsForBatchesAndTheirBytesInShortTurns) {
+  auto data = dataset();
+  const std::uint64_t size = data->info().spec.size_bytes();
+  constexpr std::chrono::milliseconds kTurn(1);
+  Loader loader(data, device_, options());
+  constexpr std::uint64_t kEpochs = 10;
+  std::uint64_t batches = 0;
+  for (std::uint64_t epoch = 0; epoch < kEpochs; ++batches) {
+    while (!loader.wait_ready(kTurn)) continue;
+    auto batch = loader.next();
+    if (!batch) {
+      loader.start_epoch(++epoch);
+      --batches;
+      continue;
+    }
+    while (!batch->wait_ready(kTurn)) continue;
+    if (device_->info().kind != DeviceKind::host) continue;
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      const auto expected = sample_bytes(batch->ids()[i], size);
+      ASSERT_EQ(0, std::memcmp(expected.data(), batch->images() + i * size, size)) << batch->ids()[i];
+    }
+    batch->release(nullptr);
+    EXPECT_TRUE(batch->wait_ready(kTurn)) << "there is nothing to wait for";
+  }
+  EXPECT_EQ(batches, kEpochs * loader.batches_per_epoch());
 }
 
 TEST_P(LoaderContract, ResumesWhereItStoodAlsoInAnotherLoader) {

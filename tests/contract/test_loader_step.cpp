@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "expect_error.hpp"
 #include "loader_contract.hpp"
 #include "step_device.hpp"
 
@@ -64,6 +65,32 @@ LoaderOptions two_slots() {
   options.order.batch_size = 8;
   options.prefetch = 1;
   return options;
+}
+
+// Nothing is carried out on the device: after two batches of two slots there is no third one.
+TEST(StepLoaderFeeder, SaysWhetherTheNextBatchIsThere) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  auto device = std::make_shared<StepDevice>();
+  LoaderOptions options = two_slots();
+  options.transport = TransportKind::staged;
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  EXPECT_TRUE(loader.wait_ready(std::chrono::seconds(20)));
+  {
+    auto first = loader.next();
+    EXPECT_TRUE(loader.wait_ready(std::chrono::seconds(20)));
+    auto second = loader.next();
+    EXPECT_TRUE(loader.wait_ready(std::chrono::seconds(20))) << "next() would say that all are held";
+    EXPECT_SHARD_ERROR(loader.next(), ErrorCode::resource, "are held");
+  }
+  const double starved = loader.stats().starved_seconds;
+  EXPECT_FALSE(loader.wait_ready(std::chrono::milliseconds(50)));
+  EXPECT_GE(loader.stats().starved_seconds - starved, 0.049);
+  device->run_freely(5);
+  EXPECT_TRUE(loader.wait_ready(std::chrono::seconds(20)));
+  EXPECT_TRUE(loader.next());
+  loader.cancel();
+  EXPECT_TRUE(loader.wait_ready(std::chrono::seconds(20)));
 }
 
 // A batch that is begun is handed out, also when the slot of the one behind it is still in flight.

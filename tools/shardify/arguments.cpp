@@ -2,139 +2,33 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <charconv>
 #include <string>
-#include <vector>
 
 #include "common/cli.hpp"
 #include "common/format.hpp"
 #include "convert/launcher.hpp"
+#include "convert/text_options.hpp"
 #include "shard/error.hpp"
 
 namespace shard::shardify {
 
 namespace {
 
-constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-constexpr Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F},
-                              {0.26862954F, 0.26130258F, 0.27577711F}};
-constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
-
-// The options as they were typed; empty: not given.
-struct Text {
-  std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
-              shard_size, on_error = "skip";
-};
-
-[[noreturn]] void refuse(const char* option, const std::string& value, const std::string& expected) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}': {}", option, value, expected));
-}
-
-std::uint32_t parse_side(const char* option, const std::string& text) {
-  std::uint32_t value = 0;
-  const char* end = text.data() + text.size();
-  auto [last, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || last != end || value < 1 || value > 65535)
-    refuse(option, text, "expected a size of 1 to 65535");
-  return value;
-}
-
-image::Size parse_extent(const char* option, const std::string& text) {
-  const auto x = text.find('x');
-  if (x == std::string::npos) refuse(option, text, "expected WIDTHxHEIGHT");
-  return {parse_side(option, text.substr(0, x)), parse_side(option, text.substr(x + 1))};
-}
-
-std::array<float, 3> parse_channels(const char* option, const std::string& text) {
-  std::array<float, 3> values{};
-  const char* at = text.data();
-  const char* end = text.data() + text.size();
-  for (std::size_t c = 0; c < 3; ++c) {
-    auto [last, error] = std::from_chars(at, end, values[c]);
-    if (error != std::errc{} || (c < 2 ? last == end || *last != ',' : last != end))
-      refuse(option, text, "expected three numbers: RED,GREEN,BLUE");
-    at = last + 1;
-  }
-  return values;
-}
-
-Normalization parse_normalize(const std::string& text) {
-  if (text == "imagenet") return kImagenet;
-  if (text == "clip") return kClip;
-  if (text == "half") return kHalf;
-  if (text == "none") return {};
-  refuse("--normalize", text, "expected imagenet, clip, half or none");
-}
-
-void apply_preset(const std::string& preset, image::PreprocessOptions& p) {
-  p.normalization = kImagenet;
-  if (preset == "eval") return;  // PreprocessOptions' defaults
-  if (preset != "train") refuse("--preset", preset, "expected eval or train");
-  p.resize_short = 256;
-  p.crop = image::Size{256, 256};
-  p.dtype = DType::u8;
-  p.layout = Layout::nhwc;
-}
-
-template <class T, class Parse>
-void set_if_given(T& target, const char* option, const std::string& text, Parse parse, const char* expected) {
-  if (text.empty()) return;
-  auto value = parse(text);
-  if (!value) refuse(option, text, expected);
-  target = *value;
-}
-
 // Puts the option's name before the message of a parser that does not know it.
-template <class Parse>
-auto named(const char* option, Parse parse) {
+std::uint64_t parse_shard_size(const std::string& text) {
   try {
-    return parse();
+    return cli::parse_size(text);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", option, error.what()));
+    throw Error(error.code(), fmt::format("--shard-size: {}", error.what()));
   }
-}
-
-void apply(const Text& text, convert::Options& options) {
-  image::PreprocessOptions& p = options.preprocess;
-  apply_preset(text.preset, p);
-  if (!text.resize.empty()) p.resize_short = parse_side("--resize", text.resize);
-  if (!text.squash.empty()) {
-    if (!text.resize.empty())
-      throw Error(ErrorCode::invalid_argument,
-                  "--squash and --resize exclude each other: squash sets both sides");
-    p.squash = parse_extent("--squash", text.squash);
-    p.crop.reset();
-  }
-  if (text.crop == "none") {
-    p.crop.reset();
-  } else if (!text.crop.empty()) {
-    const bool both = text.crop.find('x') != std::string::npos;
-    const std::uint32_t side = both ? 0 : parse_side("--crop", text.crop);
-    p.crop = both ? parse_extent("--crop", text.crop) : image::Size{side, side};
-  }
-  set_if_given(p.filter, "--filter", text.filter, image::filter_from_string,
-               "expected bilinear, bicubic, lanczos or box");
-  set_if_given(p.dtype, "--dtype", text.dtype, dtype_from_string, "expected u8, f16, bf16 or f32");
-  if (p.dtype != DType::u8 && p.dtype != DType::f16 && p.dtype != DType::bf16 && p.dtype != DType::f32)
-    refuse("--dtype", text.dtype, "expected u8, f16, bf16 or f32");
-  set_if_given(p.layout, "--layout", text.layout, layout_from_string, "expected nchw or nhwc");
-  if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
-  if (!text.mean.empty()) p.normalization.mean = parse_channels("--mean", text.mean);
-  if (!text.std.empty()) p.normalization.std = parse_channels("--std", text.std);
-  if (!text.codec.empty()) options.codec = named("--codec", [&] { return codec_from_string(text.codec); });
-  if (!text.shard_size.empty())
-    options.shard_size_bytes = named("--shard-size", [&] { return cli::parse_size(text.shard_size); });
-  if (text.on_error != "skip" && text.on_error != "fail")
-    refuse("--on-error", text.on_error, "expected skip or fail");
-  options.on_error = text.on_error == "fail" ? convert::OnError::fail : convert::OnError::skip;
 }
 
 }  // namespace
 
 std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments) {
   convert::Options& options = arguments.options;
-  Text text;
+  convert::TextOptions text;
+  std::string shard_size_text;
   CLI::App app(
       "Decodes, resizes and normalises images once, into shards: safetensors files that training maps as "
       "they are.\n"
@@ -193,7 +87,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
                  "(default none; zstd: level 3)")
       ->group(output);
   auto* shard_size =
-      app.add_option("--shard-size", text.shard_size, "bytes of samples a shard (default 256MiB)")
+      app.add_option("--shard-size", shard_size_text, "bytes of samples a shard (default 256MiB)")
           ->group(output);
   app.add_option("--samples-per-shard", options.samples_per_shard, "instead of --shard-size")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
@@ -222,7 +116,8 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       "2 nothing published or bad usage; 130 interrupted (the same command goes on).");
 
   if (auto code = cli::parse_arguments(app, argc, argv)) return code;
-  apply(text, options);
+  convert::apply(text, options);
+  if (!shard_size_text.empty()) options.shard_size_bytes = parse_shard_size(shard_size_text);
   if (rank->count() == 0) {
     if (auto placement = convert::placement_from_environment()) {
       options.rank = placement->rank;

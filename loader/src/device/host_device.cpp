@@ -59,6 +59,12 @@ class HostEvent final : public Event::Impl {
     changed_.wait(lock, [&] { return done_; });
     if (error_) std::rethrow_exception(error_);
   }
+  bool wait_for(std::chrono::milliseconds timeout) override {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, timeout, [&] { return done_; })) return false;
+    if (error_) std::rethrow_exception(error_);
+    return true;
+  }
   void* native() noexcept override { return nullptr; }
 
   void set(std::exception_ptr error) {

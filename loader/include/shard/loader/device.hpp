@@ -9,6 +9,7 @@
 // any thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,11 @@ class Event {
     virtual ~Impl() = default;
     virtual bool done() = 0;  // the work before it has ended; throws Error(io) when that work failed
     virtual void wait() = 0;  // blocks the calling thread until then; throws likewise
+    // False: `timeout` passed before. Where the device cannot, it waits to the end.
+    virtual bool wait_for(std::chrono::milliseconds) {
+      wait();
+      return true;
+    }
     virtual void* native() noexcept = 0;  // cudaEvent_t, or null
   };
   Event() = default;
@@ -52,6 +58,7 @@ class Event {
   void wait() const {
     if (impl_) impl_->wait();
   }
+  bool wait_for(std::chrono::milliseconds timeout) const { return !impl_ || impl_->wait_for(timeout); }
   Impl* impl() const noexcept { return impl_.get(); }
 
  private:

@@ -107,6 +107,8 @@ class Batch {
 
   // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
   void wait_on(void* native_stream) const;
+  // True: wait_on(nullptr) would not wait; false: `timeout` passed before. CUDA: waits to the end.
+  bool wait_ready(std::chrono::milliseconds timeout) const;
   // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
   // Idempotent. Afterwards the batch knows its size, epoch and index, but holds nothing: images() is null,
   // ids() and mask() are empty, the other members throw invalid_argument.
@@ -139,6 +141,9 @@ class Loader {
   // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). With
   // every slot lent out, and nothing to wait for, it throws resource.
   std::optional<Batch> next();
+  // True: next() would not wait for the loader; false: `timeout` passed before. For callers that have to look
+  // at something else from time to time, as an interpreter at its signals. The wait counts as starvation.
+  bool wait_ready(std::chrono::milliseconds timeout);
   void cancel() noexcept;  // from any thread
 
   LoaderState state() const;

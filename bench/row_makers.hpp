@@ -1,0 +1,47 @@
+// Rows of a data set's samples made on the fly: decoded from their images, or read sample by sample; held
+// back where the storage is emulated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "batch_pipeline.hpp"
+#include "convert/input_file.hpp"
+#include "shard/dataset.hpp"
+#include "shard/image/preprocess.hpp"
+#include "throttle.hpp"
+#include "tiers_data.hpp"
+
+namespace shard::bench {
+
+// An image file, read from the tier (held back where that is emulated), to a row.
+class ImageMaker final : public RowMaker {
+ public:
+  // `throttle`: none where null. `images` must outlive it.
+  ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle);
+  void make(std::uint64_t index, std::span<std::byte> row) override;
+
+ private:
+  const TierImages& images_;
+  convert::InputReader reader_;
+  image::Decoder decoder_;
+  image::Preprocessor preprocessor_;
+  image::DecodeOptions decode_;
+  Throttle* throttle_;
+};
+
+// A stored sample, read with a call of its own and held back, to a row.
+class SampleMaker final : public RowMaker {
+ public:
+  SampleMaker(std::shared_ptr<const Dataset> dataset, Throttle& throttle);
+  void make(std::uint64_t index, std::span<std::byte> row) override;
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  Throttle& throttle_;
+  std::vector<std::byte> frame_;
+};
+
+}  // namespace shard::bench

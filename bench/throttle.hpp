@@ -1,0 +1,49 @@
+// A storage device that one does not own: real reads are held back until the modelled one would have
+// delivered.
+//
+//   request -> waits for one of `depth` channels -> latency, unless it goes on where one has just ended
+//           -> its bytes pass the one link at `bandwidth` -> delivered
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <queue>
+#include <string>
+#include <vector>
+
+namespace shard::bench {
+
+struct EmulatedTier {
+  std::string name;  // "hdd", or the text itself
+  double bytes_per_second = 0;
+  double latency_seconds = 0;       // of a request that does not go on where another one ended
+  unsigned depth = 32;              // latencies that pass at the same time
+  std::string description() const;  // "200 MB/s, 8 ms, 1 at a time"
+};
+
+// "hdd", "sata", "nvme", "nfs", "http", or "bw=150MB/s,lat=8ms" with ",depth=N" if wanted. Throws
+// invalid_argument.
+EmulatedTier parse_emulated(const std::string& text);
+
+class Throttle {  // thread safe
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit Throttle(EmulatedTier tier);
+  // Returns when bytes [offset, offset + size_bytes) of file `file` would be there.
+  void pass(std::uint64_t file, std::uint64_t offset, std::uint64_t size_bytes);
+  // The same without waiting: when, for a request that comes at `now`.
+  Clock::time_point due(std::uint64_t file, std::uint64_t offset, std::uint64_t size_bytes,
+                        Clock::time_point now);
+
+ private:
+  EmulatedTier tier_;
+  std::mutex mutex_;
+  std::priority_queue<Clock::time_point, std::vector<Clock::time_point>, std::greater<>> channels_;
+  Clock::time_point link_free_;
+  std::uint64_t file_ = ~std::uint64_t{0};
+  std::uint64_t end_ = 0;  // of the request furthest ahead in file_
+};
+
+}  // namespace shard::bench

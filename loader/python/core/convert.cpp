@@ -1,0 +1,155 @@
+// The converter, in this process.
+#include "convert/convert.hpp"
+
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/string.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "common.hpp"
+#include "convert/launcher.hpp"
+#include "convert/text_options.hpp"
+#include "shard/error.hpp"
+
+namespace shard::python {
+
+namespace {
+
+// Runs on a thread of its own, which no signal reaches: they are Python's, and no write or fsync ends early.
+class Conversion {
+ public:
+  explicit Conversion(const convert::Options& options) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    thread_ = std::thread([this, options] { run(options); });
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  Conversion(const Conversion&) = delete;
+  Conversion& operator=(const Conversion&) = delete;
+  ~Conversion() {
+    nb::gil_scoped_release without_gil;
+    cancel_ = true;
+    thread_.join();
+  }
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kTick, [&] { return over_; });
+  }
+  const convert::Counters& counters() const { return counters_; }
+  const convert::Summary& summary() const {
+    if (error_) std::rethrow_exception(error_);
+    return summary_;
+  }
+
+ private:
+  void run(const convert::Options& options) noexcept {
+    try {
+      summary_ = convert::run(options, {&counters_, &cancel_});
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+    std::lock_guard lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  }
+
+  convert::Counters counters_;
+  std::atomic<bool> cancel_{false};
+  convert::Summary summary_;
+  std::exception_ptr error_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
+};
+
+std::string string_of(const nb::dict& given, const char* name) {
+  return given.contains(name) ? nb::cast<std::string>(given[name]) : std::string();
+}
+
+template <class T>
+void set(T& target, const nb::dict& given, const char* name) {
+  if (given.contains(name)) target = nb::cast<T>(given[name]);
+}
+
+convert::Options options_of(const nb::dict& given) {
+  convert::TextOptions words;
+  if (given.contains("preset")) words.preset = string_of(given, "preset");
+  if (given.contains("on_error")) words.on_error = string_of(given, "on_error");
+  for (const auto& [name, field] :
+       {std::pair{"resize", &words.resize}, std::pair{"crop", &words.crop},
+        std::pair{"squash", &words.squash}, std::pair{"filter", &words.filter},
+        std::pair{"dtype", &words.dtype}, std::pair{"layout", &words.layout}, std::pair{"mean", &words.mean},
+        std::pair{"std", &words.std}, std::pair{"normalize", &words.normalize},
+        std::pair{"codec", &words.codec}})
+    *field = string_of(given, name);
+  convert::Options options;
+  convert::apply(words, options);
+  options.images = nb::cast<std::filesystem::path>(given["images"]).native();
+  set(options.out, given, "out");
+  set(options.root, given, "root");
+  set(options.labels, given, "labels");
+  set(options.fast_decode, given, "fast_decode");
+  set(options.max_pixels, given, "max_pixels");
+  set(options.shard_size_bytes, given, "shard_size_bytes");
+  set(options.samples_per_shard, given, "samples_per_shard");
+  set(options.jobs, given, "jobs");
+  set(options.overwrite, given, "overwrite");
+  if (given.contains("rank")) {
+    set(options.rank, given, "rank");
+    set(options.world, given, "world_size");
+  } else if (const auto placement = convert::placement_from_environment()) {
+    options.rank = placement->rank;
+    options.world = placement->world;
+  }
+  options.check();
+  return options;
+}
+
+// `progress(done, planned, rejected)`, from the calling thread, some times a second.
+nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
+  Conversion conversion(options_of(given));
+  const convert::Counters& count = conversion.counters();
+  const auto report = [&] {
+    if (!progress.is_none())
+      progress(count.resumed + count.stored + count.rejected, count.planned.load(), count.rejected.load());
+  };
+  for (bool over = false; !over;) {
+    {
+      nb::gil_scoped_release without_gil;
+      over = conversion.wait();
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    report();
+  }
+  const convert::Summary& summary = conversion.summary();
+  nb::dict result;
+  result["complete"] = summary.complete;
+  result["was_complete"] = summary.was_complete;
+  result["inputs"] = summary.inputs;
+  result["samples"] = summary.samples;
+  result["rejects"] = summary.rejects;
+  result["shards"] = summary.shards;
+  result["size_bytes"] = summary.size_bytes;
+  result["converted"] = summary.converted;
+  result["bytes_read"] = summary.bytes_read;
+  result["scan_seconds"] = summary.scan_seconds;
+  result["convert_seconds"] = summary.convert_seconds;
+  return result;
+}
+
+}  // namespace
+
+void bind_convert(nb::module_& module) {
+  module.def("convert", &run_conversion, nb::arg("options"), nb::arg("progress").none());
+}
+
+}  // namespace shard::python

@@ -1,0 +1,248 @@
+// The loader and its batches.
+#include "shard/loader/loader.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "dataset.hpp"
+#include "lease.hpp"
+#include "options.hpp"
+#include "shard/error.hpp"
+#include "tensor.hpp"
+#ifdef SHARD_PYTHON_CUDA
+#include "shard/loader/cuda_device.hpp"
+#endif
+
+namespace shard::python {
+
+namespace {
+
+// Ordinal of "cuda:N"; below 0: the host.
+std::shared_ptr<Device> make_device(int ordinal, unsigned threads) {
+  if (ordinal < 0)
+    return make_host_device(threads != 0 ? std::min(threads, 64U)
+                                         : std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
+#ifdef SHARD_PYTHON_CUDA
+  return make_cuda_device(ordinal);
+#else
+  throw Error(
+      ErrorCode::unsupported,
+      "this build of shardloader has no CUDA: install it again where a CUDA compiler is found (CUDACXX, "
+      "or nvcc in PATH)");
+#endif
+}
+
+struct PyBatch {
+  std::shared_ptr<Lease> lease;
+  DLDevice device{kDLCPU, 0};
+
+  Batch& batch() const { return lease->batch(); }
+  Tensor tensor(const std::byte* data, DType dtype, std::vector<Py_ssize_t> shape, DLDevice where) const {
+    return {lease, data, dtype, std::move(shape), where, true, lease};
+  }
+  Tensor images() const {
+    std::vector<Py_ssize_t> shape{static_cast<Py_ssize_t>(batch().size())};
+    for (std::uint32_t extent : batch().spec().shape()) shape.push_back(static_cast<Py_ssize_t>(extent));
+    return tensor(batch().images(), batch().spec().dtype, std::move(shape), device);
+  }
+  Tensor column(const std::string& name) const {
+    const ColumnView& view = batch().column(name);
+    std::vector<Py_ssize_t> shape;
+    for (std::uint64_t extent : view.shape) shape.push_back(static_cast<Py_ssize_t>(extent));
+    return tensor(view.device, view.dtype, std::move(shape), device);
+  }
+  Tensor ids() const {
+    return tensor(reinterpret_cast<const std::byte*>(batch().ids().data()), DType::u64,
+                  {static_cast<Py_ssize_t>(batch().size())}, {kDLCPU, 0});
+  }
+  Tensor mask() const {
+    return tensor(reinterpret_cast<const std::byte*>(batch().mask().data()), DType::boolean,
+                  {static_cast<Py_ssize_t>(batch().size())}, {kDLCPU, 0});
+  }
+};
+
+// One consumer at a time is inside; others wait for their turn. cancel() and stats() may be called meanwhile.
+class PyLoader {
+ public:
+  PyLoader(const DatasetHandle& data, int device, const nb::dict& options, const nb::object& current_stream) {
+    const LoaderOptions parsed = loader_options(options);
+    std::shared_ptr<Device> made;
+    {
+      nb::gil_scoped_release without_gil;
+      made = make_device(device, parsed.threads);
+      loader_ = std::make_shared<Loader>(data.data, made, parsed);
+    }
+    if (device >= 0) {
+      device_ = {kDLCUDA, device};
+      streams_ = std::make_shared<Streams>(made, current_stream);
+    }
+  }
+  PyLoader(const PyLoader&) = delete;
+  PyLoader& operator=(const PyLoader&) = delete;
+  ~PyLoader() { close(); }
+
+  void close() {
+    const std::shared_ptr<Loader> loader = std::move(loader_);
+    loader_.reset();
+    if (!loader) return;
+    loader->cancel();  // who waits in next() is told so
+    drop(loader);
+  }
+  Loader& loader() const {
+    if (!loader_) throw Error(ErrorCode::invalid_argument, "the loader was closed");
+    return *loader_;
+  }
+
+  // Without `stream`: the host waits. -1: nobody does yet.
+  std::optional<PyBatch> next(std::optional<std::int64_t> stream) {
+    Turn turn(*this);
+    Loader& loader = turn.loader();
+    wait_with_signals([&] { return loader.wait_ready(kTick); });
+    std::optional<PyBatch> result;
+    {
+      nb::gil_scoped_release without_gil;
+      std::optional<Batch> batch = loader.next();
+      if (!batch) return std::nullopt;
+      result = PyBatch{std::make_shared<Lease>(std::move(*batch), streams_), device_};
+    }
+    if (!stream) wait_with_signals([&] { return result->batch().wait_ready(kTick); });
+    nb::gil_scoped_release without_gil;
+    if (!stream)
+      result->lease->wait_on(nullptr);
+    else if (*stream >= 0)
+      result->lease->wait_on(stream_handle(static_cast<std::uint64_t>(*stream)));
+    return result;
+  }
+  // resumed: the rest of the epoch, where the loader was resumed inside it.
+  void begin(std::uint64_t epoch, bool resumed) {
+    Turn turn(*this);
+    nb::gil_scoped_release without_gil;
+    if (resumed)
+      static_cast<void>(turn.loader().epoch(epoch));
+    else
+      turn.loader().start_epoch(epoch);
+  }
+  void resume(const std::string& state) {
+    const LoaderState parsed = LoaderState::parse(state);
+    Turn turn(*this);
+    nb::gil_scoped_release without_gil;
+    turn.loader().resume(parsed);
+  }
+
+ private:
+  // The loader, for as long as one thread works with it.
+  class Turn {
+   public:
+    explicit Turn(PyLoader& self) : self_(self), loader_(self.loader_) {
+      self.loader();
+      if (::getpid() != self.process_) static_cast<void>(loader_->state());  // says what is wrong
+      if (!self_.mutex_.try_lock()) wait_with_signals([&] { return self_.mutex_.try_lock_for(kTick); });
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      self_.mutex_.unlock();
+      drop(loader_);
+    }
+    Loader& loader() { return *loader_; }
+
+   private:
+    PyLoader& self_;
+    std::shared_ptr<Loader> loader_;
+  };
+  // The last one joins the loader's threads, which may take a moment.
+  static void drop(const std::shared_ptr<Loader>& loader) {
+    if (loader.use_count() != 1) return;
+    nb::gil_scoped_release without_gil;
+    const_cast<std::shared_ptr<Loader>&>(loader).reset();
+  }
+
+  const int process_ = ::getpid();
+  std::shared_ptr<Loader> loader_;
+  std::shared_ptr<Streams> streams_;
+  DLDevice device_{kDLCPU, 0};
+  std::timed_mutex mutex_;
+};
+
+const char* name_of(TransportKind kind) { return to_string(kind).data(); }
+
+nb::dict stats(const PyLoader& self) {
+  const LoaderStats stats = self.loader().stats();
+  nb::dict result;
+  result["batches"] = stats.batches;
+  result["samples"] = stats.samples;
+  result["bytes"] = stats.bytes;
+  result["storage_seconds"] = stats.storage_seconds;
+  result["link_seconds"] = stats.link_seconds;
+  result["consumer_seconds"] = stats.consumer_seconds;
+  result["starved_seconds"] = stats.starved_seconds;
+  result["transport"] = nb::str(name_of(stats.transport));
+  result["reason"] = text(stats.reason);
+  result["registered_bytes"] = stats.registered_bytes;
+  result["pinned_bytes"] = stats.pinned_bytes;
+  result["device_bytes"] = stats.device_bytes;
+  return result;
+}
+
+nb::tuple state(const PyLoader& self) {
+  const LoaderState state = self.loader().state();
+  return nb::make_tuple(state.epoch, state.global_batch == 0 ? 0 : state.position / state.global_batch,
+                        text(state.serialize()));
+}
+
+nb::tuple delivered(const PyLoader& self) {
+  const SampleSpec spec = self.loader().delivered();
+  nb::list shape;
+  for (std::uint32_t extent : spec.shape()) shape.append(extent);
+  return nb::make_tuple(nb::tuple(shape), nb::str(to_string(spec.dtype).data()),
+                        nb::str(to_string(spec.layout).data()));
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& module) {
+  nb::class_<PyBatch>(module, "Batch")
+      .def_prop_ro("size", [](const PyBatch& self) { return self.batch().size(); })
+      .def_prop_ro("epoch", [](const PyBatch& self) { return self.batch().epoch(); })
+      .def_prop_ro("index", [](const PyBatch& self) { return self.batch().index(); })
+      .def_prop_ro("images", &PyBatch::images)
+      .def_prop_ro("ids", &PyBatch::ids)
+      .def_prop_ro("mask", &PyBatch::mask)
+      .def("column", &PyBatch::column);
+  nb::class_<PyLoader>(module, "Loader")
+      .def(nb::init<const DatasetHandle&, int, const nb::dict&, const nb::object&>(), nb::arg("data"),
+           nb::arg("device"), nb::arg("options"), nb::arg("current_stream").none())
+      .def("next", &PyLoader::next, nb::arg("stream").none())
+      .def("begin", &PyLoader::begin)
+      .def("resume", &PyLoader::resume)
+      .def("close", &PyLoader::close)
+      .def("cancel", [](const PyLoader& self) { self.loader().cancel(); })
+      .def("batches", [](const PyLoader& self) { return self.loader().batches_per_epoch(); })
+      .def("state", &state)
+      .def("stats", &stats)
+      .def("delivered", &delivered);
+  module.def("cuda_device_count", [] {
+#ifdef SHARD_PYTHON_CUDA
+    nb::gil_scoped_release without_gil;
+    return cuda_device_count();
+#else
+    return 0;
+#endif
+  });
+#ifdef SHARD_PYTHON_CUDA
+  module.attr("has_cuda") = true;
+#else
+  module.attr("has_cuda") = false;
+#endif
+}
+
+}  // namespace shard::python

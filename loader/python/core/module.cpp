@@ -1,0 +1,13 @@
+// The extension shardloader._core: what the Python files of the package call.
+#include "common.hpp"
+
+NB_MODULE(_core, module) {
+  using namespace shard::python;
+  module.doc() = "The library behind shardloader. Private: use the names of the package.";
+  nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no error
+  bind_errors();
+  bind_tensor(module);
+  bind_dataset(module);
+  bind_loader(module);
+  bind_convert(module);
+}

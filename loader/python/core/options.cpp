@@ -1,0 +1,120 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "shard/error.hpp"
+
+namespace shard::python {
+
+namespace {
+
+template <class T>
+T get(const nb::dict& given, const char* name, const char* expected) {
+  const nb::object value = given[name];
+  try {
+    return nb::cast<T>(value);
+  } catch (const nb::cast_error&) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is {}; expected {}", name, nb::repr(value).c_str(), expected));
+  }
+}
+
+std::uint32_t whole32(const nb::dict& given, const char* name) {
+  return get<std::uint32_t>(given, name, "a whole number from 0 to 4294967295");
+}
+std::uint64_t whole64(const nb::dict& given, const char* name) {
+  return get<std::uint64_t>(given, name, "a whole number from 0 on");
+}
+
+template <class T, std::size_t N>
+T choice(const nb::dict& given, const char* name, const std::array<std::pair<const char*, T>, N>& known) {
+  std::string expected = "one of";
+  for (const auto& [word, value] : known) expected += fmt::format(" \"{}\"", word);
+  const auto found = get<std::string>(given, name, expected.c_str());
+  for (const auto& [word, value] : known)
+    if (found == word) return value;
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} is \"{}\"; expected {}", name, found, expected));
+}
+
+constexpr std::array kModes{std::pair{"sequential", OrderMode::sequential},
+                            std::pair{"shuffle", OrderMode::shuffle},
+                            std::pair{"windowed", OrderMode::windowed}};
+constexpr std::array kPartitions{std::pair{"global", Partition::global},
+                                 std::pair{"by_shard", Partition::by_shard}};
+constexpr std::array kTails{std::pair{"drop", Tail::drop}, std::pair{"pad", Tail::pad},
+                            std::pair{"wrap", Tail::wrap}};
+constexpr std::array kTransports{
+    std::pair{"auto", TransportKind::automatic}, std::pair{"mapped", TransportKind::mapped},
+    std::pair{"staged", TransportKind::staged}, std::pair{"direct", TransportKind::direct},
+    std::pair{"resident", TransportKind::resident}};
+constexpr std::array kVerify{std::pair{"never", Verify::never}, std::pair{"first_epoch", Verify::first_epoch},
+                             std::pair{"always", Verify::always}};
+constexpr std::array kCrops{std::pair{"none", CropKind::none}, std::pair{"center", CropKind::center},
+                            std::pair{"random", CropKind::random},
+                            std::pair{"random_resized", CropKind::random_resized}};
+constexpr std::array kDTypes{std::pair{"uint8", DType::u8},      std::pair{"float16", DType::f16},
+                             std::pair{"bfloat16", DType::bf16}, std::pair{"float32", DType::f32},
+                             std::pair{"u8", DType::u8},         std::pair{"f16", DType::f16},
+                             std::pair{"bf16", DType::bf16},     std::pair{"f32", DType::f32}};
+constexpr std::array kLayouts{std::pair{"nchw", Layout::nchw}, std::pair{"nhwc", Layout::nhwc}};
+
+bool has(const nb::dict& given, const char* name) {
+  return given.contains(name) && !nb::object(given[name]).is_none();
+}
+
+OrderOptions order_options(const nb::dict& given) {
+  OrderOptions order;
+  order.mode = choice(given, "order", kModes);
+  if (has(given, "window_shards")) order.window_shards = whole32(given, "window_shards");
+  order.partition = choice(given, "partition", kPartitions);
+  order.tail = choice(given, "tail", kTails);
+  order.seed = whole64(given, "seed");
+  order.batch_size = whole64(given, "batch_size");
+  order.rank = whole32(given, "rank");
+  order.world = whole32(given, "world_size");
+  return order;
+}
+
+TransformOptions transform_options(const nb::dict& given) {
+  TransformOptions transform;
+  transform.crop = choice(given, "crop", kCrops);
+  if (transform.crop != CropKind::none) {
+    transform.crop_height = whole32(given, "crop_height");
+    transform.crop_width = whole32(given, "crop_width");
+  }
+  transform.scale = get<std::array<double, 2>>(given, "scale", "two numbers");
+  transform.ratio = get<std::array<double, 2>>(given, "ratio", "two numbers");
+  transform.flip_probability = get<double>(given, "flip", "a probability, True or False");
+  if (has(given, "dtype")) transform.dtype = choice(given, "dtype", kDTypes);
+  if (has(given, "layout")) transform.layout = choice(given, "layout", kLayouts);
+  if (has(given, "mean"))
+    transform.normalization = Normalization{get<std::array<float, 3>>(given, "mean", "three numbers"),
+                                            get<std::array<float, 3>>(given, "std", "three numbers")};
+  return transform;
+}
+
+}  // namespace
+
+LoaderOptions loader_options(const nb::dict& given) {
+  LoaderOptions options;
+  options.order = order_options(given);
+  options.transform = transform_options(given);
+  options.transport = choice(given, "transport", kTransports);
+  options.verify = choice(given, "verify", kVerify);
+  options.prefetch = whole32(given, "prefetch");
+  options.threads = whole32(given, "threads");
+  for (const auto& [name, field] : {std::pair{"registered_bytes", &options.registered_bytes},
+                                    std::pair{"pinned_bytes", &options.pinned_bytes},
+                                    std::pair{"resident_bytes", &options.resident_bytes},
+                                    std::pair{"readahead_bytes", &options.readahead_bytes}})
+    if (has(given, name)) *field = whole64(given, name);
+  return options;
+}
+
+}  // namespace shard::python

@@ -1,0 +1,278 @@
+#include "tensor.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shard::python {
+
+namespace {
+
+constexpr const char* kLegacyName = "dltensor";
+constexpr const char* kVersionedName = "dltensor_versioned";
+
+// DLPack before 1.0, which has no version and no flags.
+struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensor* self);
+};
+
+template <class Managed>
+struct Exported {
+  Tensor tensor;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+  Managed managed{};
+};
+
+DLDataType dl_type(DType dtype) {
+  const auto bits = static_cast<std::uint8_t>(8 * size_bytes(dtype));
+  switch (dtype) {
+    case DType::boolean:
+      return {kDLBool, 8, 1};
+    case DType::u8:
+    case DType::u16:
+    case DType::u32:
+    case DType::u64:
+      return {kDLUInt, bits, 1};
+    case DType::i8:
+    case DType::i16:
+    case DType::i32:
+    case DType::i64:
+      return {kDLInt, bits, 1};
+    case DType::bf16:
+      return {kDLBfloat, 16, 1};
+    default:
+      return {kDLFloat, bits, 1};
+  }
+}
+
+// Of the buffer protocol (Python's struct module); bfloat16, which it does not have, as its bits.
+const char* format_of(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return "?";
+    case DType::u8:
+      return "B";
+    case DType::i8:
+      return "b";
+    case DType::u16:
+    case DType::bf16:
+      return "H";
+    case DType::i16:
+      return "h";
+    case DType::f16:
+      return "e";
+    case DType::u32:
+      return "I";
+    case DType::i32:
+      return "i";
+    case DType::f32:
+      return "f";
+    case DType::u64:
+      return "Q";
+    case DType::i64:
+      return "q";
+    case DType::f64:
+      return "d";
+  }
+  return "B";
+}
+
+const char* numpy_name(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return "bool";
+    case DType::u8:
+      return "uint8";
+    case DType::i8:
+      return "int8";
+    case DType::u16:
+      return "uint16";
+    case DType::i16:
+      return "int16";
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::u32:
+      return "uint32";
+    case DType::i32:
+      return "int32";
+    case DType::f32:
+      return "float32";
+    case DType::u64:
+      return "uint64";
+    case DType::i64:
+      return "int64";
+    case DType::f64:
+      return "float64";
+  }
+  return "";
+}
+
+// A capsule that nobody took deletes the tensor itself; a consumer renames it.
+template <class Managed>
+void destroy_capsule(PyObject* capsule) {
+  for (const char* name : {kLegacyName, kVersionedName})
+    if (PyCapsule_IsValid(capsule, name) != 0) {
+      auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+      managed->deleter(managed);
+    }
+}
+
+template <class Managed>
+nb::object make_capsule(const Tensor& tensor, const char* name) {
+  auto exported = std::make_unique<Exported<Managed>>();
+  exported->tensor = tensor;
+  exported->shape.assign(tensor.shape.begin(), tensor.shape.end());
+  const std::vector<Py_ssize_t> strides = tensor.strides(1);
+  exported->strides.assign(strides.begin(), strides.end());
+  DLTensor& dl = exported->managed.dl_tensor;
+  dl.data = const_cast<std::byte*>(tensor.data);
+  dl.device = tensor.device;
+  dl.ndim = static_cast<std::int32_t>(exported->shape.size());
+  dl.dtype = dl_type(tensor.dtype);
+  dl.shape = exported->shape.data();
+  dl.strides = exported->strides.data();
+  dl.byte_offset = 0;
+  exported->managed.manager_ctx = exported.get();
+  exported->managed.deleter = [](Managed* self) {
+    delete static_cast<Exported<Managed>*>(self->manager_ctx);
+  };
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    exported->managed.version = {kDLPackMajorVersion, kDLPackMinorVersion};
+    exported->managed.flags = tensor.writable ? 0 : kDLPackFlagReadOnly;
+  }
+  PyObject* const capsule = PyCapsule_New(&exported->managed, name, &destroy_capsule<Managed>);
+  if (capsule == nullptr) throw nb::python_error();
+  static_cast<void>(exported.release());
+  return nb::steal<nb::object>(capsule);
+}
+
+nb::object dlpack(const Tensor& self, const nb::object& stream, const nb::object& max_version,
+                  const nb::object& dl_device, const nb::object& copy) {
+  if (!copy.is_none() && nb::cast<bool>(copy))
+    throw nb::buffer_error("copy=True: copies are made by the consumer");
+  if (!dl_device.is_none() && nb::cast<std::pair<int, int>>(dl_device) !=
+                                  std::pair<int, int>(self.device.device_type, self.device.device_id))
+    throw nb::buffer_error("dl_device is another device than the tensor's: the consumer must copy");
+  const bool versioned =
+      !max_version.is_none() && nb::cast<std::pair<int, int>>(max_version) >= std::pair<int, int>(1, 0);
+  if (!versioned && !self.writable)
+    throw nb::buffer_error("read-only memory needs a consumer of DLPack 1.0 (max_version=(1, 0))");
+  if (self.device.device_type == kDLCUDA && self.lease) {
+    const std::int64_t number = stream.is_none() ? 1 : nb::cast<std::int64_t>(stream);
+    if (number == 2) throw nb::buffer_error("the per-thread default stream is not supported");
+    if (number >= 0) {  // -1: the consumer has ordered itself
+      nb::gil_scoped_release without_gil;
+      self.lease->wait_on(stream_handle(static_cast<std::uint64_t>(number)));
+    }
+  }
+  return versioned ? make_capsule<DLManagedTensorVersioned>(self, kVersionedName)
+                   : make_capsule<DLManagedTensor>(self, kLegacyName);
+}
+
+struct Layout {  // of a Py_buffer: lives until it is released
+  std::vector<Py_ssize_t> shape;
+  std::vector<Py_ssize_t> strides;
+};
+
+int get_buffer(PyObject* object, Py_buffer* view, int flags) {
+  const Tensor& self = *nb::inst_ptr<Tensor>(object);
+  view->obj = nullptr;
+  if (self.device.device_type != kDLCPU) {
+    PyErr_SetString(PyExc_BufferError, "the tensor is in device memory: use DLPack");
+    return -1;
+  }
+  if ((flags & PyBUF_WRITABLE) != 0 && !self.writable) {
+    PyErr_SetString(PyExc_BufferError, "the memory is read-only");
+    return -1;
+  }
+  const std::size_t unit = size_bytes(self.dtype);
+  auto layout = std::make_unique<Layout>(Layout{self.shape, self.strides(unit)});
+  view->buf = const_cast<std::byte*>(self.data);
+  view->len = static_cast<Py_ssize_t>(self.size_bytes());
+  view->itemsize = static_cast<Py_ssize_t>(unit);
+  view->readonly = self.writable ? 0 : 1;
+  view->ndim = static_cast<int>(self.shape.size());
+  view->format = const_cast<char*>(format_of(self.dtype));
+  view->shape = layout->shape.data();
+  view->strides = layout->strides.data();
+  view->suboffsets = nullptr;
+  view->internal = layout.release();
+  view->obj = object;
+  Py_INCREF(object);
+  return 0;
+}
+
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Layout*>(view->internal); }
+
+PyType_Slot tensor_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_buffer)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_buffer)},
+                              {0, nullptr}};
+
+}  // namespace
+
+std::vector<Py_ssize_t> Tensor::strides(std::size_t unit_bytes) const {
+  std::vector<Py_ssize_t> result(shape.size(), static_cast<Py_ssize_t>(unit_bytes));
+  for (std::size_t i = shape.size(); i-- > 1;) result[i - 1] = result[i] * shape[i];
+  return result;
+}
+
+std::size_t Tensor::size_bytes() const {
+  std::size_t size = shard::size_bytes(dtype);
+  for (Py_ssize_t extent : shape) size *= static_cast<std::size_t>(extent);
+  return size;
+}
+
+void bind_tensor(nb::module_& module) {
+  nb::class_<Tensor>(
+      module, "Tensor", nb::type_slots(tensor_slots),
+      "Memory of a batch or a data set, for any framework: DLPack (torch.from_dlpack, cupy.from_dlpack,\n"
+      "numpy.from_dlpack) and, on the host, numpy.asarray. Contiguous, C order. What is made from it\n"
+      "keeps the memory alive. bfloat16 goes through the buffer protocol as uint16.")
+      .def_prop_ro(
+          "shape",
+          [](const Tensor& self) {
+            nb::list extents;
+            for (Py_ssize_t extent : self.shape) extents.append(extent);
+            return nb::tuple(extents);
+          },
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Extents of the axes, the sample first.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& self) { return numpy_name(self.dtype); },
+          "\"uint8\", \"float16\", \"bfloat16\", \"float32\", \"int64\", ...")
+      .def_prop_ro(
+          "device",
+          [](const Tensor& self) {
+            return self.device.device_type == kDLCPU ? std::string("cpu")
+                                                     : "cuda:" + std::to_string(self.device.device_id);
+          },
+          "\"cpu\" or \"cuda:0\".")
+      .def("__dlpack__", &dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
+           nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
+           nb::arg("copy").none() = nb::none(),
+           "A capsule as DLPack 1.0 states. On CUDA work queued later in `stream` comes after the batch's "
+           "bytes.")
+      .def("__dlpack_device__",
+           [](const Tensor& self) {
+             return std::pair<int, int>(self.device.device_type, self.device.device_id);
+           })
+      .def(
+          "capsule",
+          [](const Tensor& self) {
+            if (!self.writable)
+              throw nb::buffer_error("read-only memory: use __dlpack__(max_version=(1, 0))");
+            return make_capsule<DLManagedTensor>(self, kLegacyName);
+          },
+          "A DLPack capsule for a consumer that has ordered itself after the batch.");
+}
+
+}  // namespace shard::python

@@ -1,0 +1,83 @@
+"""What the examples share: clocks, a small network, and torchvision's way to feed one."""
+import os
+import time
+
+import torch
+from torch import nn
+
+
+class Clock:
+    """Points in the work of a device: events of its current stream, or the time of day where the loop does the work."""
+
+    def __init__(self, device):
+        self.cuda = device.type == "cuda"
+
+    def mark(self):
+        if not self.cuda:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def ms(self, a, b):
+        return a.elapsed_time(b) if self.cuda else 1e3 * (b - a)
+
+    def wait(self):
+        if self.cuda:
+            torch.cuda.synchronize()
+
+
+class Starved:
+    """How long the device waits for batches: it is idle from the end of a step until the next batch is there."""
+
+    def __init__(self, device):
+        self.clock, self.pairs, self.last = Clock(device), [], None
+
+    def batch_is_there(self):
+        if self.last is not None:
+            self.pairs.append((self.last, self.clock.mark()))
+
+    def step_is_queued(self):
+        self.last = self.clock.mark()
+
+    def take(self):
+        """Seconds since it was taken last; waits for the device."""
+        self.clock.wait()
+        pairs, self.pairs = self.pairs, []
+        return sum(self.clock.ms(a, b) for a, b in pairs) / 1e3
+
+
+class Folder:
+    """The same from files, by torchvision. It cannot go on inside an epoch."""
+
+    def __init__(self, args, device):
+        import torchvision
+        from torchvision.transforms import v2
+
+        normalize = v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+        steps = [v2.RandomResizedCrop(args.size), v2.RandomHorizontalFlip(), v2.PILToTensor(), v2.ToDtype(torch.float32, True), normalize]
+        data = torchvision.datasets.ImageFolder(args.data, v2.Compose(steps))
+        world = int(os.environ.get("WORLD_SIZE", 1))
+        self.sampler = torch.utils.data.DistributedSampler(data, world, int(os.environ.get("RANK", 0)), seed=args.seed, drop_last=True)
+        self.loader = torch.utils.data.DataLoader(data, args.batch_size, sampler=self.sampler, num_workers=args.workers, drop_last=True,
+                                                  pin_memory=device.type == "cuda", persistent_workers=args.workers > 0)
+        self.device, self.classes, self.length, self.begun = device, len(data.classes), len(self.loader), 0
+
+    def state(self):
+        return {"epoch": self.begun}
+
+    def load_state(self, state):
+        self.begun = state["epoch"]
+
+    def epoch(self, epoch):
+        self.begun = epoch
+        self.sampler.set_epoch(epoch)
+        for images, labels in self.loader:
+            yield (images.to(self.device, non_blocking=True, memory_format=torch.channels_last), labels.to(self.device, non_blocking=True))
+
+
+def small_cnn(device, classes):
+    """Three convolutions; the same weights each time."""
+    torch.manual_seed(0)
+    layers = [layer for i, o in ((3, 16), (16, 32), (32, 64)) for layer in (nn.Conv2d(i, o, 3, 2, 1), nn.ReLU())]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes)).to(device)

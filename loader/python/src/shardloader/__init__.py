@@ -1,0 +1,52 @@
+"""Shuffled, transformed batches of a shardify data set: on a GPU, or on the host.
+
+    import shardloader as sl
+    data = sl.Dataset("out")
+    loader = sl.Loader(data, batch_size=256, device="cuda:0", random_resized_crop=224, flip=True, dtype="float16")
+    for epoch in range(90):
+        for images, labels in loader.epoch(epoch):
+            ...
+
+Dataset opens a data set and hands out samples, labels, keys; Loader hands out batches; convert() makes a data set of a
+folder of images. Every error is a ShardError and one of Python's own (ValueError, FileNotFoundError, OSError, RuntimeError).
+"""
+
+from ._convert import Conversion, convert
+from ._dataset import Dataset, Finding, Keys
+from ._errors import (
+    CancelledError,
+    CorruptError,
+    InvalidArgumentError,
+    IoError,
+    NotFoundError,
+    ResourceError,
+    ShardError,
+    UnsupportedError,
+)
+from ._core import Tensor
+from ._loader import Batch, Epoch, Loader, Stats, cuda_device_count, has_cuda
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "CancelledError",
+    "Conversion",
+    "CorruptError",
+    "Dataset",
+    "Epoch",
+    "Finding",
+    "InvalidArgumentError",
+    "IoError",
+    "Keys",
+    "Loader",
+    "NotFoundError",
+    "ResourceError",
+    "ShardError",
+    "Stats",
+    "Tensor",
+    "UnsupportedError",
+    "convert",
+    "cuda_device_count",
+    "has_cuda",
+]

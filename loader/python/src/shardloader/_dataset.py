@@ -1,0 +1,170 @@
+"""Data sets: samples, labels and keys by number."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from . import _core
+from ._arrays import DTYPES, to_numpy
+from ._errors import CorruptError
+
+
+class Finding(NamedTuple):
+    """One thing that Dataset.verify() found."""
+
+    file: str  #: the shard's name
+    sample: int  #: inside the shard; -1: the shard as a whole
+    message: str
+
+
+class Keys(Sequence):
+    """The keys of all samples (relative source paths), read when they are asked for."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._core.key(i) for i in range(*index.indices(len(self)))]
+        return self._core.key(_position(index, len(self)))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} keys>"
+
+
+def _position(index: Any, size: int) -> int:
+    at = operator.index(index)
+    if not -size <= at < size:
+        raise IndexError(f"sample {at} of {size}")
+    return at + size if at < 0 else at
+
+
+class Dataset:
+    """A folder that shardify made. Shards are mapped read-only at first use; opening reads dataset.json alone.
+
+    len(data) is the number of samples; data[i] is (array, label), see __getitem__. May be used from several threads, after
+    fork(), and pickled (by its absolute path: the other side opens the same folder).
+
+    Raises NotFoundError (a FileNotFoundError) where there is no finished data set, CorruptError where files do not match
+    dataset.json, IoError.
+    """
+
+    def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        self._path = os.path.abspath(os.fspath(path))
+        self._core = _core.Dataset(self._path)
+        self._info = self._core.info()
+        self._info["folder"] = self._path
+        self._info["dtype"] = DTYPES[self._info["dtype"]]
+
+    def __len__(self) -> int:
+        return int(self._info["samples"])
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, Any]:
+        """(array, label) of a sample; negative numbers count from the end; IndexError beyond the ends.
+
+        array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped file, without a
+        copy (bytes are read from storage when they are looked at). Other codecs: a decoded copy. It stays valid after
+        the data set is gone. bfloat16 is ml_dtypes' where that is installed, else its bits in uint16.
+        label: an int (position in `classes`), or an array of float32 where labels came from a table.
+        """
+        at = _position(index, len(self))
+        label: Any = self._core.label(at)
+        return to_numpy(self._core.sample(at)), label if isinstance(label, int) else to_numpy(label)
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, codec {self.codec}>"
+
+    def __reduce__(self) -> Any:
+        return (Dataset, (self._path,))
+
+    @property
+    def path(self) -> str:
+        """The absolute path of the folder."""
+        return self._path
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of a sample: (channels, rows, columns) or (rows, columns, channels), as `layout` says."""
+        return self._info["shape"]
+
+    @property
+    def dtype(self) -> str:
+        """Of stored values: "uint8", "float16", "bfloat16" or "float32"."""
+        return self._info["dtype"]
+
+    @property
+    def layout(self) -> str:
+        """ "nchw" or "nhwc"."""
+        return self._info["layout"]
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names by label; empty where labels came from a table of numbers."""
+        return self._info["classes"]
+
+    @property
+    def keys(self) -> Keys:
+        """Relative source paths of the samples: a sequence that is read when it is looked at."""
+        return Keys(self._core)
+
+    @property
+    def mean(self) -> tuple[float, float, float]:
+        """Red, green, blue, in units of 0 to 1. For uint8 samples it is recorded for the loader, for others it was applied."""
+        return self._info["mean"]
+
+    @property
+    def std(self) -> tuple[float, float, float]:
+        """As `mean`."""
+        return self._info["std"]
+
+    @property
+    def codec(self) -> str:
+        """ "none", "packed" or "zstd:LEVEL"."""
+        return self._info["codec"]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the tensors with a row for each sample; "labels" is the first."""
+        return self._info["columns"]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Everything dataset.json says: pipeline, fingerprint, inputs, rejects, shards as (file, samples), ..."""
+        return dict(self._info)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """All labels: int64 [sample], or float32 [sample, k]. A copy, made now."""
+        return self.column("labels")
+
+    def column(self, name: str) -> np.ndarray:
+        """All rows of a column [sample, ...]: a copy, made now. KeyError where there is none of that name."""
+        if name not in self.columns:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
+        parts = [to_numpy(self._core.shard_column(shard, name)) for shard in range(len(self._info["shards"]))]
+        return np.concatenate(parts)
+
+    def shard_images(self, shard: int) -> np.ndarray:
+        """All samples of one shard [sample, ...] as a read-only view of the mapping. UnsupportedError with a codec."""
+        return to_numpy(self._core.shard_images(_position(shard, len(self._info["shards"]))))
+
+    def verify(self, threads: int = 0) -> None:
+        """Reads everything and checks every digest, with so many threads (0: one a core).
+
+        Raises CorruptError that names the first faults; its `findings` has all of them.
+        """
+        findings = [Finding(*found) for found in self._core.verify(threads)]
+        if findings:
+            first = "; ".join(found.message for found in findings[:3])
+            more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
+            error = CorruptError(f"{self._path}: {len(findings)} faults: {first}{more}")
+            error.findings = findings  # type: ignore[attr-defined]
+            raise error

@@ -1,0 +1,99 @@
+"""Small data sets, made by the package itself, and an independent reader of theirs."""
+
+import json
+import random
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+
+SIDE = 32
+EACH = 20
+CLASSES = ("ant", "bee", "cow")
+SAMPLES = EACH * len(CLASSES)
+MEAN = np.array([0.485, 0.456, 0.406], np.float32)
+STD = np.array([0.229, 0.224, 0.225], np.float32)
+
+
+def png(seed: int, width: int = 48, height: int = 40) -> bytes:
+    """A small RGB picture; the same bytes for the same arguments."""
+    noise = random.Random(seed)
+    rows = bytearray()
+    for y in range(height):
+        rows.append(0)  # filter: none
+        for x in range(width):
+            rows += bytes(((x * 5 + seed * 37) % 256, (y * 6 + seed * 11) % 256, noise.randrange(256)))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(rows), 1)) + chunk(b"IEND", b"")
+
+
+def make_images(folder: Path, each: int = EACH) -> Path:
+    for c, name in enumerate(CLASSES):
+        (folder / name).mkdir(parents=True)
+        for i in range(each):
+            (folder / name / f"{i:03}.png").write_bytes(png(100 * c + i))
+    return folder
+
+
+def read_by_offset(folder) -> "tuple[np.ndarray, np.ndarray]":
+    """Images and labels with numpy alone, as README.md shows: nothing of the library."""
+    images, labels = [], []
+    info = json.loads(Path(folder, "dataset.json").read_text())
+    for shard in info["shards"]:
+        path = Path(folder, shard["file"])
+        head = path.read_bytes()[: 8 + int(np.fromfile(path, "<u8", 1)[0])]
+        tensors = json.loads(head[8:])
+        for name, parts, kinds in (("images", images, {"U8": "u1", "F16": "<f2", "F32": "<f4", "BF16": "<u2"}), ("labels", labels, {"I64": "<i8", "F32": "<f4"})):
+            t = tensors[name]
+            parts.append(np.memmap(path, kinds[t["dtype"]], "r", len(head) + t["data_offsets"][0], tuple(t["shape"])))
+    return np.concatenate(images), np.concatenate(labels)
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory):
+    return make_images(tmp_path_factory.mktemp("pictures") / "images")
+
+
+@pytest.fixture(scope="session")
+def make(images, tmp_path_factory):
+    """A data set of the pictures with these options: its path. Each is made once."""
+    made = {}
+
+    def make(**options):
+        options = {"preset": "train", "resize": SIDE, "crop": SIDE, "samples_per_shard": 8, "jobs": 2, **options}
+        key = repr(sorted(options.items()))
+        if key not in made:
+            out = tmp_path_factory.mktemp("data") / "out"
+            assert sl.convert(images, out, **options).samples == SAMPLES
+            made[key] = out
+        return made[key]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def folder(make):
+    """uint8 [row, column, channel], codec none, 8 samples a shard."""
+    return make()
+
+
+@pytest.fixture
+def data(folder):
+    return sl.Dataset(folder)
+
+
+@pytest.fixture(scope="session")
+def reference(folder):
+    return read_by_offset(folder)
+
+
+def ids_of(loader, epoch=0):
+    return [int(i) for batch in loader.epoch(epoch) for i in batch.ids]

@@ -1,0 +1,160 @@
+"""Every example runs on a CPU with tiny data, and does what it says."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+from conftest import CLASSES
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def example(name, *arguments):
+    done = subprocess.run([sys.executable, str(EXAMPLES / name), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def torchvision():
+    return pytest.importorskip("torchvision", reason="torchvision is not installed")
+
+
+def test_they_are_short_enough_to_read():
+    for script in EXAMPLES.glob("*.py"):
+        assert len(script.read_text().splitlines()) < 150, script
+
+
+TRAIN = ("--epochs", 2, "--batch-size", 8, "--size", 32, "--print-every", 3, "--device", "cpu")
+
+
+def test_training_that_was_stopped_ends_in_the_same_weights(folder, tmp_path):
+    torchvision()
+    whole = example("train_imagefolder.py", folder, *TRAIN, "--checkpoint", tmp_path / "whole.pt")
+    assert re.search(r"epoch 0 step 3: loss \d\.\d+, \d+ samples/s, starved \d+\.\d\d %", whole)
+    out = example("train_imagefolder.py", folder, *TRAIN, "--checkpoint", tmp_path / "parts.pt", "--stop-after", 4)
+    assert "epoch 0 step 4" in out and "epoch 1" not in out
+    example("train_imagefolder.py", folder, *TRAIN, "--checkpoint", tmp_path / "parts.pt")
+    first, second = (torch.load(tmp_path / name, weights_only=True) for name in ("whole.pt", "parts.pt"))
+    assert first["loader"] == second["loader"] and first["loader"]["batch"] == 7
+    for name, weight in first["model"].items():
+        assert torch.equal(weight, second["model"][name]), name
+
+
+def test_training_under_torchrun(folder, tmp_path):
+    torchvision()
+    done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+                           str(EXAMPLES / "train_imagefolder.py"), str(folder), *map(str, TRAIN), "--stop-after", "3",
+                           "--checkpoint", str(tmp_path / "run.pt")], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("epoch 0 step 3") == 1  # one rank speaks
+    state = torch.load(tmp_path / "run.pt", weights_only=True)["loader"]
+    assert state["batch"] == 3 and state["state"].split()[-2:] == ["16", "2"]  # the global batch, the world size
+
+
+def test_training_from_the_folder_of_images(images):
+    torchvision()
+    out = example("train_imagefolder.py", images, *TRAIN, "--loader", "imagefolder", "--workers", 1, "--stop-after", 3)
+    assert "epoch 0 step 3" in out
+
+
+@pytest.mark.parametrize("bench", [False, True])
+def test_pipelining_measures_every_way(images, folder, tmp_path, bench):
+    torchvision()
+    more = ("--bench", "--batch-sizes", "8,4", "--seconds", 0.2) if bench else ("--batch-size", 8)
+    out = example("pipelining.py", folder, "--images", images, "--workers", 1, "--steps", 2, "--device", "cpu", "--json", tmp_path / "r.json", *more)
+    results = json.loads((tmp_path / "r.json").read_text())
+    assert len(results) == (12 if bench else 6) and "8 shardloader" in results and "8 numpy.memmap" in results
+    for load, transfer, train, total, rate in results.values():
+        assert rate > 0 and (bench or min(load, transfer) >= 0 and train > 0 and total > 0)
+    assert out.count("#\n") == 0 and out.count("# ") == len(results)
+
+
+def test_every_way_delivers_the_same_samples(folder):
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        import feeding
+    finally:
+        sys.path.pop(0)
+    expected = sorted(image.tobytes() for image, _ in sl.Dataset(folder))
+    for batches in (feeding.data_loader(feeding.Samples(folder), 10, 0), feeding.memmapped(folder, 10),
+                    feeding.sharded(folder, 10, torch.device("cpu")), feeding.prefetched(feeding.memmapped(folder, 10), torch.device("cpu"))):
+        seen = [image.numpy().tobytes() for _ in range(6) for image in next(batches)[0]]
+        assert sorted(seen) == expected
+
+
+def test_cifar_stand_in(tmp_path):
+    out = example("train_cifar.py", "--out", tmp_path / "data", "--count", 400, "--epochs", 2, "--batch-sizes", "16,32")
+    assert len(re.findall(r"^cpu +(16|32) +[01] .*%$", out, re.MULTILINE)) >= 4
+    assert sl.Dataset(tmp_path / "data").shape == (32, 32, 3) and len(sl.Dataset(tmp_path / "data").classes) == 10
+
+
+def test_cifar_files(tmp_path):
+    random = np.random.default_rng(0)
+    records = np.concatenate([np.arange(100, dtype=np.uint8)[:, None] % 10, random.integers(0, 256, (100, 3072), np.uint8)], 1)
+    (tmp_path / "cifar").mkdir()
+    records.tofile(tmp_path / "cifar" / "data_batch_1.bin")
+    example("train_cifar.py", tmp_path / "cifar", "--out", tmp_path / "data", "--epochs", 1, "--batch-sizes", "50")
+    data = sl.Dataset(tmp_path / "data")
+    image, label = data[data.keys[:].index("frog/000006.png")]
+    assert data.classes[label] == "frog"
+    np.testing.assert_array_equal(image.transpose(2, 0, 1).ravel(), records[6, 1:])
+
+
+def test_inference(folder):
+    torchvision()
+    out = example("inference.py", folder, "--batch-sizes", "4", "--dtypes", "float32,bfloat16", "--ways", "eager,TorchScript,TensorRT", "--batches", 2,
+                  "--device", "cpu")
+    assert re.search(r"4  float32   eager +\d+ +100\.00 %", out) and re.search(r"4  bfloat16  eager +\d+ +\d+\.\d\d %", out)
+    assert re.search(r"TensorRT +not here", out)
+
+
+def test_profile_step(folder, tmp_path):
+    out = example("profile_step.py", folder, "--batch-size", 4, "--steps", 2, "--device", "cpu", "--trace", tmp_path / "trace.json")
+    assert "aten::convolution" in out and "transport mapped" in out
+    names = {event.get("name") for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+    assert {"load", "step"} <= names
+
+
+def test_losses_are_those_of_the_pillow_pipeline(images, make):
+    """Without augmentation, training from shards is training from the files, for the same samples in the same order."""
+    image_module = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    loader = sl.Loader(make(preset="eval", dtype="float32"), batch_size=12, framework="torch", seed=1)
+    keys, mean, std = loader.data.keys, torch.tensor(loader.data.mean), torch.tensor(loader.data.std)
+
+    def by_pillow(batch):
+        pictures = []
+        for i in batch.ids:
+            picture = image_module.open(images / keys[i]).convert("RGB")
+            width, height = picture.size  # Resize(32), CenterCrop(32)
+            short = min(width, height)
+            picture = picture.resize((int(32 * width / short), int(32 * height / short)), image_module.BILINEAR)
+            left, top = round((picture.width - 32) / 2), round((picture.height - 32) / 2)
+            pixels = np.array(picture.crop((left, top, left + 32, top + 32)))
+            pictures.append(((torch.from_numpy(pixels).float() / 255 - mean) / std).permute(2, 0, 1))
+        return torch.stack(pictures), torch.tensor([CLASSES.index(keys[i].split("/")[0]) for i in batch.ids])
+
+    def losses(source):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3, 2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 15 * 15, 3))
+        optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
+        found = []
+        for epoch in range(3):
+            for batch in loader.epoch(epoch):
+                pictures, labels = source(batch)
+                loss = torch.nn.functional.cross_entropy(net(pictures), labels)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+        return found
+
+    ours, theirs = losses(lambda batch: batch), losses(by_pillow)
+    assert len(ours) == 15 and ours[-1] < ours[0]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)

@@ -1,0 +1,364 @@
+import gc
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+from conftest import MEAN, SAMPLES, SIDE, STD, ids_of
+
+
+def loader_of(data, **options):
+    return sl.Loader(data, **{"batch_size": 8, "framework": "numpy", "threads": 2, **options})
+
+
+def collect(loader, epoch=0):
+    batches = [(batch[0].copy(), batch[1], batch.ids) for batch in loader.epoch(epoch)]
+    return [np.concatenate(parts) for parts in zip(*batches)]
+
+
+def test_stored_order_and_bytes(data, reference):
+    images, labels, ids = collect(loader_of(data, batch_size=10, shuffle=False))
+    np.testing.assert_array_equal(ids, np.arange(SAMPLES))
+    np.testing.assert_array_equal(images, reference[0])
+    np.testing.assert_array_equal(labels, reference[1])
+
+
+@pytest.mark.parametrize("options", [{}, {"window_shards": 2}, {"transport": "staged"}, {"transport": "mapped"}])
+def test_a_shuffled_epoch_has_every_sample_once_and_intact(data, reference, options):
+    loader = loader_of(data, batch_size=6, **options)
+    orders = []
+    for epoch in range(3):
+        images, labels, ids = collect(loader, epoch)
+        assert sorted(ids) == list(range(SAMPLES))
+        np.testing.assert_array_equal(images, reference[0][ids])
+        np.testing.assert_array_equal(labels, reference[1][ids])
+        orders.append(tuple(ids))
+    assert len({*orders, tuple(range(SAMPLES))}) == 4
+
+
+@pytest.mark.parametrize("codec", ["none", "packed", "zstd:1"])
+def test_normalised_floats_are_numpys(make, reference, codec):
+    loader = loader_of(make(codec=codec), dtype="float32", layout="nchw", shuffle=False, batch_size=12)
+    assert loader.dtype == "float32" and loader.layout == "nchw" and loader.shape == (3, SIDE, SIDE)
+    images, _, _ = collect(loader)
+    expected = (reference[0].astype(np.float32) / np.float32(255) - MEAN) / STD
+    np.testing.assert_array_equal(images, expected.transpose(0, 3, 1, 2))
+
+
+def test_own_mean_and_std_and_half_precision(data, reference):
+    images, _, _ = collect(loader_of(data, dtype=np.float16, mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12))
+    np.testing.assert_array_equal(images, (reference[0].astype(np.float32) / np.float32(255)).astype(np.float16))
+
+
+def test_bfloat16_is_the_upper_half_of_float32(data, reference):
+    images, _, _ = collect(loader_of(data, dtype="bfloat16", shuffle=False, batch_size=12))
+    bits = ((reference[0].astype(np.float32) / np.float32(255) - MEAN) / STD).view(np.uint32)
+    expected = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16  # to the nearest, ties to even
+    np.testing.assert_array_equal(images.view(np.uint16), expected.astype(np.uint16))
+
+
+def test_centre_crop_and_certain_flip(data, reference):
+    images, _, ids = collect(loader_of(data, center_crop=(16, 20), flip=1.0))
+    np.testing.assert_array_equal(images, reference[0][ids][:, 8:24, 6:26][:, :, ::-1])
+
+
+def test_flip_true_is_half_of_the_samples(data, reference):
+    images, _, ids = collect(loader_of(data, flip=True, batch_size=60))
+    straight = (images == reference[0][ids]).all((1, 2, 3))
+    flipped = (images == reference[0][ids][:, :, ::-1]).all((1, 2, 3))
+    assert (straight ^ flipped).all() and 15 <= straight.sum() <= 45
+
+
+def test_random_crops_are_parts_of_the_sample(data, reference):
+    images, _, ids = collect(loader_of(data, random_crop=24))
+    places = set()
+    for image, i in zip(images, ids):
+        places |= {(t, l) for t in range(9) for l in range(9) if np.array_equal(image, reference[0][i, t : t + 24, l : l + 24])}
+    assert len(places) > 20
+
+
+def test_the_same_seed_gives_the_same_batches_whatever_does_the_work(data):
+    options = {"random_resized_crop": 20, "flip": 0.5, "dtype": "float32", "seed": 3}
+    expected = collect(loader_of(data, **options), epoch=2)
+    for other in ({"threads": 1}, {"prefetch": 1}, {"transport": "staged"}):
+        for ours, theirs in zip(expected, collect(loader_of(data, **options, **other), epoch=2)):
+            np.testing.assert_array_equal(ours, theirs)
+    ranks = [collect(loader_of(data, **{**options, "batch_size": 4}, rank=rank, world_size=2), epoch=2) for rank in range(2)]
+    halves = [part.reshape(-1, 4, *part.shape[1:]) for rank in ranks for part in rank[:1]]
+    np.testing.assert_array_equal(np.concatenate(halves, 1).reshape(expected[0].shape), expected[0])
+    assert not np.array_equal(expected[2], collect(loader_of(data, **{**options, "seed": 4}), epoch=2)[2])
+
+
+def test_tails(data):
+    dropped = loader_of(data, batch_size=16)
+    assert len(dropped) == 3 == len(list(dropped.epoch(0)))
+    padded = list(loader_of(data, batch_size=16, tail="pad").epoch(0))
+    assert [int(batch.mask.sum()) for batch in padded] == [16, 16, 16, 12] and padded[-1].mask.dtype == bool
+    wrapped = list(loader_of(data, batch_size=16, tail="wrap").epoch(0))
+    assert [int(batch.mask.sum()) for batch in wrapped] == [16] * 4
+    assert list(wrapped[-1].ids[-4:]) == list(wrapped[0].ids[:4])
+
+
+def test_a_batch_says_what_it_is(data):
+    for index, batch in enumerate(loader_of(data).epoch(4)):
+        images, labels = batch
+        assert (batch.epoch, batch.index) == (4, index) and isinstance(batch, tuple) and len(batch) == 2
+        np.testing.assert_array_equal(batch.column("labels"), labels)
+        with pytest.raises(KeyError, match="boxes"):
+            batch.column("boxes")
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_kept_batch_is_not_filled_again(data, reference):
+    loader = loader_of(data, prefetch=3)  # four: two are kept, the loop holds one while it takes the next
+    kept = [(batch[0], batch.ids) for batch, _ in zip(loader.epoch(0), range(2))]
+    for epoch in range(1, 4):
+        for _ in loader.epoch(epoch):
+            pass
+    for images, ids in kept:
+        np.testing.assert_array_equal(images, reference[0][ids])
+
+
+def test_memory_of_a_batch_that_is_gone_is_filled_again(data):
+    loader = loader_of(data, prefetch=2)
+    places = {batch[0].__array_interface__["data"][0] for epoch in range(5) for batch in loader.epoch(epoch)}
+    assert len(places) == 3
+
+
+def test_holding_all_batches_is_an_error_and_letting_go_goes_on(data):
+    loader = loader_of(data, prefetch=2)
+    kept, epoch = [], loader.epoch(0)
+    with pytest.raises(sl.ResourceError, match="all 3 batches of the ring are held"):
+        for images, _ in epoch:
+            kept.append(images)
+    assert len(kept) == 3
+    view = kept[0][2:4].reshape(-1)  # shares the memory: the batch stays held
+    del kept[0], images
+    with pytest.raises(RuntimeError, match="held"):
+        next(epoch)
+    del view
+    assert next(epoch).index == 3
+
+
+def test_batches_in_reference_cycles_are_found(data):
+    class Node:
+        pass
+
+    loader = loader_of(data, prefetch=1)
+    gc.disable()
+    try:
+        for images, _ in loader.epoch(0):
+            node = Node()
+            node.itself, node.images = node, images
+            del node, images
+    finally:
+        gc.enable()
+
+
+def test_kept_labels_hold_nothing(data):
+    loader = loader_of(data, prefetch=1)
+    labels = [labels for _, labels in loader.epoch(0)]
+    np.testing.assert_array_equal(np.concatenate(labels), collect(loader, 0)[1])
+
+
+def test_batches_outlive_loader_and_data_set(folder, reference):
+    def last():
+        with loader_of(sl.Dataset(folder)) as loader:
+            return list(zip(loader.epoch(0), range(2)))[-1][0]
+
+    batch = last()
+    gc.collect()
+    np.testing.assert_array_equal(batch[0], reference[0][batch.ids])
+    images = loader_of(folder, shuffle=False).epoch(0).__next__()[0]
+    gc.collect()
+    np.testing.assert_array_equal(images, reference[0][:8])
+
+
+def test_a_batch_may_be_written_to(data, reference):
+    loader = loader_of(data, prefetch=1, shuffle=False, batch_size=10)
+    for epoch in range(2):
+        for images, _ in loader.epoch(epoch):
+            images[:] = 255
+    del images
+    np.testing.assert_array_equal(collect(loader, 0)[0], reference[0])
+
+
+# --- epochs and state ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop", [0, 1, 4, 7])
+def test_a_state_goes_on_where_it_was(data, stop):
+    whole = loader_of(data, seed=5)
+    expected = ids_of(whole, 1)
+    first = loader_of(data, seed=5)
+    seen = []
+    for _ in range(1):
+        epoch = first.epoch(1)
+        for _ in range(stop):
+            seen += [int(i) for i in next(epoch).ids]
+    state = json.loads(json.dumps(first.state_dict()))
+    assert (state["epoch"], state["batch"]) == (1, stop)
+    second = loader_of(data, seed=5, prefetch=2)
+    second.load_state_dict(state)
+    rest = second.epoch(1)
+    assert len(rest) == len(second) - stop
+    seen += [int(i) for batch in rest for i in batch.ids]
+    assert seen == expected
+    assert ids_of(second, 2) == ids_of(whole, 2)
+
+
+def test_iterating_the_loader_goes_from_epoch_to_epoch(data):
+    loader = loader_of(data)
+    assert [[batch.epoch for batch in loader][-1] for _ in range(3)] == [0, 1, 2]
+    other = loader_of(data)
+    for batch in loader:
+        if batch.index == 2:
+            break
+    other.load_state_dict(loader.state_dict())
+    assert [(batch.epoch, batch.index) for batch in other] == [(3, i) for i in range(3, 7)]
+    other.load_state_dict(other.state_dict())  # at the end of epoch 3
+    assert {batch.epoch for batch in other} == {4}
+
+
+def test_states_of_something_else_are_refused(data, make):
+    state = loader_of(data).state_dict()
+    for options in ({"seed": 1}, {"batch_size": 4}, {"world_size": 2, "rank": 0}):
+        with pytest.raises(ValueError, match="cannot resume"):
+            loader_of(data, **options).load_state_dict(state)
+    with pytest.raises(ValueError):
+        loader_of(data).load_state_dict({**state, "state": "rubbish"})
+    with pytest.raises(KeyError):
+        loader_of(data).load_state_dict({})
+
+
+def test_an_iterator_ends_when_another_epoch_begins(data):
+    loader = loader_of(data)
+    first = loader.epoch(0)
+    next(first)
+    loader.epoch(1)
+    with pytest.raises(ValueError, match="another epoch"):
+        next(first)
+
+
+def test_an_epoch_begins_anew_whenever_it_is_asked_for(data):
+    loader = loader_of(data)
+    expected = ids_of(loader, 3)
+    for _ in range(2):
+        next(loader.epoch(3))
+        assert ids_of(loader, 3) == expected
+    next(loader.epoch(3))
+    loader.load_state_dict(loader.state_dict())
+    assert next(loader.epoch(3)).index == 1
+    assert next(loader.epoch(3)).index == 0
+    with pytest.raises(ValueError, match="begin at 0"):
+        loader.epoch(-1)
+
+
+def test_stats(data):
+    loader = loader_of(data)
+    ids_of(loader)
+    stats = loader.stats()
+    assert (stats.batches, stats.samples) == (7, 56) and stats.bytes >= 56 * SIDE * SIDE * 3
+    assert stats.transport == "mapped" and stats.reason and stats.device_bytes > 0 and stats.starved_seconds >= 0
+
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "piece"),
+    [
+        ({"batch_size": 0}, "batch_size"),
+        ({"batch_size": "8"}, "batch_size is '8'"),
+        ({"batch_size": 61}, "batch"),
+        ({"prefetch": 65}, "prefetch is 65; it must be 1 to 64"),
+        ({"prefetch": -1}, "prefetch is -1"),
+        ({"device": "gpu"}, "device is 'gpu'"),
+        ({"dtype": "int8"}, "dtype is \"int8\""),
+        ({"layout": "chw"}, "layout"),
+        ({"transport": "fast"}, "transport"),
+        ({"tail": "keep"}, "tail"),
+        ({"verify": "yes"}, "verify"),
+        ({"partition": "shards"}, "partition"),
+        ({"framework": "tensorflow"}, "framework is 'tensorflow'"),
+        ({"framework": "cupy"}, "cupy"),
+        ({"center_crop": 33}, "crop"),
+        ({"center_crop": 0}, "sizes begin at 1"),
+        ({"center_crop": (1, 2, 3)}, "height, width"),
+        ({"center_crop": 8, "random_crop": 8}, "center_crop and random_crop exclude each other"),
+        ({"flip": 1.5}, "flip"),
+        ({"flip": "left"}, "flip is 'left'"),
+        ({"scale": (0.5,), "random_resized_crop": 8}, "scale"),
+        ({"rank": 1}, "rank and world_size go together"),
+        ({"rank": 2, "world_size": 2}, "rank"),
+        ({"window_shards": 2, "shuffle": False}, "window_shards"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_bad_options_are_value_errors_that_name_them(data, options, piece):
+    with pytest.raises(ValueError, match=piece.replace("(", r"\(")) as caught:
+        loader_of(data, **options)
+    assert isinstance(caught.value, sl.InvalidArgumentError)
+
+
+def test_unknown_options_are_type_errors(data):
+    with pytest.raises(TypeError, match="batchsize"):
+        sl.Loader(data, batchsize=3)
+
+
+def test_rank_and_world_size_from_the_environment(data, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    loader = loader_of(data, shuffle=False, batch_size=4)
+    assert (loader.rank, loader.world_size, len(loader)) == (1, 3, 5)
+    assert list(next(iter(loader)).ids) == [4, 5, 6, 7]
+    assert loader_of(data, rank=0, world_size=1).world_size == 1
+    monkeypatch.setenv("WORLD_SIZE", "many")
+    with pytest.raises(ValueError, match="WORLD_SIZE is 'many'"):
+        loader_of(data)
+
+
+def test_cuda_without_a_device_is_a_clear_error(data):
+    if sl.cuda_device_count() > 0:
+        pytest.skip("there is a device")
+    with pytest.raises(sl.UnsupportedError, match="CUDA"):
+        loader_of(data, device="cuda:0", framework=None)
+
+
+# --- threads ------------------------------------------------------------------------------------------------------------
+
+
+def test_threads_share_a_loader(data):
+    loader = loader_of(data, batch_size=2, prefetch=8)
+    for epoch in range(5):
+        batches, seen = loader.epoch(epoch), []
+
+        def work():
+            for batch in batches:
+                seen.extend(int(i) for i in batch.ids)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(seen) == list(range(SAMPLES))
+
+
+def test_cancel_and_close(data):
+    loader = loader_of(data)
+    batches = loader.epoch(0)
+    next(batches)
+    loader.cancel()
+    with pytest.raises(sl.CancelledError, match="cancelled"):
+        next(batches)
+    assert len(ids_of(loader, 0)) == 56
+    loader.close()
+    loader.close()
+    for call in (lambda: loader.epoch(1), loader.stats, loader.state_dict, lambda: loader.load_state_dict({"state": "x"})):
+        with pytest.raises(ValueError):
+            call()
