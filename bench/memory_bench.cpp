@@ -33,14 +33,18 @@ std::uint64_t columns_bytes(const Dataset& dataset, std::uint64_t batch) {
   return bytes;
 }
 
-std::uint64_t staging_bytes(const Dataset& dataset, TransportKind link, std::uint64_t batch) {
+// Of all batches.
+std::uint64_t staging_bytes(const Dataset& dataset, TransportKind link, std::uint64_t batch,
+                            std::uint32_t prefetch) {
   const std::uint64_t most = most_bytes_to_device(dataset.info());
-  if (link == TransportKind::staged) return most * batch;
+  if (link == TransportKind::staged)
+    return staging_plan(most * batch, prefetch, last_cache_bytes()).buffers * most * batch;
   if (link != TransportKind::direct) return 0;
   const Codec::Kind codec = dataset.info().codec.kind;
   const bool aligned = codec == Codec::Kind::zstd ||
                        (codec == Codec::Kind::none && most % DirectFile(dataset.shard(0)).alignment() == 0);
-  return (aligned ? most : round_up(most, kDirectAlign) + kDirectAlign) * batch + kDirectAlign;
+  const std::uint64_t pitch = aligned ? most : round_up(most, kDirectAlign) + kDirectAlign;
+  return (std::uint64_t{prefetch} + 1) * (pitch * batch + kDirectAlign);
 }
 
 // Anonymous pages of this process; files that are mapped do not count.
@@ -127,8 +131,8 @@ LoaderMemory predict_memory(const Dataset& dataset, const DeviceInfo& device, co
   memory.device_bytes =
       slots * (check_transform(spec, options.transform).size_bytes() * batch + raw + columns) +
       (whole ? spec.elements() * batch : 0);
-  memory.pinned_bytes =
-      slots * (columns + staging_bytes(dataset, link, batch) + (packed ? sizeof(std::uint32_t) * batch : 0));
+  memory.pinned_bytes = slots * (columns + (packed ? sizeof(std::uint32_t) * batch : 0)) +
+                        staging_bytes(dataset, link, batch, options.prefetch);
   std::uint64_t shards = 0;
   std::uint64_t images = 0;
   for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {

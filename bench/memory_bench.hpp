@@ -27,10 +27,10 @@ struct LoaderMemory {
 //                mapped (host device, mapped) or nothing is to be computed
 //   columns    = each column's batch x row, rounded up to 256
 //   resident   = transport resident: min(samples, budget / stored) x stored
-//   pinned     = slots x (columns + staging)
-//   staging    = staged: batch x stored; direct: batch x pitch + 4096; mapped: 0
-//   pitch      = stored; of codec none with samples that are no multiple of the disk's alignment: stored
-//   rounded up
+//   pinned     = slots x columns + staging
+//   staging    = staged: buffers x batch x stored (staging_plan.hpp); direct: slots x (batch x pitch + 4096);
+//   mapped: 0 pitch      = stored; of codec none with samples that are no multiple of the disk's alignment:
+//   stored rounded up
 //                to 4096, and 4096 more
 //   registered = mapped, not on the host device: the samples of all shards as they are stored (shuffled
 //   order)

@@ -75,7 +75,7 @@ bool LoaderImpl::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
     while (begun.size() < depth && next < batches && !stopping()) {
       // A batch that can be handed on is not held up by one whose slot is in flight; while the host is still
       // at it, its threads get more to do as soon as there is a slot.
-      if (Slot* slot = ring_->try_acquire())
+      if (Slot* slot = transport_->has_room() ? ring_->try_acquire() : nullptr)
         start(slot);
       else if (begun.front()->error || transport_->wait(*begun.front(), kGlance))
         break;

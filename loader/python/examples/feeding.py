@@ -71,8 +71,14 @@ def prefetched(batches, device):
         ahead = coming
 
 
-def sharded(path, batch, device):
-    loader = sl.Loader(path, batch_size=batch, device=device, framework="torch")
+def sharded(path, batch, device, **options):
+    """Begins when all is mapped, and on a GPU registered: threads of the loader do that during the first epochs."""
+    loader = sl.Loader(path, batch_size=batch, device=device, framework="torch", **options)
+    registered = -1
+    while registered < loader.stats().registered_bytes:
+        registered = loader.stats().registered_bytes
+        for _ in loader:
+            pass
     while True:
         yield from loader
 
@@ -90,3 +96,16 @@ def ways(args, device, batch):
         "numpy.memmap": lambda: memmapped(args.data, batch),
         "shardloader": lambda: sharded(args.data, batch, device),
     }
+
+
+def shard_ways(args, device, batch):
+    """Name -> a function that begins it, and what shardbench load calls the same."""
+    def half(path):
+        return lambda: sharded(path, batch, device, dtype="float16", layout="nchw")
+
+    halved = ["--dtype", "f16", "--layout", "nchw"]
+    ways = {"shardloader": (lambda: sharded(args.data, batch, device), [args.data]), "shardloader, float16": (half(args.data), [args.data, *halved])}
+    if args.packed:
+        ways["shardloader, packed"] = (lambda: sharded(args.packed, batch, device), [args.packed])
+        ways["shardloader, packed, float16"] = (half(args.packed), [args.packed, *halved])
+    return ways

@@ -7,7 +7,8 @@
 DATA is a data set of shardify's, uint8 NHWC, codec none. The DataLoader ways decode --images (torchvision: JPEG, resized to the
 data set's size), or read samples of DATA where that is not given. Load: the loop waits for a batch. Transfer: its copy to the
 device. Train: the step. (Transfer and Train by events in the stream, so they overlap with Load.) Total: of all, by the clock.
---bench: no network; samples/s into the device for batches of 256 and 32, and the C++ figure beside it. Needs torch.
+--bench: no network; samples/s into the device for batches of 256 and 32, also as normalised float16 and from a data set with
+codec packed (--packed), and the C++ figure beside each (--shardbench). Needs torch.
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ import torch
 from torch import nn
 
 import shardloader as sl
-from feeding import ways
+from feeding import shard_ways, ways
 from support import Clock, small_cnn
 
 
@@ -75,11 +76,27 @@ def trainer(device, classes):
     return train
 
 
-def cpp_rate(args, device, batch):
+def cpp_rate(args, device, batch, what):
     name = str(device) if device.type == "cuda" else "host"
-    done = subprocess.run([args.shardbench, "load", args.data, "--device", name, "--batch-size", str(batch), "--json", "-"],
+    done = subprocess.run([args.shardbench, "load", *what, "--device", name, "--batch-size", str(batch), "--json", "-"],
                           check=True, stdout=subprocess.PIPE)
     return float(np.median([sample["samples_per_second"] for sample in json.loads(done.stdout)["samples"]]))
+
+
+def bench(args, device, batch, samples):
+    """Name -> samples/s."""
+    rates, ours = {}, shard_ways(args, device, batch)
+    for name, begin in {**ways(args, device, batch), **{name: way[0] for name, way in ours.items()}}.items():
+        warm = samples // batch if name == "numpy.memmap" else 4 * args.workers
+        rates[name] = rate(begin(), device, warm, args.seconds)
+        print(f"{name:36}{rates[name]:12.0f} samples/s", end="", flush=True)
+        if args.shardbench and name in ours:
+            rates[f"{name}, C++"] = cpp_rate(args, device, batch, ours[name][1])
+            print(f", {rates[name] / rates[name + ', C++']:.2f} of C++", end="")
+        print()
+    most, slowest = rates["shardloader"], {name: r for name, r in rates.items() if "shardloader" not in name}
+    print("shardloader is " + ", ".join(f"{most / r:.1f} times {name.strip()}" for name, r in slowest.items()))
+    return rates
 
 
 def main():
@@ -93,7 +110,8 @@ def main():
     parser.add_argument("--bench", action="store_true")
     parser.add_argument("--seconds", type=float, default=5, help="of each way of --bench")
     parser.add_argument("--batch-sizes", default="256,32", help="of --bench")
-    parser.add_argument("--shardbench")
+    parser.add_argument("--packed", help="of --bench: a data set of the same images with codec packed")
+    parser.add_argument("--shardbench", help="of --bench: the program")
     parser.add_argument("--chart", help="a picture (matplotlib)")
     parser.add_argument("--json")
     args = parser.parse_args()
@@ -102,20 +120,15 @@ def main():
     data = sl.Dataset(args.data)
     classes, samples = max(2, int(data.labels.max()) + 1), len(data)
     for batch in sizes:
-        print(f"batches of {batch}" + ("" if args.bench else f", ms a batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}"))
+        if args.bench:
+            print(f"batches of {batch}")
+            results.update({f"{batch} {name.strip()}": [0, 0, 0, 0, r] for name, r in bench(args, device, batch, samples).items()})
+            continue
+        print(f"batches of {batch}, ms a batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}")
         for name, begin in ways(args, device, batch).items():
-            key = f"{batch} {name.strip()}"
-            if args.bench:
-                warm = 4 * args.workers if "DataLoader" in name or name[0] == " " else samples // batch  # an epoch: all is mapped, and registered
-                results[key] = [0, 0, 0, 0, rate(begin(), device, warm, args.seconds)]
-                print(f"{name:36}{results[key][4]:12.0f} samples/s", flush=True)
-                continue
             times = measure(begin(), device, args.steps, trainer(device, classes))
-            results[key] = times + [1e3 * batch / times[3]]
-            print(f"{name:36}" + "".join(f"{t:{w}.3f}" for t, w in zip(times, (9, 10, 9, 9))) + f"{results[key][4]:12.0f}", flush=True)
-        if args.shardbench:
-            results[f"{batch} C++"] = [0, 0, 0, 0, cpp_rate(args, device, batch)]
-            print(f"Python has {results[f'{batch} shardloader'][4] / results[f'{batch} C++'][4]:.2f} of the C++ figure")
+            results[f"{batch} {name.strip()}"] = times + [1e3 * batch / times[3]]
+            print(f"{name:36}" + "".join(f"{t:{w}.3f}" for t, w in zip(times, (9, 10, 9, 9))) + f"{1e3 * batch / times[3]:12.0f}", flush=True)
     most = max(times[4] for times in results.values())
     for name, times in results.items():
         print(f"{name:40} {'#' * max(1, round(40 * times[4] / most))} {times[4]:.0f}")

@@ -65,14 +65,15 @@ def test_training_from_the_folder_of_images(images):
 
 
 @pytest.mark.parametrize("bench", [False, True])
-def test_pipelining_measures_every_way(images, folder, tmp_path, bench):
+def test_pipelining_measures_every_way(images, folder, make, tmp_path, bench):
     torchvision()
-    more = ("--bench", "--batch-sizes", "8,4", "--seconds", 0.2) if bench else ("--batch-size", 8)
+    more = ("--bench", "--batch-sizes", "8,4", "--seconds", 0.2, "--packed", make(codec="packed")) if bench else ("--batch-size", 8)
     out = example("pipelining.py", folder, "--images", images, "--workers", 1, "--steps", 2, "--device", "cpu", "--json", tmp_path / "r.json", *more)
     results = json.loads((tmp_path / "r.json").read_text())
-    assert len(results) == (12 if bench else 6) and "8 shardloader" in results and "8 numpy.memmap" in results
+    assert len(results) == (18 if bench else 6) and "8 shardloader" in results and "8 numpy.memmap" in results
     for load, transfer, train, total, rate in results.values():
         assert rate > 0 and (bench or min(load, transfer) >= 0 and train > 0 and total > 0)
+    assert not bench or re.search(r"^shardloader is .* times DataLoader decoding, 0 workers, .* times numpy.memmap$", out, re.MULTILINE)
     assert out.count("#\n") == 0 and out.count("# ") == len(results)
 
 

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <limits>
@@ -112,14 +113,19 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);
 }
 
-void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify) {
+void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify, bool cached) {
   const Dataset::Location& at = item.at;
   const ShardReader& shard = dataset.shard(at.shard);
   check_alive(shard);
   if (!decompressed_on_the_way(dataset)) {
     const std::span<const std::byte> frame = shard.frame(at.sample);
     try {
-      guarded("copy", [&] { copy_streaming(target, frame.data(), frame.size()); });
+      guarded("copy", [&] {
+        if (cached)
+          std::memcpy(target, frame.data(), frame.size());
+        else
+          copy_streaming(target, frame.data(), frame.size());
+      });
     } catch (const Error& error) {
       check_alive(shard);  // says so when the file was cut since
       rethrow_for(shard, at.sample, error);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
+#include <vector>
 
 #include "shard/error.hpp"
+#include "transport/staging_plan.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {
@@ -13,51 +16,70 @@ namespace {
 
 class Staged final : public Transport {
  public:
-  explicit Staged(const TransportContext& context) : context_(context) {
+  explicit Staged(const TransportContext& context)
+      : context_(context),
+        plan_(staging_plan(batch_bytes(), context.options->prefetch, context.cache_bytes)),
+        buffers_(plan_.buffers) {
     const LoaderOptions& options = *context.options;
-    const std::uint64_t ring = batch_bytes() * (options.prefetch + 1);
-    if (ring > options.pinned_bytes)
-      throw Error(
-          ErrorCode::resource,
-          fmt::format(
-              "{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise it, or lower "
-              "prefetch or batch_size",
-              options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
+    const std::uint64_t bytes = batch_bytes() * plan_.buffers;
+    if (bytes > options.pinned_bytes)
+      throw Error(ErrorCode::resource,
+                  fmt::format("staging {} batches of {} samples needs {} bytes of pinned memory; "
+                              "pinned_bytes is {}: raise it, or "
+                              "lower prefetch or batch_size",
+                              plan_.buffers, options.order.batch_size, bytes, options.pinned_bytes));
+    for (Buffer& buffer : buffers_) buffer.memory = context_.device->allocate_pinned(batch_bytes());
   }
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
-  void prepare(Slot& slot) override {
-    slot.staging = context_.device->allocate_pinned(batch_bytes());
-    pinned_bytes_ += slot.staging->size_bytes();
+  void prepare(Slot&) override {}  // batches take the buffers in turn
+
+  bool has_room() const override {
+    try {
+      return buffers_[begun_ % buffers_.size()].copied.done();
+    } catch (...) {  // the copy failed: begin() says so
+      return true;
+    }
   }
 
   void begin(Slot& slot) override {
     adapt_threads();
-    slot.ready_event.wait();  // the copy out of the staging memory, of the slot's last use
-    submit_rows(*context_.pool, slot.fetch.size(), slot.filled, [this, filling = &slot](std::size_t row) {
-      const FetchItem& item = filling->fetch[row];
-      stage_row(*context_.dataset, item, filling->staging->data() + item.offset, filling->verify);
-    });
+    Buffer& buffer = buffers_[begun_ % buffers_.size()];
+    buffer.copied.wait();  // the copy out of it, of a batch before
+    submit_rows(*context_.pool, slot.fetch.size(), slot.filled,
+                [this, filling = &slot, staging = buffer.memory->data()](std::size_t row) {
+                  const FetchItem& item = filling->fetch[row];
+                  stage_row(*context_.dataset, item, staging + item.offset, filling->verify, plan_.cached);
+                });
+    ++begun_;
   }
 
   void end(Slot& slot) override {
+    Buffer& buffer = buffers_[ended_++ % buffers_.size()];
     const auto begin = std::chrono::steady_clock::now();
     slot.filled.get();
     storage_nanoseconds_ += static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
             .count());
     copy_rows(*context_.copy_stream, slot,
-              [&](std::size_t row) { return slot.staging->data() + slot.fetch[row].offset; });
+              [&](std::size_t row) { return buffer.memory->data() + slot.fetch[row].offset; });
+    buffer.copied = slot.copied_event;
   }
 
   bool wait(const Slot& slot, std::chrono::microseconds time) const override {
     return wait_filled(slot, time);
   }
 
-  TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
+  TransportUse use() const noexcept override {
+    return {0, batch_bytes() * plan_.buffers, 0, storage_nanoseconds_};
+  }
 
  private:
+  struct Buffer {
+    std::unique_ptr<Block> memory;
+    Event copied;  // the device has read it
+  };
   std::uint64_t batch_bytes() const {
     return most_bytes_to_device(context_.dataset->info()) * context_.options->order.batch_size;
   }
@@ -89,7 +111,10 @@ class Staged final : public Transport {
   std::uint64_t batches_ = 0;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   std::chrono::nanoseconds idle_{0};
-  std::uint64_t pinned_bytes_ = 0;
+  StagingPlan plan_;
+  std::vector<Buffer> buffers_;
+  std::size_t begun_ = 0;  // batches; they end in the order in which they began, and take the buffers in turn
+  std::size_t ended_ = 0;
   std::uint64_t storage_nanoseconds_ = 0;
 };
 

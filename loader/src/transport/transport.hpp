@@ -14,6 +14,7 @@
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
+#include "transport/staging_plan.hpp"
 
 namespace shard {
 
@@ -24,6 +25,7 @@ struct TransportContext {
   const Order* order = nullptr;
   Stream* copy_stream = nullptr;
   HostPool* pool = nullptr;  // copy, decompression and verification
+  std::uint64_t cache_bytes = last_cache_bytes();
 };
 
 // The most bytes that a sample takes on its way to the device.
@@ -44,6 +46,8 @@ class Transport {
   virtual void prepare(Slot& slot) = 0;
   // How many slots it wants begun and not ended, 1 to the ring's: the batches that its reads overlap.
   virtual std::size_t depth() const noexcept { return 2; }
+  // False: begin() would wait for the device.
+  virtual bool has_room() const { return true; }
   // Starts the host's part for slot.fetch; slots end in the order in which they began. Errors name shard and
   // sample.
   virtual void begin(Slot& slot) = 0;
@@ -82,8 +86,10 @@ void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<con
 // The same, read where it is mapped.
 void verify_mapped(const ShardReader& shard, std::uint64_t sample);
 // Brings a stored sample to `target` in pinned memory (item.size_bytes): as it is stored, or decompressed
-// where the device does not do that; `verify`: holds it against its checksum. Errors name shard and sample.
-void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify);
+// where the device does not do that; `verify`: holds it against its checksum; `cached`: by stores that stay
+// in the cache. Errors name shard and sample.
+void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify,
+               bool cached = false);
 // Waits so long for the pool's threads at most; true: they are done with the batch.
 inline bool wait_filled(const Slot& slot, std::chrono::microseconds time) {
   return !slot.filled.valid() || slot.filled.wait_for(time) == std::future_status::ready;
