@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "convert_bench.hpp"
 #include "convert_report.hpp"
 #include "interrupt.hpp"
@@ -59,16 +60,13 @@ void add_convert(CLI::App& app, std::function<int()>& command, const std::string
       ->capture_default_str();
   sub->add_option("--jobs", options.jobs, "Threads (default: one a core)")->check(CLI::Range(1, 1024));
   sub->add_flag("--scaling", options.scaling, "Also on one thread");
-  sub->add_option("--repeat", options.repeat, "Runs of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_repeat_option(*sub, options.repeat, "Runs of each");
   sub->add_option("--count", options.count,
                   "Images: fewer than there are, or more (files repeat); default: each once")
       ->check(CLI::Range(1, 10'000'000));
   sub->add_option("--out", options.out,
                   "Folder on the disk to write to (default: $TMPDIR or /tmp); left as it was");
-  sub->add_option("--json", arguments->json,
-                  "Every sample, stage and fact of the machine as JSON to this file, or - ");
+  add_json_option(*sub, arguments->json, "Every sample, stage and fact of the machine as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -9,6 +9,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "decode_bench.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
@@ -217,14 +218,10 @@ void add_decode(CLI::App& app, std::function<int()>& command, const std::string&
   sub->add_option("--crop-size", options.crop, "Rows and columns of the centre that is kept")
       ->capture_default_str();
   sub->add_option("--batch-size", options.batch_size, "Samples a batch, 1 to 4096")->capture_default_str();
-  sub->add_option("--seconds", options.seconds, "Of each sample, about")
-      ->check(CLI::Range(0.0, 600.0))
-      ->capture_default_str();
-  sub->add_option("--repeat", options.repeat, "Samples of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_seconds_option(*sub, options.seconds, "Of each sample, about");
+  add_repeat_option(*sub, options.repeat);
   sub->add_flag("--quick", arguments->quick, "At most 3 samples of half a second");
-  sub->add_option("--json", arguments->json, "Every sample as JSON: a file, or - for standard output");
+  add_json_option(*sub, arguments->json);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
+#include "common_options.hpp"
 #include "cpu_facts.hpp"
 #include "filesystem_facts.hpp"
 #include "gpu_facts.hpp"
@@ -210,7 +211,7 @@ void add_device(CLI::App& app, std::function<int()>& command, const std::string&
       "Nothing is timed: PCIe figures are the link's own, in one direction. Works without a GPU.\n"
       "Example: shardbench device /data /dev/shm --json device.json");
   sub->add_option("PATH", arguments->paths, "Files or folders whose filesystems are described");
-  sub->add_option("--json", arguments->json, "The same as JSON: a file, or - for standard output");
+  add_json_option(*sub, arguments->json, "The same as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

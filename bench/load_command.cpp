@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
+#include "common_options.hpp"
 #include "load_bench.hpp"
 #include "load_data.hpp"
 #include "loader_arguments.hpp"
@@ -166,12 +167,9 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   sub->add_option("--verify", arguments->verify, "Checksums while loading")
       ->check(CLI::IsMember({"never", "first_epoch", "always"}))
       ->capture_default_str();
-  sub->add_option("--seconds", arguments->load.seconds,
-                  "Of each repeat, at least one epoch; 0: only open and first batch")
-      ->capture_default_str();
-  sub->add_option("--repeat", arguments->load.repeats, "Repeats")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+  add_seconds_option(*sub, arguments->load.seconds,
+                     "Of each repeat, at least one epoch; 0: only open and first batch");
+  add_repeat_option(*sub, arguments->load.repeats, "Repeats");
   sub->add_option("--make-random", arguments->make_random,
                   "First write so many samples of pseudo-random bytes into DATASET, unless it is there");
   sub->add_option("--make-sparse", arguments->make_sparse,
@@ -180,8 +178,7 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   sub->add_option("--make-side", arguments->make_side, "Their rows and columns")->capture_default_str();
   sub->add_option("--make-dtype", arguments->make_dtype, "u8 (NHWC) or f16, bf16, f32 (NCHW)")
       ->capture_default_str();
-  sub->add_option("--json", arguments->json,
-                  "Report with every raw sample: a file, or - for standard output");
+  add_json_option(*sub, arguments->json, "Report with every raw sample");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

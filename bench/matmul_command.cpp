@@ -10,6 +10,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "interrupt.hpp"
 #include "matmul_bench.hpp"
 #include "report.hpp"
@@ -200,13 +201,9 @@ void add_matmul(CLI::App& app, std::function<int()>& command, const std::string&
       ->capture_default_str();
   sub->add_option("--threads", arguments->threads, "On the CPU (default: one a core)")
       ->check(CLI::Range(1, 64));
-  sub->add_option("--repeat", options.repeat, "Samples of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  sub->add_option("--seconds", options.seconds, "Of each sample, at least")
-      ->check(CLI::Range(0.0, 60.0))
-      ->capture_default_str();
-  sub->add_option("--json", arguments->json, "Every sample as JSON: a file, or - for standard output");
+  add_repeat_option(*sub, options.repeat);
+  add_seconds_option(*sub, options.seconds);
+  add_json_option(*sub, arguments->json);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -9,6 +9,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
 #include "memory_bench.hpp"
@@ -202,7 +203,7 @@ void add_memory(CLI::App& app, std::function<int()>& command, const std::string&
        "Bound of registered shards (default: half of what is available)");
   size("--resident-bytes", loader.resident_bytes, "Device memory for samples, resident (default: what fits)");
   arguments->transform.add_to(*sub);
-  sub->add_option("--json", arguments->json, "The report as JSON: a file, or - for standard output");
+  add_json_option(*sub, arguments->json, "The report as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -9,6 +9,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
 #include "pipeline_bench.hpp"
@@ -246,11 +247,9 @@ void add_pipeline(CLI::App& app, std::function<int()>& command, const std::strin
   sub->add_option("--threads", options.threads, "That decode (default: one a core)")
       ->check(CLI::Range(1, 64));
   sub->add_option("--count", arguments->count, "Images, evenly chosen (default: all)");
-  sub->add_option("--repeat", options.repeat, "Runs of each, in turn")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_repeat_option(*sub, options.repeat, "Runs of each, in turn");
   sub->add_flag("--quick", arguments->quick, "One run of at most 5 batches each");
-  sub->add_option("--json", arguments->json, "Every batch as JSON: a file, or - for standard output");
+  add_json_option(*sub, arguments->json, "Every batch as JSON");
   sub->add_option("--plot", arguments->plot, "A chart: FILE.svg, or FILE.png where there is gnuplot");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };

@@ -10,6 +10,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "filesystem_facts.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
@@ -218,14 +219,10 @@ void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& 
   sub->add_option("--batch-size", options.batch_size, "Samples a batch")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  sub->add_option("--seconds", options.seconds, "Of a sample that has no natural end")
-      ->check(CLI::Range(0.0, 600.0))
-      ->capture_default_str();
-  sub->add_option("--repeat", options.repeat, "Samples of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  add_seconds_option(*sub, options.seconds, "Of a sample that has no natural end");
+  add_repeat_option(*sub, options.repeat);
   sub->add_flag("--quick", arguments->quick, "At most 3 samples of half a second, and 512 images");
-  sub->add_option("--json", arguments->json, "Every sample as JSON: a file, or - for standard output");
+  add_json_option(*sub, arguments->json);
   sub->add_option("--csv", arguments->csv, "The rows as CSV: a file");
   sub->add_option("--plot", arguments->plot, "A chart: FILE.svg, or FILE.png where there is gnuplot");
   sub->callback([arguments, &command, command_line] {

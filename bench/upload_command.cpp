@@ -9,6 +9,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "gpu_facts.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
@@ -203,13 +204,9 @@ void add_upload(CLI::App& app, std::function<int()>& command, const std::string&
   sub->add_option("--threads", arguments->threads, "Of the host device")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  sub->add_option("--repeat", options.repeat, "Samples of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  sub->add_option("--seconds", options.seconds, "Of each sample, at least")
-      ->check(CLI::Range(0.0, 60.0))
-      ->capture_default_str();
-  sub->add_option("--json", arguments->json, "Every sample as JSON: a file, or - for standard output");
+  add_repeat_option(*sub, options.repeat);
+  add_seconds_option(*sub, options.seconds);
+  add_json_option(*sub, arguments->json);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

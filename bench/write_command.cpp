@@ -10,6 +10,7 @@
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "common/progress.hpp"
+#include "common_options.hpp"
 #include "filesystem_facts.hpp"
 #include "interrupt.hpp"
 #include "report.hpp"
@@ -193,10 +194,8 @@ void add_write(CLI::App& app, std::function<int()>& command, const std::string& 
       ->capture_default_str();
   sub->add_option("--shard-size", arguments->shard_size, "Bytes of each file")->capture_default_str();
   sub->add_option("--block", arguments->block, "Bytes of each write")->capture_default_str();
-  sub->add_option("--repeat", arguments->options.repeat, "Runs of each")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  sub->add_option("--json", arguments->json, "Every sample as JSON: a file, or - for standard output");
+  add_repeat_option(*sub, arguments->options.repeat, "Runs of each");
+  add_json_option(*sub, arguments->json);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });
