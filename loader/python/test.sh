@@ -1,20 +1,42 @@
 #!/usr/bin/env bash
-# Installs the package into a virtual environment of its own (build/python-test) and runs its tests that need no GPU.
+# Runs the tests of the Python package that need no GPU.
 #
-#   loader/python/test.sh [--torch] [arguments for pytest]
+#   loader/python/test.sh [--install] [--torch] [arguments for pytest]
+# The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test, sees the packages
+# of the Python it is made of, and gets nanobind (and pytest, numpy where they are missing) from pip's index.
+# --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
 # --torch: PyTorch too (some GB), where the environment has none; without it the tests that need it are skipped.
-# SHARD_PYTHON=...: the Python to use (default: python3). The package index is pip's; nothing else is touched.
+# SHARD_PYTHON=...: the Python to use (default: /usr/bin/python3, else python3).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-packages=(numpy 'pytest>=7')
-if [ "${1:-}" = --torch ]; then
-  packages+=(torch)
+install='' packages=()
+while :; do
+  case ${1:-} in
+    --install) install=1 ;;
+    --torch) packages+=(torch) ;;
+    *) break ;;
+  esac
   shift
-fi
+done
+python=${SHARD_PYTHON:-/usr/bin/python3}
+[ -x "$python" ] || python=$(command -v "$python" || command -v python3)
 venv=build/python-test
-[ -x $venv/bin/python ] || "${SHARD_PYTHON:-python3}" -m venv $venv
-$venv/bin/pip install --quiet --disable-pip-version-check "${packages[@]}"
-CMAKE_BUILD_PARALLEL_LEVEL=$(tools/build-jobs) $venv/bin/pip install --quiet --disable-pip-version-check ./loader/python
+[ -x $venv/bin/python ] || "$python" -m venv --system-site-packages $venv
+pip() { $venv/bin/pip --quiet --disable-pip-version-check "$@"; }
+pip install numpy 'pytest>=7' 'nanobind>=2.4' "${packages[@]}" || {
+  echo "loader/python/test.sh: pip cannot install nanobind: is the package index out of reach?" >&2
+  exit 1
+}
+jobs=$(tools/build-jobs)
+if [ -n "$install" ]; then
+  CMAKE_BUILD_PARALLEL_LEVEL=$jobs pip install ./loader/python
+else
+  read -ra flags <<<"${SHARD_CMAKE_FLAGS:-}" # more arguments for cmake
+  cmake --preset dev --log-level=WARNING -DSHARD_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PWD/$venv/bin/python" ${flags[@]+"${flags[@]}"}
+  cmake --build --preset dev -j "$jobs" --target _core shardloader_modules shardloader_stub
+  PYTHONPATH=$PWD/build/dev/python${PYTHONPATH:+:$PYTHONPATH}
+  export PYTHONPATH
+fi
 cd loader/python
 exec ../../$venv/bin/python -m pytest -p no:cacheprovider -m "not gpu" "$@"
