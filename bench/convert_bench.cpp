@@ -143,11 +143,12 @@ convert::Options preset_options(std::string_view preset) {
 }
 
 ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
-                                 const std::function<void(const std::string&)>& note) {
+                                 const std::function<void(const std::string&)>& note,
+                                 const std::function<void(const ConvertBenchResult&)>& done) {
   convert::Options conversion = preset_options(options.preset);
   const TempFolder scratch(options.out);
   note("reading the images into memory");
-  const PhotoSet photos(options.images, options.count, scratch.path(), cancel);
+  const PhotoSet photos(options.images, options.count, scratch.path(), cancel, options.most);
 
   ConvertBenchResult result;
   result.images = photos.size();
@@ -163,15 +164,15 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
   conversion.jobs = jobs;
   result.checked_samples = check(Conversion(photos, conversion, scratch.path(), cancel), photos, conversion);
   time_decode(photos, jobs, cancel);
+  note("measuring");
 
   for (unsigned k = 0; k < options.repeat; ++k) {
     for (ConvertCase& one : result.cases) {
-      note(fmt::format("repeat {} of {}, {} thread{}", k + 1, options.repeat, one.jobs,
-                       one.jobs == 1 ? "" : "s"));
       one.decodes.push_back(time_decode(photos, one.jobs, cancel));
       conversion.jobs = one.jobs;
       one.converts.push_back(Conversion(photos, conversion, scratch.path(), cancel).result());
     }
+    done(result);
   }
   return result;
 }

@@ -20,6 +20,7 @@ struct ConvertBenchOptions {
   unsigned jobs = 0;             // 0: one thread a core
   unsigned repeat = 5;
   std::uint64_t count = 0;    // pictures; 0: every file once
+  std::uint64_t most = 0;     // then at most so many; 0: all
   bool scaling = false;       // also on one thread
   std::filesystem::path out;  // data sets go below it, and are removed; empty: the folder for temporary files
 };
@@ -55,9 +56,10 @@ struct ConvertBenchResult {
 // The options of a conversion as `shardify --preset` sets them. Errors: invalid_argument.
 convert::Options preset_options(std::string_view preset);
 
-// `note` says what is being done, from the caller's thread. Errors: those of convert::run; corrupt when the
-// data set made is not what it must be; cancelled.
+// `note` says what is being done before the first repeat, `done` comes after each. Errors: those of
+// convert::run; corrupt when the data set made is not what it must be; cancelled.
 ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
-                                 const std::function<void(const std::string&)>& note);
+                                 const std::function<void(const std::string&)>& note,
+                                 const std::function<void(const ConvertBenchResult&)>& done);
 
 }  // namespace shard::bench

@@ -1,46 +1,39 @@
 #include <memory>
 #include <string>
 
-#include <fmt/core.h>
-
-#include <nlohmann/json.hpp>
-
 #include "commands.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "convert_bench.hpp"
 #include "convert_report.hpp"
 #include "interrupt.hpp"
-#include "machine.hpp"
-#include "shard/dataset.hpp"
+#include "report.hpp"
+#include "step_progress.hpp"
 
 namespace shard::bench {
 namespace {
 
 struct Arguments {
   ConvertBenchOptions options;
-  std::string json;  // file, "-" for standard output, empty: none
+  Outputs outputs;
 };
 
 int run(const Arguments& arguments, const std::string& command) {
   const Machine facts = machine();
   const InterruptGuard interrupt;
-  cli::Progress progress;
-  const ConvertBenchResult result = bench_convert(arguments.options, interrupt_flag(),
-                                                  [&](const std::string& text) { progress.update(text); });
+  Report report("convert", command, facts, arguments.outputs);
+  StepProgress progress("repeat");
+  unsigned done = 0;
+  const ConvertBenchResult result = bench_convert(
+      arguments.options, interrupt_flag(), [&](const std::string& text) { progress.prepare(text); },
+      [&](const ConvertBenchResult& now) {
+        add_json(report.json(), arguments.options, now, facts);
+        report.save();
+        progress.show(++done, arguments.options.repeat);
+      });
   progress.finish();
-  if (arguments.json != "-") cli::write_out(report_table(arguments.options, result, facts));
-  if (arguments.json.empty()) return 0;
-  // Names of files may be no UTF-8: replaced rather than refused after all the work.
-  const std::string text = report_json(arguments.options, result, facts, command)
-                               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
-                           "\n";
-  if (arguments.json == "-") {
-    cli::write_out(text);
-  } else {
-    publish_file(arguments.json, text);
-  }
+  if (!report.on_stdout()) cli::write_out(report_table(arguments.options, result, facts));
+  report.finish(convert_chart(result));
   return 0;
 }
 
@@ -66,7 +59,11 @@ void add_convert(CLI::App& app, std::function<int()>& command, const std::string
       ->check(CLI::Range(1, 10'000'000));
   sub->add_option("--out", options.out,
                   "Folder on the disk to write to (default: $TMPDIR or /tmp); left as it was");
-  add_json_option(*sub, arguments->json, "Every sample, stage and fact of the machine as JSON");
+  add_quick_option(*sub, "At most 3 runs of each, and 512 images", [arguments] {
+    lower_to(arguments->options.repeat, 3U);
+    arguments->options.most = 512;
+  });
+  add_output_options(*sub, arguments->outputs, "Every sample, stage and fact of the machine as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

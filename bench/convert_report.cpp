@@ -6,14 +6,13 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
 #include "common/format.hpp"
 
 namespace shard::bench {
 namespace {
 
 using cli::Table;
+using Json = nlohmann::ordered_json;
 
 std::string rate_cell(const Stats& s) {
   return fmt::format("{:.0f}  ({:.0f} to {:.0f})", s.median, s.min, s.max);
@@ -70,11 +69,11 @@ std::vector<ConvertFigures> all_figures(const ConvertBenchResult& result) {
   return all;
 }
 
-nlohmann::json stats_json(const Stats& s) {
+Json stats_json(const Stats& s) {
   return {{"median", s.median}, {"min", s.min}, {"max", s.max}, {"samples", s.count}};
 }
 
-nlohmann::json run_json(const ConvertRun& run) {
+Json run_json(const ConvertRun& run) {
   const convert::Summary& s = run.summary;
   return {{"seconds", run.elapsed.seconds},
           {"cpu_seconds", run.elapsed.cpu_seconds},
@@ -90,10 +89,10 @@ nlohmann::json run_json(const ConvertRun& run) {
             {"wait", s.stages.wait}}}};
 }
 
-nlohmann::json case_json(const ConvertCase& one, std::uint64_t images) {
+Json case_json(const ConvertCase& one, std::uint64_t images) {
   const ConvertFigures f = figures(one, images);
-  nlohmann::json runs = nlohmann::json::array();
-  nlohmann::json decodes = nlohmann::json::array();
+  Json runs = Json::array();
+  Json decodes = Json::array();
   for (const Elapsed& e : one.decodes)
     decodes.push_back({{"seconds", e.seconds}, {"cpu_seconds", e.cpu_seconds}});
   for (const ConvertRun& run : one.converts) runs.push_back(run_json(run));
@@ -197,33 +196,32 @@ std::string report_table(const ConvertBenchOptions& options, const ConvertBenchR
   return text;
 }
 
-nlohmann::json report_json(const ConvertBenchOptions& options, const ConvertBenchResult& result,
-                           const Machine& machine, const std::string& command) {
-  nlohmann::json cases = nlohmann::json::array();
-  for (const ConvertCase& one : result.cases) cases.push_back(case_json(one, result.images));
-  nlohmann::json report{{"benchmark", "convert"},
-                        {"version", SHARD_VERSION},
-                        {"command", command},
-                        {"machine", to_json(machine)},
-                        {"preset", options.preset},
-                        {"repeat", options.repeat},
-                        {"input",
-                         {{"path", options.images},
-                          {"images", result.images},
-                          {"distinct", result.distinct},
-                          {"excluded", result.excluded},
-                          {"bytes", result.bytes},
-                          {"pixels", result.pixels}}},
-                        {"checked_samples", result.checked_samples},
-                        {"cases", std::move(cases)},
-                        {"warnings", warnings(result, machine)}};
+void add_json(Json& json, const ConvertBenchOptions& options, const ConvertBenchResult& result,
+              const Machine& machine) {
+  json["preset"] = options.preset;
+  json["repeat"] = options.repeat;
+  json["input"] = {{"path", options.images},      {"images", result.images}, {"distinct", result.distinct},
+                   {"excluded", result.excluded}, {"bytes", result.bytes},   {"pixels", result.pixels}};
+  json["checked_samples"] = result.checked_samples;
+  json["cases"] = Json::array();
+  for (const ConvertCase& one : result.cases) json["cases"].push_back(case_json(one, result.images));
+  json["warnings"] = warnings(result, machine);
   if (result.cases.size() > 1) {
     const std::vector<ConvertFigures> all = all_figures(result);
-    report["scaling"] = {{"jobs", all.back().jobs},
-                         {"convert", all.back().convert_rate.median / all.front().convert_rate.median},
-                         {"decode", all.back().decode_rate.median / all.front().decode_rate.median}};
+    json["scaling"] = {{"jobs", all.back().jobs},
+                       {"convert", all.back().convert_rate.median / all.front().convert_rate.median},
+                       {"decode", all.back().decode_rate.median / all.front().decode_rate.median}};
   }
-  return report;
+}
+
+BarChart convert_chart(const ConvertBenchResult& result) {
+  BarChart chart{"Conversion beside its limit", "images/s", {}, {}};
+  for (const ConvertFigures& f : all_figures(result)) {
+    const std::string threads = cli::counted(f.jobs, "thread");
+    add_bar(chart, "decoding alone, " + threads, f.decode_rate.median, "the limit");
+    add_bar(chart, "conversion, " + threads, f.convert_rate.median, "shardify");
+  }
+  return chart;
 }
 
 }  // namespace shard::bench

@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "convert_bench.hpp"
 #include "machine.hpp"
+#include "plot.hpp"
 #include "stats.hpp"
 
 namespace shard::bench {
@@ -32,7 +33,8 @@ std::vector<std::string> warnings(const ConvertBenchResult& result, const Machin
 
 std::string report_table(const ConvertBenchOptions& options, const ConvertBenchResult& result,
                          const Machine& machine);
-nlohmann::json report_json(const ConvertBenchOptions& options, const ConvertBenchResult& result,
-                           const Machine& machine, const std::string& command);
+void add_json(nlohmann::ordered_json& json, const ConvertBenchOptions& options,
+              const ConvertBenchResult& result, const Machine& machine);
+BarChart convert_chart(const ConvertBenchResult& result);
 
 }  // namespace shard::bench

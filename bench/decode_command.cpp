@@ -8,7 +8,6 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "decode_bench.hpp"
 #include "interrupt.hpp"
@@ -16,6 +15,7 @@
 #include "report.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
+#include "step_progress.hpp"
 #include "temp_folder.hpp"
 
 namespace shard::bench {
@@ -25,9 +25,9 @@ using Json = nlohmann::ordered_json;
 using Cases = std::vector<DecodeCase>;
 
 struct Arguments {
-  std::string images, device = "auto", json;
+  std::string images, device = "auto";
+  Outputs outputs;
   std::uint64_t count = 0;
-  bool quick = false;
   DecodeOptions options;
 };
 
@@ -144,20 +144,25 @@ void add_json(Json& json, const Cases& cases, const Context& context) {
   }
 }
 
+BarChart chart_of(const Cases& cases) {
+  BarChart chart{"Decoding on the fly", "images/s", {}, {}};
+  for (const DecodeCase& one : cases)
+    if (one.problem.empty() && !one.samples.empty())
+      add_bar(chart, one.name, stats_of(one, &DecodeSample::images_per_second).median,
+              one.name.starts_with("nvJPEG") ? "nvJPEG" : "libjpeg-turbo");
+  return chart;
+}
+
 int run(Arguments& arguments, const std::string& command) {
   const Machine facts = machine();
   DecodeOptions& options = arguments.options;
-  if (arguments.quick) {
-    options.repeat = std::min(options.repeat, 3U);
-    options.seconds = std::min(options.seconds, 0.5);
-  }
   options.check();
   const auto devices = devices_of(arguments.device, std::min(options.jobs(), 64U));
   const std::shared_ptr<Device>& device = devices[0];
   const InterruptGuard interrupt;
-  Report report("decode", command, facts, arguments.json);
-  cli::Progress progress;
-  progress.update("reading the images into memory");
+  Report report("decode", command, facts, arguments.outputs);
+  StepProgress progress("repeat");
+  progress.prepare("reading the images into memory");
   const TempFolder scratch({});
   const PhotoSet photos(arguments.images, arguments.count, scratch.path(), interrupt_flag());
   Contenders contenders = make_cpu_contenders(photos, device, options);
@@ -172,7 +177,7 @@ int run(Arguments& arguments, const std::string& command) {
   const Cases cases = bench_decode(photos, options, contenders, interrupt_flag(), [&](const Cases& now) {
     add_json(report.json(), now, context);
     report.save();
-    progress.update(fmt::format("repeat {} of {}", ++repeats, options.repeat));
+    progress.show(repeats++, options.repeat);
   });
   progress.finish();
   if (!report.on_stdout()) {
@@ -185,7 +190,7 @@ int run(Arguments& arguments, const std::string& command) {
     cli::write_out(table_text(cases, context));
   }
   add_json(report.json(), cases, context);
-  report.finish();
+  report.finish(chart_of(cases));
   const bool incomplete =
       std::any_of(cases.begin(), cases.end(), [](const DecodeCase& one) { return !one.problem.empty(); }) ||
       (device->info().kind == DeviceKind::cuda && !context.absent.empty());
@@ -220,8 +225,8 @@ void add_decode(CLI::App& app, std::function<int()>& command, const std::string&
   sub->add_option("--batch-size", options.batch_size, "Samples a batch, 1 to 4096")->capture_default_str();
   add_seconds_option(*sub, options.seconds, "Of each sample, about");
   add_repeat_option(*sub, options.repeat);
-  sub->add_flag("--quick", arguments->quick, "At most 3 samples of half a second");
-  add_json_option(*sub, arguments->json);
+  add_quick_option(*sub, options.repeat, options.seconds, 0.5);
+  add_output_options(*sub, arguments->outputs);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::vector<std::string> paths;
-  std::string json;
+  Outputs outputs;
 };
 
 struct Facts {
@@ -192,7 +192,7 @@ int run(const Arguments& arguments, const std::string& command) {
     facts.filesystems.push_back(filesystem_facts(path));
     complete = complete && facts.filesystems.back().problem.empty();
   }
-  Report report("device", command, facts.machine, arguments.json);
+  Report report("device", command, facts.machine, arguments.outputs);
   if (!report.on_stdout()) cli::write_out(table_text(facts));
   add_json(report.json(), facts);
   report.finish();
@@ -211,7 +211,7 @@ void add_device(CLI::App& app, std::function<int()>& command, const std::string&
       "Nothing is timed: PCIe figures are the link's own, in one direction. Works without a GPU.\n"
       "Example: shardbench device /data /dev/shm --json device.json");
   sub->add_option("PATH", arguments->paths, "Files or folders whose filesystems are described");
-  add_json_option(*sub, arguments->json, "The same as JSON");
+  add_output_options(*sub, arguments->outputs, "The same as JSON", Chart::none);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

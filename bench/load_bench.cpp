@@ -126,7 +126,8 @@ class Consumer {
 }  // namespace
 
 LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
-                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load) {
+                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load,
+                      const std::function<void(const LoadResult&)>& done) {
   LoadResult result;
   const auto made = Clock::now();
   std::vector<std::unique_ptr<Consumer>> consumers;
@@ -164,6 +165,13 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
   }
   const TransportKind transport = consumers[0]->stats().transport;
   Limits limits(*dataset, devices, load.options, transport);
+  const auto report = [&] {
+    limits.report(result);
+    result.stats.clear();
+    for (const auto& consumer : consumers) result.stats.push_back(consumer->stats());
+    if (done) done(result);
+  };
+  report();
   for (std::uint32_t repeat = 0; load.seconds > 0 && repeat < load.repeats; ++repeat) {
     limits.measure();
     const double cpu = cpu_seconds();
@@ -172,9 +180,8 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     const double took = seconds_since(begin);
     result.samples.push_back(
         {rate, rate * static_cast<double>(dataset->info().spec.size_bytes()), (cpu_seconds() - cpu) / took});
+    report();
   }
-  limits.report(result);
-  for (const auto& consumer : consumers) result.stats.push_back(consumer->stats());
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,8 +35,10 @@ struct LoadResult {
 
 // Measures the limit (of stored bytes: of transport direct the disk, else of a GPU its link, of the host a
 // bare gather), then the loaders, `repeats` times in turn. One loader a device, each on a thread of its own:
-// device i is rank i of as many. The consumer takes each batch on a stream and gives it back.
+// device i is rank i of as many. The consumer takes each batch on a stream and gives it back. `done`: before
+// the first repeat and after each.
 LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
-                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load);
+                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load,
+                      const std::function<void(const LoadResult&)>& done = {});
 
 }  // namespace shard::bench

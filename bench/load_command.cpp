@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,16 +14,20 @@
 #include "load_bench.hpp"
 #include "load_data.hpp"
 #include "loader_arguments.hpp"
-#include "machine.hpp"
+#include "report.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
+#include "step_progress.hpp"
 
 namespace shard::bench {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct Arguments {
   std::string dataset, device = "auto", transport = "auto", order = "shuffle";
-  std::string verify = "never", json;
+  std::string verify = "never";
+  Outputs outputs;
   std::uint64_t make_random = 0;
   std::uint64_t make_sparse = 0;
   std::uint64_t make_shards = 1000;
@@ -56,31 +59,52 @@ void make_data(const Arguments& arguments) {
                         std::max(1U, std::thread::hardware_concurrency()));
 }
 
-nlohmann::ordered_json to_report(const Arguments& arguments, const LoadResult& result, const Device& device,
-                                 const Machine& facts, const std::string& command, std::uint64_t sample_bytes,
-                                 double open_seconds) {
-  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
+Stats rate_of(const LoadResult& result) {  // bytes/s
+  std::vector<double> rates;
+  for (const LoadSample& sample : result.samples) rates.push_back(sample.bytes_per_second);
+  return summarize(rates);
+}
+
+void add_json(Json& json, const Arguments& arguments, const LoadResult& result, const Device& device,
+              std::uint64_t sample_bytes, double open_seconds) {
+  json["device"] = device.info().name;
+  json["devices"] = result.stats.size();
+  json["sample_bytes"] = sample_bytes;
+  json["batch_size"] = arguments.load.options.order.batch_size;
+  json["transport"] = to_string(result.stats[0].transport);
+  json["reason"] = result.stats[0].reason;
+  json["limit_bytes_per_second"] = result.limit_bytes_per_second;
+  json["limit_is"] = result.limit_is;
+  json["random_bytes_per_second"] = result.random_bytes_per_second;
+  json["open_seconds"] = open_seconds;
+  json["first_batch_seconds"] = result.first_batch_seconds;
+  if (!result.samples.empty()) {
+    const double rate = rate_of(result).median;
+    json["samples_per_second"] = rate / static_cast<double>(sample_bytes);
+    json["bytes_per_second"] = rate;
+    json["share_of_limit"] = rate / result.limit_bytes_per_second;
+  }
+  json["samples"] = Json::array();
   for (const LoadSample& sample : result.samples)
-    samples.push_back({{"samples_per_second", sample.samples_per_second},
-                       {"bytes_per_second", sample.bytes_per_second},
-                       {"cores", sample.cores}});
-  return {{"command", command},
-          {"machine", to_json(facts)},
-          {"device", device.info().name},
-          {"devices", result.stats.size()},
-          {"sample_bytes", sample_bytes},
-          {"batch_size", arguments.load.options.order.batch_size},
-          {"transport", to_string(result.stats[0].transport)},
-          {"reason", result.stats[0].reason},
-          {"limit_bytes_per_second", result.limit_bytes_per_second},
-          {"limit_is", result.limit_is},
-          {"random_bytes_per_second", result.random_bytes_per_second},
-          {"open_seconds", open_seconds},
-          {"first_batch_seconds", result.first_batch_seconds},
-          {"samples", samples},
-          {"registered_bytes", result.stats[0].registered_bytes},
-          {"pinned_bytes", result.stats[0].pinned_bytes},
-          {"device_bytes", result.stats[0].device_bytes}};
+    json["samples"].push_back({{"samples_per_second", sample.samples_per_second},
+                               {"bytes_per_second", sample.bytes_per_second},
+                               {"cores", sample.cores}});
+  json["registered_bytes"] = result.stats[0].registered_bytes;
+  json["pinned_bytes"] = result.stats[0].pinned_bytes;
+  json["device_bytes"] = result.stats[0].device_bytes;
+}
+
+BarChart chart_of(const LoadResult& result) {
+  BarChart chart{"The loader beside its limit", "GB/s of stored samples", {}, {}};
+  if (!result.samples.empty())
+    add_bar(chart, fmt::format("loader, {}", to_string(result.stats[0].transport)),
+            rate_of(result).median / 1e9, "loader");
+  if (result.limit_bytes_per_second > 0)
+    add_bar(chart, "limit", result.limit_bytes_per_second / 1e9, result.limit_is);
+  if (result.random_bytes_per_second > 0)
+    add_bar(chart, "limit of any shuffled order", result.random_bytes_per_second / 1e9,
+            "the disk at random places");
+  return chart;
 }
 
 void print(const LoadResult& result, const Device& device, std::uint64_t size, double open_seconds) {
@@ -89,9 +113,7 @@ void print(const LoadResult& result, const Device& device, std::uint64_t size, d
            result.stats.size() > 1 ? fmt::format(" x {}", result.stats.size()) : "",
            to_string(stats.transport), stats.reason);
   if (!result.samples.empty()) {
-    std::vector<double> rates;
-    for (const LoadSample& sample : result.samples) rates.push_back(sample.bytes_per_second);
-    const Stats rate = summarize(rates);
+    const Stats rate = rate_of(result);
     cli::out("rate: {:.0f} samples/s, {:.2f} GB/s of stored samples ({:.2f} to {:.2f}), {:.2f} cores\n",
              rate.median / static_cast<double>(size), rate.median / 1e9, rate.min / 1e9, rate.max / 1e9,
              result.samples.back().cores);
@@ -119,18 +141,19 @@ int run(Arguments& arguments, const std::string& command) {
   const auto begin = std::chrono::steady_clock::now();
   const auto dataset = std::make_shared<const Dataset>(Dataset::open(arguments.dataset));
   const double open_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const LoadResult result = bench_load(dataset, devices, arguments.load);
   const std::uint64_t size = dataset->info().spec.size_bytes();
-  if (arguments.json != "-") print(result, *device, size, open_seconds);
-  if (arguments.json.empty()) return 0;
-  const std::string text = to_report(arguments, result, *device, facts, command, size, open_seconds)
-                               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
-                           "\n";
-  if (arguments.json == "-") {
-    cli::write_out(text);
-  } else {
-    publish_file(arguments.json, text);
-  }
+  Report report("load", command, facts, arguments.outputs);
+  StepProgress progress("repeat");
+  const auto save = [&](const LoadResult& now) {
+    add_json(report.json(), arguments, now, *device, size, open_seconds);
+    report.save();
+    progress.show(now.samples.size(), arguments.load.repeats);
+  };
+  const LoadResult result = bench_load(dataset, devices, arguments.load, save);
+  progress.finish();
+  if (!report.on_stdout()) print(result, *device, size, open_seconds);
+  add_json(report.json(), arguments, result, *device, size, open_seconds);
+  report.finish(chart_of(result));
   return 0;
 }
 
@@ -178,7 +201,8 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   sub->add_option("--make-side", arguments->make_side, "Their rows and columns")->capture_default_str();
   sub->add_option("--make-dtype", arguments->make_dtype, "u8 (NHWC) or f16, bf16, f32 (NCHW)")
       ->capture_default_str();
-  add_json_option(*sub, arguments->json, "Report with every raw sample");
+  add_quick_option(*sub, arguments->load.repeats, arguments->load.seconds, 0.5);
+  add_output_options(*sub, arguments->outputs, "Report with every raw sample");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -9,13 +9,13 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "interrupt.hpp"
 #include "matmul_bench.hpp"
 #include "report.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
+#include "step_progress.hpp"
 
 namespace shard::bench {
 namespace {
@@ -27,7 +27,7 @@ struct Arguments {
   MatmulOptions options;
   unsigned threads = 0;
   std::string device = "auto";
-  std::string json;
+  Outputs outputs;
 };
 
 template <class Field>
@@ -151,6 +151,14 @@ void add_json(Json& json, const Cases& cases, const Arguments& arguments, const 
   }
 }
 
+BarChart chart_of(const Cases& cases) {
+  BarChart chart{"Matrix products", "GFLOP/s", {}, {}};
+  for (const MatmulCase& one : cases)
+    if (!one.samples.empty())
+      add_bar(chart, fmt::format("{}, {}", one.n, one.name), stats_of(one, flops).median / 1e9, one.name);
+  return chart;
+}
+
 int run(Arguments& arguments, const std::string& command) {
   const Machine facts = machine();
   if (arguments.threads == 0) arguments.threads = std::max(1U, std::thread::hardware_concurrency());
@@ -163,17 +171,17 @@ int run(Arguments& arguments, const std::string& command) {
   multipliers.insert(multipliers.begin(), make_cpu_multiplier(arguments.threads));
 
   const InterruptGuard interrupt;
-  Report report("matmul", command, facts, arguments.json);
-  cli::Progress progress;
+  Report report("matmul", command, facts, arguments.outputs);
+  StepProgress progress("size");
   const Cases cases = bench_matmul(arguments.options, multipliers, interrupt_flag(), [&](const Cases& now) {
     add_json(report.json(), now, arguments, absent);
     report.save();
-    progress.update(fmt::format("size {} done", now.back().n));
+    progress.show(now.size() / multipliers.size(), arguments.options.sizes.size());
   });
   progress.finish();
   if (!report.on_stdout()) cli::write_out(table_text(cases, absent));
   add_json(report.json(), cases, arguments, absent);
-  report.finish();
+  report.finish(chart_of(cases));
   return std::any_of(cases.begin(), cases.end(), [](const MatmulCase& one) { return !one.problem.empty(); })
              ? 1
              : 0;
@@ -203,7 +211,8 @@ void add_matmul(CLI::App& app, std::function<int()>& command, const std::string&
       ->check(CLI::Range(1, 64));
   add_repeat_option(*sub, options.repeat);
   add_seconds_option(*sub, options.seconds);
-  add_json_option(*sub, arguments->json);
+  add_quick_option(*sub, options.repeat, options.seconds, 0.02);
+  add_output_options(*sub, arguments->outputs);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -8,13 +8,13 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
 #include "memory_bench.hpp"
 #include "report.hpp"
 #include "shard/error.hpp"
+#include "step_progress.hpp"
 #include "transport/transport.hpp"
 
 namespace shard::bench {
@@ -25,7 +25,8 @@ using Cases = std::vector<MemoryCase>;
 constexpr double kNoted = 0.01;
 
 struct Arguments {
-  std::string dataset, device = "auto", transport = "auto", json;
+  std::string dataset, device = "auto", transport = "auto";
+  Outputs outputs;
   TransformArguments transform;
   unsigned threads = 2;
   MemoryOptions options;
@@ -129,14 +130,33 @@ void add_json(Json& json, const Cases& cases, const Device& device, const Argume
     entry["reason"] = one.reason;
     entry["batches"] = one.batches;
     for (const Row& row : rows_of(one, device, options))
-      entry["memory"].push_back({{"kind", row.kind},
-                                 {"predicted_bytes", row.predicted},
-                                 {"measured_bytes", row.measured},
-                                 {"difference", difference(row.predicted, row.measured)},
-                                 {"limit_bytes", row.limit},
-                                 {"limit_is", row.limit_is}});
+      entry["memory"][row.kind] = {{"predicted_bytes", row.predicted},
+                                   {"measured_bytes", row.measured},
+                                   {"difference", difference(row.predicted, row.measured)},
+                                   {"limit_bytes", row.limit},
+                                   {"limit_is", row.limit_is}};
     json["cases"].push_back(entry);
   }
+}
+
+BarChart chart_of(const Cases& cases, const Device& device, const LoaderOptions& options) {
+  BarChart chart{"Memory of the loader", "MB", {}, {}};
+  for (const MemoryCase& one : cases) {
+    if (!one.problem.empty()) continue;
+    for (const Row& row : rows_of(one, device, options)) {
+      const std::string label = fmt::format("batches of {}: {}", one.batch_size, row.kind);
+      add_bar(chart, label, static_cast<double>(row.predicted) / 1e6, "predicted");
+      add_bar(chart, label, static_cast<double>(row.measured) / 1e6, "measured");
+    }
+  }
+  return chart;
+}
+
+// The smallest, one between and the largest.
+void lower_to_three(std::vector<std::uint64_t>& sizes) {
+  if (sizes.size() <= 3) return;
+  std::sort(sizes.begin(), sizes.end());
+  sizes = {sizes.front(), sizes[sizes.size() / 2], sizes.back()};
 }
 
 int run(Arguments& arguments, const std::string& command) {
@@ -149,13 +169,13 @@ int run(Arguments& arguments, const std::string& command) {
   if (devices.size() != 1) refuse_value("--device", arguments.device, "one device");
   const Device& device = *devices[0];
   const InterruptGuard interrupt;
-  Report report("memory", command, facts, arguments.json);
-  cli::Progress progress;
+  Report report("memory", command, facts, arguments.outputs);
+  StepProgress progress("batch size");
   const Cases cases =
       bench_memory(dataset, devices[0], arguments.options, interrupt_flag(), [&](const Cases& now) {
         add_json(report.json(), now, device, arguments, *dataset);
         report.save();
-        progress.update(fmt::format("batch size {} done", now.back().batch_size));
+        progress.show(now.size(), arguments.options.batch_sizes.size());
       });
   progress.finish();
   if (!report.on_stdout()) {
@@ -165,7 +185,7 @@ int run(Arguments& arguments, const std::string& command) {
     cli::write_out(table_text(cases, device, options));
   }
   add_json(report.json(), cases, device, arguments, *dataset);
-  report.finish();
+  report.finish(chart_of(cases, device, options));
   return std::any_of(cases.begin(), cases.end(), [](const MemoryCase& one) { return !one.problem.empty(); })
              ? 1
              : 0;
@@ -203,7 +223,9 @@ void add_memory(CLI::App& app, std::function<int()>& command, const std::string&
        "Bound of registered shards (default: half of what is available)");
   size("--resident-bytes", loader.resident_bytes, "Device memory for samples, resident (default: what fits)");
   arguments->transform.add_to(*sub);
-  add_json_option(*sub, arguments->json, "The report as JSON");
+  add_quick_option(*sub, "At most 3 of the batch sizes",
+                   [arguments] { lower_to_three(arguments->options.batch_sizes); });
+  add_output_options(*sub, arguments->outputs, "The report as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

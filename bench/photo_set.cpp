@@ -87,13 +87,13 @@ void PhotoSet::load(const fs::path& root, std::vector<std::string>& paths, std::
 }
 
 PhotoSet::PhotoSet(const std::string& images, std::uint64_t count, const fs::path& scratch,
-                   const std::atomic<bool>& cancel) {
+                   const std::atomic<bool>& cancel, std::uint64_t most) {
   const convert::InputList inputs = convert::scan(images, {});
   const fs::path root = fs::absolute(inputs.root);
   std::vector<std::string> paths;
   for (const convert::Input& input : inputs.inputs) paths.push_back(input.path);
   const std::uint64_t listed = paths.size();
-  load(root, paths, count == 0 ? listed : count, cancel);
+  load(root, paths, count != 0 ? count : most != 0 ? std::min(most, listed) : listed, cancel);
   if (paths.empty()) {
     throw Error(
         ErrorCode::invalid_argument,

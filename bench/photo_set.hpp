@@ -16,11 +16,12 @@ namespace shard::bench {
 
 class PhotoSet {
  public:
-  // `images` is a folder. count = 0: every file once; less than there are: evenly chosen; more: the files
+  // `images` is a folder. count = 0: every file once, or `most` of them, evenly chosen, where that is not 0;
+  // less than there are: evenly chosen; more: the files
   // repeated under other names (symbolic links below `scratch`). Errors: invalid_argument (no JPEG), resource
   // (more than memory holds: give --count), not_found, io, cancelled.
   PhotoSet(const std::string& images, std::uint64_t count, const std::filesystem::path& scratch,
-           const std::atomic<bool>& cancel);
+           const std::atomic<bool>& cancel, std::uint64_t most = 0);
 
   std::uint64_t size() const noexcept { return count_; }
   std::span<const std::byte> file(std::uint64_t index) const { return files_[index % files_.size()]; }

@@ -8,15 +8,14 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
 #include "pipeline_bench.hpp"
-#include "plot.hpp"
 #include "report.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
+#include "step_progress.hpp"
 
 namespace shard::bench {
 namespace {
@@ -26,9 +25,9 @@ using Cases = std::vector<PipelineCase>;
 constexpr std::size_t kShown = 6;  // batches of each
 
 struct Arguments {
-  std::string dataset, images, device = "auto", json, plot;
+  std::string dataset, images, device = "auto";
+  Outputs outputs;
   std::uint64_t count = 0;
-  bool quick = false;
   PipelineOptions options;
 };
 
@@ -142,12 +141,11 @@ void add_json(Json& json, const Cases& cases, const TrainStep& step, const Argum
 }
 
 BarChart chart_of(const Cases& cases, const PipelineOptions& options) {
-  BarChart chart{
-      "What each part of the pipeline brings", "samples/s", {"decoding on the fly", "precomputed"}, {}};
+  BarChart chart{"What each part of the pipeline brings", "samples/s", {}, {}};
   for (const PipelineCase& one : cases)
     if (one.problem.empty() && !one.runs.empty())
-      chart.bars.push_back(
-          {one.name, one.samples_per_second(options.batch_size), one.name == "precomputed shards" ? 1U : 0U});
+      add_bar(chart, one.name, one.samples_per_second(options.batch_size),
+              one.name == "precomputed shards" ? "precomputed" : "decoding on the fly");
   return chart;
 }
 
@@ -163,11 +161,6 @@ std::unique_ptr<Multiplier> make_model(const Device& device, const PipelineOptio
 int run(Arguments& arguments, const std::string& command) {
   const Machine facts = machine();
   PipelineOptions& options = arguments.options;
-  if (arguments.quick) {
-    options.repeat = 1;
-    options.batches = std::min(options.batches, 5U);
-  }
-  if (!arguments.plot.empty()) check_chart_file(arguments.plot);
   const std::shared_ptr<Device> device = devices_of(arguments.device, std::min(options.jobs(), 64U))[0];
   const std::filesystem::path folder = arguments.dataset;
   const Dataset dataset = Dataset::open(folder);
@@ -182,9 +175,9 @@ int run(Arguments& arguments, const std::string& command) {
   options.batch_size = std::min(options.batch_size, dataset.size());
 
   const InterruptGuard interrupt;
-  Report report("pipeline", command, facts, arguments.json);
-  cli::Progress progress;
-  progress.update("calibrating the step");
+  Report report("pipeline", command, facts, arguments.outputs);
+  StepProgress progress("repeat");
+  progress.prepare("calibrating the step");
   const std::unique_ptr<Multiplier> model = make_model(*device, options);
   TrainStep step(*model, options.step_ms);
   unsigned done = 0;
@@ -193,7 +186,7 @@ int run(Arguments& arguments, const std::string& command) {
       bench_pipeline(kinds, folder, *device, step, options, interrupt_flag(), [&](const Cases& now) {
         add_json(report.json(), now, step, arguments, *device, problems);
         report.save();
-        progress.update(fmt::format("repeat {} of {}", done++, options.repeat));
+        progress.show(done++, options.repeat);
       });
   progress.finish();
   if (!report.on_stdout()) {
@@ -203,9 +196,8 @@ int run(Arguments& arguments, const std::string& command) {
                    summary_text(cases, step, options, device->info().kind == DeviceKind::host));
     for (const std::string& problem : problems) cli::out("{}\n", problem);
   }
-  if (!arguments.plot.empty()) write_chart(arguments.plot, chart_of(cases, options));
   add_json(report.json(), cases, step, arguments, *device, problems);
-  report.finish();
+  report.finish(chart_of(cases, options));
   const bool complete =
       problems.empty() &&
       std::all_of(cases.begin(), cases.end(), [](const PipelineCase& one) { return one.problem.empty(); });
@@ -248,9 +240,11 @@ void add_pipeline(CLI::App& app, std::function<int()>& command, const std::strin
       ->check(CLI::Range(1, 64));
   sub->add_option("--count", arguments->count, "Images, evenly chosen (default: all)");
   add_repeat_option(*sub, options.repeat, "Runs of each, in turn");
-  sub->add_flag("--quick", arguments->quick, "One run of at most 5 batches each");
-  add_json_option(*sub, arguments->json, "Every batch as JSON");
-  sub->add_option("--plot", arguments->plot, "A chart: FILE.svg, or FILE.png where there is gnuplot");
+  add_quick_option(*sub, "One run of at most 5 batches each", [arguments] {
+    arguments->options.repeat = 1;
+    lower_to(arguments->options.batches, 5U);
+  });
+  add_output_options(*sub, arguments->outputs, "Every batch as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -51,6 +51,10 @@ std::string gnuplot_text(std::string_view text) {
   return out + "\"";
 }
 
+std::string number(double value) {
+  return value < 100 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
+}
+
 // Powers of ten around the values.
 std::pair<int, int> decades(const BarChart& chart) {
   double least = 1e300;
@@ -83,6 +87,12 @@ std::string gnuplot_output(const std::string& script) {
 
 }  // namespace
 
+void add_bar(BarChart& chart, std::string label, double value, const std::string& group) {
+  const auto at = std::find(chart.groups.begin(), chart.groups.end(), group) - chart.groups.begin();
+  if (static_cast<std::size_t>(at) == chart.groups.size()) chart.groups.push_back(group);
+  chart.bars.push_back({std::move(label), value, static_cast<unsigned>(at)});
+}
+
 std::string to_svg(const BarChart& chart) {
   constexpr double kLeft = 360, kWidth = 480, kRow = 22, kTop = 44;
   const auto [low, high] = decades(chart);
@@ -111,9 +121,9 @@ std::string to_svg(const BarChart& chart) {
     const double width = bar.value > 0 ? std::max(place(bar.value), 1.0) : 0;
     svg += fmt::format(
         "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text><rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" "
-        "height=\"{}\" fill=\"{}\"/><text x=\"{:.1f}\" y=\"{}\">{:.0f}</text>\n",
+        "height=\"{}\" fill=\"{}\"/><text x=\"{:.1f}\" y=\"{}\">{}</text>\n",
         kLeft - 8, y + 15, xml(bar.label), kLeft, y + 3, width, kRow - 6, colour(bar.group),
-        kLeft + width + 6, y + 15, bar.value);
+        kLeft + width + 6, y + 15, number(bar.value));
     y += kRow;
   }
   y += 44;

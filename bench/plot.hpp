@@ -19,6 +19,8 @@ struct BarChart {
   std::vector<Bar> bars;            // top to bottom
 };
 
+// At its end, of the group of that name, which is made where there is none yet.
+void add_bar(BarChart& chart, std::string label, double value, const std::string& group);
 // The chart as SVG: horizontal bars from the smallest power of ten on, on a logarithmic axis.
 std::string to_svg(const BarChart& chart);
 // What gnuplot is told, to draw it on standard output as "svg" or "png".

@@ -3,13 +3,14 @@
 #include <utility>
 
 #include "common/output.hpp"
+#include "csv.hpp"
 #include "shard/dataset.hpp"
 
 namespace shard::bench {
 
 Report::Report(const std::string& benchmark, const std::string& command, const Machine& machine,
-               std::string file)
-    : file_(std::move(file)),
+               Outputs outputs)
+    : outputs_(std::move(outputs)),
       json_({{"benchmark", benchmark},
              {"version", SHARD_VERSION},
              {"command", command},
@@ -22,15 +23,15 @@ std::string Report::text() const {
 }
 
 void Report::save() const {
-  if (!file_.empty() && !on_stdout()) publish_file(file_, text());
+  if (!outputs_.json.empty() && !on_stdout()) publish_file(outputs_.json, text());
+  if (!outputs_.csv.empty()) publish_file(outputs_.csv, to_csv(json_));
 }
 
-void Report::finish() {
+void Report::finish(const BarChart& chart) {
   json_["complete"] = true;
-  if (on_stdout())
-    cli::write_out(text());
-  else
-    save();
+  if (on_stdout()) cli::write_out(text());
+  save();
+  if (!outputs_.plot.empty()) write_chart(outputs_.plot, chart);
 }
 
 }  // namespace shard::bench

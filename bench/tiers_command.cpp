@@ -9,15 +9,14 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "filesystem_facts.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
-#include "plot.hpp"
 #include "report.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
+#include "step_progress.hpp"
 #include "tiers_report.hpp"
 
 namespace shard::bench {
@@ -27,10 +26,10 @@ namespace fs = std::filesystem;
 
 struct Arguments {
   std::vector<std::string> datasets, tiers, emulate;
-  std::string images, device = "auto", order = "windowed", json, csv, plot;
+  std::string images, device = "auto", order = "windowed";
+  Outputs outputs;
   std::uint64_t count = 0;
   double need = 0;
-  bool quick = false;
   TierOptions options;
 };
 
@@ -56,15 +55,9 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
 class TiersRun {
  public:
   TiersRun(Arguments& arguments, const std::string& command)
-      : arguments_(arguments), report_("tiers", command, machine(), arguments.json) {
-    if (arguments_.quick) {
-      arguments_.options.repeat = std::min(arguments_.options.repeat, 3U);
-      arguments_.options.seconds = std::min(arguments_.options.seconds, 0.5);
-      if (arguments_.count == 0) arguments_.count = 512;
-    }
+      : arguments_(arguments), report_("tiers", command, machine(), arguments.outputs) {
     if (arguments_.order == "shuffle") arguments_.options.order = OrderMode::shuffle;
     if (arguments_.order == "sequential") arguments_.options.order = OrderMode::sequential;
-    if (!arguments_.plot.empty()) check_chart_file(arguments_.plot);
     for (const std::string& text : arguments_.emulate) emulated_.push_back(parse_emulated(text));
     for (const std::string& text : arguments_.tiers) places_.push_back(parse_tier(text));
     if (places_.empty()) places_ = {{"memory", "/dev/shm"}, {"here", {}}};
@@ -85,7 +78,7 @@ class TiersRun {
     progress_.finish();
     save();
     if (!report_.on_stdout()) print();
-    report_.finish();
+    report_.finish(tiers_chart(rows_));
     const bool complete = problems_.empty() && std::all_of(rows_.begin(), rows_.end(), [](const TierRow& r) {
                             return r.problem.empty();
                           });
@@ -96,7 +89,7 @@ class TiersRun {
   void measure(const std::string& name, const TierPlace& place, const EmulatedTier* emulated) {
     const std::size_t before = rows_.size();
     try {
-      const auto note = [&](const std::string& text) { progress_.update(text); };
+      const auto note = [&](const std::string& text) { progress_.prepare(text); };
       const TierData data(place, datasets_, images_, interrupt_flag(), note);
       nlohmann::ordered_json facts{{"name", name}, {"path", data.folder().string()}};
       if (emulated != nullptr) {
@@ -123,7 +116,8 @@ class TiersRun {
       run_tasks(tasks, arguments_.options.repeat, interrupt_flag(), [&](unsigned repeats) {
         rows_.resize(before);
         for (const TierTask& task : tasks) rows_.push_back(task.row);
-        progress_.update(fmt::format("{}: repeat {} of {}", name, repeats, arguments_.options.repeat));
+        const std::size_t each = arguments_.options.repeat;
+        progress_.show(done_ + repeats, each * (places_.size() + emulated_.size()), name);
         save();
       });
       rows_.resize(before);
@@ -134,6 +128,7 @@ class TiersRun {
     } catch (const fs::filesystem_error& error) {
       problems_.push_back(fmt::format("tier {} was left out: {}", name, error.what()));
     }
+    done_ += arguments_.options.repeat;
   }
 
   void save() {
@@ -151,8 +146,6 @@ class TiersRun {
     json["problems"] = problems_;
     json["rows"] = tiers_json(rows_);
     report_.save();
-    if (!arguments_.csv.empty()) publish_file(arguments_.csv, tiers_csv(rows_));
-    if (!arguments_.plot.empty()) write_chart(arguments_.plot, tiers_chart(rows_));
   }
 
   void print() const {
@@ -175,7 +168,8 @@ class TiersRun {
   std::vector<TierRow> rows_;
   std::vector<std::string> problems_;
   std::string headers_;
-  cli::Progress progress_;
+  StepProgress progress_{"repeat"};
+  std::size_t done_ = 0;  // repeats of former tiers
 };
 
 }  // namespace
@@ -221,10 +215,10 @@ void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& 
       ->capture_default_str();
   add_seconds_option(*sub, options.seconds, "Of a sample that has no natural end");
   add_repeat_option(*sub, options.repeat);
-  sub->add_flag("--quick", arguments->quick, "At most 3 samples of half a second, and 512 images");
-  add_json_option(*sub, arguments->json);
-  sub->add_option("--csv", arguments->csv, "The rows as CSV: a file");
-  sub->add_option("--plot", arguments->plot, "A chart: FILE.svg, or FILE.png where there is gnuplot");
+  add_quick_option(*sub, options.repeat, options.seconds, 0.5, ", and 512 images", [arguments] {
+    if (arguments->count == 0) arguments->count = 512;
+  });
+  add_output_options(*sub, arguments->outputs);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return TiersRun(*arguments, command_line).run(); };
   });

@@ -182,41 +182,12 @@ nlohmann::ordered_json tiers_json(const std::vector<TierRow>& rows) {
   return list;
 }
 
-std::string tiers_csv(const std::vector<TierRow>& rows) {
-  std::string text =
-      "tier,cache,emulated,dataset,contender,samples_per_second,lowest,highest,bytes_per_second,"
-      "limit_samples_per_second,limit_is,bytes_per_sample,cores,speed_up_over_decoding,problem\n";
-  for (const TierRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},", csv_field(row.tier), to_string(row.cache),
-                        row.emulated ? "yes" : "no", csv_field(row.dataset), csv_field(row.contender));
-    if (measured(row)) {
-      const Stats stats = stats_of(row);
-      text += fmt::format("{:.1f},{:.1f},{:.1f},{:.0f},{:.1f},{},{:.1f},{:.2f},{:.3f},\n", stats.median,
-                          stats.min, stats.max, stats.median * row.bytes_per_sample, limit_of(row),
-                          csv_field(row.limit_is), row.bytes_per_sample, cores_of(row), speed_up(row, rows));
-    } else {
-      text += fmt::format(",,,,,,{:.1f},,,{}\n", row.bytes_per_sample, csv_field(row.problem));
-    }
-  }
-  return text;
-}
-
 BarChart tiers_chart(const std::vector<TierRow>& rows) {
-  BarChart chart;
-  chart.title = "Samples a second by storage tier";
-  chart.unit = "samples/s";
-  chart.groups = {"decoding on the fly"};
-  for (const TierRow& row : rows) {
-    if (!measured(row)) continue;
-    unsigned group = 0;
-    if (!row.decodes) {
-      const auto at = std::find(chart.groups.begin() + 1, chart.groups.end(), row.dataset);
-      group = static_cast<unsigned>(at - chart.groups.begin());
-      if (at == chart.groups.end()) chart.groups.push_back(row.dataset);
-    }
-    chart.bars.push_back(
-        {fmt::format("{}, {}: {}", row.tier, cache_text(row), row.contender), rate_of(row), group});
-  }
+  BarChart chart{"Samples a second by storage tier", "samples/s", {}, {}};
+  for (const TierRow& row : rows)
+    if (measured(row))
+      add_bar(chart, fmt::format("{}, {}: {}", row.tier, cache_text(row), row.contender), rate_of(row),
+              row.decodes ? "decoding on the fly" : row.dataset);
   return chart;
 }
 

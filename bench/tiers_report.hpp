@@ -19,7 +19,6 @@ std::string break_even_text(const std::vector<TierRow>& rows);
 // What was left out, and what is not steady.
 std::string tiers_notes(const std::vector<TierRow>& rows);
 nlohmann::ordered_json tiers_json(const std::vector<TierRow>& rows);
-std::string tiers_csv(const std::vector<TierRow>& rows);
 BarChart tiers_chart(const std::vector<TierRow>& rows);
 
 }  // namespace shard::bench

@@ -8,13 +8,13 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "gpu_facts.hpp"
 #include "interrupt.hpp"
 #include "loader_arguments.hpp"
 #include "report.hpp"
 #include "stats.hpp"
+#include "step_progress.hpp"
 #include "upload_bench.hpp"
 
 namespace shard::bench {
@@ -23,7 +23,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string device = "auto", json;
+  std::string device = "auto";
+  Outputs outputs;
   unsigned threads = 2;
   double step_ms = 0;
   UploadOptions options;
@@ -114,6 +115,7 @@ void add_json(Json& json, const UploadResult& result, const Arguments& arguments
   json["link_bytes_per_second"] = link > 0 ? Json(link) : Json();
   json["limit_bytes_per_second"] = result.limit_bytes_per_second;
   json["cases"] = Json::array();
+  const double limit = summarize(result.limit_bytes_per_second).median;
   for (const UploadCase& one : result.cases) {
     Json entry{{"name", upload_name(one)},
                {"chunk_bytes", one.chunk_bytes},
@@ -121,7 +123,10 @@ void add_json(Json& json, const UploadResult& result, const Arguments& arguments
                {"devices", one.devices},
                {"samples_bytes_per_second", one.bytes_per_second}};
     if (!one.problem.empty()) entry["problem"] = one.problem;
-    if (!one.bytes_per_second.empty()) entry["bytes_per_second"] = summarize(one.bytes_per_second).median;
+    if (!one.bytes_per_second.empty()) {
+      entry["bytes_per_second"] = summarize(one.bytes_per_second).median;
+      entry["share_of_limit"] = summarize(one.bytes_per_second).median / limit;
+    }
     json["cases"].push_back(entry);
   }
   json["batches"] = Json::array();
@@ -136,20 +141,31 @@ void add_json(Json& json, const UploadResult& result, const Arguments& arguments
   }
 }
 
+BarChart chart_of(const UploadResult& result) {
+  BarChart chart{"The link to the device", "GB/s", {}, {}};
+  for (const UploadCase& one : result.cases) {
+    if (!one.problem.empty() || one.bytes_per_second.empty()) continue;
+    const std::string name = upload_name(one);
+    add_bar(chart, fmt::format("{}, {}", cli::human_bytes(one.chunk_bytes), name),
+            summarize(one.bytes_per_second).median / 1e9, name.substr(0, name.find(',')));
+  }
+  return chart;
+}
+
 int run(Arguments& arguments, const std::string& command) {
   const Machine facts = machine();
   const auto devices = devices_of(arguments.device, arguments.threads);
   const Device& device = *devices[0];
   const double link = link_rate(device);
   const InterruptGuard interrupt;
-  Report report("upload", command, facts, arguments.json);
-  cli::Progress progress;
+  Report report("upload", command, facts, arguments.outputs);
+  StepProgress progress("repeat");
   std::size_t done = 0;
   const UploadResult result =
       bench_upload(devices, arguments.options, interrupt_flag(), [&](const UploadResult& now) {
         add_json(report.json(), now, arguments, device, devices.size(), link);
         report.save();
-        progress.update(fmt::format("repeat {} of {}", ++done, arguments.options.repeat));
+        progress.show(++done, arguments.options.repeat);
       });
   progress.finish();
   if (!report.on_stdout()) {
@@ -162,7 +178,7 @@ int run(Arguments& arguments, const std::string& command) {
     cli::write_out(rates_text(result, link) + batches_text(result, arguments));
   }
   add_json(report.json(), result, arguments, device, devices.size(), link);
-  report.finish();
+  report.finish(chart_of(result));
   return std::any_of(result.cases.begin(), result.cases.end(),
                      [](const UploadCase& one) { return !one.problem.empty(); })
              ? 1
@@ -206,7 +222,8 @@ void add_upload(CLI::App& app, std::function<int()>& command, const std::string&
       ->capture_default_str();
   add_repeat_option(*sub, options.repeat);
   add_seconds_option(*sub, options.seconds);
-  add_json_option(*sub, arguments->json);
+  add_quick_option(*sub, options.repeat, options.seconds, 0.02);
+  add_output_options(*sub, arguments->outputs);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -9,13 +9,13 @@
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
-#include "common/progress.hpp"
 #include "common_options.hpp"
 #include "filesystem_facts.hpp"
 #include "interrupt.hpp"
 #include "report.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
+#include "step_progress.hpp"
 #include "write_bench.hpp"
 
 namespace shard::bench {
@@ -23,10 +23,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::uint64_t kQuickBytes = std::uint64_t{128} << 20U;
+
 struct Arguments {
   WriteOptions options;
   std::string size = "1GiB", shard_size = "256MiB", block = "1MiB";
-  std::string json;
+  Outputs outputs;
 };
 
 struct Rates {
@@ -124,6 +126,7 @@ void add_json(Json& json, const WriteResult& result, const Arguments& arguments)
   json["repeat"] = arguments.options.repeat;
   json["disk_bytes_per_second"] = result.disk_bytes_per_second;
   json["memory_bytes_per_second"] = result.memory_bytes_per_second;
+  const double disk = median_or_0(result.disk_bytes_per_second);
   Json cases = Json::array();
   for (const WriteCase& one : result.cases) {
     Json samples = Json::array();
@@ -140,6 +143,7 @@ void add_json(Json& json, const WriteResult& result, const Arguments& arguments)
     if (!one.samples.empty()) {
       entry["written_bytes_per_second"] = rates_of(one).written.median;
       entry["durable_bytes_per_second"] = rates_of(one).durable.median;
+      entry["share_of_disk"] = disk > 0 ? Json(rates_of(one).durable.median / disk) : Json();
       entry["checked_blocks"] = one.checked_blocks;
     }
     cases.push_back(entry);
@@ -155,24 +159,37 @@ std::uint64_t size_of(const char* option, const std::string& text) {
   }
 }
 
+BarChart chart_of(const WriteResult& result) {
+  BarChart chart{"Ways to write shards", "GB/s", {}, {}};
+  for (const WriteCase& one : result.cases) {
+    if (one.samples.empty()) continue;
+    const std::string name = write_name(one.method, one.preallocated);
+    add_bar(chart, name, rates_of(one).durable.median / 1e9, "with fsync");
+    add_bar(chart, name, rates_of(one).written.median / 1e9, "without");
+  }
+  const double disk = median_or_0(result.disk_bytes_per_second);
+  if (disk > 0) add_bar(chart, "the disk", disk / 1e9, "limit");
+  return chart;
+}
+
 int run(Arguments& arguments, const std::string& command) {
   WriteOptions& options = arguments.options;
   options.sizes = {size_of("--size", arguments.size), size_of("--shard-size", arguments.shard_size),
                    size_of("--block", arguments.block)};
   const Machine facts = machine();
   const InterruptGuard interrupt;
-  Report report("write", command, facts, arguments.json);
-  cli::Progress progress;
+  Report report("write", command, facts, arguments.outputs);
+  StepProgress progress("run");
   std::size_t done = 0;
   const WriteResult result = bench_write(options, interrupt_flag(), [&](const WriteResult& now) {
     add_json(report.json(), now, arguments);
     report.save();
-    progress.update(fmt::format("{} of {} runs", ++done, now.cases.size() * options.repeat));
+    progress.show(++done, now.cases.size() * options.repeat);
   });
   progress.finish();
   if (!report.on_stdout()) cli::write_out(table_text(result, arguments, filesystem_facts(options.folder)));
   add_json(report.json(), result, arguments);
-  report.finish();
+  report.finish(chart_of(result));
   return 0;
 }
 
@@ -195,7 +212,12 @@ void add_write(CLI::App& app, std::function<int()>& command, const std::string& 
   sub->add_option("--shard-size", arguments->shard_size, "Bytes of each file")->capture_default_str();
   sub->add_option("--block", arguments->block, "Bytes of each write")->capture_default_str();
   add_repeat_option(*sub, arguments->options.repeat, "Runs of each");
-  add_json_option(*sub, arguments->json);
+  add_quick_option(*sub, "At most 3 runs of 128 MiB each", [arguments] {
+    lower_to(arguments->options.repeat, 3U);
+    const std::uint64_t size = std::min(size_of("--size", arguments->size), kQuickBytes);
+    arguments->size = std::to_string(size);
+  });
+  add_output_options(*sub, arguments->outputs);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -40,17 +40,16 @@ TEST_F(MemoryProgram, ReportsPredictionMeasurementAndLimitOfEachBatchSize) {
   const auto& one = found["cases"][1];
   EXPECT_EQ(one["transport"], "staged");
   ASSERT_EQ(one["memory"].size(), 3U);
-  EXPECT_EQ(one["memory"][0]["kind"], "device");
-  EXPECT_EQ(one["memory"][0]["measured_bytes"], 3 * (16 * 48 * 48 * 3 * 5 + 256));
-  EXPECT_EQ(one["memory"][1]["measured_bytes"], 3 * (16 * 48 * 48 * 3 + 256));
-  EXPECT_EQ(one["memory"][1]["limit_bytes"], 1U << 30U);
-  for (const auto& row : one["memory"]) {
+  EXPECT_EQ(one["memory"]["device"]["measured_bytes"], 3 * (16 * 48 * 48 * 3 * 5 + 256));
+  EXPECT_EQ(one["memory"]["pinned"]["measured_bytes"], 3 * (16 * 48 * 48 * 3 + 256));
+  EXPECT_EQ(one["memory"]["pinned"]["limit_bytes"], 1U << 30U);
+  for (const auto& [kind, row] : one["memory"].items()) {
     const double predicted = row["predicted_bytes"];
     const double measured = row["measured_bytes"];
     EXPECT_NEAR(row["difference"].get<double>(), std::abs(measured - predicted) / predicted, 1e-12);
     EXPECT_GT(row["limit_bytes"].get<double>(), measured);
     // What differs by more than 1 % is said.
-    const std::string note = "batch 16, " + row["kind"].get<std::string>() + ": ";
+    const std::string note = "batch 16, " + kind + ": ";
     EXPECT_EQ(run.output.find(note) != std::string::npos, row["difference"].get<double>() > 0.01)
         << run.output;
   }

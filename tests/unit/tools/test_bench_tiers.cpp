@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench_dataset.hpp"
+#include "csv.hpp"
 #include "expect_error.hpp"
 #include "page_cache.hpp"
 #include "plot.hpp"
@@ -219,9 +220,9 @@ TEST(TierRows, AreHeldAgainstTheDecodingOfTheirTierAndCache) {
   EXPECT_EQ(break_even(200, 70, 100), 0);
   EXPECT_NE(break_even_text(rows).find("decodes 200 images/s"), std::string::npos) << break_even_text(rows);
   EXPECT_NE(break_even_text({}).find("is not known"), std::string::npos);
-  const std::string csv = tiers_csv(rows);
+  const std::string csv = to_csv({{"rows", tiers_json(rows)}});
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
-  EXPECT_NE(csv.find("disk,warm,no,u8,\"loader, staged\",4000.0"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("disk,warm,false,u8,\"loader, staged\",false,150.0,4000.0"), std::string::npos) << csv;
 }
 
 TEST(BarChart, IsSvgThatEscapesItsLabelsAndGnuplotThatQuotesThem) {
@@ -234,6 +235,12 @@ TEST(BarChart, IsSvgThatEscapesItsLabelsAndGnuplotThatQuotesThem) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
   EXPECT_NE(to_gnuplot(chart, "svg").find("\"x \\\"y\\\" <z>\""), std::string::npos);
+  add_bar(chart, "of a group that is there", 0.25, "two");
+  add_bar(chart, "of another", 1, "three");
+  EXPECT_EQ(chart.groups, (std::vector<std::string>{"one", "two", "three"}));
+  EXPECT_EQ(chart.bars[3].group, 1U);
+  EXPECT_EQ(chart.bars[4].group, 2U);
+  EXPECT_NE(to_svg(chart).find(">0.25</text>"), std::string::npos) << to_svg(chart);
   chart.bars.clear();
   EXPECT_TRUE(to_svg(chart).ends_with("</svg>\n"));
   EXPECT_SHARD_ERROR(check_chart_file("chart.pdf"), ErrorCode::invalid_argument, ".svg or .png");
