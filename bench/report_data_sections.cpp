@@ -6,6 +6,14 @@
 #include "tiers_bench.hpp"
 
 namespace shard::bench {
+namespace {
+
+std::string device_of(const ReportJson& json) {
+  const std::string name = word(json, "device");
+  return name == "host" ? "the host" : name;
+}
+
+}  // namespace
 
 void fill_convert(PageSection& section, const ReportJson& json) {
   const ReportJson& input = member(json, "input");
@@ -33,7 +41,7 @@ void fill_convert(PageSection& section, const ReportJson& json) {
     chart.bars.push_back(
         {jobs + (jobs == "1" ? " thread" : " threads"), rate("convert"), rate("decode"), 0, false});
     section.says =
-        fmt::format("shardify converts {} images/s on {} threads, {} of what decoding them alone takes.",
+        fmt::format("shardify converts {} images/s on {} threads, {} of the rate of decoding alone.",
                     people(rate("convert")), jobs, percent(number(ratio, "median")));
   }
   section.charts.push_back(chart);
@@ -48,7 +56,7 @@ void fill_convert(PageSection& section, const ReportJson& json) {
 void fill_decode(PageSection& section, const ReportJson& json) {
   PageTable table{
       fmt::format("{} images to batches of {} on {}", people(number(member(json, "input"), "images")),
-                  people(number(json, "batch_size")), word(json, "device")),
+                  people(number(json, "batch_size")), device_of(json)),
       {"contender", "images/s", "lowest", "highest", "limit", "of the limit", "cores", "levels off, mean",
        "most"},
       1,
@@ -83,8 +91,8 @@ void fill_decode(PageSection& section, const ReportJson& json) {
   if (std::none_of(chart.bars.begin(), chart.bars.end(), [](const PageBar& bar) { return bar.group == 1; }))
     chart.groups.clear();
   if (!best.empty())
-    section.says = fmt::format("The best that makes batches on {}: {}, {} images/s.", word(json, "device"),
-                               best, people(most));
+    section.says = fmt::format("The best that makes batches on {}: {}, {} images/s.", device_of(json), best,
+                               people(most));
   section.charts.push_back(chart);
   section.tables.push_back(table);
   section.notes.emplace_back(
@@ -136,7 +144,7 @@ void note_break_even(PageSection& section, const ReportJson& rows) {
 
 void fill_tiers(PageSection& section, const ReportJson& json) {
   const ReportJson& rows = member(json, "rows");
-  PageTable table{fmt::format("Into {}, {} images, batches of {}", word(json, "device"),
+  PageTable table{fmt::format("Into {}, {} images, batches of {}", device_of(json),
                               people(number(json, "images")), people(number(json, "batch_size"))),
                   {"tier", "cache", "data", "by", "samples/s", "GB/s", "of the limit", "bytes/sample",
                    "cores", "x decode"},
@@ -151,7 +159,8 @@ void fill_tiers(PageSection& section, const ReportJson& json) {
     const bool decodes = yes(row, "decodes");
     const bool emulated = yes(row, "emulated");
     const std::string data = decodes ? "JPEG" : word(row, "dataset");
-    const std::string tier = word(row, "tier");
+    const std::string name = word(row, "tier");
+    const std::string tier = name.substr(0, name.find(" (emulated)"));
     const std::string by = word(row, "contender");
     const double rate = number(row, "samples_per_second");
     if (!(rate > 0)) {
@@ -177,9 +186,9 @@ void fill_tiers(PageSection& section, const ReportJson& json) {
       group = static_cast<unsigned>(at - chart.groups.begin());
       if (at == chart.groups.end()) chart.groups.push_back(data);
     }
-    const std::string bare = tier.substr(0, tier.find(" (emulated)"));
-    chart.bars.push_back({fmt::format("{}{}: {}", bare, emulated ? "" : ", " + cache_of(row), by), rate,
-                          limit > 0 ? limit : 0, group, emulated});
+    chart.bars.push_back({fmt::format("{}{}: {}{}", tier, emulated ? "" : ", " + cache_of(row), by,
+                                      decodes ? "" : ", " + data),
+                          rate, limit > 0 ? limit : 0, group, emulated});
     const Range range = range_of(member(row, "samples"), "samples_per_second");
     if (range.unsteady()) unsteady.push_back(fmt::format("{}, {}: {} of {}", tier, cache_of(row), by, data));
     if (!decodes && !emulated && times > most) {
@@ -207,7 +216,7 @@ void fill_tiers(PageSection& section, const ReportJson& json) {
 void fill_pipeline(PageSection& section, const ReportJson& json) {
   const double limit = number(json, "limit_samples_per_second");
   PageTable table{
-      fmt::format("Batches of {} on {}, means", people(number(json, "batch_size")), word(json, "device")),
+      fmt::format("Batches of {} on {}, means", people(number(json, "batch_size")), device_of(json)),
       {"pipeline", "samples/s", "of the limit", "x the first", "device busy", "Load, ms", "Transfer, ms",
        "Train, ms", "Total, ms"},
       1,
@@ -238,11 +247,10 @@ void fill_pipeline(PageSection& section, const ReportJson& json) {
     chart.bars.push_back({name, rate, limit, name == "precomputed shards" ? 1U : 0U, false});
     section.notes.push_back(name + ": " + word(one, "how"));
     section.says = fmt::format(
-        "{} brings {} times the samples of the first pipeline; the device is busy {} of the time.", name,
-        people(number(one, "speed_up")), percent(number(one, "device_busy")));
+        "With {} the training step gets {} times the samples of the first pipeline; the device is busy {} of "
+        "the time.",
+        name, people(number(one, "speed_up")), percent(number(one, "device_busy")));
   }
-  if (!section.says.empty())
-    section.says[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(section.says[0])));
   section.charts.push_back(chart);
   section.tables.push_back(table);
   const ReportJson& step = member(json, "step");
@@ -262,7 +270,7 @@ void fill_load(PageSection& section, const ReportJson& json) {
   const Range cores = range_of(member(json, "samples"), "cores");
   const double limit = number(json, "limit_bytes_per_second");
   PageTable table{fmt::format("Batches of {} to {}, transport {}", people(number(json, "batch_size")),
-                              word(json, "device"), word(json, "transport")),
+                              device_of(json), word(json, "transport")),
                   {"what", "value"},
                   1,
                   {}};

@@ -8,6 +8,7 @@
 #include "convert/scan.hpp"
 #include "convert_bench.hpp"
 #include "report_sections.hpp"
+#include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "synth.hpp"
 
@@ -17,6 +18,17 @@ namespace {
 // Images that are measured, at most; more than that to be converted is the user's to do.
 std::uint64_t most_images(bool quick) { return quick ? 256 : 2000; }
 constexpr std::uint64_t kMostConverted = 4000;
+
+constexpr std::uint64_t kLoadBatch = 256;  // the default of shardbench load
+
+// 0: it cannot be read; whoever measures it says why.
+std::uint64_t samples_of(const std::string& dataset) {
+  try {
+    return Dataset::open(dataset).size();
+  } catch (const Error&) {
+    return 0;
+  }
+}
 
 void make_dataset(const std::string& images, const std::filesystem::path& out, const char* codec,
                   const std::atomic<bool>& cancel) {
@@ -145,12 +157,14 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   on_device(job);
 
   job = add("load", {first, "--seconds", seconds}, no_data, 5, 2);
+  if (const std::uint64_t size = some_data ? samples_of(first) : 0; size > 0 && size < kLoadBatch)
+    more(job, {"--batch-size", std::to_string(size)});
   more(job, repeat);
   on_device(job);
 
   job = add("upload", {"--seconds", few_seconds}, "", 60, 5);
   more(job, repeat);
-  if (quick) more(job, {"--memory", "32MiB", "--chunks", "64KiB,4MiB,32MiB"});
+  if (quick) more(job, {"--memory", "64MiB", "--chunks", "64KiB,1MiB,32MiB"});
   on_device(job);
 
   job = add("memory", {first}, no_data, 20, 5);

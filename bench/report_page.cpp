@@ -92,7 +92,8 @@ std::string to_html(const Page& page) {
       html_text(page.when));
   html += "<dl>\n";
   for (const auto& [name, value] : page.facts)
-    html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_text(name), html_text(value));
+    if (!value.empty())
+      html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", html_text(name), html_text(value));
   html += "</dl>\n" + list_html(page.problems, "problems") + "<nav aria-label=\"Sections\">\n<ul>\n";
   for (const PageSection& section : page.sections)
     html += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", html_text(section.id), html_text(section.title));

@@ -37,11 +37,11 @@ inline bool yes(const ReportJson& json, const char* name) {
   return value.is_boolean() && value.get<bool>();
 }
 
-// "12,345", "1,234", "123", "12.3", "0.0123", "-" where it is not known.
+// "12,345", "123", "12.3", "0.0123"; whole numbers without a point; "-" where it is not known.
 inline std::string people(double value) {
   if (!std::isfinite(value)) return "-";
-  if (value == 0) return "0";
   const double size = std::abs(value);
+  if (size < 999.5 && value == std::round(value)) return fmt::format("{:.0f}", value);
   if (size >= 999.5 && size < 1e15)
     return (value < 0 ? "-" : "") + cli::human_count(static_cast<std::uint64_t>(std::llround(size)));
   const int digits = std::max(0, 2 - static_cast<int>(std::floor(std::log10(size))));
