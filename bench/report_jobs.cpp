@@ -19,7 +19,7 @@ namespace {
 std::uint64_t most_images(bool quick) { return quick ? 256 : 2000; }
 constexpr std::uint64_t kMostConverted = 4000;
 
-constexpr std::uint64_t kLoadBatch = 256;  // the default of shardbench load
+constexpr std::uint64_t kBatch = 256;  // the default of those that make batches
 
 // 0: it cannot be read; whoever measures it says why.
 std::uint64_t samples_of(const std::string& dataset) {
@@ -121,6 +121,11 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
     if (data.count() > most_images(quick)) more(list, {"--count", std::to_string(most_images(quick))});
   };
 
+  // Batches of no more samples than there are.
+  const auto batched = [&](std::vector<std::string>* list, std::uint64_t samples) {
+    if (samples > 0 && samples < kBatch) more(list, {"--batch-size", std::to_string(samples)});
+  };
+
   std::vector<std::string> places{folder};
   for (const std::string& dataset : options.datasets) places.push_back(dataset);
   for (const std::string& tier : options.tiers) {
@@ -136,6 +141,7 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   job = add("decode", {data.images(), "--seconds", seconds}, no_images, 50, 8);
   more(job, repeat);
   counted(job);
+  batched(job, data.count());
   on_device(job);
 
   const std::string neither = !no_data.empty() ? no_data : no_images;
@@ -143,28 +149,29 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   more(job, {"--images", data.images(), "--seconds", seconds});
   more(job, repeat);
   for (const std::string& tier : options.tiers) more(job, {"--tier", tier});
+  batched(job, data.count());
   for (const std::string& tier : options.emulate) more(job, {"--emulate", tier});
   counted(job);
   on_device(job);
 
   const std::string first = some_data ? data.datasets().front() : "";
   job = add("pipeline", {first, "--images", data.images()}, neither, 100, 10);
-  more(job,
-       quick ? std::vector<std::string>{"--batches", "3", "--batch-size", "32", "--repeat", "1", "--step-ms",
-                                        options.seconds > 0 && options.seconds < 0.1 ? "5" : "20"}
-             : std::vector<std::string>{"--batches", "8", "--repeat", "3"});
+  more(job, quick ? std::vector<std::string>{"--batches", "3", "--batch-size",
+                                             std::to_string(std::clamp<std::uint64_t>(data.count(), 1, 32)),
+                                             "--repeat", "1", "--step-ms",
+                                             options.seconds > 0 && options.seconds < 0.1 ? "5" : "20"}
+                  : std::vector<std::string>{"--batches", "8", "--repeat", "3"});
   counted(job);
   on_device(job);
 
   job = add("load", {first, "--seconds", seconds}, no_data, 5, 2);
-  if (const std::uint64_t size = some_data ? samples_of(first) : 0; size > 0 && size < kLoadBatch)
-    more(job, {"--batch-size", std::to_string(size)});
+  batched(job, some_data ? samples_of(first) : 0);
   more(job, repeat);
   on_device(job);
 
   job = add("upload", {"--seconds", few_seconds}, "", 60, 5);
   more(job, repeat);
-  if (quick) more(job, {"--memory", "64MiB", "--chunks", "64KiB,1MiB,32MiB"});
+  if (quick) more(job, {"--memory", "32MiB", "--chunks", "64KiB,32MiB", "--batch-sizes", "1,32,128"});
   on_device(job);
 
   job = add("memory", {first}, no_data, 20, 5);
