@@ -10,7 +10,7 @@
 namespace shard::bench {
 namespace {
 
-constexpr double kWidth = 960, kLeft = 350, kRoom = 500, kRow = 24, kTop = 34;
+constexpr double kWidth = 960, kLeft = 400, kRoom = 450, kRow = 24, kTop = 34;
 constexpr std::size_t kLabel = 52;  // characters that fit; the table has the rest
 
 struct Axis {

@@ -130,7 +130,7 @@ void add_report(CLI::App& app, std::function<int()>& command, const std::string&
                                      "are made in DIR and removed again. Takes less than 10 minutes on 2 "
                                      "cores, with --quick about one; with your "
                                      "own\n"
-                                     "images at most 2,000 of them are decoded (--quick: 256), your data "
+                                     "images at most 1,000 of them are decoded (--quick: 256), your data "
                                      "sets are copied whole to each tier. "
                                      "Exit code\n"
                                      "1: something was left out, and the page says what and why.\n"

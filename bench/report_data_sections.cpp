@@ -8,6 +8,12 @@
 namespace shard::bench {
 namespace {
 
+constexpr double kBeyond = 1.1;
+constexpr const char* kWhyBeyond =
+    "More than 100 % of a limit: other programs ran while it was measured, or the samples fit the "
+    "processor's caches; "
+    "take a quiet machine or a larger data set.";
+
 std::string device_of(const ReportJson& json) {
   const std::string name = word(json, "device");
   return name == "host" ? "the host" : name;
@@ -202,6 +208,9 @@ void fill_tiers(PageSection& section, const ReportJson& json) {
   section.charts.push_back(chart);
   section.tables.push_back(table);
   note_break_even(section, rows);
+  if (std::any_of(rows.begin(), rows.end(),
+                  [](const ReportJson& row) { return number(row, "share_of_limit") > kBeyond; }))
+    section.notes.emplace_back(kWhyBeyond);
   for (const auto& [limit, there] : limits) section.notes.push_back(limit);
   for (const ReportJson& tier : member(json, "tiers")) {
     const std::string emulated = word(tier, "emulated");
@@ -296,6 +305,7 @@ void fill_load(PageSection& section, const ReportJson& json) {
   row("on the device", bytes_text(number(json, "device_bytes")));
   section.tables.push_back(table);
   section.notes.push_back("Limit: " + word(json, "limit_is") + ".");
+  if (rate.known && rate.median > kBeyond * limit) section.notes.emplace_back(kWhyBeyond);
   section.notes.push_back("Transport: " + word(json, "reason") + ".");
   if (rate.unsteady()) note_unsteady(section, {"load"});
 }

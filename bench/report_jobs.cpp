@@ -16,7 +16,7 @@ namespace shard::bench {
 namespace {
 
 // Images that are measured, at most; more than that to be converted is the user's to do.
-std::uint64_t most_images(bool quick) { return quick ? 256 : 2000; }
+std::uint64_t most_images(bool quick) { return quick ? 256 : 1000; }
 constexpr std::uint64_t kMostConverted = 4000;
 
 constexpr std::uint64_t kBatch = 256;  // the default of those that make batches
@@ -103,6 +103,9 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   const std::string no_images = some_images ? "" : "left out: " + data.problem();
   const std::string no_data = some_data ? "" : "left out: " + data.problem();
 
+  const std::string first = some_data ? data.datasets().front() : "";
+  const std::uint64_t samples = some_data ? samples_of(first) : data.count();
+
   std::vector<ReportJob> jobs;
   const auto add = [&](const char* name, std::vector<std::string> arguments, const std::string& left_out,
                        double weight, double quick_weight) {
@@ -122,7 +125,7 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   };
 
   // Batches of no more samples than there are.
-  const auto batched = [&](std::vector<std::string>* list, std::uint64_t samples) {
+  const auto batched = [&](std::vector<std::string>* list) {
     if (samples > 0 && samples < kBatch) more(list, {"--batch-size", std::to_string(samples)});
   };
 
@@ -141,7 +144,7 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   job = add("decode", {data.images(), "--seconds", seconds}, no_images, 50, 8);
   more(job, repeat);
   counted(job);
-  batched(job, data.count());
+  batched(job);
   on_device(job);
 
   const std::string neither = !no_data.empty() ? no_data : no_images;
@@ -149,12 +152,11 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   more(job, {"--images", data.images(), "--seconds", seconds});
   more(job, repeat);
   for (const std::string& tier : options.tiers) more(job, {"--tier", tier});
-  batched(job, data.count());
+  batched(job);
   for (const std::string& tier : options.emulate) more(job, {"--emulate", tier});
   counted(job);
   on_device(job);
 
-  const std::string first = some_data ? data.datasets().front() : "";
   job = add("pipeline", {first, "--images", data.images()}, neither, 100, 10);
   more(job, quick ? std::vector<std::string>{"--batches", "3", "--batch-size",
                                              std::to_string(std::clamp<std::uint64_t>(data.count(), 1, 32)),
@@ -165,7 +167,7 @@ std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportDat
   on_device(job);
 
   job = add("load", {first, "--seconds", seconds}, no_data, 5, 2);
-  batched(job, some_data ? samples_of(first) : 0);
+  batched(job);
   more(job, repeat);
   on_device(job);
 

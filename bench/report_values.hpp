@@ -48,7 +48,9 @@ inline std::string people(double value) {
   return digits > 6 ? fmt::format("{:.1e}", value) : fmt::format("{:.{}f}", value, digits);
 }
 
-inline std::string percent(double share) { return std::isfinite(share) ? people(100 * share) + " %" : "-"; }
+inline std::string percent(double share) {
+  return std::isfinite(share) ? people(100 * share) + "\u00a0%" : "-";
+}
 
 inline std::string bytes_text(double bytes) {
   return bytes >= 0 && bytes < 1.8e19 ? cli::human_bytes(static_cast<std::uint64_t>(bytes)) : "-";
