@@ -20,8 +20,14 @@ namespace {
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-// After fork: only what is safe there. A group of its own: Ctrl-C reaches it once, through its parent.
-[[noreturn]] void become(char* const* arguments, int nowhere, int errors, pid_t parent) {
+// After fork: only what is safe there. A group of its own: Ctrl-C reaches it once, through its parent. SIGINT
+// and SIGTERM come in blocked: the parent's handlers would swallow one that is sent before the other program
+// runs.
+[[noreturn]] void become(char* const* arguments, int nowhere, int errors, pid_t parent,
+                         const sigset_t& mask) {
+  ::signal(SIGINT, SIG_DFL);
+  ::signal(SIGTERM, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(126);
@@ -54,8 +60,15 @@ ChildEnd run_child(const std::vector<std::string>& arguments, const std::atomic<
     refuse("no pipe can be made");
   }
   const pid_t parent = ::getpid();
+  sigset_t stops;
+  sigset_t mask;
+  ::sigemptyset(&stops);
+  ::sigaddset(&stops, SIGINT);
+  ::sigaddset(&stops, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &stops, &mask);
   const pid_t child = ::fork();
-  if (child == 0) become(pointers.data(), nowhere, ends[1], parent);
+  if (child == 0) become(pointers.data(), nowhere, ends[1], parent, mask);
+  ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
   ::close(nowhere);
   ::close(ends[1]);
   if (child < 0) {

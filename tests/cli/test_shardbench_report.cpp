@@ -191,6 +191,9 @@ TEST_F(ReportProgram, SaysWhatFailedAndWritesThePageOfWhatIsThereWhenItIsInterru
         << section(part);
   for (const char* part : {"upload", "memory", "write", "matmul"})
     EXPECT_NE(section(part).find("not measured to its end: interrupted"), std::string::npos) << section(part);
+  if (fs::exists(out() / "upload.json")) {  // the signal has reached the child
+    EXPECT_NE(read(out() / "upload.json").find("\"complete\": false"), std::string::npos);
+  }
   for (const std::string& name : files()) EXPECT_FALSE(name.starts_with("shardbench-")) << name;
   EXPECT_EQ(unbalanced(page()), "");
 }
