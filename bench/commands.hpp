@@ -18,6 +18,7 @@ void add_device(CLI::App& app, std::function<int()>& command, const std::string&
 void add_matmul(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_memory(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_pipeline(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_report(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_upload(CLI::App& app, std::function<int()>& command, const std::string& command_line);
 void add_write(CLI::App& app, std::function<int()>& command, const std::string& command_line);

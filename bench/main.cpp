@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
     shard::bench::add_upload(app, command, command_line);
     shard::bench::add_memory(app, command, command_line);
     shard::bench::add_matmul(app, command, command_line);
+    shard::bench::add_report(app, command, command_line);
     if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
     return command();
   });

@@ -1,0 +1,22 @@
+// This program once more as a child, for one subcommand of a report.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace shard::bench {
+
+struct ChildEnd {
+  int exit_code = 0;      // 128 + N: ended by signal N
+  std::string last_line;  // of its standard error
+};
+
+// Waits for the end of it. Its standard output is dropped; `note` gets the lines of its standard error. Once
+// `cancel` is set it is sent one SIGINT, so that it removes what it made; it does not outlive this process.
+// Errors: resource.
+ChildEnd run_child(const std::vector<std::string>& arguments, const std::atomic<bool>& cancel,
+                   const std::function<void(const std::string&)>& note);
+
+}  // namespace shard::bench
