@@ -1,12 +1,9 @@
-// Decoding by nvJPEG. The library is looked for when the program runs: shardbench starts without it.
+// Decoding by nvJPEG.
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
-#include <nvjpeg.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <future>
 #include <mutex>
@@ -19,109 +16,12 @@
 #include "decode_bench.hpp"
 #include "decode_resize.hpp"
 #include "interrupt.hpp"
+#include "nvjpeg_library.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
 
 namespace shard::bench {
 namespace {
-
-struct Nvjpeg {
-  decltype(&::nvjpegCreateEx) create = nullptr;
-  decltype(&::nvjpegDestroy) destroy = nullptr;
-  decltype(&::nvjpegJpegStateCreate) create_state = nullptr;
-  decltype(&::nvjpegJpegStateDestroy) destroy_state = nullptr;
-  decltype(&::nvjpegJpegStreamCreate) create_stream = nullptr;
-  decltype(&::nvjpegJpegStreamDestroy) destroy_stream = nullptr;
-  decltype(&::nvjpegJpegStreamParseHeader) parse_header = nullptr;
-  decltype(&::nvjpegDecodeBatchedSupported) supported = nullptr;
-  decltype(&::nvjpegGetImageInfo) image_info = nullptr;
-  decltype(&::nvjpegDecodeBatchedInitialize) initialize = nullptr;
-  decltype(&::nvjpegDecodeBatched) decode = nullptr;
-  decltype(&::nvjpegGetProperty) property = nullptr;
-
-  void check(nvjpegStatus_t status, const char* what) const {
-    if (status == NVJPEG_STATUS_SUCCESS) return;
-    throw Error(status == NVJPEG_STATUS_ALLOCATOR_FAILURE ? ErrorCode::resource : ErrorCode::io,
-                fmt::format("nvJPEG: {}: status {}", what, static_cast<int>(status)));
-  }
-  std::string version() const {
-    int numbers[3] = {0, 0, 0};
-    property(MAJOR_VERSION, &numbers[0]);
-    property(MINOR_VERSION, &numbers[1]);
-    property(PATCH_LEVEL, &numbers[2]);
-    return fmt::format("{}.{}.{}", numbers[0], numbers[1], numbers[2]);
-  }
-};
-
-// Stays loaded. Throws unsupported.
-const Nvjpeg& nvjpeg() {
-  static const Nvjpeg library = [] {
-    void* handle = nullptr;
-    std::string reason, file;
-    for (const int major : {NVJPEG_VER_MAJOR, 13, 12}) {
-      for (const char* folder : {"", "/usr/local/cuda/lib64/"}) {
-        file = fmt::format("{}libnvjpeg.so.{}", folder, major);
-        if (handle == nullptr) handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (handle != nullptr) break;
-        if (reason.empty()) reason = ::dlerror();
-      }
-      if (handle != nullptr) break;
-    }
-    if (handle == nullptr) throw Error(ErrorCode::unsupported, "nvJPEG cannot be loaded: " + reason);
-    Nvjpeg found;
-    const auto get = [&](auto& function, const char* name) {
-      void* const symbol = ::dlsym(handle, name);
-      if (symbol == nullptr) throw Error(ErrorCode::unsupported, fmt::format("{} has no {}", file, name));
-      std::memcpy(&function, &symbol, sizeof symbol);
-    };
-    get(found.create, "nvjpegCreateEx");
-    get(found.destroy, "nvjpegDestroy");
-    get(found.create_state, "nvjpegJpegStateCreate");
-    get(found.destroy_state, "nvjpegJpegStateDestroy");
-    get(found.create_stream, "nvjpegJpegStreamCreate");
-    get(found.destroy_stream, "nvjpegJpegStreamDestroy");
-    get(found.parse_header, "nvjpegJpegStreamParseHeader");
-    get(found.supported, "nvjpegDecodeBatchedSupported");
-    get(found.image_info, "nvjpegGetImageInfo");
-    get(found.initialize, "nvjpegDecodeBatchedInitialize");
-    get(found.decode, "nvjpegDecodeBatched");
-    get(found.property, "nvjpegGetProperty");
-    return found;
-  }();
-  return library;
-}
-
-class Handle {
- public:
-  explicit Handle(nvjpegBackend_t backend) {
-    nvjpeg().check(nvjpeg().create(backend, nullptr, nullptr, NVJPEG_FLAGS_DEFAULT, &handle_),
-                   "nvjpegCreateEx");
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  ~Handle() { nvjpeg().destroy(handle_); }
-  nvjpegHandle_t get() const noexcept { return handle_; }
-
- private:
-  nvjpegHandle_t handle_ = nullptr;
-};
-
-class State {
- public:
-  State(const Handle& handle, int batch) {
-    nvjpeg().check(nvjpeg().create_state(handle.get(), &state_), "nvjpegJpegStateCreate");
-    const nvjpegStatus_t status = nvjpeg().initialize(handle.get(), state_, batch, 1, NVJPEG_OUTPUT_RGBI);
-    if (status != NVJPEG_STATUS_SUCCESS) nvjpeg().destroy_state(state_);
-    nvjpeg().check(status, "nvjpegDecodeBatchedInitialize");
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { nvjpeg().destroy_state(state_); }
-  nvjpegJpegState_t get() const noexcept { return state_; }
-
- private:
-  nvjpegJpegState_t state_ = nullptr;
-};
 
 struct Picture {
   std::uint64_t photo = 0;
@@ -133,7 +33,7 @@ struct Picture {
 
 // The photos that can be decoded, upright as they are. `asks`: the library is asked for each; it knows of the
 // hardware alone.
-std::vector<Picture> usable_pictures(const Handle& handle, const PhotoSet& photos, bool asks) {
+std::vector<Picture> usable_pictures(const NvjpegHandle& handle, const PhotoSet& photos, bool asks) {
   std::vector<Picture> pictures;
   nvjpegJpegStream_t stream = nullptr;
   nvjpeg().check(nvjpeg().create_stream(handle.get(), &stream), "nvjpegJpegStreamCreate");
@@ -244,7 +144,7 @@ class Lane {
  private:
   static constexpr int kDepth = 3;
   struct Ring {
-    Ring(const Plan& plan, const Handle& handle)
+    Ring(const Plan& plan, const NvjpegHandle& handle)
         : state(handle, static_cast<int>(plan.options.batch_size)),
           pixels(plan.device->allocate_device(plan.pixel_bytes)),
           rows(plan.device->allocate_device(plan.row_bytes)),
@@ -257,7 +157,7 @@ class Lane {
       lengths.resize(readers.size());
       images.resize(readers.size());
     }
-    State state;
+    NvjpegState state;
     std::unique_ptr<Block> pixels, rows, records, pinned_records, batch;
     std::vector<convert::InputReader> readers;  // each holds the bytes of one file
     std::vector<const unsigned char*> data;
@@ -335,7 +235,7 @@ class Lane {
 
   const Plan& plan_;
   HostPool& readers_;
-  Handle handle_;
+  NvjpegHandle handle_;
   std::unique_ptr<Stream> decoding_;
   std::unique_ptr<Stream> resizing_;
   std::vector<std::unique_ptr<Ring>> slots_;
@@ -426,7 +326,7 @@ void add_nvjpeg_contenders(Contenders& list, const PhotoSet& photos, const std::
     if (backend.kind == NVJPEG_BACKEND_HYBRID && backends > 0) break;  // the slowest: where there is no other
     Plan plan;
     try {
-      const Handle handle(backend.kind);
+      const NvjpegHandle handle(backend.kind);
       plan = {backend, &photos, device, options,
               usable_pictures(handle, photos, backend.kind == NVJPEG_BACKEND_HARDWARE)};
     } catch (const Error& error) {

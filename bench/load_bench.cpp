@@ -1,12 +1,11 @@
 #include "load_bench.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <future>
 #include <optional>
 
+#include "batch_pipeline.hpp"
 #include "load_limits.hpp"
 
 namespace shard::bench {
@@ -19,15 +18,6 @@ constexpr std::chrono::seconds kWarmUp{60};
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double cpu_seconds() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 double median(std::vector<double> values) {
@@ -174,12 +164,12 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
   report();
   for (std::uint32_t repeat = 0; load.seconds > 0 && repeat < load.repeats; ++repeat) {
     limits.measure();
-    const double cpu = cpu_seconds();
+    const double cpu = process_cpu_seconds();
     const auto begin = Clock::now();
     const double rate = run_all(load.seconds);
     const double took = seconds_since(begin);
-    result.samples.push_back(
-        {rate, rate * static_cast<double>(dataset->info().spec.size_bytes()), (cpu_seconds() - cpu) / took});
+    result.samples.push_back({rate, rate * static_cast<double>(dataset->info().spec.size_bytes()),
+                              (process_cpu_seconds() - cpu) / took});
     report();
   }
   return result;

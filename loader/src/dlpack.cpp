@@ -19,7 +19,32 @@ struct Exported {
   DLManagedTensorVersioned tensor{};
 };
 
-DLDataType dl_type(DType dtype) {
+DLManagedTensorVersioned* export_tensor(std::shared_ptr<void> lease, const DeviceInfo& device,
+                                        const std::byte* data, DType dtype, std::vector<std::int64_t> shape) {
+  auto exported = std::make_unique<Exported>();
+  exported->lease = std::move(lease);
+  exported->shape = std::move(shape);
+  exported->strides.assign(exported->shape.size(), 1);
+  for (std::size_t i = exported->shape.size(); i-- > 1;)
+    exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
+  DLManagedTensorVersioned& tensor = exported->tensor;
+  tensor.version = {kDLPackMajorVersion, kDLPackMinorVersion};
+  tensor.flags = kDLPackFlagReadOnly;
+  tensor.manager_ctx = exported.get();
+  tensor.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Exported*>(self->manager_ctx); };
+  tensor.dl_tensor.data = const_cast<std::byte*>(data);
+  tensor.dl_tensor.device = {device.kind == DeviceKind::cuda ? kDLCUDA : kDLCPU, device.ordinal};
+  tensor.dl_tensor.ndim = static_cast<std::int32_t>(exported->shape.size());
+  tensor.dl_tensor.dtype = dlpack_dtype(dtype);
+  tensor.dl_tensor.shape = exported->shape.data();
+  tensor.dl_tensor.strides = exported->strides.data();
+  tensor.dl_tensor.byte_offset = 0;
+  return &exported.release()->tensor;
+}
+
+}  // namespace
+
+DLDataType dlpack_dtype(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(8 * size_bytes(dtype));
   switch (dtype) {
     case DType::boolean:
@@ -43,31 +68,6 @@ DLDataType dl_type(DType dtype) {
   }
   throw Error(ErrorCode::unsupported, "a dtype that DLPack does not have");
 }
-
-DLManagedTensorVersioned* export_tensor(std::shared_ptr<void> lease, const DeviceInfo& device,
-                                        const std::byte* data, DType dtype, std::vector<std::int64_t> shape) {
-  auto exported = std::make_unique<Exported>();
-  exported->lease = std::move(lease);
-  exported->shape = std::move(shape);
-  exported->strides.assign(exported->shape.size(), 1);
-  for (std::size_t i = exported->shape.size(); i-- > 1;)
-    exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
-  DLManagedTensorVersioned& tensor = exported->tensor;
-  tensor.version = {kDLPackMajorVersion, kDLPackMinorVersion};
-  tensor.flags = kDLPackFlagReadOnly;
-  tensor.manager_ctx = exported.get();
-  tensor.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Exported*>(self->manager_ctx); };
-  tensor.dl_tensor.data = const_cast<std::byte*>(data);
-  tensor.dl_tensor.device = {device.kind == DeviceKind::cuda ? kDLCUDA : kDLCPU, device.ordinal};
-  tensor.dl_tensor.ndim = static_cast<std::int32_t>(exported->shape.size());
-  tensor.dl_tensor.dtype = dl_type(dtype);
-  tensor.dl_tensor.shape = exported->shape.data();
-  tensor.dl_tensor.strides = exported->strides.data();
-  tensor.dl_tensor.byte_offset = 0;
-  return &exported.release()->tensor;
-}
-
-}  // namespace
 
 DLManagedTensorVersioned* Batch::to_dlpack_images() {
   lease_->held();

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,11 +15,6 @@ namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 struct Command {
   std::string arguments;
@@ -76,15 +69,15 @@ TEST_F(Outputs, OfEverySubcommandAreRowsAsCsvAChartAndAtMostThreeSamplesWhenQuic
         testing::shardbench(command.arguments + " --quick --csv " + csv.string() + " --plot " + svg.string() +
                             " --json " + json.string());
     ASSERT_EQ(run.exit_code, 0) << run.output;
-    const auto report = nlohmann::json::parse(read(json));
+    const auto report = nlohmann::json::parse(testing::read_file(json));
     EXPECT_EQ(report["complete"], true);
     EXPECT_EQ(report[nlohmann::json::json_pointer(command.samples)].size(), 3U);
-    const std::string rows = read(csv);
+    const std::string rows = testing::read_file(csv);
     const std::string header = "," + rows.substr(0, rows.find('\n')) + ",";
     EXPECT_NE(header.find("," + command.column + ","), std::string::npos) << rows;
     EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), static_cast<std::ptrdiff_t>(command.rows + 1))
         << rows;
-    const std::string chart = read(svg);
+    const std::string chart = testing::read_file(svg);
     EXPECT_NE(chart.find("</svg>"), std::string::npos) << chart;
     EXPECT_NE(chart.find(command.bar), std::string::npos) << chart;
     for (const fs::path& one : {csv, svg, json}) fs::remove(one);
@@ -109,7 +102,7 @@ TEST_F(Outputs, OfDeviceAreItsFilesystems) {
   const testing::ProgramResult run =
       testing::shardbench("device " + out().string() + " --csv " + file("rows.csv").string());
   EXPECT_EQ(run.exit_code, 0) << run.output;
-  const std::string rows = read(file("rows.csv"));
+  const std::string rows = testing::read_file(file("rows.csv"));
   EXPECT_TRUE(rows.starts_with("path,type,source,")) << rows;
   EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 2) << rows;
 }

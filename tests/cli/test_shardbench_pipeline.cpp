@@ -86,13 +86,18 @@ class Shifted final : public Feed {
   std::vector<std::uint64_t> samples_;
 };
 
-TEST_F(PipelineBench, DoesNotTimeAFeedThatDeliversOtherSamples) {
-  const TierImages images = match_images(Dataset::open(data()), photos(), 0);
+PipelineOptions two_batches() {
   PipelineOptions options;
   options.threads = 2;
   options.batch_size = 4;
   options.batches = 2;
   options.repeat = 1;
+  return options;
+}
+
+TEST_F(PipelineBench, DoesNotTimeAFeedThatDeliversOtherSamples) {
+  const TierImages images = match_images(Dataset::open(data()), photos(), 0);
+  const PipelineOptions options = two_batches();
   const auto device = make_host_device(2);
   auto kinds = feed_kinds(data(), images, device, options);
   ASSERT_EQ(kinds.size(), 6U);
@@ -113,11 +118,7 @@ TEST_F(PipelineBench, DoesNotTimeAFeedThatDeliversOtherSamples) {
 TEST_F(PipelineBench, EndsAFeedWhoseImageIsGoneAndGoesOn) {
   const TierImages images = match_images(Dataset::open(data()), photos(), 0);
   fs::remove(photos() / images.paths[5]);
-  PipelineOptions options;
-  options.threads = 2;
-  options.batch_size = 4;
-  options.batches = 2;
-  options.repeat = 1;
+  const PipelineOptions options = two_batches();
   const auto device = make_host_device(2);
   const auto model = make_cpu_multiplier(1);
   TrainStep step(*model, 0.5);

@@ -7,8 +7,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -25,11 +23,6 @@ namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The first element that is not closed, or closed without having been opened; empty: there is none.
 std::string unbalanced(const std::string& html) {
@@ -55,7 +48,7 @@ class ReportProgram : public ::testing::Test {
  protected:
   fs::path photos() const { return dir_.path() / "photos"; }
   fs::path out() const { return dir_.path() / "report"; }
-  std::string page() const { return read(out() / "index.html"); }
+  std::string page() const { return testing::read_file(out() / "index.html"); }
   testing::ProgramResult run(const std::string& more) const {
     return testing::shardbench("report " + out().string() + " " + more);
   }
@@ -106,7 +99,7 @@ TEST_F(ReportProgram, RunsTheSetAndSaysWhatIsLeftOutOnAPageThatNeedsNothingElse)
 
   for (const char* part : {"tiers", "device"}) {  // as if that tier had not been asked for
     const fs::path file = out() / (part + std::string(".json"));
-    nlohmann::json json = nlohmann::json::parse(read(file));
+    nlohmann::json json = nlohmann::json::parse(testing::read_file(file));
     json.erase("problems");
     json.erase("filesystems");
     std::ofstream(file) << json;
@@ -192,7 +185,7 @@ TEST_F(ReportProgram, SaysWhatFailedAndWritesThePageOfWhatIsThereWhenItIsInterru
   for (const char* part : {"upload", "memory", "write", "matmul"})
     EXPECT_NE(section(part).find("not measured to its end: interrupted"), std::string::npos) << section(part);
   if (fs::exists(out() / "upload.json")) {  // the signal has reached the child
-    EXPECT_NE(read(out() / "upload.json").find("\"complete\": false"), std::string::npos);
+    EXPECT_NE(testing::read_file(out() / "upload.json").find("\"complete\": false"), std::string::npos);
   }
   for (const std::string& name : files()) EXPECT_FALSE(name.starts_with("shardbench-")) << name;
   EXPECT_EQ(unbalanced(page()), "");

@@ -31,28 +31,6 @@ struct Exported {
   Managed managed{};
 };
 
-DLDataType dl_type(DType dtype) {
-  const auto bits = static_cast<std::uint8_t>(8 * size_bytes(dtype));
-  switch (dtype) {
-    case DType::boolean:
-      return {kDLBool, 8, 1};
-    case DType::u8:
-    case DType::u16:
-    case DType::u32:
-    case DType::u64:
-      return {kDLUInt, bits, 1};
-    case DType::i8:
-    case DType::i16:
-    case DType::i32:
-    case DType::i64:
-      return {kDLInt, bits, 1};
-    case DType::bf16:
-      return {kDLBfloat, 16, 1};
-    default:
-      return {kDLFloat, bits, 1};
-  }
-}
-
 // Of the buffer protocol (Python's struct module); bfloat16, which it does not have, as its bits.
 const char* format_of(DType dtype) {
   switch (dtype) {
@@ -138,7 +116,7 @@ nb::object make_capsule(const Tensor& tensor, const char* name) {
   dl.data = const_cast<std::byte*>(tensor.data);
   dl.device = tensor.device;
   dl.ndim = static_cast<std::int32_t>(exported->shape.size());
-  dl.dtype = dl_type(tensor.dtype);
+  dl.dtype = dlpack_dtype(tensor.dtype);
   dl.shape = exported->shape.data();
   dl.strides = exported->strides.data();
   dl.byte_offset = 0;

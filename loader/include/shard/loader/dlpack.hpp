@@ -3,9 +3,11 @@
 // those are used.
 #pragma once
 
-#ifndef DLPACK_DLPACK_H_
-
 #include <cstdint>
+
+#include "shard/dtype.hpp"
+
+#ifndef DLPACK_DLPACK_H_
 
 inline constexpr std::uint32_t kDLPackMajorVersion = 1;
 inline constexpr std::uint32_t kDLPackMinorVersion = 0;
@@ -50,3 +52,9 @@ struct DLManagedTensorVersioned {
 };
 
 #endif
+
+namespace shard {
+
+DLDataType dlpack_dtype(DType dtype);  // one lane
+
+}  // namespace shard
