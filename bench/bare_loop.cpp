@@ -34,8 +34,8 @@ int run(const std::string& folder, const std::string& name, double seconds) {
   const auto run_epoch = [&] {
     for (shard::Batch& batch : loader.epoch(epoch++)) {
       samples += batch.size();
-      batch.wait_on(stream->native());
-      batch.release(stream->native());
+      batch.wait_on(*stream);
+      batch.release();
     }
   };
   for (std::uint64_t registered = 0;; registered = loader.stats().registered_bytes) {

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "base/cpu_count.hpp"
 #include "pure_decode.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -156,7 +157,7 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
   result.excluded = photos.excluded();
   result.bytes = photos.bytes();
   result.pixels = photos.pixels();
-  const unsigned jobs = options.jobs != 0 ? options.jobs : std::max(1U, std::thread::hardware_concurrency());
+  const unsigned jobs = options.jobs != 0 ? options.jobs : cpu_count();
   if (options.scaling && jobs > 1) result.cases.push_back({1, {}, {}});
   result.cases.push_back({jobs, {}, {}});
 

@@ -107,7 +107,7 @@ MemoryFacts memory_facts() {
   }
   facts.available_bytes = bench::available_memory_bytes();
   facts.cgroup_available_bytes = cgroup_available();
-  facts.registered_budget_bytes = shard::available_memory_bytes() / 2;  // as make_mapped takes it
+  facts.registered_budget_bytes = default_memory_budget_bytes();  // as make_mapped takes it
   return facts;
 }
 

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "base/cpu_count.hpp"
 #include "convert/options.hpp"
 #include "pure_decode.hpp"
 #include "shard/dtype.hpp"
@@ -136,9 +137,7 @@ LevelDifference level_difference(std::span<const std::byte> made, std::span<cons
   return all;
 }
 
-unsigned DecodeOptions::jobs() const {
-  return threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-}
+unsigned DecodeOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
 
 image::PreprocessOptions DecodeOptions::preprocess() const {
   image::PreprocessOptions options;

@@ -16,6 +16,7 @@ struct LoadCase {
   LoaderOptions options;
   double seconds = 2.0;  // of each repeat, at least one epoch of it
   std::uint32_t repeats = 3;
+  std::uint32_t first_epochs = 0;  // timed each for itself, from the second batch of the first loader on
 };
 
 struct LoadSample {
@@ -27,8 +28,10 @@ struct LoadSample {
 struct LoadResult {
   double limit_bytes_per_second = 0;
   std::string limit_is;
-  double random_bytes_per_second = 0;  // transport direct: the disk's, at random places by blocks of a sample
-  double first_batch_seconds = 0;      // from making the first loader to its first batch on the device
+  double random_bytes_per_second = 0;  // transport direct: the disk's, read as the loader reads it
+  std::string random_is;
+  double first_batch_seconds = 0;    // from making the first loader to its first batch on the device
+  std::vector<double> first_epochs;  // samples per second of all loaders together
   std::vector<LoadSample> samples;
   std::vector<LoaderStats> stats;  // by device
 };

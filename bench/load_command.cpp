@@ -4,9 +4,9 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/cpu_count.hpp"
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
@@ -48,15 +48,14 @@ void apply(Arguments& arguments) {
 }
 
 void make_data(const Arguments& arguments) {
-  const auto dtype = dtype_from_string(arguments.make_dtype);
+  const auto dtype = dtype_from_option(arguments.make_dtype);
   if (!dtype) refuse_value("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
   const Layout layout = *dtype == DType::u8 ? Layout::nhwc : Layout::nchw;
   const SampleSpec spec{*dtype, layout, 3, arguments.make_side, arguments.make_side};
   if (arguments.make_sparse > 0)
     make_sparse_dataset(arguments.dataset, arguments.make_sparse, arguments.make_shards, spec);
   else
-    make_random_dataset(arguments.dataset, arguments.make_random, spec,
-                        std::max(1U, std::thread::hardware_concurrency()));
+    make_random_dataset(arguments.dataset, arguments.make_random, spec, cpu_count());
 }
 
 Stats rate_of(const LoadResult& result) {  // bytes/s
@@ -76,6 +75,8 @@ void add_json(Json& json, const Arguments& arguments, const LoadResult& result, 
   json["limit_bytes_per_second"] = result.limit_bytes_per_second;
   json["limit_is"] = result.limit_is;
   json["random_bytes_per_second"] = result.random_bytes_per_second;
+  if (!result.random_is.empty()) json["random_is"] = result.random_is;
+  if (!result.first_epochs.empty()) json["first_epochs_samples_per_second"] = result.first_epochs;
   json["open_seconds"] = open_seconds;
   json["first_batch_seconds"] = result.first_batch_seconds;
   if (!result.samples.empty()) {
@@ -102,8 +103,7 @@ BarChart chart_of(const LoadResult& result) {
   if (result.limit_bytes_per_second > 0)
     add_bar(chart, "limit", result.limit_bytes_per_second / 1e9, result.limit_is);
   if (result.random_bytes_per_second > 0)
-    add_bar(chart, "limit of any shuffled order", result.random_bytes_per_second / 1e9,
-            "the disk at random places");
+    add_bar(chart, "disk, as the loader reads", result.random_bytes_per_second / 1e9, result.random_is);
   return chart;
 }
 
@@ -120,10 +120,12 @@ void print(const LoadResult& result, const Device& device, std::uint64_t size, d
     cli::out("limit: {:.2f} GB/s ({}); share {:.3f}\n", result.limit_bytes_per_second / 1e9, result.limit_is,
              rate.median / result.limit_bytes_per_second);
     if (result.random_bytes_per_second > 0)
-      cli::out(
-          "limit of any shuffled order: {:.2f} GB/s (the disk at random places, reads of a sample); share "
-          "{:.3f}\n",
-          result.random_bytes_per_second / 1e9, rate.median / result.random_bytes_per_second);
+      cli::out("the disk read as the loader reads it: {:.2f} GB/s ({}); share {:.3f}\n",
+               result.random_bytes_per_second / 1e9, result.random_is,
+               rate.median / result.random_bytes_per_second);
+    for (std::size_t i = 0; i < result.first_epochs.size(); ++i)
+      cli::out("epoch {}: {:.0f} samples/s, {:.3f} of the rate\n", i, result.first_epochs[i],
+               result.first_epochs[i] * static_cast<double>(size) / rate.median);
     if (const auto warning = spread_warning("load", rate)) cli::out("warning: {}\n", *warning);
   }
   cli::out("opened in {:.3f} s, first batch {:.3f} s later; registered {}, pinned {}, device {}\n",
@@ -193,6 +195,9 @@ void add_load(CLI::App& app, std::function<int()>& command, const std::string& c
   add_seconds_option(*sub, arguments->load.seconds,
                      "Of each repeat, at least one epoch; 0: only open and first batch");
   add_repeat_option(*sub, arguments->load.repeats, "Repeats");
+  sub->add_option("--first-epochs", arguments->load.first_epochs,
+                  "Time so many epochs each for itself, from the first one on, before the warm-up")
+      ->capture_default_str();
   sub->add_option("--make-random", arguments->make_random,
                   "First write so many samples of pseudo-random bytes into DATASET, unless it is there");
   sub->add_option("--make-sparse", arguments->make_sparse,

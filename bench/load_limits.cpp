@@ -1,16 +1,20 @@
 #include "load_limits.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "direct/read_queue.hpp"
+#include "shard/error.hpp"
+#include "shard/unique_handle.hpp"
 
 namespace shard::bench {
 
@@ -22,7 +26,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-constexpr std::uint64_t kSector = 512;
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kLargeBlock = std::uint64_t{4} << 20U;
+// What transport direct has with the kernel at most, and its threads where io_uring is refused.
+constexpr std::uint64_t kMostRequests = 512;
+constexpr unsigned kThreads = 32;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{192} << 20U;
 constexpr std::uint64_t kPassBytes = std::uint64_t{2} << 30U;
 
@@ -96,36 +104,55 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
   return static_cast<double>(passes * batches * batch * size) / seconds_since(begin);
 }
 
-DiskLimit::DiskLimit(const Dataset& dataset) {
-  constexpr std::uint64_t kBlock = std::uint64_t{1} << 20U;
-  sequential_.block_bytes = kBlock;
-  random_.block_bytes = (dataset.info().spec.size_bytes() + kSector - 1) / kSector * kSector;
-  random_.random = true;
+DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
+  const std::uint64_t sample = dataset.info().spec.size_bytes();
+  const std::uint64_t batch = options.order.batch_size;
+  // As transport direct: whole pages around a sample at any place; so many batches at once.
+  const bool aligned = dataset.info().codec.kind == Codec::Kind::none && sample % kPage == 0;
+  const std::uint64_t block = (sample + kPage - 1) / kPage * kPage + (aligned ? 0 : kPage);
+  const std::uint64_t ahead = std::clamp<std::uint64_t>(options.readahead_bytes / (block * batch), 1,
+                                                        std::uint64_t{options.prefetch} + 1);
+  loader_ = {block, true, true, static_cast<unsigned>(std::min<std::uint64_t>(kMostRequests, ahead * batch))};
+  try {
+    make_uring_queue(1);
+  } catch (const Error&) {  // then the loader reads by threads, too
+    loader_.uring = false;
+    loader_.depth = kThreads;
+  }
   for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
     const ShardReader& shard = dataset.shard(i);
-    if (shard.file_size_bytes() < std::max(kBlock, random_.block_bytes)) continue;
+    if (shard.file_size_bytes() < std::max(kLargeBlock, block)) continue;
     files_.push_back(shard.path().string());
     sizes_.push_back(shard.file_size_bytes());
   }
 }
 
-double DiskLimit::sequential() { return measure(sequential_); }
-double DiskLimit::random() { return measure(random_); }
+double DiskLimit::as_loader() { return files_.empty() ? 0 : pass(loader_); }
 
-double DiskLimit::measure(Pattern& pattern) {
+double DiskLimit::fastest() {
   if (files_.empty()) return 0;
-  if (pattern.threads == 0) {
+  if (fastest_.depth == 0) {
+    constexpr std::uint64_t kBlock = std::uint64_t{1} << 20U;
     double best = -1;
-    for (const unsigned threads : {8U, 32U, 128U}) {
-      const double rate = pass(pattern, threads);
-      if (rate > best) pattern.threads = threads;
+    for (const Pattern& pattern : {Pattern{kBlock, false, true, 32}, Pattern{kBlock, false, true, 256},
+                                   Pattern{kLargeBlock, false, true, 32}, Pattern{kBlock, false, false, 8},
+                                   Pattern{kBlock, false, false, 32}, loader_}) {
+      if (pattern.uring && !loader_.uring) continue;
+      const double rate = pass(pattern);
+      if (rate > best) fastest_ = pattern;
       best = std::max(best, rate);
     }
   }
-  return pass(pattern, pattern.threads);
+  return pass(fastest_);
 }
 
-double DiskLimit::pass(const Pattern& pattern, unsigned threads) {
+std::string DiskLimit::words(const Pattern& pattern) {
+  return fmt::format("{}, blocks of {} KiB, {} {}", pattern.random ? "random places" : "in sequence",
+                     pattern.block_bytes >> 10U, pattern.depth,
+                     pattern.uring ? "requests of io_uring" : "threads");
+}
+
+double DiskLimit::pass(const Pattern& pattern) {
   struct Place {
     std::size_t file;
     std::uint64_t offset;
@@ -140,34 +167,47 @@ double DiskLimit::pass(const Pattern& pattern, unsigned threads) {
     for (; block >= sizes_[file] / pattern.block_bytes; ++file) block -= sizes_[file] / pattern.block_bytes;
     places.push_back({file, block * pattern.block_bytes});
   }
-  std::vector<int> descriptors;
+  std::vector<UniqueFd> descriptors;
   for (const std::string& file : files_)
-    descriptors.push_back(::open(file.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-  const std::uint64_t pitch = (pattern.block_bytes + 4095) / 4096 * 4096;
-  const std::uint64_t rows = std::max<std::uint64_t>(threads, kMemoryBytes / pitch);
-  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(4096, rows * pitch),
-                                                           &std::free);
-  std::memset(memory.get(), 0, rows * pitch);
-  std::atomic<std::size_t> next{0};
-  std::atomic<std::uint64_t> bytes{0};
-  const auto begin = Clock::now();
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned t = 0; t < threads; ++t) {
-      workers.emplace_back([&] {
-        for (std::size_t i = next++; i < places.size(); i = next++) {
-          const ssize_t got =
-              ::pread(descriptors[places[i].file], static_cast<std::byte*>(memory.get()) + i % rows * pitch,
-                      pattern.block_bytes, static_cast<off_t>(places[i].offset));
-          if (got > 0) bytes += static_cast<std::uint64_t>(got);
-        }
-      });
-    }
+    descriptors.emplace_back(::open(file.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  const std::uint64_t rows = std::max<std::uint64_t>(2 * pattern.depth, kMemoryBytes / pattern.block_bytes);
+  const std::unique_ptr<void, decltype(&std::free)> memory(
+      std::aligned_alloc(kPage, rows * pattern.block_bytes), &std::free);
+  std::memset(memory.get(), 0, rows * pattern.block_bytes);
+  std::vector<ReadRequest> requests(rows);
+  std::deque<ReadRequest*> idle;  // in turn: as in a ring
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    requests[i].target = static_cast<std::byte*>(memory.get()) + i * pattern.block_bytes;
+    requests[i].size_bytes = static_cast<std::uint32_t>(pattern.block_bytes);
+    idle.push_back(&requests[i]);
   }
-  const double rate = static_cast<double>(bytes) / seconds_since(begin);
-  for (const int descriptor : descriptors)
-    if (descriptor >= 0) ::close(descriptor);
-  return rate;
+  const auto queue =
+      pattern.uring ? make_uring_queue(std::bit_ceil(pattern.depth)) : make_thread_queue(pattern.depth);
+  // Threads find the next request waiting.
+  const std::size_t most = pattern.uring ? pattern.depth : std::size_t{2} * pattern.depth;
+  std::uint64_t bytes = 0;
+  std::size_t under_way = 0;
+  const auto begin = Clock::now();
+  try {
+    for (std::size_t next = 0; next < places.size() || under_way > 0;) {
+      for (; next < places.size() && under_way < most; ++next, ++under_way) {
+        ReadRequest& request = *idle.front();
+        idle.pop_front();
+        request.descriptor = descriptors[places[next].file].get();
+        request.offset = places[next].offset;
+        queue->start(request);
+      }
+      queue->flush();
+      ReadRequest& done = queue->next_done();
+      --under_way;
+      if (done.result > 0) bytes += static_cast<std::uint64_t>(done.result);
+      idle.push_back(&done);
+    }
+  } catch (...) {
+    queue->drain();
+    throw;
+  }
+  return static_cast<double>(bytes) / seconds_since(begin);
 }
 
 }  // namespace shard::bench

@@ -20,30 +20,35 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices);
 // the samples they are.
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options);
 
-// Bytes per second of the disk under the shards, past the page cache (O_DIRECT), 2 GiB a call, by plain
-// threads: in sequence by blocks of 1 MiB, or at random places by blocks of one sample (in whole sectors),
-// which is what a shuffled order asks for. The reads go to 192 MiB of memory in turn, as into a loader's
-// ring: a buffer that stays in the cache flatters a virtual disk, which copies. The number of threads (8, 32
-// or 128) that gives most is found by the first call of each. 0: the filesystem has no O_DIRECT.
+// Bytes per second of the disk under the shards, past the page cache (O_DIRECT), 2 GiB a call. The reads go
+// to 192 MiB of memory in turn, as into a loader's ring: a buffer that stays in the cache flatters a virtual
+// disk, which copies. 0: the filesystem has no O_DIRECT, or no shard has 4 MiB.
 class DiskLimit {
  public:
-  explicit DiskLimit(const Dataset& dataset);
-  double sequential();
-  double random();
+  DiskLimit(const Dataset& dataset, const LoaderOptions& options);
+  // Read as transport direct reads it: the same queue with as many requests, blocks that hold a sample, at
+  // random places.
+  double as_loader();
+  std::string as_loader_is() const { return words(loader_); }
+  // As fast as it was seen: the first call tries deep sequential reads of several kinds, and the loader's
+  // way, and keeps the one that gives most.
+  double fastest();
+  std::string fastest_is() const { return words(fastest_); }  // after fastest()
 
  private:
   struct Pattern {
     std::uint64_t block_bytes = 0;
     bool random = false;
-    unsigned threads = 0;
+    bool uring = false;
+    unsigned depth = 0;  // requests of io_uring, or threads
   };
-  double measure(Pattern& pattern);
-  double pass(const Pattern& pattern, unsigned threads);
+  static std::string words(const Pattern& pattern);
+  double pass(const Pattern& pattern);
 
   std::vector<std::string> files_;
   std::vector<std::uint64_t> sizes_;
-  Pattern sequential_;
-  Pattern random_;
+  Pattern loader_;
+  Pattern fastest_;
   std::uint64_t at_ = 0;  // blocks read before: a later pass reads on, not the same again
 };
 

@@ -84,7 +84,7 @@ TransformOptions TransformArguments::options() const {
   apply_crop(crop, transform);
   transform.flip_probability = flip ? 0.5 : 0;
   if (!dtype.empty()) {
-    transform.dtype = dtype_from_string(dtype);
+    transform.dtype = dtype_from_option(dtype);
     if (!transform.dtype) refuse_value("--dtype", dtype, "u8, f16, bf16 or f32");
   }
   if (!layout.empty()) {

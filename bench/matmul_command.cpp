@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/cpu_count.hpp"
 #include "commands.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
@@ -161,7 +161,7 @@ BarChart chart_of(const Cases& cases) {
 
 int run(Arguments& arguments, const std::string& command) {
   const Machine facts = machine();
-  if (arguments.threads == 0) arguments.threads = std::max(1U, std::thread::hardware_concurrency());
+  if (arguments.threads == 0) arguments.threads = cpu_count();
   std::vector<std::unique_ptr<Multiplier>> multipliers;
   std::string absent;
   if (arguments.device != "host") multipliers = make_gpu_multipliers(absent);

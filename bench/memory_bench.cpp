@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "direct/direct_alignment.hpp"
 #include "direct/direct_file.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
@@ -24,7 +25,7 @@ constexpr std::chrono::seconds kSettles{10};
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 std::uint64_t columns_bytes(const Dataset& dataset, std::uint64_t batch) {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = round_up(sizeof(std::int64_t) * batch, kColumnAlign) + round_up(batch, kColumnAlign);
   for (const ColumnSpec& column : dataset.info().columns) {
     std::uint64_t row = size_bytes(column.dtype);
     for (const std::uint64_t extent : column.row_shape) row *= extent;
@@ -41,10 +42,13 @@ std::uint64_t staging_bytes(const Dataset& dataset, TransportKind link, std::uin
     return staging_plan(most * batch, prefetch, last_cache_bytes()).buffers * most * batch;
   if (link != TransportKind::direct) return 0;
   const Codec::Kind codec = dataset.info().codec.kind;
+  const ShardReader& first = dataset.shard(0);
+  const std::uint64_t alignment = direct_alignment(DirectFile(first).descriptor(), first.file_size_bytes());
+  const std::uint64_t unit = std::max<std::uint64_t>(alignment, kDirectAlign);
   const bool aligned = codec == Codec::Kind::zstd ||
-                       (codec == Codec::Kind::none && most % DirectFile(dataset.shard(0)).alignment() == 0);
-  const std::uint64_t pitch = aligned ? most : round_up(most, kDirectAlign) + kDirectAlign;
-  return (std::uint64_t{prefetch} + 1) * (pitch * batch + kDirectAlign);
+                       (codec == Codec::Kind::none && most % alignment == 0 && alignment <= kDirectAlign);
+  const std::uint64_t pitch = aligned ? most : round_up(most, unit) + unit;
+  return (std::uint64_t{prefetch} + 1) * (pitch * batch + unit);
 }
 
 // Anonymous pages of this process; files that are mapped do not count.
@@ -96,8 +100,8 @@ void measure(MemoryCase& one, const std::shared_ptr<const Dataset>& dataset,
   for (std::uint64_t epoch = 0; one.batches < least || !settled(); ++epoch) {
     for (Batch& batch : loader.epoch(epoch)) {
       if (cancel) throw Error(ErrorCode::cancelled, "stopped");
-      batch.wait_on(stream->native());
-      batch.release(stream->native());
+      batch.wait_on(*stream);
+      batch.release();
       ++one.batches;
       if (enough()) break;
     }
@@ -124,12 +128,13 @@ LoaderMemory predict_memory(const Dataset& dataset, const DeviceInfo& device, co
   const std::uint64_t slots = std::uint64_t{options.prefetch} + 1;
   const bool resident = options.transport == TransportKind::resident;
   const bool in_place = link == TransportKind::mapped && device.reads_host_memory && !resident;
-  const bool as_stored = !packed && is_identity(spec, options.transform);
+  const bool as_stored = is_identity(dataset.info(), options.transform);
   const std::uint64_t raw = in_place || as_stored ? 0 : most * batch;
   const std::uint64_t columns = columns_bytes(dataset, batch);
   LoaderMemory memory;
   memory.device_bytes =
-      slots * (check_transform(spec, options.transform).size_bytes() * batch + raw + columns) +
+      slots *
+          (plan_transform(dataset.info(), options.transform).delivered.size_bytes() * batch + raw + columns) +
       (whole ? spec.elements() * batch : 0);
   memory.pinned_bytes = slots * (columns + (packed ? sizeof(std::uint32_t) * batch : 0)) +
                         staging_bytes(dataset, link, batch, options.prefetch);
@@ -142,8 +147,10 @@ LoaderMemory predict_memory(const Dataset& dataset, const DeviceInfo& device, co
   }
   if (resident) {
     const std::uint64_t left = free_bytes - std::min(free_bytes, memory.device_bytes);
-    const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : left / 10 * 9;
-    memory.device_bytes += packed ? std::min(shards, budget) : std::min(dataset.size(), budget / most) * most;
+    const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : left / 2;
+    // The order is a shuffle, in which a rank comes to every sample.
+    memory.device_bytes += packed ? std::min({shards, dataset.size() * most, budget})
+                                  : std::min(dataset.size(), budget / most) * most;
   }
   if (link == TransportKind::mapped && !device.reads_host_memory) memory.registered_bytes = images;
   return memory;

@@ -112,7 +112,7 @@ void add_json(Json& json, const Cases& cases, const Device& device, const Argume
   json["dataset"] = arguments.dataset;
   json["samples"] = dataset.size();
   json["sample_bytes"] = dataset.info().spec.size_bytes();
-  json["delivered_bytes"] = check_transform(dataset.info().spec, options.transform).size_bytes();
+  json["delivered_bytes"] = plan_transform(dataset.info(), options.transform).delivered.size_bytes();
   json["codec"] = to_string(dataset.info().codec);
   json["device"] = device.info().name;
   json["device_memory_bytes"] = device.info().memory_bytes;
@@ -203,7 +203,7 @@ void add_memory(CLI::App& app, std::function<int()>& command, const std::string&
       "docs/loader.md), as the loader counts it, and as the GPU or the process does. Exit code 1: a batch "
       "size was\n"
       "left out, with the reason.\n"
-      "Example: shardbench memory out/shards --batch-sizes 64,256 --transport staged --dtype f16");
+      "Example: shardbench memory out/train --batch-sizes 64,256 --transport staged --dtype f16");
   sub->add_option("DATASET", arguments->dataset, "Folder made by shardify")->required();
   sub->add_option("--batch-sizes", arguments->options.batch_sizes, "Samples a batch, 1 to 65536 each")
       ->delimiter(',')

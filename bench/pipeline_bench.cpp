@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
+#include "base/cpu_count.hpp"
 #include "random.hpp"
 #include "sample_reference.hpp"
 #include "shard/error.hpp"
@@ -63,9 +63,7 @@ double mean_total(const std::vector<BatchTimes>& batches) {
 
 }  // namespace
 
-unsigned PipelineOptions::jobs() const {
-  return threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-}
+unsigned PipelineOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
 
 TrainStep::TrainStep(Multiplier& multiplier, double step_ms) : multiplier_(multiplier) {
   const double wanted = step_ms * 1e-3;

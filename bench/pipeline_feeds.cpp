@@ -302,7 +302,7 @@ class LoaderFeed final : public Feed {
     for (batch_ = loader_.next(); !batch_; batch_ = loader_.next()) loader_.start_epoch(++epoch_);
     times.load_seconds = seconds_since(begin);
     begin = Clock::now();
-    batch_->wait_on(nullptr);
+    batch_->wait();
     times.transfer_seconds = seconds_since(begin);
     return times;
   }

@@ -38,9 +38,19 @@ struct PureDecoder::Impl {
   std::vector<JSAMPLE> strip;
   std::array<JSAMPROW, kStripRows> rows{};
 
+  // A decompressor as new: libjpeg would keep the tables of the file before.
+  void renew() {
+    jpeg_destroy_decompress(&info);
+    info = {};
+    info.err = jpeg_std_error(&errors.base);
+    errors.base.error_exit = on_error;
+    errors.base.emit_message = on_message;
+    jpeg_create_decompress(&info);
+  }
   // No object with a destructor lives in the frames that longjmp leaves.
   bool start(const unsigned char* data, unsigned long size_bytes, std::uint32_t min_short_side) {
     if (setjmp(errors.jump) != 0) return false;
+    renew();
     jpeg_mem_src(&info, data, size_bytes);
     jpeg_read_header(&info, TRUE);
     const bool four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
@@ -61,12 +71,7 @@ struct PureDecoder::Impl {
   }
 };
 
-PureDecoder::PureDecoder() : impl_(std::make_unique<Impl>()) {
-  impl_->info.err = jpeg_std_error(&impl_->errors.base);
-  impl_->errors.base.error_exit = on_error;
-  impl_->errors.base.emit_message = on_message;
-  jpeg_create_decompress(&impl_->info);
-}
+PureDecoder::PureDecoder() : impl_(std::make_unique<Impl>()) {}
 PureDecoder::PureDecoder(PureDecoder&&) noexcept = default;
 PureDecoder& PureDecoder::operator=(PureDecoder&&) noexcept = default;
 PureDecoder::~PureDecoder() {

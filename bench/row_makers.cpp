@@ -38,6 +38,18 @@ void ImageMaker::make(std::uint64_t index, std::span<std::byte> row) {
 SampleMaker::SampleMaker(std::shared_ptr<const Dataset> dataset, Throttle& throttle)
     : dataset_(std::move(dataset)), throttle_(throttle) {}
 
+int SampleMaker::descriptor_of(const ShardReader& shard, std::uint32_t index) {
+  constexpr std::size_t kOpenFiles = 16;
+  const auto found = files_.find(index);
+  if (found != files_.end()) return found->second.get();
+  UniqueFd file = shard.reopen(0);
+  if (!file)
+    throw Error(ErrorCode::io, fmt::format("{}: cannot be opened: {}", shard.path().string(),
+                                           std::generic_category().message(errno)));
+  if (files_.size() >= kOpenFiles) files_.clear();
+  return files_.emplace(index, std::move(file)).first->second.get();
+}
+
 void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const Dataset::Location at = dataset_->locate(index % dataset_->size());
   const ShardReader& shard = dataset_->shard(at.shard);
@@ -46,9 +58,10 @@ void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const bool plain = dataset_->info().codec.kind == Codec::Kind::none;
   if (!plain) frame_.resize(frame.size());
   const std::span<std::byte> into = plain ? row : std::span(frame_);
+  const int file = descriptor_of(shard, at.shard);
   for (std::size_t got = 0; got < into.size();) {
     const ssize_t part =
-        ::pread(shard.descriptor(), into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
+        ::pread(file, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
     if (part < 0 && errno == EINTR) continue;
     if (part <= 0)
       throw Error(ErrorCode::io, fmt::format("{}: cannot read: {}", shard.path().string(),

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "batch_pipeline.hpp"
 #include "convert/input_file.hpp"
 #include "shard/dataset.hpp"
 #include "shard/image/preprocess.hpp"
+#include "shard/unique_handle.hpp"
 #include "throttle.hpp"
 #include "tiers_data.hpp"
 
@@ -39,8 +41,11 @@ class SampleMaker final : public RowMaker {
   void make(std::uint64_t index, std::span<std::byte> row) override;
 
  private:
+  int descriptor_of(const ShardReader& shard, std::uint32_t index);
+
   std::shared_ptr<const Dataset> dataset_;
   Throttle& throttle_;
+  std::unordered_map<std::uint32_t, UniqueFd> files_;  // by shard; a few
   std::vector<std::byte> frame_;
 };
 

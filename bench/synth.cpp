@@ -16,6 +16,7 @@
 
 #include <fmt/core.h>
 
+#include "base/cpu_count.hpp"
 #include "jpeg_encoder.hpp"
 #include "photo.hpp"
 #include "shard/error.hpp"
@@ -116,7 +117,7 @@ void check(const SynthOptions& options) {
 SynthSummary synthesize(const SynthOptions& options, const SynthProgress& progress) {
   check(options);
   prepare_folder(options);
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const unsigned cores = cpu_count();
   const std::uint64_t jobs = std::min<std::uint64_t>(options.jobs == 0 ? cores : options.jobs, options.count);
   try {
     return Synthesizer(options, progress).run(static_cast<unsigned>(jobs));

@@ -1,8 +1,8 @@
 #include "tiers_bench.hpp"
 
 #include <algorithm>
-#include <thread>
 
+#include "base/cpu_count.hpp"
 #include "shard/error.hpp"
 #include "stats.hpp"
 
@@ -44,9 +44,7 @@ double speed_up(const TierRow& row, const std::vector<TierRow>& rows) {
   return rate > 0 ? rate_of(row) / rate : 0;
 }
 
-unsigned TierOptions::jobs() const {
-  return threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency());
-}
+unsigned TierOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
 
 void run_tasks(std::vector<TierTask>& tasks, unsigned repeat, const std::atomic<bool>& cancel,
                const std::function<void(unsigned repeats)>& done) {

@@ -46,14 +46,14 @@ void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
   std::uint64_t checked = 0;
   loader.start_epoch(0);
   for (auto batch = loader.next(); batch && checked < kChecked; batch = loader.next()) {
-    batch->wait_on(stream->native());
+    batch->wait_on(*stream);
     std::vector<std::byte> rows(batch->size() * size);
     const CopyItem item{rows.data(), batch->images(), rows.size()};
     stream->copy_to_host({&item, 1});
     stream->synchronize();
     for (std::uint64_t i = 0; i < batch->size() && checked < kChecked; ++i, ++checked)
       reference.check(batch->ids()[i], std::span(rows).subspan(i * size, size));
-    batch->release(nullptr);
+    batch->release();
   }
 }
 
@@ -72,8 +72,8 @@ BatchRun run_epochs(const fs::path& folder, const std::shared_ptr<Device>& devic
   for (std::uint64_t epoch = 0; more; ++epoch) {
     for (Batch& batch : loader.epoch(epoch)) {
       run.rows += batch.size();
-      batch.wait_on(stream->native());
-      batch.release(stream->native());
+      batch.wait_on(*stream);
+      batch.release();
       if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was made has been removed");
       more = seconds_since(begin) < at_most;
       if (!more) break;

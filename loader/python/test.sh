@@ -5,7 +5,8 @@
 # The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test, sees the packages
 # of the Python it is made of, and gets nanobind (and pytest, numpy where they are missing) from pip's index.
 # --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
-# --torch: PyTorch too (some GB), where the environment has none; without it the tests that need it are skipped.
+# --torch: PyTorch, Lightning and Accelerate too (some GB), where the environment has none; without them the tests that need
+# them are skipped.
 # SHARD_PYTHON=...: the Python to use (default: /usr/bin/python3, else python3).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -14,7 +15,7 @@ install='' packages=()
 while :; do
   case ${1:-} in
     --install) install=1 ;;
-    --torch) packages+=(torch) ;;
+    --torch) packages+=(torch lightning accelerate) ;;
     *) break ;;
   esac
   shift

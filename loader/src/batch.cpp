@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lease.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
@@ -7,16 +9,103 @@
 
 namespace shard {
 
-Batch::Lease::~Lease() { release(nullptr); }
+namespace {
 
-void Batch::Lease::release(void* native_stream) {
-  if (slot == nullptr || ring->made_by_another_process()) return;
-  Event released;
+[[noreturn]] void refuse_moved() {
+  throw Error(ErrorCode::invalid_argument, "this batch was moved from: it is another object's now");
+}
+
+}  // namespace
+
+LentSlot::~LentSlot() {
   try {
-    released = native_stream != nullptr ? ring->device().record_native(native_stream) : slot->ready_event;
-  } catch (...) {  // a lost device: the next call of the loader says so
+    give_back();
+  } catch (...) {  // the ring says so
   }
-  ring->give_back(std::exchange(slot, nullptr), std::move(released), true);
+}
+
+void LentSlot::give_back() {
+  if (slot_ == nullptr || ring_->made_by_another_process()) return;
+  Slot* const slot = std::exchange(slot_, nullptr);
+  try {
+    std::vector<Event> readers;
+    for (const StreamRef& stream : streams_)
+      if (!stream.ended()) readers.push_back(ring_->device().record(stream));
+    if (readers.empty()) readers.push_back(slot->ready_event);
+    ring_->give_back(slot, std::move(readers), true);
+  } catch (const std::exception& error) {
+    const auto* const known = dynamic_cast<const Error*>(&error);
+    const Error failure(
+        known != nullptr ? known->code() : ErrorCode::resource,
+        fmt::format(
+            "batch {} of epoch {} cannot be given back, because its streams cannot be asked when they "
+            "are done with it: {}; its memory is not used again and the loader has stopped: make a "
+            "new one",
+            slot->index, slot->epoch, error.what()));
+    ring_->lost(std::make_exception_ptr(failure));
+    throw failure;
+  }
+}
+
+void LentSlot::wait() {
+  if (ring_->made_by_another_process())
+    throw Error(ErrorCode::unsupported,
+                "this batch was made by another process: its copies may never end after fork()");
+  try {
+    slot_->ready_event.wait();
+    slot_->copied_event.wait();  // over by then; throws when it failed
+    check_frames(*dataset_, *slot_);
+  } catch (const Error&) {
+    rethrow_named(*dataset_);
+  }
+  const std::lock_guard lock(mutex_);
+  waited_ = true;
+}
+
+bool LentSlot::wait_ready(std::chrono::milliseconds timeout) const {
+  if (ring_->made_by_another_process()) return true;  // which wait() refuses
+  try {
+    return slot_->ready_event.wait_for(timeout);
+  } catch (const Error&) {  // which wait() throws
+    return true;
+  }
+}
+
+void LentSlot::wait_on(StreamRef stream) {
+  if (ring_->made_by_another_process())
+    throw Error(ErrorCode::unsupported,
+                "this batch was made by another process: its copies may never end after fork()");
+  const std::lock_guard lock(mutex_);
+  streams_.reserve(streams_.size() + 1);  // what is ordered after the batch is also remembered
+  try {
+    ring_->device().wait(stream, slot_->ready_event);
+    if (ring_->device().info().kind == DeviceKind::host && slot_->ready_event.done()) {
+      slot_->copied_event.wait();
+      check_frames(*dataset_, *slot_);
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_argument) throw;  // of the stream
+    rethrow_named(*dataset_);
+  }
+  remember_locked(stream);
+  waited_ = true;
+}
+
+void LentSlot::remember(StreamRef stream) {
+  const std::lock_guard lock(mutex_);
+  remember_locked(stream);
+}
+
+void LentSlot::remember_locked(StreamRef stream) {
+  if (std::find(streams_.begin(), streams_.end(), stream) == streams_.end()) streams_.push_back(stream);
+}
+
+void LentSlot::wait_unless_ordered() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (waited_) return;
+  }
+  wait();
 }
 
 Batch::Batch(std::shared_ptr<Lease> lease) noexcept : lease_(std::move(lease)) {}
@@ -24,35 +113,43 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch& Batch::operator=(Batch&&) noexcept = default;
 Batch::~Batch() = default;
 
-Slot& Batch::Lease::held() const {
-  if (slot == nullptr)
+LentSlot& Batch::Lease::held() const {
+  if (!lent)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("batch {} of epoch {} was released: its memory may hold another one", index, epoch));
-  return *slot;
+  return *lent;
 }
 
-std::uint64_t Batch::size() const noexcept { return lease_->size; }
-std::uint64_t Batch::epoch() const noexcept { return lease_->epoch; }
-std::uint64_t Batch::index() const noexcept { return lease_->index; }
-const SampleSpec& Batch::spec() const noexcept { return lease_->spec; }
+Batch::Lease& Batch::lease() const {
+  if (!lease_) refuse_moved();
+  return *lease_;
+}
+
+std::uint64_t Batch::size() const noexcept { return lease_ ? lease_->size : 0; }
+std::uint64_t Batch::epoch() const noexcept { return lease_ ? lease_->epoch : 0; }
+std::uint64_t Batch::index() const noexcept { return lease_ ? lease_->index : 0; }
+const SampleSpec& Batch::spec() const { return lease().spec; }
 const std::byte* Batch::images() const noexcept {
-  return lease_->slot != nullptr ? lease_->slot->images->data() : nullptr;
+  return lease_ && lease_->lent ? lease_->lent->slot().images->data() : nullptr;
 }
 std::span<const std::uint64_t> Batch::ids() const noexcept {
-  if (lease_->slot == nullptr) return {};
-  return lease_->slot->indices.samples;
+  if (!lease_ || !lease_->lent) return {};
+  return lease_->lent->slot().handed_out.samples;
 }
 std::span<const std::uint8_t> Batch::mask() const noexcept {
-  if (lease_->slot == nullptr) return {};
-  return lease_->slot->indices.mask;
+  if (!lease_ || !lease_->lent) return {};
+  return lease_->lent->slot().handed_out.mask;
 }
 
 const ColumnView& Batch::column(std::string_view name) const {
-  for (const ColumnView& view : lease_->held().columns)
+  for (const ColumnView& view : lease().held().slot().columns)
     if (view.name == name) return view;
   throw Error(ErrorCode::not_found, fmt::format("the data set has no column '{}'", name));
 }
+
+const ColumnView& Batch::ids_column() const { return lease().held().slot().ids; }
+const ColumnView& Batch::mask_column() const { return lease().held().slot().mask; }
 
 std::span<const std::int64_t> Batch::labels() const {
   const ColumnView& view = column("labels");
@@ -63,28 +160,19 @@ std::span<const std::int64_t> Batch::labels() const {
   return {reinterpret_cast<const std::int64_t*>(view.host), view.shape[0]};
 }
 
-void Batch::wait_on(void* native_stream) const {
-  if (lease_->ring->made_by_another_process())
-    throw Error(ErrorCode::unsupported,
-                "this batch was made by another process: its copies may never end after fork()");
-  try {
-    lease_->ring->device().wait_native(native_stream, lease_->held().ready_event);
-    if (native_stream == nullptr) check_frames(*lease_->dataset, lease_->held());
-  } catch (const Error&) {
-    check_all_alive(*lease_->dataset);
-    throw;
-  }
-}
-
+void Batch::wait() const { lease().held().wait(); }
 bool Batch::wait_ready(std::chrono::milliseconds timeout) const {
-  if (lease_->ring->made_by_another_process()) return true;  // which wait_on() refuses
-  try {
-    return lease_->held().ready_event.wait_for(timeout);
-  } catch (const Error&) {  // which wait_on() throws
-    return true;
-  }
+  const Lease& mine = lease();
+  return !mine.lent || mine.lent->wait_ready(timeout);
 }
+void Batch::wait_on(StreamRef stream) const { lease().held().wait_on(stream); }
+void Batch::remember(StreamRef stream) const { lease().held().remember(stream); }
 
-void Batch::release(void* native_stream) { lease_->release(native_stream); }
+void Batch::release() {
+  if (!lease_ || !lease_->lent) return;
+  const std::shared_ptr<LentSlot> lent = std::move(lease_->lent);
+  lease_->lent.reset();
+  if (lent.use_count() == 1) lent->give_back();  // else the last tensor does
+}
 
 }  // namespace shard

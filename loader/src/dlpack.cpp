@@ -11,18 +11,20 @@ namespace shard {
 
 namespace {
 
-// What the deleter frees: the lease, so that the slot is not reused while the tensor lives.
+// What the deleter frees: its share of the slot, which is not reused while the tensor lives, and then after
+// the work in the streams that the batch was handed to.
 struct Exported {
-  std::shared_ptr<void> lease;
+  std::shared_ptr<LentSlot> lent;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
   DLManagedTensorVersioned tensor{};
 };
 
-DLManagedTensorVersioned* export_tensor(std::shared_ptr<void> lease, const DeviceInfo& device,
-                                        const std::byte* data, DType dtype, std::vector<std::int64_t> shape) {
+DLManagedTensorVersioned* export_tensor(std::shared_ptr<LentSlot> lent, const std::byte* data, DType dtype,
+                                        std::vector<std::int64_t> shape) {
   auto exported = std::make_unique<Exported>();
-  exported->lease = std::move(lease);
+  const DeviceInfo& device = lent->device().info();
+  exported->lent = std::move(lent);
   exported->shape = std::move(shape);
   exported->strides.assign(exported->shape.size(), 1);
   for (std::size_t i = exported->shape.size(); i-- > 1;)
@@ -70,16 +72,41 @@ DLDataType dlpack_dtype(DType dtype) {
 }
 
 DLManagedTensorVersioned* Batch::to_dlpack_images() {
-  lease_->held();
+  lease().held().wait_unless_ordered();
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(size())};
   for (std::uint32_t extent : spec().shape()) shape.push_back(extent);
-  return export_tensor(lease_, lease_->ring->device().info(), images(), spec().dtype, std::move(shape));
+  return export_tensor(lease().lent, images(), spec().dtype, std::move(shape));
 }
 
-DLManagedTensorVersioned* Batch::to_dlpack_column(std::string_view name) {
+DLManagedTensorVersioned* Batch::to_dlpack_images(StreamRef consumer) {
+  wait_on(consumer);
+  return to_dlpack_images();
+}
+
+DLManagedTensorVersioned* Batch::to_dlpack_column(std::string_view name) { return to_dlpack(column(name)); }
+DLManagedTensorVersioned* Batch::to_dlpack_ids() { return to_dlpack(ids_column()); }
+DLManagedTensorVersioned* Batch::to_dlpack_mask() { return to_dlpack(mask_column()); }
+
+DLManagedTensorVersioned* Batch::to_dlpack_column(std::string_view name, StreamRef consumer) {
   const ColumnView& view = column(name);
+  wait_on(consumer);
+  return to_dlpack(view);
+}
+
+DLManagedTensorVersioned* Batch::to_dlpack_ids(StreamRef consumer) {
+  wait_on(consumer);
+  return to_dlpack_ids();
+}
+
+DLManagedTensorVersioned* Batch::to_dlpack_mask(StreamRef consumer) {
+  wait_on(consumer);
+  return to_dlpack_mask();
+}
+
+DLManagedTensorVersioned* Batch::to_dlpack(const ColumnView& view) {
+  lease().held().wait_unless_ordered();
   std::vector<std::int64_t> shape(view.shape.begin(), view.shape.end());
-  return export_tensor(lease_, lease_->ring->device().info(), view.device, view.dtype, std::move(shape));
+  return export_tensor(lease().lent, view.device, view.dtype, std::move(shape));
 }
 
 }  // namespace shard

@@ -8,19 +8,30 @@
 #include <numeric>
 #include <utility>
 
+#include "device/guarded_copy.hpp"
 #include "loader_impl.hpp"
 #include "shard/error.hpp"
+#include "thread_name.hpp"
 #include "timing.hpp"
 
 namespace shard {
 
 namespace {
 
+constexpr std::chrono::milliseconds kTurn{20};    // between looks at whether to stop
 constexpr std::chrono::microseconds kGlance{50};  // for a free slot, while the host's threads are at a batch
 
 }  // namespace
 
 void LoaderImpl::feed() {
+  name_thread("shard-feed");
+  std::exception_ptr refused;
+  try {
+    device_->enter_thread();
+  } catch (...) {  // the device was lost since the loader was made
+    refused = std::current_exception();
+  }
+  if (refused) ring_->lost(refused);
   for (;;) {
     Request request;
     {
@@ -118,9 +129,10 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   const auto wait_begin = Clock::now();
   try {
     slot.ready_event.wait();  // host memory of the slot's last use is read until then
+  } catch (const UnreadablePage&) {
+    // Of the batch that was in the slot before: whoever waited for its bytes was told.
   } catch (const Error&) {
-    check_all_alive(*dataset_);
-    throw;
+    rethrow_named(*dataset_);
   }
   link_wait_seconds_ += seconds_since(wait_begin);
   reuse(slot);
@@ -129,7 +141,6 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
   for (std::uint64_t sample : slot.indices.samples) slot.locations.push_back(dataset_->locate(sample));
   draw_views(slot);
   open_shards(slot);
-  gather_columns(slot);
   place_samples(slot);
   if (slot.fetch.empty())
     transport_->skip(slot);
@@ -186,16 +197,26 @@ void LoaderImpl::open_shards(const Slot& slot) {
 }
 
 void LoaderImpl::gather_columns(Slot& slot) {
+  const BatchIndices& indices = slot.handed_out;
+  const std::uint64_t rows = indices.samples.size();
+  for (ColumnView& view : slot.columns) view.shape[0] = rows;
+  slot.ids.shape[0] = slot.mask.shape[0] = rows;
+  static_assert(sizeof(std::int64_t) == sizeof(indices.samples[0]));  // and indices are below 2^63
+  std::copy_n(indices.samples.data(), rows,
+              reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(slot.ids.host)));
+  std::copy_n(indices.mask.data(), rows,
+              reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(slot.mask.host)));
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const Dataset::Location at = slot.locations[i];
     std::vector<const Column*>& columns = shard_columns_[at.shard];
     if (columns.empty())
       for (const ColumnView& view : slot.columns)
         columns.push_back(&dataset_->shard(at.shard).columns().at(view.name));
+    const ShardReader& shard = dataset_->shard(at.shard);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint64_t size = columns[c]->row_bytes;
-      std::memcpy(const_cast<std::byte*>(slot.columns[c].host) + i * size,
-                  columns[c]->bytes.data() + at.sample * size, size);
+      std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;
+      shard.read_rows(*columns[c], at.sample, {row, static_cast<std::size_t>(size)});
     }
   }
 }
@@ -215,8 +236,10 @@ std::uint64_t LoaderImpl::bytes_to_device(const Dataset::Location& at) const {
 // Decides for each sample where it is brought to, or that it is on the device already.
 void LoaderImpl::place_samples(Slot& slot) {
   slot.fetch.clear();
+  slot.sources.clear();
   slot.device_sources.clear();
   slot.frame_bytes.clear();
+  ++placed_;
   std::byte* base = identity_ ? slot.images->data() : (slot.raw ? slot.raw->data() : nullptr);
   std::uint64_t fetched = 0;
   for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
@@ -226,7 +249,9 @@ void LoaderImpl::place_samples(Slot& slot) {
     if (base != nullptr) base += size;
     const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
     if (there == nullptr) {
-      FetchItem item{sample, slot.locations[i], target, size, fetched};
+      std::uint64_t& last_placed = shard_placed_[slot.locations[i].shard];
+      FetchItem item{sample, slot.locations[i], target, size, fetched, last_placed != placed_};
+      last_placed = placed_;
       if (resident_)
         if (std::byte* const place = resident_->add(sample, size)) item.target = place;
       there = item.target;
@@ -238,14 +263,49 @@ void LoaderImpl::place_samples(Slot& slot) {
   }
 }
 
+void LoaderImpl::wait_copied(const Slot& slot) const {
+  try {
+    slot.copied_event.wait();
+  } catch (const Error&) {
+    rethrow_named(*dataset_);
+  }
+}
+
+// What the consumer reads on the host, or from there by copies and kernels of its own: its work on the slot's
+// last batch must have ended, and not only be ordered before the device's.
+void LoaderImpl::hand_over(Slot& slot) {
+  const auto begin = Clock::now();
+  for (const Event& event : slot.released) {
+    try {
+      while (!event.wait_for(kTurn))
+        if (stopping()) {
+          slot.fetch.clear();  // its samples are on their way, also to stay on the device
+          throw Error(ErrorCode::cancelled, "stopped while a consumer still reads the slot");
+        }
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;  // else: the consumer's work failed, and is over
+    }
+  }
+  const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  {
+    std::lock_guard lock(mutex_);
+    consumer_wait_nanoseconds_ += static_cast<std::uint64_t>(waited);
+  }
+  std::swap(slot.handed_out, slot.indices);
+  gather_columns(slot);
+}
+
 void LoaderImpl::end(Slot& slot) {
   const ProfilerRange range(*device_, "shard: end batch");
   if (!slot.fetch.empty()) {
     transport_->end(slot);
+    // Reads of the host device may fail: what stays for later batches must have been read.
+    if (resident_ && device_->info().kind == DeviceKind::host) wait_copied(slot);
   } else {
     slot.copied_event = Event();
   }
-  compute_stream_->wait(slot.released_event);
+  for (const Event& event : slot.released) compute_stream_->wait(event);
+  hand_over(slot);
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
   if (!identity_) {
@@ -268,7 +328,7 @@ void LoaderImpl::end(Slot& slot) {
   const TransportUse use = transport_->use();
   std::lock_guard lock(mutex_);
   stats_.bytes += std::accumulate(slot.frame_bytes.begin(), slot.frame_bytes.end(),
-                                  packed_ ? 0 : slot.indices.samples.size() * stored_.size_bytes());
+                                  packed_ ? 0 : slot.handed_out.samples.size() * stored_.size_bytes());
   stats_.link_seconds = link_wait_seconds_;
   stats_.storage_seconds = static_cast<double>(use.storage_nanoseconds) * 1e-9;
   stats_.registered_bytes = use.registered_bytes;

@@ -1,38 +1,66 @@
-// What a batch holds: a slot of the ring, given back once.
+// What a batch holds: a slot of the ring, given back once, after the work in the streams that it was handed
+// to.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
 
 namespace shard {
 
-struct Batch::Lease {
-  Lease(std::shared_ptr<Ring> lent_ring, Slot* lent_slot, const SampleSpec& delivered,
-        std::shared_ptr<const Dataset> data)
-      : ring(std::move(lent_ring)),
-        slot(lent_slot),
-        spec(delivered),
-        dataset(std::move(data)),
-        size(slot->indices.samples.size()),
-        epoch(slot->epoch),
-        index(slot->index) {}
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  ~Lease();
-  void release(void* native_stream);
-  // Throws invalid_argument after release().
-  Slot& held() const;
+// A slot that is lent, held by a batch and by the DLPack tensors made from it; the last one to go gives it
+// back. Its members may be called by several threads at once.
+class LentSlot {
+ public:
+  LentSlot(std::shared_ptr<Ring> ring, Slot* slot, std::shared_ptr<const Dataset> dataset)
+      : ring_(std::move(ring)), slot_(slot), dataset_(std::move(dataset)) {}
+  LentSlot(const LentSlot&) = delete;
+  LentSlot& operator=(const LentSlot&) = delete;
+  // Errors of give_back() are told by the loader's next call.
+  ~LentSlot();
 
-  std::shared_ptr<Ring> ring;
-  Slot* slot;  // null after release()
+  Slot& slot() const noexcept { return *slot_; }
+  Device& device() const noexcept { return ring_->device(); }
+  void wait();
+  bool wait_ready(std::chrono::milliseconds timeout) const;
+  void wait_on(StreamRef stream);
+  void remember(StreamRef stream);
+  // wait(), unless somebody waited before.
+  void wait_unless_ordered();
+  // Nobody uses the slot from here on. Throws what keeps the slot from ever being used again.
+  void give_back();
+
+ private:
+  void remember_locked(StreamRef stream);
+
+  const std::shared_ptr<Ring> ring_;
+  Slot* slot_;                                    // null: given back
+  const std::shared_ptr<const Dataset> dataset_;  // to name a shard whose pages went away
+  std::mutex mutex_;
+  std::vector<StreamRef> streams_;  // whose work may read the slot; guarded by mutex_
+  bool waited_ = false;             // by the host or a stream; guarded by mutex_
+};
+
+struct Batch::Lease {
+  Lease(std::shared_ptr<Ring> ring, Slot* slot, const SampleSpec& delivered,
+        std::shared_ptr<const Dataset> data)
+      : spec(delivered),
+        size(slot->handed_out.samples.size()),
+        epoch(slot->epoch),
+        index(slot->index),
+        lent(std::make_shared<LentSlot>(std::move(ring), slot, std::move(data))) {}
+  // Throws invalid_argument after release().
+  LentSlot& held() const;
+
   SampleSpec spec;
-  std::shared_ptr<const Dataset> dataset;  // to name a shard whose pages went away
   std::uint64_t size;
   std::uint64_t epoch;
   std::uint64_t index;
+  std::shared_ptr<LentSlot> lent;  // null after release()
 };
 
 }  // namespace shard

@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/cpu_count.hpp"
+#include "shard/checksum.hpp"
 #include "shard/error.hpp"
 #include "timing.hpp"
 
@@ -28,13 +30,17 @@ std::uint64_t row_bytes(const ColumnSpec& column) {
   return bytes;
 }
 
+std::uint64_t aligned(std::uint64_t bytes) {
+  return (bytes + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
+}
+
 template <class T>
 std::shared_ptr<T> given(std::shared_ptr<T> pointer, const char* name) {
   if (!pointer) throw Error(ErrorCode::invalid_argument, fmt::format("the {} of a loader is null", name));
   return pointer;
 }
 
-unsigned default_threads() { return std::clamp(std::thread::hardware_concurrency(), 1U, 8U); }
+unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
 LoaderOptions checked(LoaderOptions options) {
   auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
@@ -60,19 +66,17 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       device_(given(std::move(device), "device")),
       options_(checked(std::move(options))),
       order_(shard_samples(*dataset_), options_.order),
+      order_digest_(order_.digest()),
       stored_(dataset_->info().spec),
-      delivered_(check_transform(stored_, options_.transform)),
+      transform_(plan_transform(dataset_->info(), options_.transform)),
+      delivered_(transform_.delivered),
       packed_(dataset_->info().codec.kind == Codec::Kind::packed),
-      identity_(!packed_ && is_identity(stored_, options_.transform)),
+      identity_(is_identity(dataset_->info(), options_.transform)),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
+      retirement_{*ring_},
       pool_(std::make_unique<HostPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
       compute_stream_(device_->create_stream()) {
-  transform_.stored = stored_;
-  transform_.delivered = delivered_;
-  transform_.normalization = options_.transform.normalization.value_or(dataset_->info().normalization);
-  if (packed_) transform_.stored.dtype = DType::u8;  // frames hold the bytes that floats were made of
-  transform_.normalize = transform_.stored.dtype == DType::u8 && delivered_.dtype != DType::u8;
   transport_ =
       make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
   prepare_slots();
@@ -112,9 +116,15 @@ void LoaderImpl::require_same_process() const {
                 "child, after the fork");
 }
 
+void LoaderImpl::require_ring() const {
+  if (const std::exception_ptr failure = ring_->failure()) std::rethrow_exception(failure);
+}
+
 void LoaderImpl::make_resident() {
+  // The other half is left to what is allocated later: models, and other processes.
   const std::uint64_t budget =
-      options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 10 * 9;
+      options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 2;
+  const std::uint64_t samples = order_.samples_of_rank();
   const std::uint64_t sample = most_bytes_to_device(dataset_->info());
   if (budget < sample)
     throw Error(
@@ -122,27 +132,29 @@ void LoaderImpl::make_resident() {
         fmt::format("resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
                     "use another transport",
                     budget, sample));
-  std::uint64_t all = dataset_->size() * sample;
+  std::uint64_t all = samples * sample;
   std::uint64_t capacity = std::min(all, budget / sample * sample);
   if (packed_) {
-    all = 0;
-    for (const ShardSummary& shard : dataset_->info().shards) all += shard.size_bytes;  // mostly frames
+    std::uint64_t shards = 0;
+    for (const ShardSummary& shard : dataset_->info().shards) shards += shard.size_bytes;  // mostly frames
+    all = std::min(all, shards);
     capacity = std::min(all, budget);
   }
-  resident_.emplace(*device_, dataset_->size(), capacity);
+  resident_.emplace(*device_, capacity);
   const std::string part = packed_ ? fmt::format("{} of {} bytes of shards", capacity, all)
-                                   : fmt::format("{} of {} samples", capacity / sample, dataset_->size());
+                                   : fmt::format("{} of {} samples", capacity / sample, samples);
   reason_ = fmt::format("asked for; {} fit; the others come {}", part, to_string(transport_->kind()));
 }
 
 void LoaderImpl::prepare_slots() {
   shard_columns_.resize(dataset_->info().shards.size());
+  shard_placed_.resize(dataset_->info().shards.size());
   const std::uint64_t batch = options_.order.batch_size;
   const bool raw =
       !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
-  std::uint64_t columns_bytes = 0;
+  std::uint64_t columns_bytes = aligned(sizeof(std::int64_t) * batch) + aligned(batch);  // ids and mask
   for (const ColumnSpec& column : dataset_->info().columns)
-    columns_bytes += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
+    columns_bytes += aligned(row_bytes(column) * batch);
   if (packed_ && options_.transform.crop == CropKind::random_resized && !device_->info().reads_host_memory) {
     unpacked_ = device_->allocate_device(stored_.elements() * batch);
     stats_.device_bytes += unpacked_->size_bytes();
@@ -161,16 +173,18 @@ void LoaderImpl::prepare_slots() {
     stats_.device_bytes += slot.images->size_bytes() + (raw ? slot.raw->size_bytes() : 0) + columns_bytes;
     columns_pinned_bytes_ += columns_bytes;
     std::uint64_t at = 0;
+    const auto place = [&](const std::string& name, DType dtype, std::uint64_t bytes) {
+      ColumnView view{name, dtype, {batch}, slot.columns_host->data() + at, slot.columns_device->data() + at};
+      at += aligned(bytes * batch);
+      return view;
+    };
     for (const ColumnSpec& column : dataset_->info().columns) {
-      ColumnView view{column.name,
-                      column.dtype,
-                      {batch},
-                      slot.columns_host->data() + at,
-                      slot.columns_device->data() + at};
+      ColumnView view = place(column.name, column.dtype, row_bytes(column));
       view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
       slot.columns.push_back(std::move(view));
-      at += (row_bytes(column) * batch + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
     }
+    slot.ids = place("ids", DType::i64, sizeof(std::int64_t));
+    slot.mask = place("mask", DType::boolean, 1);
     slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
     transport_->prepare(slot);
   }
@@ -180,6 +194,7 @@ void LoaderImpl::prepare_slots() {
 
 void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   require_same_process();
+  require_ring();
   if (go_on_to(epoch, first_batch)) return;
   stop_epoch_ = true;
   ring_->stop();  // a feeder that waits for a slot returns
@@ -222,9 +237,9 @@ void LoaderImpl::check_last_batch() {
   if (!packed_ || last_.slot == nullptr) return;
   try {
     last_.ready.wait();
+    last_.copied.wait();
   } catch (const Error&) {
-    check_all_alive(*dataset_);
-    throw;
+    rethrow_named(*dataset_);
   }
   std::lock_guard lock(mutex_);
   if (!failed_ && last_.slot->serial == last_.serial) {
@@ -238,6 +253,7 @@ void LoaderImpl::check_last_batch() {
 
 Slot* LoaderImpl::next() {
   require_same_process();
+  require_ring();
   const ProfilerRange range(*device_, "shard: next");
   check_last_batch();
   bool started = false;
@@ -252,8 +268,9 @@ Slot* LoaderImpl::next() {
   const Ring::Pop popped = ring_->pop_ready(slot);
   std::lock_guard lock(mutex_);
   stats_.starved_seconds += seconds_since(begin);
+  if (popped == Ring::Pop::failed) require_ring();
   if (popped == Ring::Pop::stopped || cancelled_) {
-    if (slot != nullptr) ring_->give_back(slot, slot->ready_event, true);
+    if (slot != nullptr) ring_->give_back(slot, {slot->ready_event}, true);
     throw Error(ErrorCode::cancelled, "the loader was cancelled");
   }
   if (popped == Ring::Pop::end) {
@@ -266,14 +283,14 @@ Slot* LoaderImpl::next() {
                             ring_->slots().size()));
   if (slot->error) {
     failed_ = std::exchange(slot->error, nullptr);
-    ring_->give_back(slot, {}, true);
+    ring_->give_back(slot, std::move(slot->released), true);
     std::rethrow_exception(failed_);
   }
-  last_ = {slot, slot->serial, slot->ready_event};
+  last_ = {slot, slot->serial, slot->copied_event, slot->ready_event};
   ++consumed_;
   ++stats_.batches;
   stats_.samples +=
-      static_cast<std::uint64_t>(std::count(slot->indices.mask.begin(), slot->indices.mask.end(), 1));
+      static_cast<std::uint64_t>(std::count(slot->handed_out.mask.begin(), slot->handed_out.mask.end(), 1));
   return slot;
 }
 
@@ -283,7 +300,7 @@ bool LoaderImpl::wait_ready(std::chrono::milliseconds timeout) {
   {
     std::lock_guard lock(mutex_);
     started = started_;
-    if (failed_ || cancelled_) return true;
+    if (failed_ || cancelled_ || ring_->failure()) return true;
   }
   if (!started) start_epoch(epoch_, consumed_);
   const auto begin = Clock::now();
@@ -308,7 +325,8 @@ LoaderState LoaderImpl::state() const {
   std::lock_guard lock(mutex_);
   const OrderOptions& order = options_.order;
   const std::uint64_t global = order.batch_size * order.world;
-  return {order.seed, epoch_, consumed_ * global, dataset_->size(), global, order.world};
+  return {order.seed, epoch_,      consumed_ * global, dataset_->size(),
+          global,     order.world, order_digest_,      from_hex(dataset_->info().fingerprint).value_or(0)};
 }
 
 void LoaderImpl::resume(const LoaderState& state) {
@@ -318,6 +336,16 @@ void LoaderImpl::resume(const LoaderState& state) {
                 fmt::format("cannot resume: the state has {} {}, this loader {}", what, theirs, ours));
   };
   if (state.samples != mine.samples) refuse("a data set of samples:", state.samples, mine.samples);
+  if (state.fingerprint != mine.fingerprint)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("cannot resume: the state is of a data set with the fingerprint {}, this loader's has {}",
+                    to_hex(state.fingerprint), to_hex(mine.fingerprint)));
+  if (state.order != mine.order)
+    throw Error(ErrorCode::invalid_argument,
+                "cannot resume: the state is of another order: mode, window, tail or partition differ (or "
+                "the sizes of the shards, on which "
+                "windowed and by_shard depend); use the options of the run that wrote it");
   if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
   if (state.global_batch != mine.global_batch)
     refuse("global batch size", state.global_batch, mine.global_batch);

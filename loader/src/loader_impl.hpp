@@ -45,6 +45,7 @@ class LoaderImpl {
 
  private:
   void require_same_process() const;
+  void require_ring() const;  // throws what made it fail
   void prepare_slots();
   void make_resident();
   void feed();  // the feeder thread
@@ -54,6 +55,8 @@ class LoaderImpl {
   void fail(Slot& slot, std::exception_ptr error);
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
   void end(Slot& slot);
+  void wait_copied(const Slot& slot) const;
+  void hand_over(Slot& slot);
   void draw_views(Slot& slot) const;
   void open_shards(const Slot& slot);
   void gather_columns(Slot& slot);
@@ -67,18 +70,25 @@ class LoaderImpl {
   const std::shared_ptr<Device> device_;
   const LoaderOptions options_;
   const Order order_;
+  const std::uint64_t order_digest_;
   const SampleSpec stored_;
+  TransformWork transform_;  // of the batch that is made; the feeder's, once it runs
   const SampleSpec delivered_;
   const bool packed_;  // the device unpacks frames of codec packed
   const bool identity_;
-  TransformWork transform_;
-  bool warm_ = false;             // feeder: a batch was made
-  std::uint64_t serial_ = 0;      // feeder
-  double link_wait_seconds_ = 0;  // feeder
+  bool warm_ = false;                        // feeder: a batch was made
+  std::uint64_t serial_ = 0;                 // feeder
+  std::uint64_t placed_ = 0;                 // feeder: batches whose samples were placed
+  std::vector<std::uint64_t> shard_placed_;  // feeder, by shard: the last such batch that reads it
+  double link_wait_seconds_ = 0;             // feeder
   std::uint64_t columns_pinned_bytes_ = 0;
 
   // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::shared_ptr<Ring> ring_;
+  struct Retirement {
+    Ring& ring;
+    ~Retirement() { ring.retire(); }
+  } retirement_;
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Block> unpacked_;  // device: TransformWork::unpacked
   std::unique_ptr<Transport> transport_;
@@ -105,6 +115,7 @@ class LoaderImpl {
   struct HandedOut {
     Slot* slot = nullptr;
     std::uint64_t serial = 0;
+    Event copied;
     Event ready;
   };
   HandedOut last_;

@@ -46,7 +46,8 @@ class SameBytes(TestCase):
                                        "--world", "3"], env=environment(), stderr=subprocess.PIPE) for rank in range(3)]
         results = [(p.communicate(timeout=100)[1], p.returncode) for p in processes]
         for err, found in results:
-            self.assertIn(found, (0, 1), err)
+            self.assertIn(found, (0, 1, 3), err)
+        self.assertTrue(any(found != 3 for _, found in results), "the process that ends last does not say 3")
         self.assertEqual(state(out), "complete")
         return digests(out)
 
@@ -103,7 +104,7 @@ class SameBytes(TestCase):
         content = bytearray(damaged.read_bytes())
         content[-1] ^= 1
         damaged.write_bytes(content)
-        err = self.repack(source, out, "packed", code=2).err
+        err = self.repack(source, out, "packed", code=1).err
         self.assertIn(damaged.name, err)
         self.assertIn("sample", err)
         self.assertEqual(sorted(os.listdir(out)), [p.name for p in sorted(source.glob("shard-*"))[:2]])
@@ -132,7 +133,8 @@ class SameBytes(TestCase):
             for rank in ("2", "0", "1"):
                 self.assertNotEqual(state(out), "complete")
                 result = shardify(self.images, out, *SMALL, "--codec", codec, "--rank", rank, "--world", "3")
-                self.assert_code(result, 1 if rank == "1" else 0)
+                self.assert_code(result, 1 if rank == "1" else 3)
+                self.assertIn(f"rank {rank} of 3 (--rank, --world)", result.err)
             self.assertEqual(digests(out), first)
 
     def test_three_processes_at_once(self):
@@ -146,7 +148,7 @@ class SameBytes(TestCase):
         first = self.convert()
         out = self.path / "world"
         for rank in ("0", "1"):
-            self.assert_code(shardify(self.images, out, *SMALL, "--rank", rank, "--world", "3"), 0)
+            self.assert_code(shardify(self.images, out, *SMALL, "--rank", rank, "--world", "3"), 3)
         for attempt in range(4):
             self.assertEqual(self.three_at_once(out), first)  # first: rank 2 completes while the others only look
             if attempt == 0:
@@ -156,40 +158,86 @@ class SameBytes(TestCase):
     def test_more_processes_than_shards_and_another_number_on_the_way(self):
         first = self.convert()
         out = self.path / "world"
-        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "1", "--world", "2"), 0)
-        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "90", "--world", "100"), 0)
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "1", "--world", "2"), 3)
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "90", "--world", "100"), 3)
         self.assert_code(shardify(self.images, out, *SMALL), 1)
         self.assertEqual(digests(out), first)
 
     def test_launchers_of_other_kinds(self):
         first = self.convert()
-        for rank_name, world_name in (("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"),
-                                      ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")):
+        array = {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5", "SLURM_ARRAY_TASK_STEP": "2"}
+        step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"}
+        for rank_name, world_name, ranks, more in (
+                ("PMI_RANK", "PMI_SIZE", "01", {}), ("RANK", "WORLD_SIZE", "01", {}),
+                ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "01", {}), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "01", step),
+                ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "35", array),
+                ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "01", {})):
             out = self.path / rank_name
-            for rank in "01":
-                result = shardify(self.images, out, *SMALL, env=environment(**{rank_name: rank, world_name: "2"}))
-                self.assert_code(result, int(rank))
+            for rank, value in enumerate(ranks):
+                result = shardify(self.images, out, *SMALL, env=environment(**{rank_name: value, world_name: "2"}, **more))
+                self.assert_code(result, (3, 1)[rank])
+                self.assertRegex(result.err, f"^shardify: rank {rank} of 2 \\(.*{rank_name}={value}.*--rank 0 --world 1")
+                self.assertEqual(result.err.count("\n"), 1, result)
             self.assertEqual(digests(out), first)
-        out = self.path / "bad"
-        self.assert_refused(shardify(self.images, out, *SMALL, env=environment(RANK="1")), "RANK", "WORLD_SIZE")
-        self.assert_refused(shardify(self.images, out, *SMALL, env=environment(RANK="x", WORLD_SIZE="2")), "RANK='x'")
-        self.assert_refused(shardify(self.images, out, *SMALL, env=environment(RANK="2", WORLD_SIZE="2")), "RANK")
-        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "0", "--world", "1",
-                                  env=environment(RANK="x", WORLD_SIZE="2")), 1)
-        self.assertEqual(digests(out), first)
+        for name in ("JOB_COMPLETION_INDEX", "PMIX_RANK"):
+            out = self.path / name
+            self.assert_refused(shardify(self.images, out, *SMALL, env=environment(**{name: "1"})), f"{name}=1", "--world N")
+            for rank, code in (("0", 3), ("1", 1)):
+                self.assert_code(shardify(self.images, out, *SMALL, "--world", "2", env=environment(**{name: rank})), code)
+            self.assertEqual(digests(out), first)
 
-    def test_overwrite_with_several_processes_is_refused(self):
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--overwrite", "--rank", "0", "--world", "2"), "--overwrite")
+    def test_a_batch_script_and_a_shell_of_slurm_are_one_process(self):
+        first = self.convert()
+        for there in ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8"},
+                      {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "4294967290",
+                       "SLURM_STEP_NUM_TASKS": "1"}):
+            self.assertEqual(self.convert(env=environment(**there)), first)
+
+    def test_launchers_that_contradict_themselves_are_refused(self):
+        for there, words in (
+                ({"RANK": "1"}, ["RANK is set without WORLD_SIZE"]), ({"RANK": "x", "WORLD_SIZE": "2"}, ["RANK='x'"]),
+                ({"RANK": "2", "WORLD_SIZE": "2"}, ["RANK=2"]), ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}, ["SLURM_STEP_NUM_TASKS"]),
+                ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "RANK": "0", "WORLD_SIZE": "8"},
+                 ["WORLD_SIZE=8", "SLURM_STEP_NUM_TASKS=4"]),
+                ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "7"},
+                 ["not evenly spaced"])):
+            with self.subTest(there=there):
+                self.assert_refused(shardify(self.images, self.out, *SMALL, env=environment(**there)), "--rank and --world", *words)
+                self.assertEqual(state(self.out), "absent")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world", "3", env=environment(RANK="0", WORLD_SIZE="2")),
+                            "--world 3 contradicts")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world", "3"), "--world 3 without --rank")
+        self.assert_code(shardify(self.images, self.out, *SMALL, "--rank", "0", "--world", "1",
+                                  env=environment(RANK="x", WORLD_SIZE="2")), 1)
+
+    def test_overwrite_and_refresh_with_several_processes_are_refused(self):
+        for option in ("--overwrite", "--refresh"):
+            self.assert_refused(shardify(self.images, self.out, *SMALL, option, "--rank", "0", "--world", "2"), option)
+
+    def mpirun(self, images, out, *options):
+        return run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", SHARDIFY, str(images), str(out),
+                    *options], env=environment(OMPI_MCA_btl_base_warn_component_unused="0"))
 
     def test_mpirun(self):
         need("mpirun")
         first = self.convert()
         out = self.path / "mpi"
-        result = run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", SHARDIFY, str(self.images), str(out),
-                      *SMALL], env=environment(OMPI_MCA_btl_base_warn_component_unused="0"))
+        result = self.mpirun(self.images, out, *SMALL)
         self.assertIn(result.code, (0, 1), result)
         self.assertEqual(state(out), "complete", result)
         self.assertEqual(digests(out), first)
+
+    def test_mpirun_does_not_end_the_processes_that_are_at_work_when_one_has_no_more_to_do(self):
+        need("mpirun")
+        images = make_images(self.path / "many", ("a", "b"), each=1)
+        for i in range(80):
+            os.link(images / "a" / "0.png", images / "a" / f"l{i}.png")
+        # Ranks 1 and 2 have no shard, and rank 0 works for seconds.
+        large = ("--quiet", "--resize", "768", "--crop", "768", "--samples-per-shard", "1000", "--jobs", "1")
+        result = self.assert_code(self.mpirun(images, self.out, *large), 0)
+        self.assertEqual(state(self.out), "complete", result)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3", result.err)
 
 
 if __name__ == "__main__":

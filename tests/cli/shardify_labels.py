@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """shardify: where labels come from, and what is refused in a table of them."""
 
+import json
 import os
 import struct
 from pathlib import Path
@@ -33,12 +34,34 @@ class Folders(TestCase):
         self.assertEqual(len(all_keys(self.out)), 4)
         self.assertIn("has no class", rejects(self.out)["stray.png"])
 
-    def test_an_empty_class_folder_keeps_its_number(self):
+    def test_a_folder_without_images_is_no_class_and_a_line_says_so(self):
         images = make_images(self.path / "in", ("a", "c"), each=1)
-        (images / "b").mkdir()
-        self.assert_code(shardify(images, self.out, *SMALL), 0)
-        self.assertEqual(info(self.out)["classes"], ["a", "b", "c"])
-        self.assertEqual(all_labels(self.out), [0, 2])
+        (images / "b" / "deep").mkdir(parents=True)
+        write(images / "b" / "notes.txt", b"none here")
+        shown = [option for option in SMALL if option != "--quiet"]
+        result = self.assert_code(shardify(images, self.out, *shown), 0)
+        self.assertEqual(info(self.out)["classes"], ["a", "c"])
+        self.assertEqual(all_labels(self.out), [0, 1])
+        self.assertIn("no classes: 1 folder without images: b\n", result.out)
+        self.assertIn("classes: 2: a, c\n", result.out)
+        self.assertIn("no classes: 1 folder without images: b\n", shardify(images, self.path / "o", "--dry-run", *shown).out)
+
+    def test_a_folder_that_holds_only_bad_or_unreadable_images_keeps_its_number(self):
+        images = make_images(self.path / "in", ("a", "d"), each=1)
+        write(images / "b" / "x.jpg", b"no picture")
+        (images / "c").mkdir()
+        os.symlink("/nowhere", images / "c" / "gone")
+        self.assert_code(shardify(images, self.out, *SMALL), 1)
+        self.assertEqual(info(self.out)["classes"], ["a", "b", "c", "d"])
+        self.assertEqual(all_labels(self.out), [0, 3])
+
+    def test_the_summary_names_the_classes_but_not_a_thousand(self):
+        images = make_images(self.path / "in", [f"n{i:04}" for i in range(1000)], each=1)
+        result = self.assert_code(shardify(images, self.out, "--resize", "8", "--crop", "8"), 0)
+        line = next(line for line in result.out.splitlines() if line.startswith("classes:"))
+        self.assertTrue(line.startswith("classes: 1,000: n0000, n0001, "), line)
+        self.assertTrue(line.endswith(", ..., n0999"), line)
+        self.assertLess(len(line), 200)
 
     def test_a_link_that_leads_back_up_is_a_reject_and_no_class(self):
         images = make_images(self.path / "in", ("a", "b"), each=1)
@@ -102,6 +125,27 @@ class Tables(TestCase):
         self.assert_code(self.convert("x/0.png,1\nx/1.png,2\ny/1.png,4\n"), 1)
         self.assertEqual(rejects(self.out), {"y/0.png": "has no label in labels.csv"})
         self.assertEqual(all_labels(self.out), [1, 2, 4])
+
+    def test_a_table_may_choose_a_subset(self):
+        text = "path,label\nx/0.png,1\ny/1.png,4\n"
+        self.assert_code(self.convert(text, "--unlisted", "reject"), 1)
+        self.assertEqual(sorted(rejects(self.out)), ["x/1.png", "y/0.png"])
+        self.out = self.path / "subset"
+        result = self.assert_code(self.convert(text, "--unlisted", "skip"), 0)
+        self.assertEqual(dict(zip(all_keys(self.out), all_labels(self.out))), {"x/0.png": 1, "y/1.png": 4})
+        self.assertEqual((info(self.out)["inputs"], rejects(self.out)), (2, {}))
+        options = [option for option in SMALL if option != "--quiet"] + ["--labels", str(self.csv), "--unlisted", "skip"]
+        result = self.assert_code(shardify(self.images, self.path / "again", *options), 0)
+        self.assertIn(f"left out: 2 images that '{self.csv}' does not name", result.out)
+        summary = json.loads(shardify(self.images, self.path / "again", *options, "--json").out)
+        self.assertEqual(summary["unlisted"], 2)
+        self.assert_refused(self.convert(text, "--unlisted", "maybe"), "--unlisted 'maybe'")
+
+    def test_a_row_that_names_what_is_skipped_says_so(self):
+        write(self.images / "x" / ".hidden" / "a.png", png(1))
+        write(self.images / "x" / "notes.txt", b"no picture")
+        for path, words in (("x/.hidden/a.png", "'x/.hidden' is skipped: hidden name"), ("x/notes.txt", "no image by name or content")):
+            self.assert_refused(self.convert(f"x/0.png,1\n{path},2\n"), f"{self.csv}:2: ", words)
 
     def test_names_with_quotes_commas_and_line_breaks_are_found(self):
         name = 'we"ird,\nname.png'
@@ -191,6 +235,53 @@ class Lists(TestCase):
         text = self.lines + f"{self.images}/a/gone.png\n"
         self.assert_code(shardify("-", self.out, *SMALL, input=text.encode()), 1)
         self.assertIn("No such file", rejects(self.out)["a/gone.png"])
+
+    def convert(self, text, *options, **how):
+        return shardify("-", self.out, *options, *SMALL, input=text.encode(), **how)
+
+    def test_a_wrong_path_changes_nobodys_class(self):
+        for wrong in (f"{self.path}/im/a/0.png", f"{self.images}/0.png", f"{self.images}/a/deep/0.png", f"{self.path}/x.png", "/x.png"):
+            with self.subTest(wrong=wrong):
+                result = self.assert_refused(self.convert(f"{self.lines}{wrong}\n"), "not obvious", "give --root", "with --root '")
+                self.assertRegex(result.err, r"the keys would be '[^']+' and '[^']*a/[^']*\.png'")
+                self.assertFalse(self.out.exists())
+        # A folder that is not there cannot be a class.
+        lines = self.lines + f"{self.images}/0/0.png\n{self.images}/aa/1.png\n"
+        self.assert_refused(self.convert(lines), f"'{self.images}/0/0.png'", "give --root", "no class")
+        self.assert_code(self.convert(lines, "--root", self.images), 1)
+        self.expected()
+        self.assertEqual(info(self.out)["classes"], ["a", "b"])
+        self.assertEqual(sorted(rejects(self.out)), ["0/0.png", "aa/1.png"])
+
+    def test_relative_and_absolute_paths_together_need_a_root(self):
+        lines = self.lines.splitlines()
+        mixed = "\n".join([lines[0].replace(f"{self.path}/", ""), *lines[1:]]) + "\n"
+        self.assert_refused(self.convert(mixed, cwd=self.path), "relative and absolute", "'in/b/1.png'", lines[1], "give --root")
+        for root in (self.images, "in", "./in/"):
+            self.out = self.path / f"out{len(str(root))}"
+            self.assert_code(self.convert(mixed, "--root", root, cwd=self.path), 0)
+            self.expected()
+            self.assertEqual(info(self.out)["classes"], ["a", "b"])
+        self.assert_refused(self.convert(mixed + "../else/x/1.png\n", "--root", ".", cwd=self.path), "../else/x/1.png", "not below")
+        self.assert_refused(self.convert(mixed + lines[0] + "\n", "--root", "in", cwd=self.path), "listed twice")
+
+    def test_images_in_deeper_folders_take_a_root(self):
+        write(self.images / "a" / "deep" / "x.png", png(3))
+        lines = self.lines + f"{self.images}/a/deep/x.png\n"
+        self.assert_refused(self.convert(lines), f"with --root '{self.images}/' the keys would be", "'a/deep/x.png'")
+        self.assert_code(self.convert(lines, "--root", self.images), 0)
+        self.expected(("a/0.png", "a/1.png", "a/deep/x.png", "b/0.png", "b/1.png"), (0, 0, 0, 1, 1))
+
+    def test_litter_in_a_list_is_passed_over_as_in_a_folder(self):
+        for name in (".DS_Store", "README.md", "a/Thumbs.db", "a/.ipynb_checkpoints/0-checkpoint.png", "__MACOSX/a/0.png", ".git/x.png"):
+            write(self.images / name, png(1) if name.endswith("png") else b"x")
+        lines = "".join(f"{p}\n" for p in sorted(self.images.rglob("*")) if p.is_file())
+        self.assertEqual(lines.count("\n"), 10)
+        self.assert_code(self.convert(lines), 0)
+        self.expected()
+        folder = self.path / "folder"
+        self.assert_code(shardify(self.images, folder, *SMALL), 0)
+        self.assertEqual(info(folder), info(self.out))
 
 
 if __name__ == "__main__":

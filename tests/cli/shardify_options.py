@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -71,6 +72,9 @@ class Options(TestCase):
     def test_dtypes_layouts_and_filters(self):
         seen = set()
         for dtype, stored in (("u8", "U8"), ("f16", "F16"), ("bf16", "BF16"), ("f32", "F32")):
+            self.convert("--resize", "32", "--crop", "32", "--dtype", dtype)
+            self.assertEqual(sample(self.out), (stored, [3, 32, 32]))
+        for dtype, stored in (("uint8", "U8"), ("float16", "F16"), ("bfloat16", "BF16"), ("float32", "F32")):
             self.convert("--resize", "32", "--crop", "32", "--dtype", dtype)
             self.assertEqual(sample(self.out), (stored, [3, 32, 32]))
         self.convert("--resize", "32", "--crop", "24x32", "--layout", "nhwc")
@@ -155,7 +159,11 @@ class Options(TestCase):
         self.convert("--config", config, "--crop", "16", "--codec", "none")
         self.assertEqual(sample(self.out), ("F32", [16, 16, 3]))
         write(config, b"no-such-option=1\n")
-        self.assert_code(shardify(self.images, self.path / "n", "--config", config), 2)
+        refused = self.assert_code(shardify(self.images, self.path / "n", "--config", config), 2)
+        self.assertIn(f"{config}: line 1: unknown option 'no-such-option'", refused.err)
+        write(config, b"# lists need no quotes\nresize = 24\ncrop = 24\nmean = 0.5,0.25,0.125\n")
+        self.convert("--config", config)
+        self.assertEqual(metadata(self.out)["mean"], "0.5,0.25,0.125")
         self.assert_code(shardify(self.images, self.path / "n", "--config", self.path / "none.ini"), 2)
         self.assertEqual(state(self.path / "n"), "absent")
 
@@ -179,7 +187,7 @@ class Options(TestCase):
     def test_help_names_every_option(self):
         text = self.assert_code(shardify("--help"), 0).out
         for option in ("labels root preset resize crop squash filter dtype layout mean std normalize codec shard-size "
-                       "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite json quiet config rank "
+                       "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite refresh json quiet config rank "
                        "world").split():
             self.assertIn(f"--{option}", text)
         for code in ("0 ", "1 ", "2 ", "130 "):
@@ -191,6 +199,14 @@ class Output(TestCase):
     def setUp(self):
         super().setUp()
         self.images = make_images(self.path / "in", ("a", "b"), each=3)
+
+    def test_a_summary_that_cannot_be_printed_does_not_hide_that_the_work_is_done(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SHARDIFY, self.images, self.path / "out"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  env=environment())
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("the data set is complete, but its summary could not be printed", done.stderr)
+        self.assertEqual(state(self.path / "out"), "complete")
 
     def test_a_dry_run_writes_nothing(self):
         before = digests(self.path)
@@ -243,7 +259,7 @@ class Output(TestCase):
     def test_nothing_but_the_data_set_is_left(self):
         self.assert_code(shardify(self.images, self.out, *SMALL), 0)
         self.assertEqual(sorted(p.name for p in self.out.iterdir()),
-                         ["dataset.json", "rejects.csv", "shard-00000.safetensors", "shard-00001.safetensors"])
+                         ["dataset.json", "inputs.csv", "rejects.csv", "shard-00000.safetensors", "shard-00001.safetensors"])
 
     def test_other_options_on_the_same_out_are_refused_and_named(self):
         self.assert_code(shardify(self.images, self.out, *SMALL), 0)
@@ -312,13 +328,34 @@ class Output(TestCase):
             self.assertEqual(len(rejects(self.out)), 2)
             self.assertNotEqual(state(self.out), "complete")
 
-    def test_a_terminal_sees_a_live_line(self):
+    def on_terminal(self, term, before="true"):
+        """What a terminal is sent while 180 pictures are converted on one thread, without the summary."""
         need("script")
-        photos = make_photos(self.path / "photos", 20)
-        command = f"'{SHARDIFY}' '{photos}' '{self.out}' --jobs 1"
-        result = self.assert_code(run(["script", "-qec", command, "/dev/null"]), 0)
-        self.assertIn("images/s", result.out)
-        self.assertIn("\r", result.out)
+        if not (self.path / "photos").exists():
+            for photo in list(make_photos(self.path / "photos", 60).rglob("*.jpg")):
+                for i in range(2):
+                    os.link(photo, photo.with_name(f"{i}{photo.name}"))
+        command = f"{before}; '{SHARDIFY}' '{self.path}/photos' '{self.out}' --jobs 1 --overwrite --dtype f32 --resize 448 --crop 448"
+        env = environment(TERM=term) if term is not None else {k: v for k, v in environment().items() if k != "TERM"}
+        return self.assert_code(run(["script", "-qec", command, "/dev/null"], env=env), 0).out.split("complete:")[0]
+
+    def test_a_terminal_sees_a_live_line_with_the_time_left_first(self):
+        frames = [frame for frame in self.on_terminal("xterm").split("\r\x1b[K") if "images" in frame]
+        self.assertRegex(frames[0], "^[0-9]+ / 180 images$", "no rate before it has been watched for a while")
+        rated = [frame for frame in frames if "images/s" in frame]
+        self.assertNotEqual(rated, [], frames)
+        for frame in rated:
+            self.assertRegex(frame, r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 180 images, [0-9]+ images/s, read [0-9.]+ [KM]?i?B/s")
+            self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 180 / 0.5)
+
+    def test_a_narrow_terminal_shows_the_time_left(self):
+        frames = [frame for frame in self.on_terminal("xterm", "stty cols 24").split("\r\x1b[K") if "left" in frame]
+        self.assertNotEqual(frames, [])
+        self.assertLess(max(map(len, frames)), 24)
+
+    def test_a_dumb_terminal_is_sent_no_escape_codes(self):
+        for term in ("dumb", None):
+            self.assertNotIn("\x1b", self.on_terminal(term))
 
 
 class Interruption(TestCase):

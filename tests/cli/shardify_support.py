@@ -55,6 +55,21 @@ def huge_png(width=60000, height=60000):
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
 
 
+def long_png(width):
+    """A gray PNG of one row; some kilobytes for a million pixels."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    deflate, left, stripe = zlib.compressobj(1), width, bytes(range(256)) * 400
+    pixels = deflate.compress(b"\0")
+    while left > 0:
+        pixels += deflate.compress(stripe[:left])
+        left -= len(stripe)
+    header = struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0)
+    pixels += deflate.flush()
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
 def write(path, data):
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,12 +95,12 @@ def make_photos(folder, count=6, seed=1):
 
 # --- runs -----------------------------------------------------------------------------------------------------------
 
-LAUNCHER_VARIABLES = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-                      "SLURM_NTASKS", "RANK", "WORLD_SIZE")
+# Of launchers: a test may itself run under one.
+LAUNCHER_VARIABLES = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "AWS_BATCH_", "JOB_COMPLETION_INDEX", "TORCHELASTIC_", "RANK", "WORLD_SIZE")
 
 
 def environment(**changes):
-    env = {k: v for k, v in os.environ.items() if k not in LAUNCHER_VARIABLES}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
     env.update(changes)
     return env
 
@@ -185,6 +200,16 @@ def all_keys(out):
     return [key for path in shards(out) for key in keys_of(path)]
 
 
+def stored_samples(out):
+    """{key: bytes of the sample} of a data set with codec none."""
+    found = {}
+    for path in shards(out):
+        images = read_shard(path)[1]["images"]
+        size = len(images[2]) // images[1][0]
+        found.update((key, images[2][i * size:(i + 1) * size]) for i, key in enumerate(keys_of(path)))
+    return found
+
+
 def all_labels(out):
     return [label for path in shards(out) for label in labels_of(path)]
 
@@ -245,7 +270,7 @@ class TestCase(unittest.TestCase):
         if found == "absent":
             return found
         for name in os.listdir(out):
-            known = (name in ("dataset.json", "conversion.json", "rejects.csv") or name.endswith(".part")
+            known = (name in ("dataset.json", "conversion.json", "rejects.csv", "inputs.csv") or name.endswith(".part")
                      or (name.startswith("shard-") and name.endswith(".safetensors"))
                      or (name.startswith(".shard-") and name.endswith(".done.json")))
             self.assertTrue(known, f"'{name}' in the folder")

@@ -83,7 +83,7 @@ TEST_F(ConvertBench, TakesFewerWhenFewerAreAskedFor) {
 }
 
 TEST_F(ConvertBench, LeavesOutWhatIsNoCleanJpegAndSaysSo) {
-  std::ofstream(images() / "class_00" / "notes.txt") << "no picture";
+  std::ofstream(images() / "class_00" / "notes.jpg") << "no picture";
   const fs::path cut = images() / "class_01" / "img_000001.jpg";
   fs::resize_file(cut, fs::file_size(cut) / 2);
   const testing::ProgramResult run = testing::shardbench(arguments("--repeat 1"));

@@ -33,7 +33,7 @@ class DecodeProgram : public ::testing::Test {
 };
 
 TEST_F(DecodeProgram, ReportsEverySampleBesideItsLimit) {
-  std::ofstream(images() / "class_00" / "notes.txt") << "no picture";
+  std::ofstream(images() / "class_00" / "notes.jpg") << "no picture";
   const fs::path json = dir_.path() / "decode.json";
   const testing::ProgramResult run = testing::shardbench(arguments("--repeat 2 --json " + json.string()));
   ASSERT_EQ(run.exit_code, 0) << run.output;

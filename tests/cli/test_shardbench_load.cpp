@@ -73,9 +73,19 @@ TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
   make_random_dataset(folder, 2000, {DType::u8, Layout::nhwc, 3, 32, 32}, 1);
   const Dataset dataset = Dataset::open(folder);
   const int direct = ::open(dataset.shard(0).path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
-  DiskLimit disk(dataset);
-  EXPECT_EQ(disk.sequential() > 0, direct >= 0);
-  EXPECT_EQ(disk.random() > 0, direct >= 0);
+  LoaderOptions options;
+  options.order.batch_size = 16;
+  DiskLimit disk(dataset, options);
+  EXPECT_EQ(disk.fastest() > 0, direct >= 0);
+  EXPECT_EQ(disk.as_loader() > 0, direct >= 0);
+  // Samples of 3,072 bytes at any place: one or two pages; five batches of 16, or threads.
+  const std::string is = disk.as_loader_is();
+  EXPECT_TRUE(is == "random places, blocks of 8 KiB, 80 requests of io_uring" ||
+              is == "random places, blocks of 8 KiB, 32 threads")
+      << is;
+  if (direct >= 0) {
+    EXPECT_NE(disk.fastest_is().find("blocks of"), std::string::npos);
+  }
   if (direct >= 0) ::close(direct);
 }
 

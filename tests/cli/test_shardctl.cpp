@@ -63,6 +63,24 @@ TEST_F(Shardctl, InfoReadsAShardAndAnySafetensorsFile) {
   EXPECT_THAT(ran.out, HasSubstr("weights"));
 }
 
+TEST_F(Shardctl, ListsTensorsOfForeignFilesAlsoOfDtypesThatItDoesNotHandle) {
+  const std::string header =
+      "{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,4],\"data_offsets\":[0,8]},"
+      "\"b\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[8,10]},"
+      "\"c\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[10,18]}}";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  write_whole(path("foreign.safetensors"), file + header + std::string(18, 'x'));
+  const std::string name = path("foreign.safetensors").string();
+  for (const char* command : {"info", "ls"}) {
+    const Ran ran = run({command, name});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    for (const char* part : {"F8_E4M3", "F4", "C64", "[2, 4]"}) EXPECT_THAT(ran.out, HasSubstr(part));
+  }
+  EXPECT_THAT(run({"ls", "--csv", name}).out, HasSubstr("b,F4,[4],2\n"));
+  EXPECT_THAT(run({"ls", "--json", name}).out, HasSubstr("\"dtype\": \"C64\""));
+}
+
 TEST_F(Shardctl, InfoRefusesAMalformedFileNamingTheRule) {
   const std::string header = R"({"weights":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})";
   std::string file{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
@@ -170,6 +188,19 @@ TEST_F(Shardctl, ShowDrawsTheSameRandomSamplesForTheSameSeed) {
   EXPECT_NE(sheet("1"), sheet("2"));
 }
 
+TEST_F(Shardctl, ShowTakesRanges) {
+  const Made made = make("ds");
+  const auto sheet = [&](std::vector<std::string> samples) {
+    const std::string output = path("sheet.PNG").string();
+    std::vector<std::string> arguments{"show", made.folder.string(), "-o", output};
+    arguments.insert(arguments.begin() + 2, samples.begin(), samples.end());
+    EXPECT_EQ(run(arguments).code, 0);
+    return read_whole(output);
+  };
+  EXPECT_EQ(sheet({"1..4", "0"}), sheet({"1", "2", "3", "0"}));
+  EXPECT_NE(sheet({"1..4"}), sheet({"1..3"}));
+}
+
 TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndNoChoice) {
   const Made made = make("ds");
   const std::string output = path("sheet.png").string();
@@ -178,6 +209,17 @@ TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndNoChoice) {
   EXPECT_THAT(ran.err, HasSubstr("sample 6 does not exist: there are 6"));
   EXPECT_FALSE(std::filesystem::exists(output));
   EXPECT_THAT(run({"show", made.folder.string(), "-o", output}).err, HasSubstr("--count"));
+  EXPECT_THAT(run({"show", made.folder.string(), "2..7", "-o", output}).err, HasSubstr("there are 6"));
+  EXPECT_THAT(run({"show", made.folder.string(), "3..3", "-o", output}).err, HasSubstr("is empty"));
+  EXPECT_THAT(run({"show", made.folder.string(), "0..99999999999999999999", "-o", output}).err,
+              HasSubstr("names no samples"));
+  EXPECT_THAT(run({"show", made.folder.string(), "cat", "-o", output}).err,
+              HasSubstr("'cat' names no samples"));
+  EXPECT_FALSE(std::filesystem::exists(output));
+  const Ran jpeg = run({"show", made.folder.string(), "0", "-o", path("sheet.jpg").string()});
+  EXPECT_EQ(jpeg.code, 2);
+  EXPECT_THAT(jpeg.err, HasSubstr("ends in .png"));
+  EXPECT_FALSE(std::filesystem::exists(path("sheet.jpg")));
   EXPECT_EQ(run({"show", made.folder.string(), "0", "-o", path("no/such/folder.png").string()}).code, 2);
 }
 
@@ -240,8 +282,69 @@ TEST_F(Shardctl, ExportRefusesAFolderThatIsNotEmptyAndLeavesNothingAfterAFailure
   ASSERT_NE(at, std::string::npos);
   file[at] = 0;
   write_whole(zstd.folder / "shard-00001.safetensors", file);
-  EXPECT_EQ(run({"export", zstd.folder.string(), "--npy", path("npy").string()}).code, 2);
+  EXPECT_EQ(run({"export", zstd.folder.string(), "--npy", path("npy").string()}).code, 1);
   EXPECT_TRUE(std::filesystem::is_empty(path("npy")));
+}
+
+// Damages one byte of sample `index` of the set that make() makes with codec none: 3 samples a shard, 540
+// bytes each as u8.
+void damage_sample(const std::filesystem::path& folder, std::uint64_t index) {
+  const auto file = folder / ("shard-0000" + std::to_string(index / 3) + ".safetensors");
+  std::string bytes = read_whole(file);
+  const ShardReader reader = ShardReader::open(file);
+  const std::size_t at = reader.header().images_begin + index % 3 * reader.header().spec.size_bytes() + 17;
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  write_whole(file, bytes);
+}
+
+TEST_F(Shardctl, ReadingCommandsNameADamagedSampleAndReturn1) {
+  const Made made = make("ds", DType::u8, Layout::nhwc);
+  const std::string folder = made.folder.string();
+  const std::string sheet = path("sheet.png").string();
+  damage_sample(made.folder, 4);
+  damage_sample(made.folder, 5);
+
+  const Ran exported = run({"export", folder, "--npy", path("npy").string()});
+  EXPECT_EQ(exported.code, 1);
+  EXPECT_THAT(exported.err, HasSubstr("shard-00001.safetensors: sample 1 (cat/4.jpg)"));
+  EXPECT_THAT(exported.err, HasSubstr("sample 2 (d\xC3\xB6g/5.jpg)"));
+  EXPECT_THAT(exported.err, HasSubstr("2 damaged samples; nothing was written"));
+  EXPECT_TRUE(std::filesystem::is_empty(path("npy")));
+
+  const Ran shown = run({"show", folder, "0", "4", "-o", sheet});
+  EXPECT_EQ(shown.code, 1);
+  EXPECT_THAT(shown.err, HasSubstr("sample 1 (cat/4.jpg)"));
+  EXPECT_FALSE(std::filesystem::exists(sheet));
+  EXPECT_EQ(run({"show", folder, "0..4", "-o", sheet}).code, 0);  // those that are whole
+  EXPECT_EQ(run({"show", folder, "4", "-o", sheet, "--no-verify"}).code, 0);
+
+  const Ran stats = run({"stats", "--json", folder});
+  EXPECT_EQ(stats.code, 1);
+  EXPECT_THAT(stats.err, HasSubstr("sample 1 (cat/4.jpg)"));
+  EXPECT_EQ(Json::parse(stats.out).at("samples"), 4);
+  EXPECT_EQ(Json::parse(stats.out).at("damaged"), 2);
+  EXPECT_EQ(run({"repack", folder, path("packed").string(), "--codec", "packed"}).code, 1);
+}
+
+TEST_F(Shardctl, ReadingCommandsNameAShardWhoseHeadIsDamaged) {
+  const Made made = make("ds");
+  const auto file = made.folder / "shard-00001.safetensors";
+  std::string bytes = read_whole(file);
+  const std::size_t key = bytes.find("cat/4.jpg");
+  ASSERT_NE(key, std::string::npos);
+  bytes[key] = 'r';
+  write_whole(file, bytes);
+  const std::string folder = made.folder.string();
+  const Ran listed = run({"ls", "--json", folder});
+  EXPECT_EQ(listed.code, 1);
+  EXPECT_EQ(Json::parse(listed.out).size(), 3U);
+  EXPECT_THAT(listed.err, HasSubstr("shard-00001.safetensors"));
+  EXPECT_THAT(listed.err, HasSubstr("1 damaged shard;"));
+  EXPECT_EQ(run({"export", folder, "--npy", path("npy").string()}).code, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(path("npy")));
+  EXPECT_EQ(run({"show", folder, "3", "-o", path("sheet.png").string()}).code, 1);
+  EXPECT_EQ(run({"show", folder, "2", "-o", path("sheet.png").string()}).code, 0);
+  EXPECT_EQ(run({"stats", folder}).code, 1);
 }
 
 TEST_F(Shardctl, StatsOfStoredSamplesAreThoseOfThePixels) {
@@ -318,6 +421,18 @@ TEST_F(ShardctlCompare, NamesTheWorstSampleAndTheDifferenceInPixelSteps) {
   EXPECT_THAT(ran.out, HasSubstr("worst: sample 2: a/2.png"));
 }
 
+TEST_F(ShardctlCompare, NamesDamagedSamplesApartFromDifferentOnes) {
+  const auto file = path("out") / "shard-00000.safetensors";
+  std::string bytes = read_whole(file);
+  bytes[bytes.size() - 1] = static_cast<char>(bytes[bytes.size() - 1] ^ 1);  // the last sample
+  write_whole(file, bytes);
+  const Ran ran = compare();
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("3 samples compared, 3 of them identical"));
+  EXPECT_THAT(ran.err, HasSubstr("sample 3 (a/3.png)"));
+  EXPECT_THAT(ran.err, HasSubstr("1 damaged sample; they were not compared"));
+}
+
 TEST_F(ShardctlCompare, CountsMissingSourcesAndRefusesAFolderWithoutAny) {
   std::filesystem::remove(path("images/a/3.png"));
   const Ran ran = compare();
@@ -349,9 +464,23 @@ TEST_F(Shardctl, ReportsAFullOrClosedOutputInsteadOfCrashing) {
   }
 }
 
+TEST_F(Shardctl, EndsQuietlyWhenAPipeHasSeenEnough) {
+  const Made made = make("ds");
+  const auto code = path("code");
+  // The reader is gone before anything is written.
+  const std::string command =
+      "( sleep 0.3; " + shell_quoted(SHARDCTL_PROGRAM) + " ls " + shell_quoted(made.folder.string()) + " 2>" +
+      shell_quoted(path("err").string()) + "; echo $? >" + shell_quoted(code.string()) + " ) | true";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(read_whole(code), "141\n");
+  EXPECT_EQ(read_whole(path("err")), "");
+}
+
 TEST_F(Shardctl, ExplainsBadUsage) {
   EXPECT_EQ(run({}).code, 2);
-  EXPECT_EQ(run({"nonsense"}).code, 2);
+  const Ran unknown = run({"nonsense"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("no subcommand 'nonsense'; there are: info, ls, verify"));
   EXPECT_EQ(run({"--help"}).code, 0);
   EXPECT_EQ(run({"verify", "--help"}).code, 0);
   EXPECT_THAT(run({"--version"}).out, StartsWith("shardctl "));

@@ -206,6 +206,20 @@ TEST_F(ShardctlVerify, GivesTheSameReportForAnyNumberOfThreads) {
   EXPECT_EQ(failures("1"), failures("8"));
 }
 
+TEST_F(ShardctlVerify, DoesNotCallSomebodyElsesSafetensorsFileCorrupt) {
+  const std::string header = R"({"weights":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  std::string file{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
+  write_whole(path("model.safetensors"), file + header + std::string(8, 'x'));
+  const Ran ran = verify(path("model.safetensors"));
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("a safetensors file, but not a shard"));
+  // In a data set it stands in the place of a shard: that is damage.
+  const Made made = make("ds");
+  fs::copy_file(path("model.safetensors"), made.folder / "shard-00000.safetensors",
+                fs::copy_options::overwrite_existing);
+  EXPECT_EQ(verify(made.folder).code, 1);
+}
+
 TEST_F(ShardctlVerify, IsAnErrorForWhatIsNoDataSet) {
   EXPECT_EQ(verify(path("nowhere")).code, 2);
   fs::create_directory(path("empty"));

@@ -61,6 +61,127 @@ TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
   }
 }
 
+// 101 samples on 3 ranks, batches of 8: the 5 of the last global batch are 1, 2 and 2 of the ranks. Batches
+// of 11: 2 are left, so that one rank has an empty batch.
+TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
+  auto data = dataset();
+  std::vector<TransportKind> kinds = link_transports(dir_.path());
+  kinds.push_back(TransportKind::resident);
+  const std::uint64_t size = data->info().spec.size_bytes();
+  for (TransportKind kind : kinds) {
+    for (std::uint64_t batch_size : {8U, 11U}) {
+      for (Partition partition : {Partition::global, Partition::by_shard}) {
+        std::vector<int> times(data->size(), 0);
+        std::uint64_t fewest = batch_size;
+        for (std::uint32_t rank = 0; rank < 3; ++rank) {
+          LoaderOptions o = options();
+          o.transport = kind;
+          o.order.tail = Tail::short_;
+          o.order.partition = partition;
+          o.order.batch_size = batch_size;
+          o.order.world = 3;
+          o.order.rank = rank;
+          Loader loader(data, device_, o);
+          std::uint64_t delivered = 0;
+          for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+            const std::vector<Seen> batches = run_epoch(*device_, loader, epoch);
+            ASSERT_EQ(batches.size(), batch_size == 8 ? 5U : 4U) << to_string(kind);
+            for (std::size_t b = 0; b + 1 < batches.size(); ++b) ASSERT_EQ(batches[b].ids.size(), batch_size);
+            if (epoch == 0) fewest = std::min<std::uint64_t>(fewest, batches.back().ids.size());
+            for (const Seen& seen : batches) {
+              delivered += seen.ids.size();
+              for (std::size_t i = 0; i < seen.ids.size(); ++i) {
+                if (epoch == 0) ++times[seen.ids[i]];
+                EXPECT_EQ(seen.mask[i], 1);
+                EXPECT_EQ(0, std::memcmp(sample_bytes(seen.ids[i], size).data(),
+                                         seen.images.data() + i * size, size));
+              }
+            }
+          }
+          EXPECT_EQ(loader.stats().samples, delivered);
+        }
+        EXPECT_EQ(times, std::vector<int>(data->size(), 1)) << to_string(kind);
+        if (partition == Partition::global) {
+          EXPECT_EQ(fewest, batch_size == 8 ? 1U : 0U);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(LoaderContract, GoesOnFromAShortTailAndResumesBeforeIt) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.order.tail = Tail::short_;
+  Loader whole(data, device_, o);
+  const std::vector<Seen> first = run_epoch(*device_, whole, 0);
+  const std::vector<Seen> second = run_epoch(*device_, whole, 1);
+  ASSERT_EQ(first.size(), 13U);
+  EXPECT_EQ(first.back().ids.size(), 5U);
+  EXPECT_EQ(second.front().ids.size(), 8U) << "the slot of a short batch holds whole ones again";
+  Loader other(data, device_, o);
+  other.start_epoch(0);
+  for (std::size_t b = 0; b + 1 < first.size(); ++b) other.next();
+  Loader resumed(data, device_, o);
+  resumed.resume(LoaderState::parse(other.state().serialize()));
+  EXPECT_EQ(run_epoch(*device_, resumed, 0), std::vector<Seen>{first.back()});
+  const LoaderState end = resumed.state();
+  EXPECT_EQ(run_epoch(*device_, resumed, 1), second);
+  resumed.resume(end);
+  EXPECT_TRUE(run_epoch(*device_, resumed, 0).empty());
+  EXPECT_EQ(run_epoch(*device_, resumed, 1), second);
+}
+
+// Room for what the rank comes to, and no more than half of the free memory unless it is asked for.
+TEST_P(LoaderContract, KeepsNoMoreResidentThanARankComesTo) {
+  auto data = dataset();
+  const std::uint64_t sample = data->info().spec.size_bytes();
+  LoaderOptions o = options();
+  o.transport = TransportKind::resident;
+  const auto resident = [&](const LoaderOptions& asked) {
+    LoaderOptions other = asked;
+    other.resident_bytes = sample;
+    const std::uint64_t one = Loader(data, device_, other).stats().device_bytes - sample;
+    Loader loader(data, device_, asked);
+    run_epoch(*device_, loader, 0);
+    const std::vector<Seen> again = run_epoch(*device_, loader, 1);
+    EXPECT_FALSE(again.empty());
+    return loader.stats().device_bytes - one;
+  };
+  EXPECT_EQ(resident(o), data->size() * sample);  // any of them, over the epochs
+  o.order.mode = OrderMode::sequential;
+  EXPECT_EQ(resident(o), 96 * sample);  // 12 batches of 8
+  o.order.world = 4;
+  o.order.rank = 2;
+  EXPECT_EQ(resident(o), 24 * sample);
+  o.order.tail = Tail::short_;
+  EXPECT_EQ(resident(o), 32 * sample);  // the last batch may be whole
+}
+
+TEST_P(LoaderContract, ExportsIdsAndMaskOfAShortBatchAsDlpack) {
+  auto data = dataset();
+  LoaderOptions o = options();
+  o.order.tail = Tail::short_;
+  o.order.batch_size = 200;
+  Loader loader(data, device_, o);
+  auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->size(), 101U);
+  batch->wait();
+  const auto expect_tensor = [](DLManagedTensorVersioned* tensor, DLDataTypeCode code, int bits,
+                                const std::byte* data_pointer) {
+    EXPECT_EQ(tensor->dl_tensor.ndim, 1);
+    EXPECT_EQ(tensor->dl_tensor.shape[0], 101);
+    EXPECT_EQ(tensor->dl_tensor.dtype.code, code);
+    EXPECT_EQ(tensor->dl_tensor.dtype.bits, bits);
+    EXPECT_EQ(tensor->dl_tensor.data, data_pointer);
+    tensor->deleter(tensor);
+  };
+  expect_tensor(batch->to_dlpack_ids(), kDLInt, 64, batch->ids_column().device);
+  expect_tensor(batch->to_dlpack_mask(), kDLBool, 8, batch->mask_column().device);
+  expect_tensor(batch->to_dlpack_column("labels"), kDLInt, 64, batch->column("labels").device);
+}
+
 TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) {
   auto data = dataset();
   LoaderOptions o = options();
@@ -116,7 +237,7 @@ TEST_P(LoaderContract, WaitsForBatchesAndTheirBytesInShortTurns) {
       const auto expected = sample_bytes(batch->ids()[i], size);
       ASSERT_EQ(0, std::memcmp(expected.data(), batch->images() + i * size, size)) << batch->ids()[i];
     }
-    batch->release(nullptr);
+    batch->release();
     EXPECT_TRUE(batch->wait_ready(kTurn)) << "there is nothing to wait for";
   }
   EXPECT_EQ(batches, kEpochs * loader.batches_per_epoch());
@@ -230,7 +351,7 @@ TEST_P(LoaderContract, LeavesAReleasedBatchItsNameAlone) {
   loader.start_epoch(3);
   loader.next();
   auto batch = loader.next();
-  batch->release(nullptr);
+  batch->release();
   EXPECT_EQ(batch->size(), 8U);
   EXPECT_EQ(batch->epoch(), 3U);
   EXPECT_EQ(batch->index(), 1U);
@@ -238,9 +359,9 @@ TEST_P(LoaderContract, LeavesAReleasedBatchItsNameAlone) {
   EXPECT_TRUE(batch->ids().empty());
   EXPECT_TRUE(batch->mask().empty());
   EXPECT_SHARD_ERROR(batch->labels(), ErrorCode::invalid_argument, "batch 1 of epoch 3 was released");
-  EXPECT_SHARD_ERROR(batch->wait_on(nullptr), ErrorCode::invalid_argument, "was released");
+  EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::invalid_argument, "was released");
   EXPECT_SHARD_ERROR(batch->to_dlpack_images(), ErrorCode::invalid_argument, "was released");
-  batch->release(nullptr);  // again: nothing
+  batch->release();  // again: nothing
 }
 
 TEST_P(LoaderContract, StopsPromptlyWhenCancelledFromAnotherThread) {
@@ -325,7 +446,7 @@ TEST_P(LoaderContract, ExportsDlpackThatHoldsTheBatch) {
   o.prefetch = 1;
   Loader loader(data, device_, o);
   auto batch = loader.next();
-  batch->wait_on(nullptr);
+  batch->wait();
   DLManagedTensorVersioned* tensor = batch->to_dlpack_images();
   const std::byte* images = batch->images();
   batch.reset();

@@ -151,6 +151,19 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereStagingMemoryIsRefused) {
       << loader.stats().reason;
 }
 
+TEST_F(LoaderAhead, RegistersInALaterEpochWhatWasRefusedBefore) {
+  device_->refuse_from(DeviceCall::registration, 2,
+                       ErrorCode::resource);  // the first one is tried when it is made
+  Loader loader(data_, device_, options());
+  const auto staged = [&] {
+    return loader.stats().reason.find("shards go through staging") != std::string::npos;
+  };
+  const std::uint64_t epoch = run_until(loader, 0, staged);
+  device_->refuse_from(DeviceCall::registration, 0, ErrorCode::resource);
+  run_until(loader, epoch, [&] { return loader.stats().registered_bytes == kImagesBytes; });
+  EXPECT_FALSE(staged()) << loader.stats().reason;
+}
+
 TEST_F(LoaderAhead, StagesWhatOfAWindowExceedsTheBudget) {
   LoaderOptions o = windowed(kShards);
   o.registered_bytes = 2 * shard_file_bytes();
@@ -176,6 +189,42 @@ TEST_F(LoaderAhead, NeverGivesUpAShardThatABatchReads) {
   }
   EXPECT_LE(device_->most_registered_bytes(), 2 * shard_file_bytes());
   EXPECT_GT(device_->copies_in_place(), 0U);
+}
+
+// Each batch is of one shard, and the budget holds one. Two batches are begun at a time, and verification
+// keeps the shard of the first one: it has to end before the second one's shard has room.
+TEST_F(LoaderAhead, VerifiesUnderABudgetThatHoldsTheShardsOfOneBatch) {
+  LoaderOptions o = windowed(1);
+  o.order.batch_size = kSamples;
+  o.registered_bytes = shard_file_bytes();
+  o.pinned_bytes = 1;  // nothing is staged
+  o.verify = Verify::always;
+  Loader loader(data_, device_, o);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
+  EXPECT_EQ(device_->copies_from_pinned(), 0U);
+  EXPECT_LE(device_->most_registered_bytes(), o.registered_bytes);
+}
+
+// What verification finds meanwhile is said of the batch that it belongs to.
+TEST_F(LoaderAhead, SaysWhatVerificationFoundUnderSuchABudget) {
+  const auto path = dir_.path() / "shard-3.safetensors";
+  const std::uint64_t at = data_->shard(3).header().images_begin + 5 * kSampleBytes;
+  std::FILE* file = std::fopen(path.c_str(), "r+b");
+  ASSERT_NE(file, nullptr);
+  std::fseek(file, static_cast<long>(at), SEEK_SET);
+  const int byte = std::fgetc(file);
+  std::fseek(file, static_cast<long>(at), SEEK_SET);
+  std::fputc(byte ^ 1, file);
+  std::fclose(file);
+  LoaderOptions o = windowed(1);
+  o.order.mode = OrderMode::sequential;
+  o.order.batch_size = kSamples;
+  o.registered_bytes = shard_file_bytes();
+  o.pinned_bytes = 1;
+  o.verify = Verify::always;
+  Loader loader(data_, device_, o);
+  for (int batch = 0; batch < 3; ++batch) EXPECT_TRUE(loader.next());
+  EXPECT_SHARD_ERROR(loader.next(), ErrorCode::corrupt, "sample 5");
 }
 
 // A rank that reads its own shards of an epoch registers those only.

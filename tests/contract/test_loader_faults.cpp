@@ -5,12 +5,16 @@
 
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <thread>
+#include <utility>
 
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
 #include "rounds.hpp"
+#include "step_device.hpp"
+#include "transport/transport.hpp"
 
 namespace shard::testing {
 namespace {
@@ -23,6 +27,7 @@ struct Way {
   Codec codec;
   bool gpu_like;
   bool refuses = false;  // registrations, but for the one that a loader tries when it is made
+  bool step = false;     // the step device, which carries work out late and in an odd order
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
@@ -41,7 +46,11 @@ constexpr Way kWays[] = {{"mapped", TransportKind::mapped, kNone, false},
                          {"resident", TransportKind::resident, kNone, false},
                          {"resident_packed", TransportKind::resident, kPacked, false},
                          {"direct", TransportKind::direct, kNone, false},
-                         {"direct_packed", TransportKind::direct, kPacked, false}};
+                         {"direct_packed", TransportKind::direct, kPacked, false},
+                         {"mapped_step", TransportKind::mapped, kNone, false, false, true},
+                         {"staged_step", TransportKind::staged, kNone, false, false, true},
+                         {"resident_step", TransportKind::resident, kNone, false, false, true},
+                         {"direct_step", TransportKind::direct, kNone, false, false, true}};
 
 class LoaderFaults : public ::testing::TestWithParam<Way> {
  protected:
@@ -52,10 +61,14 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
     write_dataset(data_dir(), shape_);
     fs::copy(data_dir(), dir_.path() / "pristine", fs::copy_options::recursive);
     device_ = make_host_device(2);
-    if (GetParam().gpu_like) {
-      const auto limited = std::make_shared<LimitedDevice>(device_, false);
-      if (GetParam().refuses) limited->refuse_registrations_ahead(ErrorCode::resource);
-      device_ = limited;
+    if (GetParam().step) {
+      const auto step = std::make_shared<StepDevice>();
+      step->run_freely(first_seed());
+      device_ = step;
+    } else {
+      limited_ = std::make_shared<LimitedDevice>(device_, !GetParam().gpu_like);
+      if (GetParam().refuses) limited_->refuse_registrations_ahead(ErrorCode::resource);
+      device_ = limited_;
     }
     try {
       Loader(open_dataset(), device_, options());
@@ -87,6 +100,22 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
     const fs::path fresh = dir_.path() / "fresh";
     fs::copy_file(dir_.path() / "pristine" / shard(number).filename(), fresh);
     fs::rename(fresh, shard(number));
+  }
+  // Writes the bytes of the shard again where they were: the file that is open is whole again.
+  void restore_in_place(int number) const {
+    const fs::path pristine = dir_.path() / "pristine" / shard(number).filename();
+    const std::vector<std::byte> bytes = file_bytes(pristine);
+    const int fd = ::open(shard(number).c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_EQ(::ftruncate(fd, static_cast<off_t>(bytes.size())), 0);
+    ASSERT_EQ(::pwrite(fd, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(::close(fd), 0);
+  }
+  static std::vector<std::byte> file_bytes(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    std::vector<std::byte> bytes(text.size());
+    std::memcpy(bytes.data(), text.data(), text.size());
+    return bytes;
   }
   void flip_byte(int number, std::uint64_t at) const {
     const int fd = ::open(shard(number).c_str(), O_RDWR | O_CLOEXEC);
@@ -125,6 +154,7 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
   TempDir dir_;
   DatasetShape shape_;
   std::shared_ptr<Device> device_;
+  std::shared_ptr<LimitedDevice> limited_;  // the same, where it is one
 };
 
 TEST_P(LoaderFaults, NamesAShardThatIsCutAtAnyLength) {
@@ -159,7 +189,7 @@ TEST_P(LoaderFaults, NamesAShardThatIsCutInALaterEpoch) {
     loader.start_epoch(1);
     take_one(loader);
     fs::resize_file(shard(0), length);
-    if (GetParam().transport == TransportKind::resident)  // reads nothing in a later epoch
+    if (GetParam().transport == TransportKind::resident && length > 0)  // reads only labels in a later epoch
       expect_right(drain(loader), loader.batches_per_epoch() - 1);
     else
       EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-0.safetensors");
@@ -180,12 +210,14 @@ TEST_P(LoaderFaults, RepeatsTheErrorInsteadOfEndingTheEpoch) {
   EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors");
 }
 
-TEST_P(LoaderFaults, GoesOnWithShardsThatWereDeletedWhileOpen) {
+// What is on the device already is delivered.
+TEST_P(LoaderFaults, NamesAShardThatWasDeletedWhileOpen) {
   Loader loader(open_dataset(), device_, options());
   expect_right(drain(loader), 12);
   for (int i = 0; i < 4; ++i) fs::remove(shard(i));
   loader.start_epoch(1);
-  expect_right(drain(loader), 12);
+  if (GetParam().transport == TransportKind::resident) return expect_right(drain(loader), 12);
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "the file is gone");
 }
 
 TEST_P(LoaderFaults, NamesAShardThatWasDeletedBeforeItWasOpened) {
@@ -198,13 +230,15 @@ TEST_P(LoaderFaults, NamesAShardThatWasDeletedBeforeItWasOpened) {
   EXPECT_SHARD_ERROR(run(), ErrorCode::not_found, "shard-2.safetensors");
 }
 
-TEST_P(LoaderFaults, GoesOnWithTheOldBytesOfAShardThatWasReplacedWhileOpen) {
+TEST_P(LoaderFaults, NamesAShardThatWasReplacedWhileOpen) {
   Loader loader(open_dataset(), device_, options());
   expect_right(drain(loader), 12);
   fs::copy_file(shard(3), dir_.path() / "other");
   fs::rename(dir_.path() / "other", shard(2));
   loader.start_epoch(1);
-  expect_right(drain(loader), 12);
+  if (GetParam().transport == TransportKind::resident) return expect_right(drain(loader), 12);
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt,
+                     "shard-2.safetensors: the file was replaced by another one");
 }
 
 TEST_P(LoaderFaults, NamesAShardThatWasReplacedBeforeItWasOpened) {
@@ -243,6 +277,153 @@ TEST_P(LoaderFaults, NamesTheSampleWhoseByteChangesWhileAnEpochRuns) {
   }
 }
 
+// The loader has checked the size of the shard's file, and the file is cut before its bytes are read: as with
+// a page that its disk cannot read, only the read itself finds out.
+TEST_P(LoaderFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
+  if (!limited_ || GetParam().transport != TransportKind::mapped || GetParam().refuses)
+    GTEST_SKIP() << "the device reads pinned memory only";
+  const auto data = open_dataset();
+  LoaderOptions o = options();
+  o.order.batch_size = 1;
+  Loader loader(data, device_, o);
+  std::uint64_t epoch = 0;
+  for (std::uint64_t staged = 1; staged != limited_->copies_from_pinned(); ++epoch) {
+    staged = limited_->copies_from_pinned();  // until every shard is open, and registered
+    loader.start_epoch(epoch);
+    expect_right(drain(loader), 101);
+  }
+  const std::span<const std::byte> mapping = data->shard(2).mapping();
+  for (const std::uint64_t last = epoch + 3; epoch < last; ++epoch) {
+    SCOPED_TRACE(epoch);
+    std::atomic<bool> cut{false};
+    limited_->call_before_reads([&](const std::byte* source) {
+      const bool of_shard = mapping.data() <= source && source < mapping.data() + mapping.size();
+      if (of_shard && !cut.exchange(true)) fs::resize_file(shard(2), 4096);
+    });
+    loader.start_epoch(epoch);
+    for (std::uint64_t i = 0; i < 57; ++i) take_one(loader);
+    auto batch = loader.next();
+    ASSERT_TRUE(batch);
+    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "shard-2.safetensors: sample 0 ('k57')");
+    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "the file changed while it was in use");
+    limited_->call_before_reads({});
+    restore_in_place(2);
+    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::io, "shard-2.safetensors: sample 0 ('k57')");
+  }
+  loader.start_epoch(epoch);
+  expect_right(drain(loader), 101);
+}
+
+TEST_P(LoaderFaults, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
+  if (!limited_ || GetParam().transport != TransportKind::resident)
+    GTEST_SKIP() << "nothing stays on the device";
+  const auto data = open_dataset();
+  LoaderOptions o = options();
+  o.order.batch_size = 1;
+  Loader loader(data, device_, o);
+  const std::span<const std::byte> mapping = data->shard(2).mapping();
+  bool cut = false;
+  limited_->call_before_reads([&](const std::byte* source) {
+    const bool of_shard = mapping.data() <= source && source < mapping.data() + mapping.size();
+    if (of_shard && !std::exchange(cut, true)) fs::resize_file(shard(2), 4096);
+  });
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors: sample 0 ('k57')");
+  limited_->call_before_reads({});
+  restore_in_place(2);
+  for (std::uint64_t epoch = 1; epoch < 3; ++epoch) {
+    loader.start_epoch(epoch);
+    expect_right(drain(loader), 101);
+  }
+}
+
+TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  const fs::path shard = dir.path() / "shard-0.safetensors";
+  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
+  LoaderOptions o;
+  o.transport = TransportKind::mapped;
+  o.order.mode = OrderMode::sequential;
+  o.order.batch_size = 1;
+  o.prefetch = 1;
+  o.pinned_bytes = 1;  // nothing is staged: every sample is read in place
+  Loader loader(data, device, o);
+  auto batch = loader.next();
+  ASSERT_TRUE(batch);
+  fs::copy_file(shard, dir.path() / "whole");
+  fs::resize_file(shard, 4096);
+  device->run_freely(first_seed());
+  EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "shard-0.safetensors: sample 0 ('k0')");
+  batch.reset();
+  std::ifstream whole(dir.path() / "whole", std::ios::binary);
+  std::fstream(shard, std::ios::binary | std::ios::in | std::ios::out) << whole.rdbuf();
+  const auto all = run_epoch(*device, loader, 1);
+  ASSERT_EQ(all.size(), data->size());
+  for (const Seen& seen : all) EXPECT_EQ(seen.images, sample_bytes(seen.ids[0], 360)) << seen.ids[0];
+}
+
+// A shard that nobody has read yet is not opened to look for what failed, and what failed is said.
+TEST(FailedWaits, LookAtOpenShardsOnlyAndKeepTheFirstError) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto failed = [&] {
+    try {
+      throw Error(ErrorCode::io, "the device was lost");
+    } catch (const Error&) {
+      rethrow_named(*data);
+    }
+  };
+  static_cast<void>(data->shard(1));
+  fs::remove(dir.path() / "shard-0.safetensors");  // opening it would fail
+  EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "the device was lost");
+  for (const std::uint32_t unused : {0U, 2U, 3U}) EXPECT_EQ(data->opened(unused), nullptr);
+  fs::resize_file(dir.path() / "shard-1.safetensors", 4096);
+  EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "the device was lost");
+  EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "shard-1.safetensors: the file changed");
+}
+
+// The file is whole again: the same loader goes on, however often and wherever it was cut.
+TEST_P(LoaderFaults, GoesOnInTheNextEpochWhenTheFileIsWholeAgain) {
+  const std::uint64_t size = fs::file_size(shard(2));
+  const std::uint64_t count = rounds(8, 4);
+  LoaderOptions o = options();
+  o.order.mode = OrderMode::shuffle;
+  o.order.tail = Tail::wrap;
+  Loader loader(open_dataset(), device_, o);
+  expect_right(drain(loader), loader.batches_per_epoch());
+  std::uint64_t failed = 0;
+  for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
+    SCOPED_TRACE("SHARD_TEST_SEED=" + std::to_string(first_seed() + round));
+    std::atomic<std::uint64_t> taken{0};
+    std::thread cutter([&] {
+      while (taken < round % 8) std::this_thread::yield();
+      fs::resize_file(shard(2), (first_seed() + round) * 7919 % size);
+    });
+    loader.start_epoch(2 * round + 1);
+    for (bool more = true; more; ++taken) {
+      try {
+        auto batch = loader.next();
+        more = batch.has_value();
+        if (batch) look(*device_, *batch);  // bytes that change while they are read are nobody's promise
+      } catch (const Error& error) {
+        more = false;
+        ++failed;
+        EXPECT_NE(std::string(error.what()).find("shard-2.safetensors"), std::string::npos) << error.what();
+      }
+    }
+    taken = 1000;
+    cutter.join();
+    loader.cancel();
+    restore_in_place(2);
+    loader.start_epoch(2 * round + 2);
+    expect_right(drain(loader), loader.batches_per_epoch());
+  }
+  const bool reads = GetParam().transport != TransportKind::resident;  // in a later epoch
+  EXPECT_EQ(failed > 0, reads);
+}
+
 // No moment of a cut ends the process or hands out bytes that were never there.
 TEST_P(LoaderFaults, SurvivesACutAtAnyMoment) {
   const std::uint64_t count = rounds(40, 10);
@@ -256,15 +437,20 @@ TEST_P(LoaderFaults, SurvivesACutAtAnyMoment) {
     shuffled.transform.flip_probability = round % 2 == 0 ? 0.0 : 1.0;
     const auto data = open_dataset();
     std::atomic<std::uint64_t> taken{0};
+    std::atomic<bool> cut{false};
     std::thread cutter([&] {
       while (taken < round % 13) std::this_thread::yield();
       fs::resize_file(shard(1), round % 3 == 0 ? 0 : 9000);
+      cut = true;
     });
     std::string error;
     {
       Loader loader(data, device_, shuffled);
       try {
-        for (std::uint64_t epoch = 0; epoch < 50; ++epoch) {
+        // Until an epoch began with the cut shard, and did not fail.
+        bool was_cut = false;
+        for (std::uint64_t epoch = 0; !was_cut; ++epoch) {
+          was_cut = cut;
           loader.start_epoch(epoch);
           while (auto batch = loader.next()) {
             look(*device_, *batch);

@@ -70,10 +70,10 @@ class ForkedLoader : public ::testing::TestWithParam<TransportKind> {
 TEST_P(ForkedLoader, RefusesEveryCallInTheChild) {
   auto batch = loader_->next();
   const LoaderState state = loader_->state();
-  const std::function<void()> calls[] = {[&] { loader_->next(); },        [&] { loader_->start_epoch(1); },
-                                         [&] { loader_->epoch(0); },      [&] { loader_->resume(state); },
-                                         [&] { loader_->stats(); },       [&] { loader_->state(); },
-                                         [&] { batch->wait_on(nullptr); }};
+  const std::function<void()> calls[] = {[&] { loader_->next(); },   [&] { loader_->start_epoch(1); },
+                                         [&] { loader_->epoch(0); }, [&] { loader_->resume(state); },
+                                         [&] { loader_->stats(); },  [&] { loader_->state(); },
+                                         [&] { batch->wait(); }};
   for (std::size_t i = 0; i < std::size(calls); ++i)
     EXPECT_EQ(in_child([&] { return refuses(calls[i]) ? kGood : 1; }), kGood) << "call " << i;
   std::uint64_t more = 1;
@@ -167,6 +167,31 @@ TEST(ForkedDataset, ServesALoaderThatIsMadeInTheChild) {
               return kGood;
             }),
             kGood);
+}
+
+// The child is forked while other threads are opening shards: it finds no lock that nobody will release.
+TEST(ForkedDataset, OpensAShardThatAThreadOfTheParentWasOpening) {
+  const TempDir dir;
+  DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 1, 1, 4};
+  shape.shards = {40'000, 40'000};  // a head that takes a while
+  write_dataset(dir.path(), shape);
+  for (std::uint64_t round = 0; round < rounds(20, 5); ++round) {
+    const Dataset data = Dataset::open(dir.path());
+    std::atomic<int> begun{0};
+    std::vector<std::thread> threads;
+    for (std::uint32_t shard : {0U, 1U})
+      threads.emplace_back([&, shard] {
+        ++begun;
+        static_cast<void>(data.shard(shard));
+      });
+    while (begun < 2) std::this_thread::yield();
+    EXPECT_EQ(in_child([&] {
+                return data.shard(0).label(7) == 1007 && data.shard(1).label(7) == 41'007 ? kGood : 1;
+              }),
+              kGood);
+    for (std::thread& thread : threads) thread.join();
+  }
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ std::vector<BadOption> bad_options() {
       {"partition",
        [](auto& o) { o.order.partition = choice<Partition>(9); },
        {"partition is 9", "by_shard (1)"}},
-      {"tail", [](auto& o) { o.order.tail = choice<Tail>(3); }, {"tail is 3", "drop (0)", "wrap (2)"}},
+      {"tail", [](auto& o) { o.order.tail = choice<Tail>(4); }, {"tail is 4", "drop (0)", "short (3)"}},
       {"window_shards 0",
        [](auto& o) {
          o.order.mode = OrderMode::windowed;
@@ -268,6 +268,12 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   };
   expect_refusal([](auto& s) { s.samples = 100; }, "100");
   expect_refusal([](auto& s) { s.seed = 3; }, "seed 3");
+  expect_refusal([](auto& s) { s.order ^= 1; }, "another order: mode, window, tail or partition");
+  expect_refusal([](auto& s) { s.fingerprint ^= 1; }, "fingerprint");
+  LoaderOptions padded = good();
+  padded.order.tail = Tail::pad;
+  EXPECT_SHARD_ERROR(loader.resume(Loader(data_, make_host_device(1), padded).state()),
+                     ErrorCode::invalid_argument, "tail");
   expect_refusal([](auto& s) { s.global_batch = 16; }, "global batch size 16");
   expect_refusal([](auto& s) { s.global_batch = 0; }, "global batch size 0");
   expect_refusal([](auto& s) { s.position = 7; }, "position 7 is not at a batch");

@@ -89,7 +89,8 @@ TEST_F(LoaderRefusals, OfALaterRegistrationAreSaidAndTheShardIsStaged) {
           EXPECT_TRUE(tried_all()) << loader.stats().reason;
           for (const std::uint64_t last = epoch + 2; epoch < last; ++epoch)
             ASSERT_EQ(run_epoch(*device, loader, epoch), run_epoch(*plain, reference, epoch));
-          EXPECT_EQ(device->calls(DeviceCall::registration), all) << "tried again";
+          // Of what was refused one shard is tried again in each new epoch.
+          EXPECT_LE(device->calls(DeviceCall::registration), k > all ? all : all + epoch);
         }
         expect_nothing_left(*device);
       }
@@ -194,13 +195,14 @@ TEST_F(LoaderRefusals, OfDescriptorsNameTheShardAndEndWithTheLimit) {
     const auto device = make_host_device(1);
     std::optional<Loader> loader;
     {
-      const LowerLimit limit(RLIMIT_NOFILE, lowest_free_descriptor() + 1);  // one shard and no more
+      const LowerLimit limit(RLIMIT_NOFILE, lowest_free_descriptor());  // none is left
       ASSERT_TRUE(limit.ok());
       const auto run = [&] {
         loader.emplace(data, device, options(kind));
         run_epoch(*device, *loader, 0);
       };
-      EXPECT_SHARD_ERROR(run(), ErrorCode::io, ".safetensors\": Too many open files");
+      EXPECT_SHARD_ERROR(run(), ErrorCode::resource, ".safetensors\": Too many open files");
+      EXPECT_SHARD_ERROR(run(), ErrorCode::resource, "raise 'ulimit -n'");
     }
     if (!loader) loader.emplace(data, device, options(kind));
     loader->start_epoch(0);
@@ -239,7 +241,7 @@ TEST_F(LoaderRefusals, OfThreadsAreErrorsOfResource) {
   {
     const LowerLimit limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{60} << 20U));
     ASSERT_TRUE(limit.ok());
-    EXPECT_SHARD_ERROR(make_host_device(64), ErrorCode::resource, "use fewer threads");
+    EXPECT_SHARD_ERROR(make_host_device(64)->create_stream(), ErrorCode::resource, "use fewer threads");
     LoaderOptions many = options(TransportKind::staged);
     many.threads = 256;
     EXPECT_SHARD_ERROR(Loader(data, device, many), ErrorCode::resource, "use fewer threads");

@@ -11,6 +11,7 @@
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
+#include "process_use.hpp"
 #include "random_work.hpp"
 #include "rounds.hpp"
 #include "step_device.hpp"
@@ -115,7 +116,7 @@ TEST_P(LoaderStops, TakesBatchesBackLongAfterItIsGone) {
     Loader loader(data_, device_, options(6));
     for (int i = 0; i < 6; ++i) {
       held.push_back(std::move(*loader.next()));
-      held.back().wait_on(nullptr);
+      held.back().wait();
     }
     expect_prompt([&] { Loader gone(std::move(loader)); });
   }
@@ -127,6 +128,23 @@ TEST_P(LoaderStops, TakesBatchesBackLongAfterItIsGone) {
     }
     held.clear();
   }).join();
+}
+
+// A batch that is kept for long holds its own memory only: not the threads of the loader it came from.
+TEST_P(LoaderStops, LeavesNoThreadsBehindWithABatchThatIsKept) {
+  device_.reset();
+  const std::int64_t threads = process_use(dir_.path()).threads;
+  std::optional<Batch> kept;
+  {
+    device_ = make_host_device(3);
+    if (GetParam().gpu_like) device_ = std::make_shared<LimitedDevice>(device_, false);
+    Loader loader(data_, device_, options(2));
+    kept = loader.next();
+    kept->wait();
+    EXPECT_GE(process_use(dir_.path()).threads, threads + 3);
+  }
+  EXPECT_EQ(process_use_at_rest(dir_.path(), threads).threads, threads);
+  expect_right(*kept);
 }
 
 TEST_P(LoaderStops, LetsAnotherThreadGiveBatchesBack) {

@@ -52,26 +52,27 @@ class FaultCase(TestCase):
         self.expected[variant] = digests(done)
         starts = {"fresh": None, "complete": done}
         need("strace")
-        # Killed at the first removal of an older shard 0: the folder is claimed, no more. Killed at the first removal of
-        # progress files: dataset.json is there, and all that led to it.
-        folder = self.path / f"{variant}-claimed"
-        self.strace(self.command(variant, out=folder), "unlink", "signal=SIGKILL", path=folder / "shard-00000.safetensors")
-        self.assertEqual(os.listdir(folder), ["conversion.json"])
-        starts["claimed"] = folder
+        # Killed at the first removal of progress files: dataset.json is there, and all that led to it. Without that and the
+        # shards the folder is claimed, no more.
         folder = self.path / f"{variant}-left"
         self.strace(self.command(variant, out=folder), "unlink", "signal=SIGKILL", path=folder / "conversion.json")
         self.assertEqual(state(folder), "complete")
         self.assertIn("conversion.json", os.listdir(folder))
         before = self.path / f"{variant}-before"
         shutil.copytree(folder, before)
-        for name in ("dataset.json", "rejects.csv"):
+        for name in ("dataset.json", "inputs.csv", "rejects.csv"):
             (before / name).unlink()
         starts["shards done"] = before
+        claimed = self.path / f"{variant}-claimed"
+        claimed.mkdir()
+        shutil.copy(folder / "conversion.json", claimed)
+        starts["claimed"] = claimed
         starts["not tidied"] = folder
         self.starts[variant] = starts
 
     def start(self, variant, name):
         shutil.rmtree(self.out, ignore_errors=True)
+        shutil.rmtree(self.side(), ignore_errors=True)
         folder = self.starts[variant][name]
         if folder is not None:
             shutil.copytree(folder, self.out)
@@ -120,12 +121,18 @@ class FaultCase(TestCase):
             if name in self.expected[variant]:
                 self.assertEqual(digest, self.expected[variant][name], name)
             else:
-                self.assertRegex(os.fsdecode(name), r"^(conversion\.json|\.shard-\d+\.done\.json|\..*\.part)$")
+                self.assertRegex(os.fsdecode(name),
+                                 r"^(conversion\.json|\.shard-\d+\.done\.json|\..*\.part|\.shardify-next/.*)$")
         if found == "complete":
             missing = set(self.expected[variant]) - set(digests(self.out))
             self.assertEqual(missing, set(), "complete without these files")
         return found
 
+    def side(self):
+        """Where the old data set stands while it is removed."""
+        return self.out.parent / f".{self.out.name}.shardify-old"
+
     def assert_finishes(self, variant, more=()):
         self.assert_code(run(self.command(variant, *more)), 1)
         self.assertEqual(digests(self.out), self.expected[variant])
+        self.assertFalse(self.side().exists(), "the old data set is left")

@@ -396,10 +396,13 @@ def make_refused():
     )
     refuse("corrupt-png-no-end.png", good[:-12])
     refuse("corrupt-png-no-palette.png", png(png_samples(21, 14, 8, 3), 8, 3, False))
-    refuse(
-        "corrupt-png-index-behind-palette.png",
-        png(png_samples(21, 14, 4, 3), 4, 3, False, chunk(b"PLTE", picture(3, 1).tobytes())),
-    )
+    # Here, so that the random numbers of the files behind it stay. Black since Pillow 10.1, as with libpng.
+    indexes, colours = png_samples(21, 14, 4, 3), picture(3, 1)
+    data = png(indexes, 4, 3, False, chunk(b"PLTE", colours.tobytes()))
+    palette = np.zeros((16, 3), np.uint8)
+    palette[:3] = colours[0]
+    image = Image.open(io.BytesIO(data))
+    keep("png_index_behind_palette.png", data, palette[np.asarray(image)])
     header = struct.pack(">IIBBBBB", 21, 40, 8, 2, 0, 0, 0)
     refuse("corrupt-png-taller-than-its-data.png", good[:8] + chunk(b"IHDR", header) + body)
 
@@ -418,6 +421,66 @@ def make_refused():
     refuse("corrupt-empty.jpg", b"")
 
 
+# --- orientation in XMP and in text ---------------------------------------------------------------------------
+
+
+def xmp(orientation, element=False):
+    said = f"><tiff:Orientation>{orientation}</tiff:Orientation>" if element else f' tiff:Orientation="{orientation}">'
+    return (
+        '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description'
+        f'{said}</rdf:Description></x:xmpmeta><?xpacket end="w"?>'
+    ).encode()
+
+
+def itxt(text, compressed=False):
+    return chunk(b"iTXt", b"XML:com.adobe.xmp\0" + bytes([compressed, 0, 0, 0]) + (zlib.compress(text) if compressed else text))
+
+
+def raw_profile(kind, orientation):
+    data = b"Exif\0\0" + exif(orientation)
+    digits = data.hex()
+    lines = "\n".join(digits[i : i + 72] for i in range(0, len(digits), 72))
+    text = f"\nexif\n{len(data):8}\n{lines}\n".encode()
+    return chunk(kind, b"Raw profile type exif\0" + (b"\0" + zlib.compress(text) if kind == b"zTXt" else text))
+
+
+TURNS = {3: Image.ROTATE_180, 6: Image.ROTATE_270, 8: Image.ROTATE_90}
+
+
+def keep_turned(name, data, orientation):
+    """Pillow reads XMP of JPEG and WebP since 11.0: with older ones the expectation is turned here."""
+    image = Image.open(io.BytesIO(data)).convert("RGB")
+    keep(name, data, np.asarray(image.transpose(TURNS[orientation])))
+
+
+def make_orientations():
+    samples = png_samples(21, 14, 8, 2)
+    for name, before, behind in (
+        ("xmp_6", itxt(xmp(6)), b""),
+        ("xmp_element_8", itxt(xmp(8, element=True)), b""),
+        ("xmp_compressed_3", itxt(xmp(3), compressed=True), b""),
+        ("xmp_behind_5", b"", itxt(xmp(5), compressed=True)),
+        ("xmp_9", itxt(xmp(9)), b""),
+        ("raw_profile_7", raw_profile(b"zTXt", 7), b""),
+        ("raw_profile_text_6", raw_profile(b"tEXt", 6), b""),
+        ("exif_1_xmp_6", chunk(b"eXIf", exif(1)) + itxt(xmp(6)), b""),
+        ("exif_3_raw_profile_6", chunk(b"eXIf", exif(3)) + raw_profile(b"zTXt", 6), b""),
+        ("raw_profile_8_xmp_6", raw_profile(b"zTXt", 8) + itxt(xmp(6)), b""),
+    ):
+        keep(f"png_orientation_{name}.png", png(samples, 8, 2, False, before, behind))
+    jpeg = cjpeg(picture(33, 20))
+    found, rest = segments(jpeg)
+    app1 = (0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp(6))
+    keep_turned("jpeg_orientation_xmp_6.jpg", assemble(found[:1] + [app1] + found[1:], rest), 6)
+    eight = (0xE1, b"http://ns.adobe.com/xap/1.0/\0" + xmp(8, element=True))
+    keep_turned("jpeg_orientation_xmp_6_then_8.jpg", assemble(found[:1] + [app1, eight] + found[1:], rest), 8)
+    exif_3 = (0xE1, b"Exif\0\0" + exif(3))
+    keep("jpeg_orientation_exif_3_xmp_6.jpg", assemble(found[:1] + [app1, exif_3] + found[1:], rest))
+    webp = pillow(picture(33, 20), "WEBP", quality=80, xmp=xmp(8))
+    keep_turned("webp_orientation_xmp_8.webp", webp, 8)
+    keep("webp_orientation_exif_3_xmp_8.webp", pillow(picture(33, 20), "WEBP", quality=80, xmp=xmp(8), exif=b"Exif\0\0" + exif(3)))
+
+
 if __name__ == "__main__":
     for folder in OUT, REFUSED:
         folder.mkdir(exist_ok=True)
@@ -427,5 +490,6 @@ if __name__ == "__main__":
     make_pngs()
     make_webps()
     make_refused()
+    make_orientations()
     written = list(OUT.iterdir()) + list(REFUSED.iterdir())
     print(f"{len(written)} files, {sum(f.stat().st_size for f in written)} bytes in {OUT} and {REFUSED}")

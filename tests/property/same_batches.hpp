@@ -39,25 +39,29 @@ inline DatasetShape random_shape(Random& random) {
   return shape;
 }
 
-inline TransformOptions random_transform(Random& random, const SampleSpec& stored) {
+inline TransformOptions random_transform(Random& random, const DatasetInfo& info) {
   TransformOptions options;
-  const bool bytes = stored.dtype == DType::u8;
-  options.crop = random.one_of({CropKind::none, CropKind::center, CropKind::random,
-                                bytes ? CropKind::random_resized : CropKind::none});
+  const SampleSpec& stored = info.spec;
+  const bool bytes = stored.dtype == DType::u8 || info.codec.kind == Codec::Kind::packed;
+  options.crop =
+      random.one_of({CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized});
   if (options.crop == CropKind::center || options.crop == CropKind::random) {
     options.crop_height = random.between(1, stored.height);
     options.crop_width = random.between(1, stored.width);
   } else if (options.crop == CropKind::random_resized) {
-    options.crop_height = random.between(1, 24);
-    options.crop_width = random.between(1, 24);
+    // At most 32 times smaller than what is stored.
+    options.crop_height = std::max(random.between(1, 24), (stored.height + 31) / 32);
+    options.crop_width = std::max(random.between(1, 24), (stored.width + 31) / 32);
     options.scale = {random.between(1, 10) / 10.0, 1.0};
     options.ratio = {random.between(5, 10) / 10.0, random.between(10, 20) / 10.0};
   }
   options.flip_probability = random.one_of({0.0, 0.5, 1.0});
   if (random.coin()) options.layout = random.one_of({Layout::nchw, Layout::nhwc});
-  if (bytes && random.coin()) options.dtype = random.one_of({DType::u8, DType::f16, DType::bf16, DType::f32});
-  if (bytes && options.dtype && *options.dtype != DType::u8 && random.coin())
-    options.normalization = Normalization{{0.1F, 0.2F, 0.3F}, {0.5F, 0.25F, 2.0F}};
+  if (random.coin()) options.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
+  if (bytes && random.between(0, 4) == 0) options.dtype = DType::u8;
+  if (options.dtype.value_or(stored.dtype) != DType::u8 && random.coin())
+    options.normalization =
+        bytes ? Normalization{{0.1F, 0.2F, 0.3F}, {0.5F, 0.25F, 2.0F}} : info.normalization;
   return options;
 }
 
@@ -84,7 +88,7 @@ inline Setting random_setting(Random& random, std::shared_ptr<const Dataset> dat
   OrderOptions& order = setting.options.order;
   order.mode = random.one_of({OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed});
   order.window_shards = random.between(1, 4);
-  order.tail = random.one_of({Tail::drop, Tail::pad, Tail::wrap});
+  order.tail = random.one_of({Tail::drop, Tail::pad, Tail::wrap, Tail::short_});
   order.seed = random.coin() ? random.between(0, 1000) : ~std::uint64_t{0} - random.between(0, 1000);
   order.batch_size = random.one_of({8U, 16U});
   if (data->size() < order.batch_size && order.tail == Tail::drop) order.tail = Tail::pad;
@@ -93,10 +97,27 @@ inline Setting random_setting(Random& random, std::shared_ptr<const Dataset> dat
     order.partition = Partition::by_shard;
     while (setting.world * 2 <= std::min(shards, 8U) && random.coin()) setting.world *= 2;
   }
-  setting.options.transform = random_transform(random, data->info().spec);
+  setting.options.transform = random_transform(random, data->info());
   setting.epoch = random.between(0, 5);
   setting.data = std::move(data);
   return setting;
+}
+
+// The bytes that normalised values were made of; of several that give a value the lowest, as codec packed has
+// them.
+inline std::vector<std::byte> bytes_of(const DatasetInfo& info, const std::vector<std::byte>& values) {
+  const SampleSpec& spec = info.spec;
+  const ValueMap map = make_value_map(spec.dtype, info.normalization, spec.channels);
+  std::vector<std::byte> bytes(spec.elements());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::size_t channel =
+        spec.layout == Layout::nhwc ? i % spec.channels : i / (std::size_t{spec.height} * spec.width);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &values[i * size_bytes(spec.dtype)], size_bytes(spec.dtype));
+    const auto& table = map.bits[channel];
+    bytes[i] = static_cast<std::byte>(std::find(table.begin(), table.end(), bits) - table.begin());
+  }
+  return bytes;
 }
 
 // One rank's batches of an epoch by the plainest means: Order, ShardReader::read, loops over the arithmetic.
@@ -115,11 +136,7 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
     seen.ids = indices.samples;
     seen.mask = indices.mask;
     std::vector<std::vector<std::byte>> stored;
-    TransformWork work;
-    work.stored = info.spec;
-    work.delivered = check_transform(info.spec, setting.options.transform);
-    work.normalization = setting.options.transform.normalization.value_or(info.normalization);
-    work.normalize = info.spec.dtype == DType::u8 && work.delivered.dtype != DType::u8;
+    TransformWork work = plan_transform(info, setting.options.transform);
     std::vector<SampleView> views;
     std::vector<const std::byte*> sources;
     for (std::uint64_t id : seen.ids) {
@@ -128,6 +145,7 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
       seen.labels.push_back(shard.label(at.sample));
       stored.emplace_back(info.spec.size_bytes());
       shard.read(at.sample, stored.back());
+      if (work.stored.dtype != info.spec.dtype) stored.back() = bytes_of(info, stored.back());
       views.push_back(
           draw_view(info.spec, setting.options.transform, setting.options.order.seed, setting.epoch, id));
       sources.push_back(stored.back().data());
@@ -142,8 +160,13 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
 // Rank `rank`'s rows of a global batch.
 inline Seen slice_of(const Seen& global, std::uint32_t world, std::uint32_t rank) {
   const auto part = [&](const auto& all) {
-    const auto share = static_cast<std::ptrdiff_t>(all.size() / world);
-    return std::decay_t<decltype(all)>(all.begin() + share * rank, all.begin() + share * (rank + 1));
+    // A short batch is divided as evenly as can be.
+    const std::size_t rows = global.ids.size();
+    const std::size_t row = all.size() / rows;
+    const auto begin = [&](std::size_t of) {
+      return all.begin() + static_cast<std::ptrdiff_t>(of * rows / world * row);
+    };
+    return std::decay_t<decltype(all)>(begin(rank), begin(rank + std::size_t{1}));
   };
   return {global.epoch,      global.index,        part(global.ids),
           part(global.mask), part(global.labels), part(global.images)};

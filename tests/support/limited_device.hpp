@@ -11,6 +11,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -41,7 +42,7 @@ class LimitedDevice final : public Device {
     if (!reads_host_memory) info_.registration_piece_bytes = kPiece;
   }
 
-  // Refuses the k-th call of this kind, counted from 1, and all later ones.
+  // Refuses the k-th call of this kind, counted from 1, and all later ones; k 0: none any longer.
   void refuse_from(DeviceCall call, std::uint64_t k, ErrorCode code) {
     refused_ = call;
     refused_from_ = k;
@@ -51,6 +52,12 @@ class LimitedDevice final : public Device {
   void refuse_registrations_ahead(ErrorCode code) {
     own_thread_ = std::this_thread::get_id();
     code_ = code;
+  }
+  // Is called on the feeder's thread before a copy or a transform is queued, with each address that it is to
+  // read from.
+  void call_before_reads(std::function<void(const std::byte* source)> hook) {
+    const std::lock_guard lock(hook_mutex_);
+    before_reads_ = std::move(hook);
   }
   // Registrations from the k-th on, counted from 1, wait; infinite: none. Let them go before a loader ends.
   void hold_registrations_from(std::uint64_t k) {
@@ -85,7 +92,8 @@ class LimitedDevice final : public Device {
     return std::make_unique<CountedBlock>(*this, DeviceCall::device, inner_->allocate_device(size_bytes));
   }
   std::uint64_t free_memory_bytes() override { return std::uint64_t{1} << 20U; }
-  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                   const std::stop_token&) override {
     const std::uint64_t number = enter(DeviceCall::registration);
     {
       std::unique_lock lock(mutex_);
@@ -97,10 +105,8 @@ class LimitedDevice final : public Device {
     enter(DeviceCall::stream);
     return std::make_unique<CountedStream>(*this, inner_->create_stream());
   }
-  void wait_native(void* native_stream, const Event& event) override {
-    inner_->wait_native(native_stream, event);
-  }
-  Event record_native(void* native_stream) override { return inner_->record_native(native_stream); }
+  void wait(StreamRef stream, const Event& event) override { inner_->wait(stream, event); }
+  Event record(StreamRef stream) override { return inner_->record(stream); }
   void check() override { inner_->check(); }
 
  private:
@@ -174,7 +180,12 @@ class LimitedDevice final : public Device {
    public:
     CountedStream(LimitedDevice& device, std::unique_ptr<Stream> inner)
         : ForwardingStream(std::move(inner)), device_(device), alive_(device.count(DeviceCall::stream)) {}
+    void transform(const TransformWork& work) override {
+      for (const std::byte* source : work.sources) device_.before_read(source);
+      ForwardingStream::transform(work);
+    }
     void copy(std::span<const CopyItem> items) override {
+      for (const CopyItem& item : items) device_.before_read(item.source);
       ForwardingStream::copy(items);
       if (!device_.info_.reads_host_memory) device_.note_copies(items, record());
     }
@@ -199,6 +210,10 @@ class LimitedDevice final : public Device {
     return number;
   }
 
+  void before_read(const std::byte* source) {
+    const std::lock_guard lock(hook_mutex_);
+    if (before_reads_) before_reads_(source);
+  }
   static bool overlap(Range a, Range b) {
     return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
   }
@@ -245,9 +260,11 @@ class LimitedDevice final : public Device {
   DeviceInfo info_;
   std::array<Count, 4> counts_;
   DeviceCall refused_ = DeviceCall::pinned;
-  std::uint64_t refused_from_ = 0;
+  std::atomic<std::uint64_t> refused_from_ = 0;
   ErrorCode code_ = ErrorCode::resource;
-  std::thread::id own_thread_;  // none: registrations are granted on every thread
+  std::mutex hook_mutex_;
+  std::function<void(const std::byte*)> before_reads_;  // guarded by hook_mutex_
+  std::thread::id own_thread_;                          // none: registrations are granted on every thread
   std::atomic<std::uint64_t> registered_bytes_{0};
   std::atomic<std::uint64_t> most_registered_bytes_{0};
   std::atomic<std::uint64_t> copies_in_place_{0};

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -119,12 +121,24 @@ inline Seen look(Device& device, Batch& batch) {
   seen.mask.assign(batch.mask().begin(), batch.mask().end());
   seen.labels.assign(batch.labels().begin(), batch.labels().end());
   seen.images.resize(batch.size() * batch.spec().size_bytes());
+  // ids, mask and labels are on the device too.
+  std::vector<std::int64_t> ids(batch.size());
+  std::vector<std::uint8_t> mask(batch.size());
+  std::vector<std::int64_t> labels(batch.size());
   auto stream = device.create_stream();
-  batch.wait_on(stream->native());
-  const CopyItem item{seen.images.data(), batch.images(), seen.images.size()};
-  stream->copy_to_host({&item, 1});
+  batch.wait_on(*stream);
+  const auto bytes = [](auto& values) { return reinterpret_cast<std::byte*>(values.data()); };
+  const std::array<CopyItem, 4> items{{{seen.images.data(), batch.images(), seen.images.size()},
+                                       {bytes(ids), batch.ids_column().device, 8 * batch.size()},
+                                       {bytes(mask), batch.mask_column().device, batch.size()},
+                                       {bytes(labels), batch.column("labels").device, 8 * batch.size()}}};
+  if (batch.size() > 0) stream->copy_to_host(items);
   stream->synchronize();
-  batch.release(stream->native());
+  EXPECT_TRUE(std::equal(ids.begin(), ids.end(), seen.ids.begin(), seen.ids.end(),
+                         [](std::int64_t a, std::uint64_t b) { return a == static_cast<std::int64_t>(b); }));
+  EXPECT_EQ(mask, seen.mask);
+  EXPECT_EQ(labels, seen.labels);
+  batch.release();
   return seen;
 }
 

@@ -48,6 +48,7 @@ void merge(Clock& into, const Clock& from) {
 
 bool StepEvent::done() {
   std::lock_guard lock(device_.mutex_);
+  if (error_) std::rethrow_exception(error_);
   return done_;
 }
 
@@ -55,6 +56,15 @@ void StepEvent::wait() {
   std::unique_lock lock(device_.mutex_);
   device_.changed_.wait(lock, [&] { return done_; });
   merge(device_.host_, clock_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+bool StepEvent::wait_for(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(device_.mutex_);
+  if (!device_.changed_.wait_for(lock, timeout, [&] { return done_; })) return false;
+  merge(device_.host_, clock_);
+  if (error_) std::rethrow_exception(error_);
+  return true;
 }
 
 StepStream::~StepStream() {
@@ -84,12 +94,14 @@ void StepStream::copy_items(std::span<const CopyItem> items) {
     device_.note_access(*this, item.target, item.size_bytes, true);
   }
   std::vector<CopyItem> owned(items.begin(), items.end());
-  push({[owned] {
-          try {  // pages of a file that was cut are gone: the loader has to notice by itself
+  push({[this, owned] {
+          if (std::exchange(reported_, false)) error_ = nullptr;
+          try {
             guarded("copy", [&] {
               for (const CopyItem& item : owned) std::memcpy(item.target, item.source, item.size_bytes);
             });
           } catch (const Error&) {
+            if (!error_) error_ = std::current_exception();
           }
         },
         nullptr});
@@ -120,7 +132,12 @@ void StepStream::transform(const TransformWork& work) {
 Event StepStream::record() {
   std::lock_guard lock(device_.mutex_);
   auto event = std::make_shared<StepEvent>(device_, *this, clock_);
-  push({[event] { event->done_ = true; }, nullptr});
+  push({[this, event] {
+          event->done_ = true;
+          event->error_ = error_;
+          reported_ = true;
+        },
+        nullptr});
   return Event(event);
 }
 
@@ -151,7 +168,8 @@ std::unique_ptr<Block> StepDevice::allocate_pinned(std::uint64_t size) {
   return std::make_unique<HeapBlock>(*this, size);
 }
 
-std::unique_ptr<Registration> StepDevice::register_read_only(std::span<const std::byte> range) {
+std::unique_ptr<Registration> StepDevice::register_read_only(std::span<const std::byte> range,
+                                                             const std::stop_token&) {
   return std::make_unique<NoRegistration>(*this, range);
 }
 
@@ -226,11 +244,23 @@ void StepDevice::run_freely(std::uint64_t seed) {
     while (!quit_) {
       std::vector<StepStream*> order = streams_;
       std::shuffle(order.begin(), order.end(), random);
-      const bool any =
-          std::any_of(order.begin(), order.end(), [&](StepStream* stream) { return step_locked(*stream); });
+      const bool any = std::any_of(order.begin(), order.end(), [&](StepStream* stream) {
+        return !stream->held_ && step_locked(*stream);
+      });
       if (!any) changed_.wait(lock);
     }
   });
+}
+
+void StepDevice::hold(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  static_cast<StepStream&>(stream).held_ = true;
+}
+
+void StepDevice::let_go(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  static_cast<StepStream&>(stream).held_ = false;
+  changed_.notify_all();
 }
 
 std::vector<std::string> StepDevice::races() {

@@ -6,6 +6,8 @@
 // run and not only on unlucky ones. So is memory given back before the host knows its accesses to be over.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -17,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "shard/error.hpp"
 #include "shard/loader/device.hpp"
 
 namespace shard::testing {
@@ -37,6 +40,7 @@ class StepEvent final : public Event::Impl {
       : device_(device), stream_(stream), clock_(std::move(clock)) {}
   bool done() override;
   void wait() override;
+  bool wait_for(std::chrono::milliseconds timeout) override;
   void* native() noexcept override { return nullptr; }
   const Clock& clock() const { return clock_; }
 
@@ -46,7 +50,8 @@ class StepEvent final : public Event::Impl {
   StepDevice& device_;
   StepStream& stream_;
   Clock clock_;
-  bool done_ = false;  // guarded by the device
+  bool done_ = false;         // guarded by the device
+  std::exception_ptr error_;  // likewise: the copies before it read memory that is gone
 };
 
 class StepStream final : public Stream {
@@ -64,7 +69,7 @@ class StepStream final : public Stream {
   Event record() override;
   void wait(const Event& event) override;
   void synchronize() override { record().wait(); }
-  void* native() noexcept override { return this; }
+  void* native() noexcept override { return nullptr; }
 
  private:
   friend class StepDevice;
@@ -78,6 +83,9 @@ class StepStream final : public Stream {
   StepDevice& device_;
   int id_;
   std::deque<Piece> pieces_;  // guarded by the device
+  std::exception_ptr error_;  // likewise, as for the host device: of the copies since the last event
+  bool reported_ = false;
+  bool held_ = false;  // guarded by the device
   Clock clock_;
 };
 
@@ -94,15 +102,15 @@ class StepDevice final : public Device {
     return allocate_pinned(size_bytes);
   }
   std::uint64_t free_memory_bytes() override { return std::uint64_t{1} << 30U; }
-  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override;
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                   const std::stop_token& stop) override;
   std::unique_ptr<Stream> create_stream() override;
-  void wait_native(void* native_stream, const Event& event) override {
-    if (native_stream == nullptr) return event.wait();
-    static_cast<StepStream*>(native_stream)->wait(event);
+  Event record(StreamRef stream) override {
+    if (records_fail_) throw Error(ErrorCode::io, "the test lets no event be recorded");
+    return Device::record(stream);
   }
-  Event record_native(void* native_stream) override {
-    return native_stream == nullptr ? Event() : static_cast<StepStream*>(native_stream)->record();
-  }
+  // No stream of a consumer can be recorded from now on, as on a device that was lost.
+  void fail_records() { records_fail_ = true; }
   void check() override {}
 
   // Carries out one piece of the stream; false: there is none, or it waits for an event.
@@ -110,6 +118,9 @@ class StepDevice final : public Device {
   // Carries out what the event needs to be done, and no more.
   void step_to(const Event& event);
   void run_freely(std::uint64_t seed);
+  // run_freely() leaves this stream alone, as a slow kernel at its front would, until it is let go.
+  void hold(Stream& stream);
+  void let_go(Stream& stream);
   // What was queued without the order that its memory needs: "write of stream 2 to [..) races with ...".
   // Empty: nothing.
   std::vector<std::string> races();
@@ -140,6 +151,7 @@ class StepDevice final : public Device {
   std::vector<std::string> races_;
   Clock host_;  // what a host that waited knows to be over
   bool quit_ = false;
+  std::atomic<bool> records_fail_{false};
   std::thread runner_;
 };
 

@@ -7,6 +7,22 @@
 #include "common/run_main.hpp"
 
 namespace shard::cli {
+namespace {
+
+// CLI11 says "A subcommand is required" to a first word that names none. Empty when that is not the mistake.
+std::string unknown_subcommand(const CLI::App& app, int argc, const char* const* argv) {
+  const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (subcommands.empty() || argc < 2 || argv[1][0] == '-') return {};
+  std::string names;
+  for (const CLI::App* subcommand : subcommands) {
+    if (subcommand->get_name() == argv[1]) return {};
+    names += (names.empty() ? "" : ", ") + subcommand->get_name();
+  }
+  return fmt::format("there is no subcommand '{}'; there are: {}. {} SUBCOMMAND --help says more\n", argv[1],
+                     names, app.get_name());
+}
+
+}  // namespace
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv) {
   try {
@@ -20,7 +36,9 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* a
       write_out(out_text.str());
       return kExitOk;
     }
-    const std::string message = fmt::format("{}: {}", app.get_name(), error_text.str());
+    const std::string unknown = unknown_subcommand(app, argc, argv);
+    const std::string message =
+        fmt::format("{}: {}", app.get_name(), unknown.empty() ? error_text.str() : unknown);
     std::fwrite(message.data(), 1, message.size(), stderr);
     return kExitFailure;
   }

@@ -11,6 +11,7 @@ namespace {
 
 [[noreturn]] void fail() {
   const int code = errno;
+  if (code == EPIPE) throw BrokenPipe(ErrorCode::io, "standard output was closed by its reader");
   throw Error(ErrorCode::io,
               fmt::format("cannot write to standard output: {}; the output is incomplete",
                           code != 0 ? std::generic_category().message(code) : "an earlier write failed"));

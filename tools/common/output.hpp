@@ -6,9 +6,17 @@
 #include <string_view>
 #include <utility>
 
+#include "shard/error.hpp"
+
 namespace shard::cli {
 
-void write_out(std::string_view text);  // buffered; throws io
+// The reader of the pipe that standard output is has closed it.
+class BrokenPipe : public Error {
+ public:
+  using Error::Error;
+};
+
+void write_out(std::string_view text);  // buffered; throws io, or BrokenPipe
 void flush_out();                       // throws io when anything written since the start was lost
 
 template <class... Args>

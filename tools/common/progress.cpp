@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 
 namespace shard::cli {
 namespace {
@@ -16,6 +17,12 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+// A terminal that says it is dumb, or says nothing, shows escape sequences as text: it gets plain lines.
+bool shows_live_lines() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
 }
 
 // A live line must not wrap: cut to the terminal's width, on a code point boundary.
@@ -42,7 +49,7 @@ void write_line(std::string_view before, std::string_view text, std::string_view
 }  // namespace
 
 Progress::Progress(ProgressMode mode)
-    : terminal_(isatty(STDERR_FILENO) == 1), active_(mode == ProgressMode::automatic) {
+    : terminal_(shows_live_lines()), active_(mode == ProgressMode::automatic) {
   next_ms_ = now_ms() + (terminal_ ? 0 : kPlainPeriodMs);
 }
 

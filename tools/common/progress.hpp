@@ -1,4 +1,6 @@
-// Progress: one live line on a terminal, a plain line every 5 seconds elsewhere. On standard error.
+// Progress: one live line on a terminal, a plain line every 5 seconds elsewhere (also where TERM is dumb or
+// not set). On standard error. The live line is cut to the width of the terminal, so what matters most comes
+// first in it.
 //
 // Thread safe: update() from many threads is cheap (one atomic load) when nothing is due. Destruction
 // finishes.

@@ -42,6 +42,8 @@ int run_main(std::string_view program, const std::function<int()>& body) {
     code = body();
     flush_out();
     return code;
+  } catch (const BrokenPipe&) {
+    return kExitBrokenPipe;  // what is left in the buffer has no reader
   } catch (const Error& error) {
     complain(program, error.what());
     code = error.code() == ErrorCode::cancelled ? kExitInterrupted : kExitFailure;

@@ -1,20 +1,24 @@
 #include "convert/convert.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/statvfs.h>
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <system_error>
 #include <thread>
 
+#include "convert/claim.hpp"
 #include "convert/input_file.hpp"
+#include "convert/input_table.hpp"
 #include "convert/progress_file.hpp"
+#include "convert/replace.hpp"
 #include "convert/scheduler.hpp"
+#include "shard/checksum.hpp"
 #include "shard/error.hpp"
 #include "shard/file.hpp"
 #include "shard/keys.hpp"
+#include "shard/publish.hpp"
 
 namespace shard::convert {
 
@@ -27,17 +31,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// What a data set records beside its pipeline, as text, so that a difference can be named.
-void record_values(Pipeline& options, const Normalization& n, const ColumnSpec& labels) {
-  options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
-  options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
-  options["labels"] = fmt::format("{} [{}]", to_string(labels.dtype), fmt::join(labels.row_shape, ", "));
-}
-
 PlanRecord record_of(const Plan& plan, const Options& options) {
   PlanRecord record;
   record.fingerprint = fingerprint_of(options, plan.labels.column);
   record.source_digest = plan.source_digest;
+  record.names_digest = plan.names_digest;
   record.inputs = plan.listed;
   record.samples_per_shard = plan.per_shard;
   record.options = pipeline_of(options);
@@ -61,127 +59,6 @@ ShardWriterOptions writer_options(const Plan& plan, const Options& options, cons
   return writer;
 }
 
-PlanRecord read_plan(const fs::path& out) {
-  constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{1} << 20U;
-  const std::vector<std::byte> text = read_file(out / kPlanFile, kMaxPlanBytes);
-  return parse_plan({reinterpret_cast<const char*>(text.data()), text.size()});
-}
-
-bool dataset_is_there(const Options& options) {
-  std::error_code error;
-  return fs::exists(options.out / kDatasetFile, error);
-}
-
-// The record of a complete data set, as far as it can be held against the one asked for.
-PlanRecord record_of(const DatasetInfo& info, const PlanRecord& asked) {
-  PlanRecord there = asked;
-  there.fingerprint = info.fingerprint;
-  there.source_digest = info.source_digest;
-  there.inputs = info.inputs;
-  there.options["dtype"] = std::string(to_string(info.spec.dtype));
-  there.options["layout"] = std::string(to_string(info.spec.layout));
-  there.options["codec"] = to_string(info.codec);
-  if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
-  for (const auto& [key, value] : info.pipeline) there.options[key] = value;
-  return there;
-}
-
-Summary summary_of(const DatasetInfo& info) {
-  Summary summary;
-  summary.complete = true;
-  summary.inputs = info.inputs;
-  summary.samples = info.samples();
-  summary.rejects = info.rejects;
-  summary.shards = info.shards.size();
-  for (const ShardSummary& shard : info.shards) summary.size_bytes += shard.size_bytes;
-  return summary;
-}
-
-void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
-  if (options.codec.kind != Codec::Kind::none) return;  // unknown before; a full disk is an error then
-  std::uint64_t samples = 0;
-  for (std::uint64_t shard : todo) samples += plan.shard_inputs(shard);
-  const std::uint64_t needed = samples * options.preprocess.sample_spec().size_bytes();
-  struct statvfs info {};
-  if (::statvfs(options.out.c_str(), &info) != 0) return;  // network file systems may not say
-  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
-  if (needed > free)
-    throw Error(
-        ErrorCode::io,
-        fmt::format(
-            "'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
-            "or a smaller --dtype, --crop, or --codec packed or zstd",
-            options.out.string(), free, needed, samples));
-}
-
-// The record of the conversion that OUT holds unfinished; nothing when another process has completed it
-// meanwhile.
-std::optional<PlanRecord> unfinished_plan(const Options& options) {
-  try {
-    return read_plan(options.out);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::not_found && dataset_is_there(options)) return std::nullopt;
-    throw;
-  }
-}
-
-// Removes what an earlier conversion left. A kill in between leaves a folder that says so, and the next run
-// goes on here.
-void make_empty(const Options& options, const PlanRecord& record) {
-  if (options.world > 1)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format(
-            "'{}' is half removed (a run with --overwrite was stopped), which several processes cannot "
-            "finish: remove it, then start them",
-            options.out.string()));
-  PlanRecord overwriting = record;
-  overwriting.overwriting = true;
-  publish_file(options.out / kPlanFile, serialize_plan(overwriting));
-  remove_dataset_files(options.out);
-}
-
-std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
-  std::vector<std::uint64_t> shards;
-  for (std::uint64_t shard = options.rank; shard < plan.shards(); shard += options.world)
-    shards.push_back(shard);
-  return shards;
-}
-
-// Makes OUT a folder that holds the record asked for. True: the data set in it is complete already.
-bool claim_folder(const Plan& plan, const Options& options, const PlanRecord& record) {
-  std::error_code error;
-  fs::create_directories(options.out, error);
-  if (error)
-    throw Error(ErrorCode::io,
-                fmt::format("cannot make the folder '{}': {}", options.out.string(), error.message()));
-  FolderState state = folder_state(options.out);
-  if (state == FolderState::foreign)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
-                    options.out.string()));
-  std::optional<PlanRecord> unfinished;
-  if (state == FolderState::incomplete) {
-    unfinished = unfinished_plan(options);
-    if (!unfinished) state = FolderState::complete;
-  }
-  if (state != FolderState::empty && (options.overwrite || (unfinished && unfinished->overwriting))) {
-    make_empty(options, record);
-  } else if (state == FolderState::complete) {
-    require_same_plan(record_of(Dataset::open(options.out).info(), record), record, options.out);
-    remove_progress_files(options.out);  // a run that was killed between dataset.json and its last removals
-    return true;
-  } else if (unfinished) {
-    require_same_plan(*unfinished, record, options.out);
-    return false;
-  }
-  // Before the record is there: who has no space may come back with other options.
-  if (!unfinished) require_space(plan, options, shards_of(plan, options));
-  publish_file(options.out / kPlanFile, serialize_plan(record));
-  return false;
-}
-
 // One worker thread's run.
 class Worker {
  public:
@@ -192,11 +69,8 @@ class Worker {
         hooks_(hooks),
         reader_(plan.list.root),
         preprocessor_(options.preprocess),
-        sample_(options.preprocess.sample_spec().size_bytes()) {
-    decode_.max_pixels = options.max_pixels;
-    decode_.cancel = hooks.cancel;
-    if (options.fast_decode) decode_.fast_min_short_side = fast_decode_side(options.preprocess);
-  }
+        decode_(decode_options(options, hooks.cancel)),
+        sample_(options.preprocess.sample_spec().size_bytes()) {}
 
   void run() noexcept {
     try {
@@ -212,6 +86,7 @@ class Worker {
   StageSeconds stages;
   std::uint64_t converted = 0;
   std::uint64_t bytes_read = 0;
+  image::WarningCounts warnings;
 
  private:
   void convert(const Item& item) {
@@ -219,17 +94,20 @@ class Worker {
     const std::uint64_t row = item.index - item.job->first;
     const auto begin = Clock::now();
     auto read_done = begin;
+    image::WarningSet found;
     try {
       const std::span<const std::byte> file = reader_.read(input.path);
       bytes_read += file.size();
       read_done = Clock::now();
-      preprocessor_.run_file(decoder_, file, decode_, sample_);
+      plan_.require_size(item.index, file.size());
+      item.job->digests[row] = xxh3(file);
+      found = preprocessor_.run_file(decoder_, file, decode_, sample_);
     } catch (const Error& error) {
       const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
                         (error.code() == ErrorCode::resource && read_done == begin &&
                          dynamic_cast<const UnreadableInput*>(&error) == nullptr);
       if (ours) throw;
-      reject(item, row, input, error.what());
+      reject(item, row, input, reject_reason(error));
       return;
     }
     const auto preprocessed = Clock::now();
@@ -237,6 +115,11 @@ class Worker {
                                             plan_.labels.row_bytes);
     item.job->writer.put(row, input.key(), labels, sample_);
     ++item.job->stored;
+    if (!found.empty()) {
+      warnings.add(found);
+      std::lock_guard lock(item.job->mutex);
+      item.job->warnings.add(found);
+    }
     ++converted;
     const auto stored = Clock::now();
     stages.read += std::chrono::duration<double>(read_done - begin).count();
@@ -274,9 +157,10 @@ class Worker {
 };
 
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
-                    std::vector<std::uint64_t> todo, Summary& summary) {
+                    std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+                    Summary& summary) {
   const ShardWriterOptions writer = writer_options(plan, options, record);
-  Scheduler scheduler(plan, options, writer, std::move(todo), hooks.cancel);
+  Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.threads(); ++i)
     workers.push_back(std::make_unique<Worker>(plan, options, scheduler, hooks));
@@ -296,15 +180,44 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
     summary.stages.preprocess += worker->stages.preprocess;
     summary.stages.store += worker->stages.store;
     summary.converted += worker->converted;
+    summary.warnings.add(worker->warnings);
     summary.bytes_read += worker->bytes_read;
   }
   summary.stages.publish = scheduler.publish_seconds();
   summary.stages.wait = static_cast<double>(scheduler.wait_nanoseconds()) * 1e-9;
 }
 
-// rejects.csv, then dataset.json, once every shard is finished. False: other processes still work, or nothing
-// was stored.
+// The whole data set's figures, with the work of this run.
+Summary finished(const DatasetInfo& info, const Summary& run) {
+  Summary whole = summary_of(info);
+  whole.warnings = run.warnings;
+  whole.converted = run.converted;
+  whole.bytes_read = run.bytes_read;
+  whole.scan_seconds = run.scan_seconds;
+  whole.convert_seconds = run.convert_seconds;
+  whole.stages = run.stages;
+  return whole;
+}
+
+// dataset.json appears once. Where another process has written it meanwhile, it must be the same.
+void publish_dataset_file(const Options& options, const std::string& json) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32U;
+  const fs::path path = options.out / kDatasetFile;
+  if (publish_new_file(path, json)) return;
+  const std::vector<std::byte> there = read_file(path, kMaxBytes);
+  if (std::string_view(reinterpret_cast<const char*>(there.data()), there.size()) == json) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("'{}' was written by another conversion meanwhile, with another content", path.string()));
+}
+
+// rejects.csv and inputs.csv, then dataset.json, once every shard is finished. False: other processes still
+// work, or another one has just done this.
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
+  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {  // cheap: most ranks end here
+    std::error_code error;
+    if (!fs::exists(receipt_path(options.out, shard), error)) return false;
+  }
   DatasetInfo info;
   info.spec = options.preprocess.sample_spec();
   info.normalization = options.preprocess.normalization;
@@ -316,12 +229,20 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   info.source_digest = plan.source_digest;
   info.inputs = plan.listed;
   std::vector<Reject> rejects = plan.list.rejects;
+  image::WarningCounts warnings;
+  PendingFile inputs(options.out / kInputsFile);
+  inputs.append(kInputsHeader);
   for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
-    auto receipt = finished_shard(options.out, shard);
+    auto receipt = finished_shard(options.out, record, shard);
     if (!receipt) return false;
     if (receipt->shard.samples != 0) info.shards.push_back(receipt->shard);
+    warnings.add(receipt->warnings);
     rejects.insert(rejects.end(), receipt->rejects.begin(), receipt->rejects.end());
+    inputs.append(receipt->inputs);
   }
+  // Still this conversion's folder? Only where locks do not work can it be another's.
+  if (dataset_is_there(options.out)) return false;
+  require_same_plan(read_plan(options.out), record, options.out);
   info.rejects = rejects.size();
   std::string csv = "path,reason\n";
   for (const Reject& reject : rejects) csv += csv_field(reject.key) + "," + csv_field(reject.reason) + "\n";
@@ -330,30 +251,22 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("none of the {} inputs could be stored; the reasons are in '{}'", plan.listed,
                             (options.out / kRejectsFile).string()));
-  publish_file(options.out / kDatasetFile, serialize_dataset(info));
-  summary = [&] {
-    Summary whole = summary_of(info);
-    whole.converted = summary.converted;
-    whole.bytes_read = summary.bytes_read;
-    whole.scan_seconds = summary.scan_seconds;
-    whole.convert_seconds = summary.convert_seconds;
-    whole.stages = summary.stages;
-    return whole;
-  }();
+  inputs.publish();
+  publish_dataset_file(options, serialize_dataset(info));
+  summary.warnings = warnings;
+  summary = finished(info, summary);
   return true;
 }
 
-}  // namespace
-
-Summary run(const Options& options, const Hooks& hooks) {
+// Converts what is missing in options.out and completes it. Of a staged conversion the plan and the receipts
+// stay: it is told by them.
+Summary run_in(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
+               Claim& claim) {
   const auto begin = Clock::now();
-  options.check();
-  const Plan plan = make_plan(options);
-  const PlanRecord record = record_of(plan, options);
-
+  claim_folder(plan, options, record, claim);
   Summary summary;
-  if (claim_folder(plan, options, record)) {
-    summary = summary_of(Dataset::open(options.out).info());
+  if (claim.complete) {
+    summary = summary_of(read_dataset_info(options.out));
     summary.was_complete = true;
     return summary;
   }
@@ -363,7 +276,9 @@ Summary run(const Options& options, const Hooks& hooks) {
   std::uint64_t resumed = 0;
   for (const std::uint64_t shard : shards_of(plan, options)) {
     planned += plan.shard_inputs(shard);
-    if (finished_shard(options.out, shard))
+    const bool done = claim.missing.empty() ? finished_shard(options.out, record, shard).has_value()
+                                            : claim.missing.count(shard) == 0;
+    if (done)
       resumed += plan.shard_inputs(shard);
     else
       todo.push_back(shard);
@@ -377,21 +292,51 @@ Summary run(const Options& options, const Hooks& hooks) {
   summary.scan_seconds = seconds_since(begin);
 
   const auto convert_begin = Clock::now();
-  if (!todo.empty() && !dataset_is_there(options))
-    convert_shards(plan, options, record, hooks, todo, summary);
+  if (!todo.empty()) convert_shards(plan, options, record, hooks, todo, claim.missing, summary);
   summary.convert_seconds = seconds_since(convert_begin);
-  if (!dataset_is_there(options) && !publish_dataset(plan, options, record, summary)) {
-    if (dataset_is_there(options)) {  // another process was quicker and has removed the receipts
-      summary.complete = true;
-      return summary;
-    }
+  if (!dataset_is_there(options.out) && !publish_dataset(plan, options, record, summary) &&
+      !dataset_is_there(options.out)) {
     summary.shards = todo.size();
     summary.samples = summary.converted;
     return summary;
   }
-  summary.complete = true;
-  remove_progress_files(options.out);
+  // Also when another process was quicker.
+  summary = finished(read_dataset_info(options.out), summary);
+  if (record.stage != Stage::staged) remove_progress_files(options.out);
   return summary;
+}
+
+}  // namespace
+
+Summary summary_of(const DatasetInfo& info) {
+  Summary summary;
+  summary.complete = true;
+  summary.inputs = info.inputs;
+  summary.samples = info.samples();
+  summary.rejects = info.rejects;
+  summary.shards = info.shards.size();
+  for (const ShardSummary& shard : info.shards) summary.size_bytes += shard.size_bytes;
+  return summary;
+}
+
+Summary run(const Options& options, const Hooks& hooks) {
+  const auto begin = Clock::now();
+  options.check();
+  const Plan plan = make_plan(options);
+  if (hooks.planned) hooks.planned(plan);
+  const PlanRecord record = record_of(plan, options);
+  const double plan_seconds = seconds_since(begin);
+  const RunIn run_there = [&](const Options& there, const PlanRecord& staged, Claim& claim) {
+    Summary summary = run_in(plan, there, staged, hooks, claim);
+    summary.scan_seconds += plan_seconds;
+    return summary;
+  };
+  const FolderState state = folder_state(options.out);
+  if ((options.overwrite || options.refresh) &&
+      (state == FolderState::complete || state == FolderState::incomplete))
+    return replace_dataset(plan, options, record, hooks, run_there);
+  Claim claim;
+  return run_there(options, record, claim);
 }
 
 }  // namespace shard::convert

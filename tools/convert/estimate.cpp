@@ -43,6 +43,7 @@ void count_classes(const Plan& plan, Estimate& estimate) {
 
 Estimate estimate(const Options& options, const Hooks& hooks) {
   const Plan plan = make_plan(options);
+  if (hooks.planned) hooks.planned(plan);
   Estimate result;
   result.listed = plan.listed;
   result.inputs = plan.list.inputs.size();
@@ -57,10 +58,7 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   InputReader reader(plan.list.root);
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
-  image::DecodeOptions decode;
-  decode.max_pixels = options.max_pixels;
-  decode.cancel = hooks.cancel;
-  if (options.fast_decode) decode.fast_min_short_side = fast_decode_side(options.preprocess);
+  const image::DecodeOptions decode = decode_options(options, hooks.cancel);
   std::vector<std::byte> sample(result.sample_bytes);
   const SampleSpec spec = options.preprocess.sample_spec();
   const SampleCodec codec(options.codec, spec, options.preprocess.normalization);
@@ -86,7 +84,7 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
       if (error.code() == ErrorCode::cancelled) throw;
       ++result.sampled_rejects;
       if (result.sampled_reject_list.size() < kNamedRejects)
-        result.sampled_reject_list.push_back({input.key(), error.what()});
+        result.sampled_reject_list.push_back({input.key(), reject_reason(error)});
     }
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }

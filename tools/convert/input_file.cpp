@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 #include <system_error>
 
 #include "shard/keys.hpp"
@@ -49,7 +50,11 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
     buffer_.clear();
     buffer_.shrink_to_fit();
   }
-  if (buffer_.size() < size) buffer_.resize(size);
+  try {
+    if (buffer_.size() < size) buffer_.resize(size);
+  } catch (const std::bad_alloc&) {
+    throw UnreadableInput(ErrorCode::resource, fmt::format("no memory for its {} bytes", size));
+  }
   std::size_t filled = 0;
   while (filled < size) {
     const ssize_t got = ::read(fd.get(), buffer_.data() + filled, size - filled);

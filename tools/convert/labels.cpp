@@ -112,6 +112,20 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
   }
 }
 
+// A row of a table that names no input. It may name one that was passed over or could not be listed: that is
+// said.
+[[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where) {
+  const std::string key = wanted.key();
+  std::string reason = fmt::format("paths are relative to '{}'", escape_key(list.root.string()));
+  for (const Skip& skip : list.skipped)
+    if (key == skip.key || key.starts_with(skip.key + "/"))
+      reason = fmt::format("'{}' is skipped: {}", skip.key, to_string(skip.reason));
+  for (const Reject& reject : list.rejects)
+    if (key == reject.key || key.starts_with(reject.key + "/"))
+      reason = fmt::format("'{}' is a reject: {}", reject.key, reject.reason);
+  throw Error(ErrorCode::invalid_argument, fmt::format("{}: no such image: '{}' ({})", where, key, reason));
+}
+
 }  // namespace
 
 LabelTable labels_from_folders(InputList& list) {
@@ -129,8 +143,8 @@ LabelTable labels_from_folders(InputList& list) {
   return table;
 }
 
-LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path) {
-  const std::string file = path.string();
+LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, Unlisted unlisted) {
+  const std::string file = escape_key(path.string());
   const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::vector<CsvRow> rows = parse_csv(text, file);
@@ -142,15 +156,16 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path) {
     const Input wanted{row.fields[0]};
     if (!std::binary_search(list.inputs.begin(), list.inputs.end(), wanted,
                             [](const Input& a, const Input& b) { return a.path < b.path; }))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}:{}: no such image: '{}' (paths are relative to '{}')", file, row.line,
-                              wanted.key(), list.root.string()));
+      refuse_unknown(list, wanted, fmt::format("{}:{}", file, row.line));
     if (!by_path.emplace(row.fields[0], &row).second)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{}:{}: '{}' is labelled twice", file, row.line, wanted.key()));
   }
-  move_unlabelled(list, fmt::format("has no label in {}", path.filename().string()),
-                  [&](const Input& input) { return by_path.count(input.path) != 0; });
+  const auto is_listed = [&](const Input& input) { return by_path.count(input.path) != 0; };
+  if (unlisted == Unlisted::skip)
+    list.unlisted = std::erase_if(list.inputs, [&](const Input& input) { return !is_listed(input); });
+  else
+    move_unlabelled(list, fmt::format("has no label in {}", escape_key(path.filename().string())), is_listed);
 
   LabelTable table;
   const std::size_t values = rows.front().fields.size() - 1;

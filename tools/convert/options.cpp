@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <thread>
 
+#include "base/cpu_count.hpp"
 #include "shard/checksum.hpp"
 #include "shard/error.hpp"
 
@@ -58,10 +58,16 @@ void Options::check() const {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} samples a shard: at most 100,000,000", per_shard()));
   if (jobs > 1024) throw Error(ErrorCode::invalid_argument, fmt::format("--jobs {}: at most 1024", jobs));
-  if (overwrite && world > 1)
+  if (overwrite && refresh)
     throw Error(ErrorCode::invalid_argument,
-                "--overwrite with several processes: each would remove what the others wrote; "
-                "remove OUT yourself, then start them");
+                "--overwrite and --refresh: choose one; --overwrite converts everything again, --refresh "
+                "what changed");
+  if ((overwrite || refresh) && world > 1)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} with several processes: one process replaces a data set; start it without a "
+                    "launcher (or with --rank 0 --world 1), or let the processes write into a new folder",
+                    overwrite ? "--overwrite" : "--refresh"));
 }
 
 std::uint64_t Options::per_shard() const {
@@ -71,7 +77,7 @@ std::uint64_t Options::per_shard() const {
 
 unsigned Options::threads() const {
   if (jobs != 0) return jobs;
-  return std::max(1U, std::thread::hardware_concurrency());
+  return cpu_count();
 }
 
 Pipeline pipeline_of(const Options& options) {
@@ -83,7 +89,23 @@ Pipeline pipeline_of(const Options& options) {
   pipeline["resize"] = p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
   pipeline["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
   pipeline["filter"] = std::string(image::to_string(p.filter));
+  if (options.on_warning != image::OnWarning::harmless)
+    pipeline["on_warning"] = std::string(image::to_string(options.on_warning));
   return pipeline;
+}
+
+std::string reject_reason(const Error& error) {
+  const bool pixels = dynamic_cast<const image::TooManyPixels*>(&error) != nullptr;
+  return fmt::format("{}{}", error.what(), pixels ? " (--max-pixels)" : "");
+}
+
+image::DecodeOptions decode_options(const Options& options, const std::atomic<bool>* cancel) {
+  image::DecodeOptions decode;
+  decode.max_pixels = options.max_pixels;
+  decode.on_warning = options.on_warning;
+  decode.cancel = cancel;
+  if (options.fast_decode) decode.fast_min_short_side = fast_decode_side(options.preprocess);
+  return decode;
 }
 
 namespace {
@@ -109,7 +131,7 @@ std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
 }
 
 // Samples per shard are not recorded: as many as the fullest shard has, or more by what was rejected, or as
-// many as shards of the default size hold.
+// many as shards of the default size hold, today's or the one of earlier versions.
 std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) {
   constexpr std::uint64_t kMaxTries = 100'000;
   std::uint64_t fullest = 1;
@@ -117,9 +139,11 @@ std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) 
   const auto with = [&](const Codec& of, std::uint64_t per_shard) {
     return fingerprint(info.pipeline, info.spec, info.normalization, of, info.columns.front(), per_shard);
   };
-  const std::uint64_t by_default =
-      std::max<std::uint64_t>(1, Options{}.shard_size_bytes / info.spec.size_bytes());
-  if (with(info.codec, by_default) == info.fingerprint) return with(codec, by_default);
+  constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;
+  for (const std::uint64_t shard_bytes : {Options{}.shard_size_bytes, kFormerDefault}) {
+    const std::uint64_t by_default = std::max<std::uint64_t>(1, shard_bytes / info.spec.size_bytes());
+    if (with(info.codec, by_default) == info.fingerprint) return with(codec, by_default);
+  }
   for (std::uint64_t more = 0; more <= std::min(info.rejects, kMaxTries); ++more)
     if (with(info.codec, fullest + more) == info.fingerprint) return with(codec, fullest + more);
   return fmt::format("{:016x}", xxh3(fmt::format("{} codec={}\n", info.fingerprint, to_string(codec))));
@@ -164,6 +188,11 @@ image::DecodeOptions decode_options_from(const DatasetInfo& info) {
   image::DecodeOptions options;
   if (require(info.pipeline, "fast_decode") == "on")
     options.fast_min_short_side = fast_decode_side(preprocess_options_from(info));
+  if (const auto recorded = info.pipeline.find("on_warning"); recorded != info.pipeline.end()) {
+    const auto choice = image::on_warning_from_string(recorded->second);
+    if (!choice) unknown("on_warning", recorded->second);
+    options.on_warning = *choice;
+  }
   return options;
 }
 

@@ -1,8 +1,12 @@
 #include "convert/scheduler.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
+#include "convert/claim.hpp"
+#include "convert/input_table.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -13,13 +17,16 @@ constexpr std::size_t kShardsInFlight = 2;              // one being filled, one
 constexpr auto kPoll = std::chrono::milliseconds(100);  // how soon a cancel is seen by a thread that waits
 }  // namespace
 
-Scheduler::Scheduler(const Plan& plan, const Options& options, const ShardWriterOptions& writer,
-                     std::vector<std::uint64_t> todo, const std::atomic<bool>* cancel)
+Scheduler::Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
+                     const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
+                     const std::map<std::uint64_t, ShardSummary>& missing, const Hooks& hooks)
     : plan_(plan),
       options_(options),
+      record_(record),
       writer_options_(writer),
       todo_(std::move(todo)),
-      cancel_(cancel),
+      missing_(missing),
+      hooks_(hooks),
       window_(std::uint64_t{32} * options.threads()),
       publisher_([this] { publish_loop(); }) {}
 
@@ -34,15 +41,34 @@ Scheduler::~Scheduler() {
 }
 
 bool Scheduler::stopped() const noexcept {
-  return cancel_ != nullptr && cancel_->load(std::memory_order_relaxed);
+  return hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed);
+}
+
+// Where locks do not work, or ranks overlap, another process may have made a shard meanwhile, or all of them.
+bool Scheduler::skip_finished() {
+  for (; !looked_ && todo_next_ < todo_.size(); ++todo_next_) {
+    const std::uint64_t shard = todo_[todo_next_];
+    if (missing_.empty() && dataset_is_there(options_.out)) {
+      todo_next_ = todo_.size();
+      break;
+    }
+    if (!missing_.empty() || !finished_shard(options_.out, record_, shard)) {
+      looked_ = true;
+      break;
+    }
+    if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
+  }
+  return todo_next_ < todo_.size();
 }
 
 void Scheduler::open_next_shard() {
   const std::uint64_t shard = todo_[todo_next_++];
+  looked_ = false;
   const std::uint64_t count = plan_.shard_inputs(shard);
-  // A shard without a receipt: the run before was stopped between the two. It is made again, the same bytes.
-  remove_file(options_.out / shard_name(shard));
   ShardWriterOptions writer_options = writer_options_;
+  // A shard without a receipt: the run before was stopped between the two. It is made again, with the same
+  // bytes, and stays where it is until then.
+  writer_options.may_exist = true;
   for (std::uint64_t i = 0; i < count; ++i)  // exactly: then the rows need not move when the head is written
     writer_options.planned_key_bytes += plan_.list.inputs[shard * plan_.per_shard + i].key().size();
   auto writer = ShardWriter::create(options_.out / shard_name(shard), count, std::move(writer_options));
@@ -52,6 +78,7 @@ void Scheduler::open_next_shard() {
   current_->first = shard * plan_.per_shard;
   current_->count = count;
   current_->left = count;
+  current_->digests.resize(count);
   current_next_ = 0;
 }
 
@@ -62,7 +89,7 @@ std::optional<Item> Scheduler::next() {
   for (;;) {
     if (stop_ || stopped()) return std::nullopt;
     const bool needs_shard = current_ == nullptr || current_next_ == current_->count;
-    if (needs_shard && todo_next_ == todo_.size()) {
+    if (needs_shard && !skip_finished()) {
       all_handed_out_ = true;
       may_publish_.notify_all();
       return std::nullopt;
@@ -108,6 +135,7 @@ void Scheduler::fail(std::exception_ptr error) {
 }
 
 void Scheduler::publish(ShardJob& job) {
+  if (!missing_.empty()) return publish_missing(job);
   Receipt receipt;
   if (job.stored > 0)
     receipt.shard = job.writer.publish();
@@ -115,8 +143,28 @@ void Scheduler::publish(ShardJob& job) {
     receipt.shard.file = shard_name(job.shard);
   std::sort(job.rejects.begin(), job.rejects.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
+  receipt.warnings = job.warnings;
   for (auto& [index, reject] : job.rejects) receipt.rejects.push_back(std::move(reject));
-  publish_file(receipt_path(options_.out, job.shard), serialize_receipt(receipt));
+  for (std::uint64_t i = 0; i < job.count; ++i)
+    receipt.inputs += serialize_row({job.first + i, plan_.list.inputs[job.first + i].key(),
+                                     plan_.size_of(job.first + i), job.digests[i]});
+  publish_file(receipt_path(options_.out, job.shard), serialize_receipt(receipt, record_, job.shard));
+}
+
+void Scheduler::publish_missing(ShardJob& job) {
+  try {
+    if (job.stored == 0)
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("every input of '{}' is rejected now", shard_name(job.shard)));
+    job.writer.publish(&missing_.at(job.shard));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("{}: the inputs are not those that the data set was made of; --refresh converts what "
+                    "changed, --overwrite everything",
+                    error.what()));
+  }
 }
 
 void Scheduler::publish_loop() {

@@ -14,6 +14,7 @@
 #include <deque>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,6 +39,8 @@ struct ShardJob {
   std::atomic<std::uint64_t> stored{0};
   std::mutex mutex;
   std::vector<std::pair<std::uint64_t, Reject>> rejects;  // by index, guarded by mutex
+  image::WarningCounts warnings;                          // guarded by mutex
+  std::vector<std::optional<std::uint64_t>> digests;      // of each input that could be read; each set once
 };
 
 struct Item {
@@ -48,9 +51,12 @@ struct Item {
 
 class Scheduler {
  public:
-  // `todo`: the shards to convert, in order. The plan, options and cancel flag must outlive it.
-  Scheduler(const Plan& plan, const Options& options, const ShardWriterOptions& writer,
-            std::vector<std::uint64_t> todo, const std::atomic<bool>* cancel);
+  // `todo`: the shards to convert, in order; those that turn out to be finished when it is their turn are
+  // passed over. `missing`: the shards that a complete data set lacks, which must come out just so; empty
+  // when the data set is not complete. All references must outlive it.
+  Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
+            const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
+            const std::map<std::uint64_t, ShardSummary>& missing, const Hooks& hooks);
   ~Scheduler();  // stops, joins; shards that were not published leave nothing behind
 
   // The next sample, or nothing when all were handed out or the run stops. Blocks until a shard may be
@@ -67,15 +73,19 @@ class Scheduler {
   std::uint64_t wait_nanoseconds() const noexcept { return wait_nanoseconds_; }
 
  private:
+  bool skip_finished();  // with mutex_ held: to the next shard that is still to be made; false: there is none
   void open_next_shard();  // with mutex_ held
   void publish_loop();
   void publish(ShardJob& job);
+  void publish_missing(ShardJob& job);  // of a complete data set
 
   const Plan& plan_;
   const Options& options_;
+  const PlanRecord& record_;
   const ShardWriterOptions& writer_options_;
   const std::vector<std::uint64_t> todo_;
-  const std::atomic<bool>* cancel_;
+  const std::map<std::uint64_t, ShardSummary>& missing_;
+  const Hooks& hooks_;
   const std::uint64_t window_;
 
   std::mutex mutex_;
@@ -86,6 +96,7 @@ class Scheduler {
   ShardJob* current_ = nullptr;
   std::uint64_t current_next_ = 0;  // next sample in the current shard
   std::size_t todo_next_ = 0;
+  bool looked_ = false;  // skip_finished() has looked at the shard that is next
   std::uint64_t tickets_ = 0;
   std::set<std::uint64_t> active_;  // tickets handed out and not done
   bool all_handed_out_ = false;

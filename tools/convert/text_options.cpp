@@ -106,7 +106,7 @@ void apply(const TextOptions& text, Options& options) {
   }
   set_if_given(p.filter, "--filter", text.filter, image::filter_from_string,
                "expected bilinear, bicubic, lanczos or box");
-  set_if_given(p.dtype, "--dtype", text.dtype, dtype_from_string, "expected u8, f16, bf16 or f32");
+  set_if_given(p.dtype, "--dtype", text.dtype, dtype_from_option, "expected u8, f16, bf16 or f32");
   if (p.dtype != DType::u8 && p.dtype != DType::f16 && p.dtype != DType::bf16 && p.dtype != DType::f32)
     refuse("--dtype", text.dtype, "expected u8, f16, bf16 or f32");
   set_if_given(p.layout, "--layout", text.layout, layout_from_string, "expected nchw or nhwc");
@@ -116,7 +116,12 @@ void apply(const TextOptions& text, Options& options) {
   if (!text.codec.empty()) options.codec = named("--codec", [&] { return codec_from_string(text.codec); });
   if (text.on_error != "skip" && text.on_error != "fail")
     refuse("--on-error", text.on_error, "expected skip or fail");
+  if (text.unlisted != "skip" && text.unlisted != "reject")
+    refuse("--unlisted", text.unlisted, "expected skip or reject");
+  options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;
+  set_if_given(options.on_warning, "--on-warning", text.on_warning, image::on_warning_from_string,
+               "expected harmless, accept or reject");
 }
 
 }  // namespace shard::convert

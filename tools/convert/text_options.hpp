@@ -10,7 +10,7 @@ namespace shard::convert {
 // As shardify's options of the same names take them (README.md); empty: not given.
 struct TextOptions {
   std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
-              on_error = "skip";
+              on_error = "skip", on_warning = "harmless", unlisted = "reject";
 };
 
 // Sets what they say in `options`, the preset first. Throws invalid_argument naming the option ("--crop") and

@@ -11,8 +11,9 @@
 namespace shard::ctl {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitDifferent = 1;  // verify: corruption found; compare: differences
-inline constexpr int kExitFailure = 2;    // usage, unreadable, incomplete
+// Damage was found in what was read; compare: or differences.
+inline constexpr int kExitDifferent = 1;
+inline constexpr int kExitFailure = 2;  // usage, unreadable, incomplete
 
 struct InfoOptions {
   std::string path;
@@ -37,11 +38,13 @@ int verify(const VerifyOptions& options);
 
 struct ShowOptions {
   std::string path;
-  std::vector<std::uint64_t> indices;
+  // Indices and half-open ranges: "7", "0..16".
+  std::vector<std::string> samples;
   std::string output;
-  std::uint64_t count = 0;  // random samples; 0: `indices`
+  std::uint64_t count = 0;  // random samples; 0: `samples`
   std::uint64_t seed = 0;
   std::uint32_t columns = 0;  // 0: about square
+  bool verify = true;         // compare what is read with its digests
 };
 int show(const ShowOptions& options);
 
@@ -59,6 +62,7 @@ int compare(const CompareOptions& options);
 struct ExportOptions {
   std::string path;
   std::string folder;
+  bool verify = true;
   bool quiet = false;
 };
 int export_npy(const ExportOptions& options);
@@ -74,6 +78,7 @@ int repack(const RepackOptions& options);
 
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them
+  bool verify = true;
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;
   unsigned jobs = 0;
   bool quiet = false;

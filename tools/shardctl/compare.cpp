@@ -17,6 +17,7 @@
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
 #include "shardctl/json_text.hpp"
 #include "shardctl/parallel.hpp"
 #include "shardctl/pixels.hpp"
@@ -61,11 +62,18 @@ struct Tally {
   }
 };
 
+std::string key_of(const Source& source, std::uint64_t index) {
+  const Source::Sample sample = source.locate(index);
+  return std::string(sample.reader.key(sample.index));
+}
+
 // What one thread needs.
 class Comparer {
  public:
-  Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options)
+  Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options,
+           Damage& damage)
       : source_(source),
+        damage_(damage),
         denormalizer_(denormalizer),
         reader_(options.images),
         decode_(convert::decode_options_from(source.info())),
@@ -78,17 +86,20 @@ class Comparer {
   }
 
   void compare(std::uint64_t index) {
-    const Source::Sample sample = source_.locate(index);
+    std::string key;
+    const bool whole = damage_.survives(index, [&] {
+      source_.read(index, stored_);
+      key = key_of(source_, index);
+    });
+    if (!whole) return;
     try {
-      preprocessor_.run_file(decoder_, reader_.read(unescape_key(sample.reader.key(sample.index))), decode_,
-                             made_);
+      preprocessor_.run_file(decoder_, reader_.read(unescape_key(key)), decode_, made_);
     } catch (const convert::UnreadableInput& error) {
       return miss(index, error.what());
     } catch (const Error& error) {
       if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
       return miss(index, error.what());
     }
-    source_.read(index, stored_);
     Tally one;
     one.compared = 1;
     one.values = stored_bytes_.size();
@@ -122,6 +133,7 @@ class Comparer {
   }
 
   const Source& source_;
+  Damage& damage_;
   const Denormalizer& denormalizer_;
   convert::InputReader reader_;
   image::Decoder decoder_;
@@ -133,12 +145,8 @@ class Comparer {
   std::vector<std::uint8_t> made_bytes_;
 };
 
-std::string key_of(const Source& source, std::uint64_t index) {
-  const Source::Sample sample = source.locate(index);
-  return std::string(sample.reader.key(sample.index));
-}
-
-void print(const CompareOptions& options, const Source& source, const Tally& tally, bool identical) {
+void print(const CompareOptions& options, const Source& source, const Tally& tally, std::uint64_t damaged,
+           bool identical) {
   const bool differs = tally.different();
   const double mean =
       tally.values == 0 ? 0 : static_cast<double>(tally.sum) / static_cast<double>(tally.values);
@@ -146,6 +154,7 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
     Json json = {{"identical", identical},
                  {"samples_compared", tally.compared},
                  {"samples_identical", tally.identical},
+                 {"samples_damaged", damaged},
                  {"sources_missing", tally.missing},
                  {"max_difference", tally.max},
                  {"mean_difference", mean}};
@@ -184,7 +193,8 @@ int compare(const CompareOptions& options) {
   const unsigned threads = thread_count(options.jobs);
   std::vector<Comparer> comparers;
   comparers.reserve(threads);
-  for (unsigned i = 0; i < threads; ++i) comparers.emplace_back(source, denormalizer, options);
+  Damage damage;
+  for (unsigned i = 0; i < threads; ++i) comparers.emplace_back(source, denormalizer, options, damage);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   parallel_for(threads, count, [&](unsigned thread, std::uint64_t i) {
     // Evenly spread, in order; in two steps, since i x size may not fit 64 bits.
@@ -195,6 +205,10 @@ int compare(const CompareOptions& options) {
   progress.finish();
   Tally tally;
   for (const Comparer& comparer : comparers) tally.merge(comparer.tally);
+  if (tally.compared == 0 && damage.found()) {
+    damage.report("nothing is left to compare");
+    return kExitDifferent;
+  }
   if (tally.compared == 0) {
     throw Error(
         ErrorCode::not_found,
@@ -204,8 +218,9 @@ int compare(const CompareOptions& options) {
             tally.missing, path_text(options.images), key_of(source, tally.first_missing),
             tally.first_reason));
   }
-  const bool identical = tally.identical == tally.compared && tally.missing == 0;
-  print(options, source, tally, identical);
+  const bool identical = tally.identical == tally.compared && tally.missing == 0 && !damage.found();
+  print(options, source, tally, damage.count(), identical);
+  if (damage.found()) damage.report("they were not compared");
   return identical ? kExitOk : kExitDifferent;
 }
 

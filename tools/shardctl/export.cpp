@@ -10,6 +10,7 @@
 #include "common/progress.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/labels.hpp"
 #include "shardctl/source.hpp"
@@ -57,13 +58,20 @@ void write_labels(const Source& source, OutputFile& file) {
   std::vector<std::uint64_t> shape{source.size()};
   shape.insert(shape.end(), labels->second.row_shape.begin(), labels->second.row_shape.end());
   file.write(npy_header(numpy_dtype(labels->second.dtype), shape));
+  std::vector<std::byte> rows;
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
-    file.write(reader.columns().at("labels").bytes);
+    const Column& column = reader.columns().at("labels");
+    rows.resize(column.bytes.size());
+    reader.read_rows(column, 0, rows);
+    reader.check_unchanged();
+    file.write(rows);
   }
 }
 
-void write_images(const Source& source, OutputFile& file, bool quiet) {
+// All are read also after the first damage, so that every damaged one is named; they are no longer written
+// then.
+void write_images(const Source& source, OutputFile& file, bool quiet, Damage& damage) {
   const SampleSpec& spec = source.info().spec;
   const bool widen = spec.dtype == DType::bf16;
   std::vector<std::uint64_t> shape{source.size()};
@@ -73,9 +81,11 @@ void write_images(const Source& source, OutputFile& file, bool quiet) {
   std::vector<std::byte> sample(spec.size_bytes());
   std::vector<std::byte> wide(widen ? spec.size_bytes() * 2 : 0);
   for (std::uint64_t index = 0; index < source.size(); ++index) {
-    source.read(index, sample);
-    if (widen) widen_bf16(sample, wide);
-    file.write(widen ? std::span<const std::byte>(wide) : std::span<const std::byte>(sample));
+    const bool whole = damage.survives(index, [&] { source.read(index, sample); });
+    if (whole && !damage.found()) {
+      if (widen) widen_bf16(sample, wide);
+      file.write(widen ? std::span<const std::byte>(wide) : std::span<const std::byte>(sample));
+    }
     if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
   }
 }
@@ -83,7 +93,7 @@ void write_images(const Source& source, OutputFile& file, bool quiet) {
 }  // namespace
 
 int export_npy(const ExportOptions& options) {
-  const Source source = Source::open(options.path);
+  const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
   const fs::path folder = options.folder;
   prepare_folder(folder);
 
@@ -100,7 +110,12 @@ int export_npy(const ExportOptions& options) {
     }
   }
   for (const std::string& name : source.info().classes) classes.write(name + "\n");
-  write_images(source, images, options.quiet);
+  Damage damage;
+  write_images(source, images, options.quiet, damage);
+  if (damage.found()) {
+    damage.report("nothing was written");
+    return kExitDifferent;
+  }
   for (OutputFile* file : {&labels, &keys, &classes, &images})
     file->finish();  // nothing is visible before all are whole
 

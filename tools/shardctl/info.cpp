@@ -29,7 +29,7 @@ Json tensors_json(const SafetensorsHeader& header) {
   Json list = Json::array();
   for (const TensorInfo& tensor : header.tensors) {
     list.push_back({{"name", tensor.name},
-                    {"dtype", safetensors_name(tensor.dtype)},
+                    {"dtype", tensor.dtype_name()},
                     {"shape", tensor.shape},
                     {"offset", header.data_begin + tensor.begin},
                     {"size_bytes", tensor.size_bytes()}});
@@ -41,9 +41,8 @@ std::string tensors_table(const SafetensorsHeader& header) {
   Table table({Align::left, Align::left, Align::left, Align::right, Align::right}, "  ");
   table.add_row({"tensor", "dtype", "shape", "file offset", "bytes"});
   for (const TensorInfo& tensor : header.tensors) {
-    table.add_row({escape_key(tensor.name), std::string(safetensors_name(tensor.dtype)),
-                   shape_text(tensor.shape), std::to_string(header.data_begin + tensor.begin),
-                   std::to_string(tensor.size_bytes())});
+    table.add_row({escape_key(tensor.name), std::string(tensor.dtype_name()), shape_text(tensor.shape),
+                   std::to_string(header.data_begin + tensor.begin), std::to_string(tensor.size_bytes())});
   }
   return table.to_string();
 }

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <concepts>
+#include <vector>
 
 #include "shard/dtype.hpp"
 
@@ -64,7 +65,8 @@ std::optional<std::int64_t> class_id(const ShardReader& reader, std::uint64_t sa
 std::string label_row_text(const ShardReader& reader, std::uint64_t sample, char separator) {
   const Column* labels = labels_of(reader);
   if (labels == nullptr) return {};
-  const auto row = labels->bytes.subspan(sample * labels->row_bytes, labels->row_bytes);
+  std::vector<std::byte> row(labels->row_bytes);
+  reader.read_rows(*labels, sample, row);
   const std::uint64_t elements = labels->row_bytes / size_bytes(labels->dtype);
   std::string text;
   for (std::uint64_t i = 0; i < elements; ++i) {

@@ -1,11 +1,20 @@
-// ls: one line a sample: index, label, key.
+// ls: one line per sample: index, label, key; or, for a safetensors file that is no shard, one line per
+// tensor.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
 
+#include "common/format.hpp"
 #include "common/output.hpp"
+#include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
+#include "shardctl/files.hpp"
 #include "shardctl/json_text.hpp"
 #include "shardctl/labels.hpp"
 #include "shardctl/source.hpp"
@@ -38,16 +47,62 @@ std::size_t label_width(const Source& source) {
   return width;
 }
 
+// The header of a safetensors file that is no shard; nothing for anything else, whose errors come from
+// opening it.
+std::optional<SafetensorsHeader> foreign_header(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  try {
+    SafetensorsFile file = read_safetensors_head(path);
+    if (!file.header.metadata.contains("shard.profile")) return std::move(file.header);
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+// Its tensors in place of samples.
+int list_tensors(const SafetensorsHeader& header, const LsOptions& options) {
+  cli::Table table(
+      {cli::Table::Align::left, cli::Table::Align::left, cli::Table::Align::left, cli::Table::Align::right},
+      "");
+  Json list = Json::array();
+  if (options.csv) cli::write_out("tensor,dtype,shape,bytes\n");
+  for (const TensorInfo& tensor : header.tensors) {
+    const std::string dtype(tensor.dtype_name());
+    if (options.json) {
+      list.push_back({{"tensor", tensor.name},
+                      {"dtype", dtype},
+                      {"shape", tensor.shape},
+                      {"size_bytes", tensor.size_bytes()}});
+    } else if (options.csv) {
+      cli::out("{},{},{},{}\n", csv_field(escape_key(tensor.name)), dtype,
+               csv_field(shape_text(tensor.shape)), tensor.size_bytes());
+    } else {
+      table.add_row(
+          {escape_key(tensor.name), dtype, shape_text(tensor.shape), std::to_string(tensor.size_bytes())});
+    }
+  }
+  cli::write_out(options.json ? json_text(list, 2) + "\n" : options.csv ? std::string() : table.to_string());
+  return kExitOk;
+}
+
 }  // namespace
 
 int ls(const LsOptions& options) {
+  if (const auto header = foreign_header(options.path)) return list_tensors(*header, options);
   const Source source = Source::open(options.path);
   const std::size_t index_width = std::to_string(source.size() - 1).size();
   const std::size_t class_width = label_width(source);
   if (options.csv) cli::write_out("index,label,class,key\n");
   if (options.json) cli::write_out("[");
   std::uint64_t index = 0;
+  bool first = true;
+  Damage damage("shard");
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
+    if (!damage.survives(i, [&] { source.shard(i); })) {
+      index += source.info().shards[i].samples;  // the others keep their numbers
+      continue;
+    }
     const ShardReader& reader = source.shard(i);
     for (std::uint64_t sample = 0; sample < reader.size(); ++sample, ++index) {
       const std::string key(reader.key(sample));
@@ -55,7 +110,8 @@ int ls(const LsOptions& options) {
       if (options.json) {
         const Json line = {
             {"index", index}, {"label", label_json(reader, sample)}, {"class", name}, {"key", key}};
-        cli::out("{}\n{}", index == 0 ? "" : ",", json_text(line));
+        cli::out("{}\n{}", first ? "" : ",", json_text(line));
+        first = false;
       } else if (options.csv) {
         cli::out("{},{},{},{}\n", index, csv_field(label_row_text(reader, sample, ' ')), csv_field(name),
                  csv_field(key));
@@ -65,7 +121,9 @@ int ls(const LsOptions& options) {
     }
   }
   if (options.json) cli::write_out("\n]\n");
-  return kExitOk;
+  if (!damage.found()) return kExitOk;
+  damage.report("their samples are not listed");
+  return kExitDifferent;
 }
 
 }  // namespace shard::ctl

@@ -1,8 +1,13 @@
 // shardctl: look at, check, compare, export and repack what shardify converted.
+#include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <functional>
+
 #include "common/cli.hpp"
+#include "common/output.hpp"
 #include "common/run_main.hpp"
+#include "shard/error.hpp"
 #include "shardctl/commands.hpp"
 
 namespace shard::ctl {
@@ -26,11 +31,26 @@ void add_jobs(CLI::App* command, unsigned& jobs) {
 void add_quiet(CLI::App* command, bool& quiet, const char* help = "No progress line") {
   command->add_flag("-q,--quiet", quiet, help);
 }
+void add_verify(CLI::App* command, bool& verify) {
+  command->add_flag("!--no-verify", verify, "Do not compare what is read with its digests");
+}
 void add_json(CLI::App* command, bool& json) { command->add_flag("--json", json, "Print JSON"); }
 void add_max_pixels(CLI::App* command, std::uint64_t& pixels) {
   command->add_option("--max-pixels", pixels, "Refuse images with more pixels than this")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+}
+
+// What is damaged so much that it cannot even be opened is damage too, and not a failure of the program.
+int reading(const std::function<int()>& command) {
+  try {
+    return command();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
+    cli::flush_out();
+    fmt::print(stderr, "shardctl: {}\n", error.what());
+    return kExitDifferent;
+  }
 }
 
 int run(int argc, char** argv) {
@@ -39,7 +59,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(
-      "Exit codes: 0 fine; 1 verify found corruption, or compare found differences;\n"
+      "ls, show, compare, export, repack and stats check what they read.\n"
+      "Exit codes: 0 fine; 1 damaged samples or shards were found, or compare found differences;\n"
       "2 bad usage, unreadable input or failed output.");
 
   InfoOptions info_options;
@@ -49,7 +70,8 @@ int run(int argc, char** argv) {
   add_json(info_command, info_options.json);
 
   LsOptions ls_options;
-  CLI::App* ls_command = app.add_subcommand("ls", "Index, label and key of every sample");
+  CLI::App* ls_command = app.add_subcommand(
+      "ls", "Index, label and key of every sample; the tensors of another safetensors file");
   ls_command->add_option("PATH", ls_options.path, "A data set folder or a shard")->required();
   CLI::Option* csv = ls_command->add_flag("--csv", ls_options.csv, "Print CSV: index,label,class,key");
   ls_command->add_flag("--json", ls_options.json, "Print JSON: a list with one line a sample")->excludes(csv);
@@ -65,13 +87,15 @@ int run(int argc, char** argv) {
   ShowOptions show_options;
   CLI::App* show_command = app.add_subcommand("show", "Samples back as a PNG picture, with their labels");
   show_command->add_option("PATH", show_options.path, "A data set folder or a shard")->required();
-  show_command->add_option("INDEX", show_options.indices, "Samples, numbered from 0 as ls does");
+  show_command->add_option("SAMPLES", show_options.samples,
+                           "Indices as ls prints them, and ranges: 0..16 are the samples 0 to 15");
   show_command->add_option("-o,--output", show_options.output, "The picture to write (PNG)")->required();
   show_command->add_option("--count", show_options.count, "This many random samples instead of indices");
   show_command->add_option("--seed", show_options.seed, "Of the random samples")->capture_default_str();
   show_command->add_option("--columns", show_options.columns, "Tiles in a row; 0: about square")
       ->check(CLI::Range(0U, 65535U))
       ->capture_default_str();
+  add_verify(show_command, show_options.verify);
 
   CompareOptions compare_options;
   CLI::App* compare_command =
@@ -94,6 +118,7 @@ int run(int argc, char** argv) {
           "--npy", export_options.folder,
           "New or empty folder for images.npy (bfloat16 becomes float32), labels.npy, keys.txt, classes.txt")
       ->required();
+  add_verify(export_command, export_options.verify);
   add_quiet(export_command, export_options.quiet, "Print nothing");
 
   RepackOptions repack_options;
@@ -116,6 +141,7 @@ int run(int argc, char** argv) {
           "PATH", stats_options.path,
           "A data set folder, a shard, or images: a folder, @list.txt or - (resized to 256, cropped to 224)")
       ->required();
+  add_verify(stats_command, stats_options.verify);
   add_max_pixels(stats_command, stats_options.max_pixels);
   add_jobs(stats_command, stats_options.jobs);
   add_quiet(stats_command, stats_options.quiet);
@@ -124,13 +150,15 @@ int run(int argc, char** argv) {
   if (const auto code = cli::parse_arguments(app, argc, argv)) return *code;
   raise_descriptor_limit();
   if (info_command->parsed()) return info(info_options);
-  if (ls_command->parsed()) return ls(ls_options);
   if (verify_command->parsed()) return verify(verify_options);
-  if (show_command->parsed()) return show(show_options);
-  if (compare_command->parsed()) return compare(compare_options);
-  if (export_command->parsed()) return export_npy(export_options);
-  if (repack_command->parsed()) return repack(repack_options);
-  return stats(stats_options);
+  return reading([&] {
+    if (ls_command->parsed()) return ls(ls_options);
+    if (show_command->parsed()) return show(show_options);
+    if (compare_command->parsed()) return compare(compare_options);
+    if (export_command->parsed()) return export_npy(export_options);
+    if (repack_command->parsed()) return repack(repack_options);
+    return stats(stats_options);
+  });
 }
 
 }  // namespace

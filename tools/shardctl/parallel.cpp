@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/cpu_count.hpp"
+
 namespace shard::ctl {
 
-unsigned thread_count(unsigned jobs) noexcept {
-  return jobs != 0 ? jobs : std::max(1U, std::thread::hardware_concurrency());
-}
+unsigned thread_count(unsigned jobs) { return jobs != 0 ? jobs : cpu_count(); }
 
 void run_threads(unsigned threads, const std::function<void(unsigned thread)>& work) {
   std::mutex mutex;

@@ -6,7 +6,7 @@
 
 namespace shard::ctl {
 
-unsigned thread_count(unsigned jobs) noexcept;  // jobs, or one a core when 0
+unsigned thread_count(unsigned jobs);  // jobs, or one a core when 0
 
 // Runs `work(thread)` on `threads` threads and joins them; throws the first of what they threw.
 void run_threads(unsigned threads, const std::function<void(unsigned thread)>& work);

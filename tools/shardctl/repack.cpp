@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "common/format.hpp"
@@ -12,6 +13,7 @@
 #include "convert/options.hpp"
 #include "shard/error.hpp"
 #include "shard/file.hpp"
+#include "shard/publish.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/parallel.hpp"
@@ -36,8 +38,9 @@ void prepare_folder(const fs::path& folder, const DatasetInfo& from) {
   make_folder(folder);
   remove_stale_temporaries(folder);
   require_only(folder, [&](const std::string& name) {
-    return name == kRejectsFile || std::any_of(from.shards.begin(), from.shards.end(),
-                                               [&](const auto& shard) { return shard.file == name; });
+    return name == kRejectsFile || name == kInputsFile ||
+           std::any_of(from.shards.begin(), from.shards.end(),
+                       [&](const auto& shard) { return shard.file == name; });
   });
 }
 
@@ -47,9 +50,9 @@ void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& colu
   row.clear();
   for (const ColumnSpec& spec : columns) {
     const Column& column = reader.columns().at(spec.name);
-    const auto bytes = column.bytes.subspan(static_cast<std::size_t>(sample * column.row_bytes),
-                                            static_cast<std::size_t>(column.row_bytes));
-    row.insert(row.end(), bytes.begin(), bytes.end());
+    const std::size_t before = row.size();
+    row.resize(before + static_cast<std::size_t>(column.row_bytes));
+    reader.read_rows(column, sample, std::span(row).subspan(before));
   }
 }
 
@@ -76,6 +79,17 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
         fmt::format("{}: holds other samples, or these with another codec; give a new or empty folder",
                     path_text(path)));
   return {path.filename().string(), there.size(), there.file_size_bytes(), header.head_digest};
+}
+
+// Piece by piece: a row per input may be gigabytes.
+void copy_text(const fs::path& from, const fs::path& to) {
+  std::ifstream in(from, std::ios::binary);
+  PendingFile out(to);
+  std::string piece(std::size_t{1} << 20U, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    out.append(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
+  if (in.bad() || !in.eof()) throw Error(ErrorCode::io, fmt::format("{}: cannot be read", path_text(from)));
+  out.publish();
 }
 
 // What a thread keeps.
@@ -133,6 +147,9 @@ int repack(const RepackOptions& options) {
   const std::vector<std::byte> rejects = read_file(fs::path(options.path) / kRejectsFile, kMaxRejectsBytes);
   publish_file(folder / kRejectsFile,
                std::string_view(reinterpret_cast<const char*>(rejects.data()), rejects.size()));
+  // The inputs are the same. Data sets of earlier versions do not have this file.
+  if (fs::exists(fs::path(options.path) / kInputsFile))
+    copy_text(fs::path(options.path) / kInputsFile, folder / kInputsFile);
   publish_file(folder / kDatasetFile, serialize_dataset(info));
 
   if (!options.quiet) {

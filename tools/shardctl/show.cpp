@@ -2,15 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <string_view>
 
 #include "common/format.hpp"
 #include "common/output.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
 #include "shardctl/font.hpp"
 #include "shardctl/labels.hpp"
 #include "shardctl/pixels.hpp"
@@ -21,6 +24,11 @@ namespace {
 
 constexpr std::uint32_t kGap = 4;  // white pixels around tiles and captions
 constexpr std::uint64_t kMaxSheetPixels = 178'956'970;
+
+[[noreturn]] void too_many_samples(std::uint64_t count) {
+  throw Error(ErrorCode::resource, fmt::format("a sheet of {} would have more than {} pixels: show fewer",
+                                               cli::counted(count, "sample"), kMaxSheetPixels));
+}
 
 // splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 std::uint64_t next_random(std::uint64_t& state) {
@@ -63,11 +71,8 @@ Sheet lay_out(const SampleSpec& spec, std::uint64_t count, std::uint32_t asked_c
   sheet.cell_height = spec.height + kGap + kGlyphHeight * sheet.text_scale + kGap;
   const std::uint64_t width = columns * sheet.cell_width + kGap;
   const std::uint64_t height = rows * sheet.cell_height + kGap;
-  if (width > kMaxSheetPixels || height > kMaxSheetPixels || width * height > kMaxSheetPixels) {
-    throw Error(ErrorCode::resource,
-                fmt::format("a sheet of {} samples has {}x{} pixels, at most {} are made: show fewer", count,
-                            width, height, kMaxSheetPixels));
-  }
+  if (width > kMaxSheetPixels || height > kMaxSheetPixels || width * height > kMaxSheetPixels)
+    too_many_samples(count);
   sheet.columns = static_cast<std::uint32_t>(columns);
   sheet.rows = static_cast<std::uint32_t>(rows);
   return sheet;
@@ -80,20 +85,72 @@ std::string caption(const Source& source, std::uint64_t index, std::uint32_t cha
   return text;
 }
 
+std::uint64_t parse_index(std::string_view digits, const std::string& whole) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("'{}' names no samples: give indices such as 7, or ranges such as 0..16 (0 to 15)",
+                    whole));
+  }
+  return value;
+}
+
+// Indices and half-open ranges. Each is checked against the number of samples before it is written out.
+std::vector<std::uint64_t> parse_samples(const std::vector<std::string>& texts, const Source& source) {
+  std::vector<std::uint64_t> indices;
+  for (const std::string& text : texts) {
+    const std::size_t dots = text.find("..");
+    if (dots == std::string::npos) {
+      indices.push_back(parse_index(text, text));
+      continue;
+    }
+    const std::uint64_t begin = parse_index(std::string_view(text).substr(0, dots), text);
+    const std::uint64_t end = parse_index(std::string_view(text).substr(dots + 2), text);
+    if (begin >= end) {
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("the range '{}' is empty: {}..{} are the samples from {} up to, but not including, {}",
+                      text, begin, end, begin, end));
+    }
+    if (end > source.size()) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the range '{}' ends beyond the last sample: there are {}, numbered from 0",
+                              text, source.size()));
+    }
+    if (end - begin > kMaxSheetPixels) too_many_samples(end - begin);
+    for (std::uint64_t index = begin; index < end; ++index) indices.push_back(index);
+  }
+  return indices;
+}
+
+void check_output_name(const std::string& output) {
+  std::string extension = std::filesystem::path(output).extension().string();
+  for (char& c : extension) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  if (extension == ".png") return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("--output '{}': a PNG is written; give a name that ends in .png", path_text(output)));
+}
+
 }  // namespace
 
 int show(const ShowOptions& options) {
-  const Source source = Source::open(options.path);
-  std::vector<std::uint64_t> indices = options.indices;
-  if (indices.empty() && options.count == 0) {
+  check_output_name(options.output);
+  const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
+  if (options.samples.empty() && options.count == 0) {
     throw Error(ErrorCode::invalid_argument,
                 "name the samples to show by their index, or --count N for random ones");
   }
-  if (!indices.empty() && options.count != 0) {
+  if (!options.samples.empty() && options.count != 0) {
     throw Error(ErrorCode::invalid_argument, "give either indices or --count, not both");
   }
-  if (indices.empty()) indices = draw(std::min(options.count, source.size()), source.size(), options.seed);
+  const std::vector<std::uint64_t> indices =
+      options.samples.empty() ? draw(std::min(options.count, source.size()), source.size(), options.seed)
+                              : parse_samples(options.samples, source);
   for (const std::uint64_t index : indices) source.locate(index);  // before anything is allocated
+  Damage damage;
 
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
@@ -103,7 +160,7 @@ int show(const ShowOptions& options) {
   std::vector<std::byte> sample(spec.size_bytes());
   std::vector<std::uint8_t> tile(std::size_t{spec.width} * spec.height * 3);
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    source.read(indices[i], sample);
+    if (!damage.survives(indices[i], [&] { source.read(indices[i], sample); })) continue;
     denormalizer.rgb(sample, tile);
     const auto left = static_cast<std::uint32_t>(kGap + i % sheet.columns * sheet.cell_width);
     const auto top = static_cast<std::uint32_t>(kGap + i / sheet.columns * sheet.cell_height);
@@ -116,6 +173,10 @@ int show(const ShowOptions& options) {
     const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
     draw_text(canvas, left, top + spec.height + kGap, sheet.text_scale,
               caption(source, indices[i], characters));
+  }
+  if (damage.found()) {
+    damage.report("no picture was written (--no-verify shows damaged samples too)");
+    return kExitDifferent;
   }
   const auto png =
       image::encode_png({pixels.data(), sheet.width(), sheet.height(), std::size_t{sheet.width()} * 3});

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,29 +13,40 @@
 
 namespace shard::ctl {
 
+enum class Check : std::uint8_t {
+  // Whatever is read is compared with its digest: the head of a shard when it is first used, a sample when it
+  // is read.
+  digests,
+  none,
+};
+
 // Const members may be called from several threads at once. Readers are owned by the source.
 class Source {
  public:
   // Errors: those of Dataset::open and ShardReader::open; a folder that is no data set says what it is.
-  static Source open(const std::string& path);
+  static Source open(const std::string& path, Check check = Check::digests);
 
   const DatasetInfo& info() const noexcept { return dataset_ ? dataset_->info() : shard_info_; }
   bool is_dataset() const noexcept { return dataset_.has_value(); }
   std::uint64_t size() const noexcept { return dataset_ ? dataset_->size() : reader_->size(); }
   std::uint32_t shards() const noexcept;
-  const ShardReader& shard(std::uint32_t index) const { return dataset_ ? dataset_->shard(index) : *reader_; }
+  // Errors: corrupt when the head of the shard does not have its digest.
+  const ShardReader& shard(std::uint32_t index) const;
 
   struct Sample {
     const ShardReader& reader;
     std::uint64_t index;  // inside the shard
   };
-  // Throws invalid_argument when index >= size().
+  // Throws invalid_argument when index >= size(), and what shard() throws.
   Sample locate(std::uint64_t index) const;
-  // The sample's bytes (spec.size_bytes() of them). Errors: corrupt, io; a file cut meanwhile is one of them.
+  // The sample's bytes (spec.size_bytes() of them). Errors: corrupt, also when the bytes do not have their
+  // checksum; io; a file cut meanwhile is one of them.
   void read(std::uint64_t index, std::span<std::byte> out) const;
 
  private:
   Source() = default;
+  Check check_ = Check::digests;
+  std::unique_ptr<std::once_flag[]> head_checked_;  // [shards]
   std::optional<Dataset> dataset_;
   std::optional<ShardReader> reader_;
   DatasetInfo shard_info_;  // of reader_: what its header says

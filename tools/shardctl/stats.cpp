@@ -17,6 +17,7 @@
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
 #include "shardctl/json_text.hpp"
 #include "shardctl/parallel.hpp"
 #include "shardctl/pixels.hpp"
@@ -80,7 +81,8 @@ Sums total(const std::vector<Sums>& parts) {
   return sums;
 }
 
-Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress& progress) {
+// Of the samples that are whole.
+Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress& progress, Damage& damage) {
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
@@ -90,7 +92,7 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   std::vector<std::vector<std::byte>> samples(threads, std::vector<std::byte>(spec.size_bytes()));
   std::vector<std::vector<std::uint8_t>> bytes(threads, std::vector<std::uint8_t>(spec.elements()));
   parallel_for(threads, source.size(), [&](unsigned thread, std::uint64_t index) {
-    source.read(index, samples[thread]);
+    if (!damage.survives(index, [&] { source.read(index, samples[thread]); })) return;
     denormalizer.bytes(samples[thread], bytes[thread]);
     sums[thread].add(bytes[thread], spec.channels);
     if (index % step == 0)
@@ -158,7 +160,8 @@ bool is_data_set(const std::string& path) {
   return true;
 }
 
-void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels, bool stored) {
+void print(const StatsOptions& options, const Sums& sums, std::uint64_t damaged, std::uint32_t channels,
+           bool stored) {
   const auto values = static_cast<double>(sums.pixels) / static_cast<double>(sums.samples) * channels;
   const double packed = sums.packed_samples == 0 ? 0.0
                                                  : static_cast<double>(sums.packed_bytes) /
@@ -173,6 +176,7 @@ void print(const StatsOptions& options, const Sums& sums, std::uint32_t channels
     Json json = {{"kind", stored ? "samples" : "images"},
                  {"samples", sums.samples},
                  {"skipped", sums.skipped},
+                 {"damaged", damaged},
                  {"pixels", sums.pixels},
                  {"packed_samples", sums.packed_samples},
                  {"packed_bytes_per_sample", packed},
@@ -204,21 +208,28 @@ int stats(const StatsOptions& options) {
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   const bool stored = is_data_set(options.path);
   Sums sums;
+  Damage damage;
   std::uint32_t channels = 3;
   if (stored) {
-    const Source source = Source::open(options.path);
+    const Source source = Source::open(options.path, options.verify ? Check::digests : Check::none);
     channels = source.info().spec.channels;
-    sums = of_samples(source, options, progress);
+    sums = of_samples(source, options, progress, damage);
   } else {
     sums = of_images(options, progress);
   }
   progress.finish();
+  if (sums.samples == 0 && damage.found()) {
+    damage.report("no sample is whole");
+    return kExitDifferent;
+  }
   if (sums.samples == 0) {
     throw Error(ErrorCode::not_found, fmt::format("{}: none of the {} files is an image that can be decoded",
                                                   path_text(options.path), sums.skipped));
   }
-  print(options, sums, channels, stored);
-  return kExitOk;
+  print(options, sums, damage.count(), channels, stored);
+  if (!damage.found()) return kExitOk;
+  damage.report("the figures are those of the others");
+  return kExitDifferent;
 }
 
 }  // namespace shard::ctl

@@ -106,6 +106,28 @@ std::string where(const Failure& failure) {
   return text;
 }
 
+// A lone file that is somebody else's safetensors file is not a damaged shard. One flipped byte cannot remove
+// all the names that a shard's metadata has.
+void refuse_foreign_file(const fs::path& path) {
+  SafetensorsFile file;
+  try {
+    file = read_safetensors_head(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported)
+      return;  // verify_shards says what is wrong
+    throw;
+  }
+  for (const char* name : {"shard.profile", "head_digest", "fingerprint"}) {
+    if (file.header.metadata.contains(name)) return;
+  }
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format(
+          "{}: a safetensors file, but not a shard: only shards have digests to verify; `shardctl info` "
+          "lists its tensors",
+          path_text(path)));
+}
+
 struct Outcome {
   const char* state = "";  // "complete", "incomplete", "shard"
   int code = kExitOk;
@@ -164,6 +186,7 @@ int verify(const VerifyOptions& options) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path, error)) {
     outcome.state = "shard";
+    if (fs::is_regular_file(path, error)) refuse_foreign_file(path);
     tasks.push_back({path, nullptr, nullptr});
   } else {
     const bool complete = require_dataset_folder(path) == FolderState::complete;

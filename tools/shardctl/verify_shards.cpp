@@ -1,10 +1,8 @@
 #include "shardctl/verify_shards.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <system_error>
@@ -168,17 +166,6 @@ void report(const ShardReader& reader, std::optional<std::uint64_t> sample, cons
   findings.add(std::move(failure));
 }
 
-void check_size_unchanged(const ShardReader& reader) {
-  struct stat status {};
-  if (fstat(reader.descriptor(), &status) != 0) {
-    throw Error(ErrorCode::io, std::generic_category().message(errno));
-  }
-  if (static_cast<std::uint64_t>(status.st_size) != reader.file_size_bytes()) {
-    corrupt(fmt::format("has {} bytes now, had {} when it was opened: something else writes to it",
-                        status.st_size, reader.file_size_bytes()));
-  }
-}
-
 void check_head(const OpenShard& shard, Findings& findings) {
   try {
     shard.reader.verify_head();
@@ -202,7 +189,7 @@ void check_sample(const OpenShard& shard, std::uint64_t sample, std::vector<std:
 
 void check_end(const OpenShard& shard, Findings& findings) {
   try {
-    check_size_unchanged(shard.reader);
+    shard.reader.check_unchanged();
   } catch (const Error& error) {
     report(shard.reader, std::nullopt, error, findings);
   }

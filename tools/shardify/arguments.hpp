@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "convert/options.hpp"
 
@@ -12,6 +13,11 @@ struct Arguments {
   bool dry_run = false;
   bool json = false;
   bool quiet = false;
+  // Where rank and world size come from, for people.
+  std::string placement;
+  // The launcher ends all processes when one returns another exit code than 0, so none returns before the
+  // end.
+  bool wait_for_others = false;
 };
 
 // Fills `arguments` from the command line, a --config file and the launcher's environment. Empty: go on; else

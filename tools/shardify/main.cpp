@@ -8,16 +8,21 @@
 #include <condition_variable>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "common/format.hpp"
 #include "common/output.hpp"
+#include "common/pace.hpp"
 #include "common/progress.hpp"
 #include "common/run_main.hpp"
 #include "convert/convert.hpp"
 #include "convert/estimate.hpp"
+#include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shardify/arguments.hpp"
 #include "shardify/report.hpp"
@@ -32,23 +37,42 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kPatience = std::chrono::milliseconds(700);  // for a clean stop after Ctrl-C
+// For other processes that show no sign of life: no shard takes as long as that.
+constexpr auto kPatienceForOthers = std::chrono::minutes(30);
 
 std::atomic<bool> g_cancel{false};
 extern "C" void on_signal(int) { g_cancel.store(true); }
 
-std::string progress_text(const convert::Counters& c, double seconds) {
+double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+// What was done when the first progress was seen, to measure from.
+struct Paces {
+  shard::cli::Pace images;
+  shard::cli::Pace read;
+  shard::cli::Pace stored;
+};
+
+Paces start_paces(const convert::Counters& c) {
+  const double now = seconds_now();
+  return {{now, c.stored + c.rejected}, {now, c.bytes_read}, {now, c.bytes_stored}};
+}
+
+// The time that is left comes first: a narrow terminal cuts the end.
+std::string progress_text(const convert::Counters& c, const Paces& paces) {
   const std::uint64_t done = c.stored + c.rejected;
   const std::uint64_t todo = c.planned - c.resumed;
-  const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
-  std::string text = fmt::format("{} / {} images", human_count(c.resumed + done), human_count(c.planned));
-  if (done > 0) {
-    text +=
-        fmt::format(", {:.0f} images/s, read {}/s, write {}/s, {} left", rate,
-                    human_bytes(static_cast<std::uint64_t>(static_cast<double>(c.bytes_read) / seconds)),
-                    human_bytes(static_cast<std::uint64_t>(static_cast<double>(c.bytes_stored) / seconds)),
-                    human_duration(static_cast<double>(todo - done) / rate));
-  }
+  const double now = seconds_now();
+  const std::optional<double> rate = paces.images.rate(now, done);
+  const auto bytes_rate = [&](const shard::cli::Pace& pace, std::uint64_t bytes) {
+    return human_bytes(static_cast<std::uint64_t>(pace.rate(now, bytes).value_or(0)));
+  };
+  std::string text;
+  if (rate && *rate > 0) text = human_duration(static_cast<double>(todo - done) / *rate) + " left, ";
+  text += fmt::format("{} / {} images", human_count(c.resumed + done), human_count(c.planned));
   if (c.rejected > 0) text += fmt::format(", {} rejected", human_count(c.rejected));
+  if (rate && *rate > 0)
+    text += fmt::format(", {:.0f} images/s, read {}/s, write {}/s", *rate,
+                        bytes_rate(paces.read, c.bytes_read), bytes_rate(paces.stored, c.bytes_stored));
   return text;
 }
 
@@ -60,7 +84,7 @@ std::string how_to_go_on(const convert::Counters& c) {
 
 // Runs the conversion on a thread of its own, so that this one can show progress and keep the promise to stop
 // within a second.
-convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
+convert::Summary run_watched(const shard::shardify::Arguments& arguments, shard::shardify::Found& found) {
   convert::Counters counters;
   shard::cli::Progress progress(arguments.quiet ? shard::cli::ProgressMode::quiet
                                                 : shard::cli::ProgressMode::automatic);
@@ -79,7 +103,9 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
   ::pthread_sigmask(SIG_BLOCK, &signals, &before);
   std::thread engine([&] {
     try {
-      summary = convert::run(arguments.options, {&counters, &g_cancel});
+      convert::Hooks hooks{&counters, &g_cancel};
+      hooks.planned = [&found](const convert::Plan& plan) { found = shard::shardify::found_in(plan); };
+      summary = convert::run(arguments.options, hooks);
     } catch (...) {
       error = std::current_exception();
     }
@@ -89,15 +115,13 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 
-  std::optional<Clock::time_point> begin;
+  std::optional<Paces> paces;
   std::optional<Clock::time_point> cancelled;
   {
     std::unique_lock lock(mutex);
     while (!finished.wait_for(lock, kTick, [&] { return over; })) {
-      if (!begin && counters.stored + counters.rejected > 0) begin = Clock::now();
-      if (begin && progress.due())
-        progress.update(
-            progress_text(counters, std::chrono::duration<double>(Clock::now() - *begin).count()));
+      if (!paces && counters.stored + counters.rejected > 0) paces = start_paces(counters);
+      if (paces && progress.due()) progress.update(progress_text(counters, *paces));
       if (g_cancel && !cancelled) cancelled = Clock::now();
       if (cancelled && Clock::now() - *cancelled > kPatience) {
         // A system call or one huge image holds a thread up. Ending here is what a kill would do: nothing
@@ -121,6 +145,55 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments) {
   return *summary;
 }
 
+// The work is done by now: a summary that cannot be printed must not read as if it were not.
+void print_summary(const shard::shardify::Arguments& arguments, const convert::Summary& summary,
+                   const shard::shardify::Found& found, double seconds) {
+  try {
+    shard::shardify::print_summary(arguments.options, summary, found, seconds, arguments.json);
+    shard::cli::flush_out();
+  } catch (const shard::cli::BrokenPipe&) {
+    throw;
+  } catch (const shard::Error& error) {
+    throw shard::Error(error.code(), fmt::format("{}, but its summary could not be printed: {}",
+                                                 summary.complete ? "the data set is complete"
+                                                                  : "the shards of this process are finished",
+                                                 error.what()));
+  }
+}
+
+// mpirun and torchrun end every process as soon as one returns another code than 0, so this one may not
+// return 3 while others are at work: it waits until the data set is there. True: it is. False: nothing has
+// happened in OUT for so long that the others must have ended.
+bool wait_for_others(const std::filesystem::path& out, std::chrono::seconds patience) {
+  std::error_code error;
+  auto seen = std::filesystem::last_write_time(out, error);
+  auto since = Clock::now();
+  while (!std::filesystem::exists(out / shard::kDatasetFile, error)) {
+    if (g_cancel)
+      throw shard::Error(shard::ErrorCode::cancelled, "interrupted while other processes were at work");
+    const auto now = std::filesystem::last_write_time(out, error);
+    if (now != seen) {
+      seen = now;
+      since = Clock::now();
+    }
+    if (Clock::now() - since > patience) return false;
+    std::this_thread::sleep_for(kTick);
+  }
+  return true;
+}
+
+// The whole data set, which another process has completed.
+void take_completed(const std::filesystem::path& out, convert::Summary& summary) {
+  const shard::DatasetInfo info = shard::Dataset::open(out).info();
+  summary.complete = true;
+  summary.inputs = info.inputs;
+  summary.samples = info.samples();
+  summary.rejects = info.rejects;
+  summary.shards = info.shards.size();
+  summary.size_bytes = 0;
+  for (const shard::ShardSummary& one : info.shards) summary.size_bytes += one.size_bytes;
+}
+
 void handle_signals() {
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -136,16 +209,25 @@ int main(int argc, char** argv) {
     shard::shardify::Arguments arguments;
     if (auto code = shard::shardify::parse(argc, argv, arguments)) return *code;
     handle_signals();
+    if (arguments.options.world > 1)
+      fmt::print(stderr, "shardify: rank {} of {} ({})\n", arguments.options.rank, arguments.options.world,
+                 arguments.placement);
+    shard::shardify::Found found;
     if (arguments.dry_run) {
-      shard::shardify::print_estimate(
-          arguments.options, convert::estimate(arguments.options, {nullptr, &g_cancel}), arguments.json);
+      convert::Hooks hooks{nullptr, &g_cancel};
+      hooks.planned = [&found](const convert::Plan& plan) { found = shard::shardify::found_in(plan); };
+      const convert::Estimate estimate = convert::estimate(arguments.options, hooks);
+      shard::shardify::print_estimate(arguments.options, estimate, found, arguments.json);
       return shard::cli::kExitOk;
     }
     const auto begin = Clock::now();
-    const convert::Summary summary = run_watched(arguments);
+    convert::Summary summary = run_watched(arguments, found);
+    const bool others_ended = !summary.complete && arguments.wait_for_others &&
+                              wait_for_others(arguments.options.out, kPatienceForOthers);
+    if (others_ended) take_completed(arguments.options.out, summary);
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (arguments.json || !arguments.quiet)
-      shard::shardify::print_summary(arguments.options, summary, seconds, arguments.json);
+    if (arguments.json || !arguments.quiet) print_summary(arguments, summary, found, seconds);
+    if (!summary.complete) return shard::cli::kExitPartial;
     return summary.rejects > 0 ? 1 : shard::cli::kExitOk;
   });
 }

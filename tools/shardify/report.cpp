@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "common/format.hpp"
@@ -40,9 +42,120 @@ std::string sample_text(const convert::Options& options) {
                      to_string(spec.layout), human_bytes(spec.size_bytes()), to_string(options.codec));
 }
 
+const char* json_name(convert::SkipReason reason) {
+  switch (reason) {
+    case convert::SkipReason::hidden:
+      return "hidden";
+    case convert::SkipReason::litter:
+      return "litter";
+    case convert::SkipReason::no_image:
+      return "no_image";
+    case convert::SkipReason::walked:
+      break;
+  }
+  return "walked";
+}
+
+const char* many_of(convert::SkipReason reason) {
+  switch (reason) {
+    case convert::SkipReason::hidden:
+      return "hidden names";
+    case convert::SkipReason::litter:
+      return "left by systems or programs";
+    case convert::SkipReason::no_image:
+      return "no images by name or content";
+    case convert::SkipReason::walked:
+      break;
+  }
+  return "links to folders whose images are in the class already";
+}
+
+constexpr std::array kSkipReasons{convert::SkipReason::hidden, convert::SkipReason::litter,
+                                  convert::SkipReason::no_image, convert::SkipReason::walked};
+
+std::uint64_t count_of(const Found& found, convert::SkipReason reason) {
+  return static_cast<std::uint64_t>(
+      std::count_if(found.skipped.begin(), found.skipped.end(),
+                    [&](const convert::Skip& skip) { return skip.reason == reason; }));
+}
+
+// "a, b, c", or the first of many and the last.
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 10;
+  constexpr std::size_t kShownBytes = 300;
+  std::string text;
+  std::size_t count = 0;
+  while (count < names.size() && count < kShown && text.size() + names[count].size() <= kShownBytes) {
+    text += (count > 0 ? ", " : "") + names[count];
+    ++count;
+  }
+  if (count == names.size()) return text;
+  const std::string& last = names.back();
+  return text + (count > 0 ? ", ..." : "...") + (last.size() <= kShownBytes ? ", " + last : "");
+}
+
+void print_skipped(const convert::Options& options, const Found& found) {
+  std::string text;
+  for (const convert::SkipReason reason : kSkipReasons) {
+    const std::uint64_t count = count_of(found, reason);
+    if (count == 0) continue;
+    const auto first = std::find_if(found.skipped.begin(), found.skipped.end(),
+                                    [&](const convert::Skip& skip) { return skip.reason == reason; });
+    text += fmt::format("{}{}: {} ({}'{}')", text.empty() ? "" : "; ", many_of(reason), human_count(count),
+                        count > 1 ? "first " : "", first->key);
+  }
+  if (!text.empty()) cli::out("skipped: {}\n", text);
+  if (!found.empty_folders.empty())
+    cli::out("no classes: {} without images: {}\n", cli::counted(found.empty_folders.size(), "folder"),
+             names_text(found.empty_folders));
+  if (found.unlisted > 0)
+    cli::out("left out: {} that '{}' does not name (--unlisted skip)\n",
+             cli::counted(found.unlisted, "image"), shown(options.labels));
+}
+
+void print_found(const convert::Options& options, const Found& found) {
+  if (!found.classes.empty())
+    cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
+  else if (options.labels.empty())
+    cli::out("classes: none, every label is 0 (the images lie in no folders below '{}')\n",
+             escape_key(options.images));
+  print_skipped(options, found);
+}
+
+void add_found(Json& out, const Found& found) {
+  Json skipped = Json::object();
+  for (const convert::SkipReason reason : kSkipReasons) skipped[json_name(reason)] = count_of(found, reason);
+  out["skipped"] = std::move(skipped);
+  out["empty_folders"] = found.empty_folders;
+  out["unlisted"] = found.unlisted;
+}
+
+Json describe(const image::WarningCounts& counts) {
+  Json kinds = Json::object();
+  for (std::size_t i = 0; i < image::kWarnings; ++i)
+    if (counts.images[i] > 0)
+      kinds[std::string(to_string(static_cast<image::Warning>(i)))] = counts.images[i];
+  return kinds;
+}
+
+// "extraneous_bytes 12, jfif_version 1"
+std::string warnings_text(const image::WarningCounts& counts) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < image::kWarnings; ++i)
+    if (counts.images[i] > 0)
+      parts.push_back(
+          fmt::format("{} {}", to_string(static_cast<image::Warning>(i)), human_count(counts.images[i])));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
-void print_estimate(const convert::Options& options, const convert::Estimate& e, bool json) {
+Found found_in(const convert::Plan& plan) {
+  return {plan.labels.classes, plan.list.empty_folders, plan.list.skipped, plan.list.unlisted};
+}
+
+void print_estimate(const convert::Options& options, const convert::Estimate& e, const Found& found,
+                    bool json) {
   const auto stored = static_cast<std::uint64_t>(static_cast<double>(e.out_bytes) * e.compressed_ratio);
   if (json) {
     Json classes = Json::object();
@@ -64,10 +177,11 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
              {"mean_input_bytes", e.mean_input_bytes},
              {"seconds", e.seconds},
              {"options", describe(options)}};
+    add_found(out, found);
     return cli::write_out(dump(out));
   }
-  cli::out("plan: {} images -> {} shards of up to {} samples in '{}'\n", human_count(e.inputs),
-           human_count(e.shards), human_count(e.per_shard), shown(options.out));
+  cli::out("plan: {} -> {} of up to {} in '{}'\n", cli::counted(e.inputs, "image"),
+           cli::counted(e.shards, "shard"), cli::counted(e.per_shard, "sample"), shown(options.out));
   cli::out("sample: {}\n", sample_text(options));
   for (const auto& [key, value] : convert::pipeline_of(options)) cli::out("  {}: {}\n", key, value);
   if (!e.classes.empty()) {
@@ -77,6 +191,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
       table.add_row({std::to_string(c), e.classes[c], human_count(e.class_counts[c])});
     cli::write_out(table.to_string());
   }
+  print_skipped(options, found);
   cli::out("size: {}{}, input about {}\n", human_bytes(stored), e.compressed_ratio < 1 ? " (estimated)" : "",
            human_bytes(e.mean_input_bytes * e.inputs));
   if (e.mean_packed_bytes > 0 && options.codec.kind != Codec::Kind::packed)
@@ -97,7 +212,8 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   }
 }
 
-void print_summary(const convert::Options& options, const convert::Summary& s, double seconds, bool json) {
+void print_summary(const convert::Options& options, const convert::Summary& s, const Found& found,
+                   double seconds, bool json) {
   const double rate = s.convert_seconds > 0 ? static_cast<double>(s.converted) / s.convert_seconds : 0;
   if (json) {
     Json out{{"complete", s.complete},
@@ -106,6 +222,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, d
              {"inputs", s.inputs},
              {"samples", s.samples},
              {"rejects", s.rejects},
+             {"warnings", describe(s.warnings)},
              {"shards", s.shards},
              {"bytes", s.size_bytes},
              {"converted", s.converted},
@@ -121,21 +238,26 @@ void print_summary(const convert::Options& options, const convert::Summary& s, d
                {"publish", s.stages.publish},
                {"wait", s.stages.wait}}},
              {"options", describe(options)}};
+    out["classes"] = found.classes;
+    add_found(out, found);
     return cli::write_out(dump(out));
   }
   if (!s.complete) {
     cli::out(
         "rank {} of {}: {} images converted; other processes are still at work, the last one completes "
-        "'{}'\n",
+        "'{}' (exit code 3)\n",
         options.rank, options.world, human_count(s.converted), shown(options.out));
     return;
   }
-  cli::out("{}: {} samples in {} shards, {}\n", s.was_complete ? "already complete" : "complete",
-           human_count(s.samples), human_count(s.shards), human_bytes(s.size_bytes));
+  cli::out("{}: {} in {}, {}\n", s.was_complete ? "already complete" : "complete",
+           cli::counted(s.samples, "sample"), cli::counted(s.shards, "shard"), human_bytes(s.size_bytes));
   cli::out("sample: {}\n", sample_text(options));
+  print_found(options, found);
   if (s.converted > 0)
     cli::out("speed: {:.0f} images/s with {} threads, {} in all\n", rate, options.threads(),
              human_duration(seconds));
+  if (!s.warnings.empty())
+    cli::out("stored although the decoder warned (images per kind): {}\n", warnings_text(s.warnings));
   if (s.rejects > 0)
     cli::out("rejected: {} of {} inputs; see '{}'\n", human_count(s.rejects), human_count(s.inputs),
              shown(options.out / kRejectsFile));

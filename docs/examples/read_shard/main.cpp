@@ -8,7 +8,7 @@
 #include "shard/error.hpp"
 
 int main(int argc, char** argv) try {
-  const auto data = shard::Dataset::open(argc > 1 ? argv[1] : "out/shards");
+  const auto data = shard::Dataset::open(argc > 1 ? argv[1] : "out/train");
   std::vector<std::byte> sample(data.info().spec.size_bytes());
   for (std::uint32_t s = 0; s < data.info().shards.size(); ++s) {
     const shard::ShardReader& reader = data.shard(s);  // mapped and checked

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shard/loader/device.hpp"
+#include "shard/loader/loader.hpp"
 
 namespace train {
 
@@ -41,8 +42,8 @@ class Backend {
   virtual ~Backend() = default;
 
   const std::shared_ptr<shard::Device>& device() const { return device_; }
-  // What Batch::wait_on and Batch::release take: a cudaStream_t; null on the host.
-  void* stream() const { return stream_->native(); }
+  // Before the operations below on the batch's memory: orders them after its bytes.
+  virtual void wait_for(const shard::Batch& batch) = 0;
   std::unique_ptr<shard::Block> allocate(std::size_t floats) {
     return device_->allocate_device(floats * sizeof(float));
   }
@@ -66,6 +67,9 @@ class Backend {
   virtual void mark() = 0;  // a point in time of the stream
   // The marks made since the last call, in ms after the first of them. Waits for the last one.
   virtual std::vector<double> take_marks_ms() = 0;
+
+ protected:
+  shard::Stream& stream() const { return *stream_; }
 
  private:
   std::shared_ptr<shard::Device> device_;

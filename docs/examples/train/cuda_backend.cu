@@ -104,6 +104,8 @@ class CudaBackend final : public Backend {
     for (cudaEvent_t event : events_) cudaEventDestroy(event);
   }
 
+  void wait_for(const shard::Batch& batch) override { batch.wait_on(stream()); }
+
   // cuBLAS reads matrices in Fortran's order, which is ours transposed: so product' = b' a'.
   void multiply(Matrix a, Matrix b, float* product) override {
     const auto size = [](std::size_t n) { return static_cast<int>(n); };
@@ -169,7 +171,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  cudaStream_t cuda_stream() const { return static_cast<cudaStream_t>(stream()); }
+  cudaStream_t cuda_stream() const { return static_cast<cudaStream_t>(stream().native()); }
   void copy(void* target, const void* source, std::size_t size_bytes, cudaMemcpyKind kind) const {
     check(cudaMemcpyAsync(target, source, size_bytes, kind, cuda_stream()), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(cuda_stream()), "training");

@@ -16,6 +16,8 @@ class HostBackend final : public Backend {
  public:
   HostBackend() : Backend(shard::make_host_device(2)) {}
 
+  void wait_for(const shard::Batch& batch) override { batch.wait(); }
+
   void multiply(Matrix a, Matrix b, float* product) override {
     const std::size_t inner = a.columns;
     for (std::size_t i = 0; i < a.rows; ++i) {

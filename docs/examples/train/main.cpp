@@ -60,9 +60,8 @@ std::string settings_of(const Options& options, const shard::DatasetInfo& info, 
 void test(Backend& backend, Mlp& model, shard::Loader& loader) {
   backend.set_totals({});
   for (shard::Batch& batch : loader.epoch(0)) {
-    batch.wait_on(backend.stream());
+    backend.wait_for(batch);
     model.evaluate(batch);
-    batch.release(backend.stream());
   }
   const Totals totals = backend.totals();
   std::printf("test: loss %.4f, accuracy %.1f%% of %.0f samples\n", totals.loss / totals.samples,
@@ -109,12 +108,12 @@ int run(const Options& options) {
       if (!batch) break;
       report.loaded();
       backend->mark();
-      batch->wait_on(backend->stream());
+      backend->wait_for(*batch);
       backend->mark();
       model.train(*batch, options.rate, options.momentum);
       backend->mark();
       const std::uint64_t index = batch->index();
-      batch->release(backend->stream());  // nothing of the batch is touched from here on
+      batch->release();  // nothing of the batch is touched from here on
       report.done(index);
       ++batches;
       const bool stop = batches == options.stop_after;

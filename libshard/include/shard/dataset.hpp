@@ -25,7 +25,7 @@ struct DatasetInfo {
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
   std::vector<std::string>
       classes;                // escaped names; class id = position; empty when labels come from a table
-  std::string source_digest;  // 16 hexadecimal digits over the sorted list of inputs and their labels
+  std::string source_digest;  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels
   std::uint64_t inputs = 0;   // samples + rejects
   std::uint64_t rejects = 0;
   std::vector<ShardSummary>
@@ -40,6 +40,7 @@ DatasetInfo parse_dataset(std::string_view json);
 
 inline constexpr const char* kDatasetFile = "dataset.json";
 inline constexpr const char* kRejectsFile = "rejects.csv";
+inline constexpr const char* kInputsFile = "inputs.csv";  // size and digest of each input
 
 enum class FolderState { absent, empty, foreign, incomplete, complete };
 // foreign: not empty and not ours. incomplete: a conversion to be resumed (kPlanFile and no dataset.json).
@@ -53,7 +54,9 @@ void publish_file(const std::filesystem::path& path, std::string_view content);
 class Dataset {
  public:
   // Reads dataset.json and checks that each shard file exists with the size stated; shards are mapped at
-  // first use. Errors: not_found (also: incomplete conversion, saying so), corrupt, unsupported, io.
+  // first use, and looked up in the folder that was opened, wherever it or this process moves. One
+  // descriptor, the folder's, stays open. Errors: not_found (also: incomplete conversion, saying so),
+  // corrupt, unsupported, resource, io.
   static Dataset open(const std::filesystem::path& folder);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -69,9 +72,13 @@ class Dataset {
   };
   Location locate(std::uint64_t index) const;  // binary search; throws invalid_argument when index >= size()
 
-  // The open shard; thread safe, opened once. Throws corrupt when the file does not match dataset.json
-  // (digest of the head, samples, spec, codec, fingerprint), naming both.
+  // The shard, opened at its first use; stays open as long as the data set. Thread safe, takes no lock, and
+  // may be called in a child after fork(). Throws corrupt when the file does not match dataset.json (digest
+  // of the head, samples, spec, codec, fingerprint), naming both; else as ShardReader::open().
   const ShardReader& shard(std::uint32_t index) const;
+  // The same shard if it is open already, else null: never opens one. Thread safe. `index`: less than the
+  // number of shards.
+  const ShardReader* opened(std::uint32_t index) const noexcept;
 
  private:
   struct Impl;

@@ -20,6 +20,9 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept;
 // The spelling of options and metadata: "bool", "u8", ..., "f16", "bf16", "f32", ...
 std::string_view to_string(DType dtype) noexcept;
 std::optional<DType> dtype_from_string(std::string_view name) noexcept;
+// As people write it in options: the spelling above or the long one of numpy and PyTorch: "uint8", ...,
+// "float16", "bfloat16", "float32", ... Metadata of files has the short spelling alone.
+std::optional<DType> dtype_from_option(std::string_view name) noexcept;
 
 // Order of a sample's axes: nchw = [channel, row, column], nhwc = [row, column, channel].
 enum class Layout : std::uint8_t { nchw, nhwc };

@@ -5,8 +5,8 @@
 // Rules checked (https://github.com/huggingface/safetensors, "Format"): header length at most 100,000,000 and
 // inside the file; the header is one JSON object that begins with '{'; names unique; known dtypes; shape x
 // dtype = bytes without overflow; the tensors' ranges start at 0, are disjoint, without holes, and end at the
-// end of the file; __metadata__ maps strings to strings. No allocation exceeds what the bytes present can
-// justify.
+// end of the file; elements of less than a byte (F4, F6_*) fill whole bytes together; __metadata__ maps
+// strings to strings. No allocation exceeds what the bytes present can justify.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,14 @@ struct TensorInfo {
   std::vector<std::uint64_t> shape;
   std::uint64_t begin = 0;  // half-open byte range, relative to the start of the data
   std::uint64_t end = 0;
+  // Of a dtype that safetensors knows and this library does not handle ("F8_E4M3", "F4", "C64", ...): its
+  // name, and `dtype` means nothing. Empty otherwise. Points to memory that stays.
+  std::string_view foreign_dtype{};
   std::uint64_t size_bytes() const noexcept { return end - begin; }
+  // As safetensors spells it.
+  std::string_view dtype_name() const noexcept {
+    return foreign_dtype.empty() ? safetensors_name(dtype) : foreign_dtype;
+  }
 };
 
 struct SafetensorsHeader {

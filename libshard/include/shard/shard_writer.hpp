@@ -38,6 +38,9 @@ struct ShardWriterOptions {
   // The lengths of all planned keys together; 0: not known. A hint: with the right number, rows need no move
   // at publish().
   std::uint64_t planned_key_bytes = 0;
+  // The target may exist: publish() keeps a file with the very same bytes and replaces any other. It is never
+  // removed before.
+  bool may_exist = false;
 };
 
 // What is known of a published shard; dataset.json keeps it.
@@ -51,8 +54,8 @@ struct ShardSummary {
 
 class ShardWriter {
  public:
-  // `path` must not exist. `planned` samples, 1 to 2^32. Errors: invalid_argument, io (ENOSPC, EACCES, ...),
-  // each naming path.
+  // `path` must not exist, unless options.may_exist. `planned` samples, 1 to 2^32. Errors: invalid_argument,
+  // io (ENOSPC, EACCES, ...), each naming path.
   static ShardWriter create(const std::filesystem::path& path, std::uint64_t planned,
                             ShardWriterOptions options);
   ShardWriter(ShardWriter&&) noexcept;
@@ -69,9 +72,10 @@ class ShardWriter {
   // Planned sample `index` does not exist (its input was rejected). Thread safe.
   void skip(std::uint64_t index);
 
-  // After every index was put or skipped, and at least one was put. Once. Errors: io; afterwards nothing is
-  // left of it.
-  ShardSummary publish();
+  // After every index was put or skipped, and at least one was put. Once. With `expected`: what the shard
+  // must come out as; when it does not, corrupt is thrown and what has the name stays. Errors: io, corrupt;
+  // afterwards nothing is left of it.
+  ShardSummary publish(const ShardSummary* expected = nullptr);
 
  private:
   struct Impl;
@@ -79,8 +83,8 @@ class ShardWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// Removes temporary shard files in `folder` whose writers are gone (their lock is free). Returns how many.
-// Errors: io.
+// Removes temporary files in `folder` whose writers are gone: those of this node whose lock is free, and
+// those of any node that nobody wrote to for 24 hours. Returns how many. Errors: io.
 std::uint64_t remove_stale_temporaries(const std::filesystem::path& folder);
 
 }  // namespace shard

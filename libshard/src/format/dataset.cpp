@@ -1,8 +1,12 @@
 #include "shard/dataset.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <cerrno>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -11,6 +15,7 @@
 
 #include "format/bytes.hpp"
 #include "format/dataset_json.hpp"
+#include "format/file_io.hpp"
 #include "format/temp_file.hpp"
 #include "shard/checksum.hpp"
 #include "shard/error.hpp"
@@ -19,6 +24,21 @@
 namespace shard {
 namespace fs = std::filesystem;
 
+namespace {
+
+// Whether the folder says what it is. dataset.json is published before conversion.json is removed: who sees
+// neither, one after the other, looks at dataset.json once more.
+std::optional<FolderState> stated(const fs::path& folder) {
+  std::error_code error;
+  for (const char* name : {kDatasetFile, kPlanFile, kDatasetFile}) {
+    if (!fs::exists(fs::symlink_status(folder / name, error))) continue;
+    return name == kPlanFile ? FolderState::incomplete : FolderState::complete;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 FolderState folder_state(const fs::path& folder) {
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
@@ -26,19 +46,16 @@ FolderState folder_state(const fs::path& folder) {
   if (error)
     throw Error(ErrorCode::io, fmt::format("cannot look at \"{}\": {}", folder.native(), error.message()));
   if (status.type() != fs::file_type::directory) return FolderState::foreign;
-  bool plan = false;
+  if (const auto state = stated(folder)) return *state;
   bool other = false;
   fs::directory_iterator entries(folder, error);
-  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
-    const std::string name = entries->path().filename().native();
-    if (name == kDatasetFile) return FolderState::complete;
-    if (name == kPlanFile) plan = true;
-    if (!is_temporary_name(name)) other = true;
-  }
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+    if (!is_temporary_name(entries->path().filename().native())) other = true;
   if (error)
     throw Error(ErrorCode::io, fmt::format("cannot list \"{}\": {}", folder.native(), error.message()));
-  if (plan) return FolderState::incomplete;
-  return other ? FolderState::foreign : FolderState::empty;
+  // Other processes may have begun meanwhile: a listing is not of one moment.
+  if (other) return stated(folder).value_or(FolderState::foreign);
+  return FolderState::empty;
 }
 
 struct Dataset::Impl {
@@ -47,18 +64,25 @@ struct Dataset::Impl {
   std::vector<std::uint64_t> ends;      // samples up to and including each shard
   std::uint64_t samples_per_shard = 1;  // of the first shard: where to look first
 
-  struct Slot {
-    std::mutex mutex;  // held while it is opened
-    std::optional<ShardReader> reader;
-    std::atomic<const ShardReader*> open{nullptr};
-  };
-  std::vector<Slot> slots;
+  std::shared_ptr<const UniqueFd> handle;  // of the folder: shards are looked up from it
 
-  Impl(fs::path where, DatasetInfo&& read)
-      : folder(std::move(where)), info(std::move(read)), slots(info.shards.size()) {
+  // The open shards; null: not open. Several threads may open the same one, and the first to store it wins:
+  // no lock that a child after fork() would find held for ever.
+  std::vector<std::atomic<const ShardReader*>> readers;
+
+  Impl(fs::path where, UniqueFd opened, DatasetInfo&& read)
+      : folder(std::move(where)),
+        info(std::move(read)),
+        handle(std::make_shared<const UniqueFd>(std::move(opened))),
+        readers(info.shards.size()) {
     std::uint64_t end = 0;
     for (const ShardSummary& shard : info.shards) ends.push_back(end += shard.samples);
     if (end > 0) samples_per_shard = std::max<std::uint64_t>(1, ends.front());
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    for (const auto& reader : readers) delete reader.load(std::memory_order_acquire);
   }
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
 };
@@ -122,25 +146,28 @@ Dataset Dataset::open(const fs::path& folder) {
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
     throw Error(error.code(), fmt::format("\"{}\": {}", folder.native(), error.what()));
   }
+  UniqueFd handle(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!handle) throw_errno("cannot open folder", folder, errno);
   for (const ShardSummary& shard : info->shards) {
     const fs::path path = folder / shard.file;
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    const std::uint64_t size = !error && fs::is_regular_file(status) ? fs::file_size(path, error) : 0;
-    if (status.type() == fs::file_type::not_found)
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("shard \"{}\" is missing: restore it or convert again", path.native()));
-    if (error)
-      throw Error(ErrorCode::io, fmt::format("cannot look at \"{}\": {}", path.native(), error.message()));
-    if (!fs::is_regular_file(status))
+    struct stat status {};
+    if (::fstatat(handle.get(), shard.file.c_str(), &status, 0) != 0) {
+      const int error = errno;
+      if (error == ENOENT || error == ENOTDIR)
+        throw Error(ErrorCode::corrupt,
+                    fmt::format("shard \"{}\" is missing: restore it or convert again", path.native()));
+      throw_errno("cannot look at", path, error);
+    }
+    if (!S_ISREG(status.st_mode))
       throw Error(ErrorCode::corrupt, fmt::format("shard \"{}\" is not a regular file", path.native()));
+    const auto size = static_cast<std::uint64_t>(status.st_size);
     if (size != shard.size_bytes) {
       throw Error(ErrorCode::corrupt,
                   fmt::format("shard \"{}\" has {} bytes, {} says {}: restore it or convert again",
                               path.native(), size, kDatasetFile, shard.size_bytes));
     }
   }
-  return Dataset(std::make_unique<Impl>(folder, std::move(*info)));
+  return Dataset(std::make_unique<Impl>(folder, std::move(handle), std::move(*info)));
 }
 
 Dataset::Dataset(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -166,21 +193,25 @@ Dataset::Location Dataset::locate(std::uint64_t index) const {
 }
 
 const ShardReader& Dataset::shard(std::uint32_t index) const {
-  if (index >= impl_->slots.size()) {
+  Impl& self = *impl_;
+  if (index >= self.readers.size()) {
     throw Error(ErrorCode::invalid_argument, fmt::format("shard {} of \"{}\": it has {}", index,
-                                                         impl_->folder.native(), impl_->slots.size()));
+                                                         self.folder.native(), self.readers.size()));
   }
-  Impl::Slot& slot = impl_->slots[index];
-  if (const ShardReader* const open = slot.open.load(std::memory_order_acquire)) return *open;
-  const std::lock_guard lock(slot.mutex);
-  if (!slot.reader) {
-    const ShardSummary& expected = impl_->info.shards[index];
-    ShardReader reader = ShardReader::open(impl_->folder / expected.file);
-    impl_->check_match(reader, expected);
-    slot.reader.emplace(std::move(reader));
-    slot.open.store(&*slot.reader, std::memory_order_release);
-  }
-  return *slot.reader;
+  std::atomic<const ShardReader*>& place = self.readers[index];
+  if (const ShardReader* const open = place.load(std::memory_order_acquire)) return *open;
+  const ShardSummary& expected = self.info.shards[index];
+  auto reader =
+      std::make_unique<const ShardReader>(ShardReader::open_in(self.handle, self.folder / expected.file));
+  self.check_match(*reader, expected);
+  const ShardReader* winner = nullptr;
+  if (place.compare_exchange_strong(winner, reader.get(), std::memory_order_acq_rel))
+    winner = reader.release();
+  return *winner;
+}
+
+const ShardReader* Dataset::opened(std::uint32_t index) const noexcept {
+  return impl_->readers[index].load(std::memory_order_acquire);
 }
 
 }  // namespace shard

@@ -24,7 +24,8 @@ namespace shard {
 // Values stand at most four levels deep, and each has one place: the top-level member `section_`, and below
 // it the member `field_` of an object. Unknown members at the top are skipped, whatever they hold, so that
 // later versions may add some; nothing else may be unknown. What several members say together is checked by
-// parse_dataset.
+// parse_dataset. The counts of entries are bounded, so that what is built takes no more memory than the text
+// and 64 MiB, whatever stands in it.
 class DatasetBuilder final : public JsonHandler {
  public:
   static constexpr std::string_view kSections[] = {
@@ -32,13 +33,18 @@ class DatasetBuilder final : public JsonHandler {
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
 
+  static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxShards = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxColumns = 4096;
+  static constexpr std::size_t kMaxPipeline = 4096;
+
   DatasetInfo info;
   std::uint64_t version = 0;
   std::uint64_t samples = 0;
   std::string format_name, dtype_name, layout_name, codec_name, digest_text;
   std::vector<std::uint64_t> shape;
   std::vector<float> mean, std;
-  std::set<std::string> sections;  // that were there
+  std::set<std::string> sections;  // of kSections, that were there
 
   DatasetBuilder() { info.columns.clear(); }
 
@@ -73,9 +79,11 @@ class DatasetBuilder final : public JsonHandler {
     if (std::string* const place = string_place()) {
       *place = std::move(value);
     } else if (section_ == "pipeline" && depth_ == 2) {
+      bound("pipeline values", info.pipeline.size(), kMaxPipeline);
       if (!info.pipeline.emplace(field_, std::move(value)).second)
         corrupt(fmt::format("pipeline names {} twice", in_quotes(field_)));
     } else if (section_ == "classes" && depth_ == 2) {
+      bound("classes", info.classes.size(), kMaxClasses);
       info.classes.push_back(std::move(value));
     } else if (section_ == "shards" && depth_ == 3 && field_ == "head_digest") {
       const auto parsed =
@@ -99,16 +107,24 @@ class DatasetBuilder final : public JsonHandler {
     const bool item = depth_ == 3 && (section_ == "columns" || section_ == "shards");
     if (depth_ != 1 && !(depth_ == 2 && section_ == "pipeline") && !item) misfit("an object");
     fields_.clear();
-    if (item && section_ == "columns") info.columns.emplace_back();
-    if (item && section_ == "shards") info.shards.emplace_back();
+    if (item && section_ == "columns") {
+      bound("columns", info.columns.size(), kMaxColumns);
+      info.columns.emplace_back();
+    }
+    if (item && section_ == "shards") {
+      bound("shards", info.shards.size(), kMaxShards);
+      info.shards.emplace_back();
+    }
   }
 
   void key(std::string&& name) override {
     if (depth_ == 1) {
-      if (!sections.insert(name).second) corrupt(fmt::format("{} stands twice", in_quotes(name)));
       section_ = std::move(name);
       field_.clear();
+      in_member_ = true;
       known_ = std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
+      if (known_ && !sections.insert(section_).second)
+        corrupt(fmt::format("{} stands twice", in_quotes(section_)));
     } else if (!skipped()) {
       if (section_ != "pipeline" && !fields_.insert(name).second) {
         corrupt(fmt::format("{} stands twice in one of {}", in_quotes(name), in_quotes(section_)));
@@ -140,11 +156,15 @@ class DatasetBuilder final : public JsonHandler {
  private:
   static constexpr std::size_t kMaxDepth = 16;
 
+  static void bound(const char* what, std::size_t count, std::size_t most) {
+    if (count >= most) corrupt(fmt::format("it has more than {} {}", most, what));
+  }
+
   void enter() {
     if (++depth_ > kMaxDepth) corrupt(fmt::format("objects and arrays are more than {} deep", kMaxDepth));
   }
 
-  bool skipped() const { return !sections.empty() && !known_; }
+  bool skipped() const { return in_member_ && !known_; }
   bool is_float_list() const { return depth_ == 2 && (section_ == "mean" || section_ == "std"); }
   bool in_row_shape() const { return depth_ == 4 && section_ == "columns" && field_ == "row_shape"; }
 
@@ -192,7 +212,8 @@ class DatasetBuilder final : public JsonHandler {
   }
 
   std::size_t depth_ = 0;
-  bool known_ = false;
+  bool in_member_ = false;  // of the document
+  bool known_ = false;      // that one
   std::string section_, field_;
   std::set<std::string> fields_;  // of the entry that is being read
 };

@@ -10,23 +10,24 @@ struct DTypeRow {
   std::size_t size_bytes;
   std::string_view safetensors;
   std::string_view option;
+  std::string_view long_name;
 };
 
 // In the order of DType.
 constexpr std::array<DTypeRow, 13> kDTypes{{
-    {1, "BOOL", "bool"},
-    {1, "U8", "u8"},
-    {1, "I8", "i8"},
-    {2, "U16", "u16"},
-    {2, "I16", "i16"},
-    {2, "F16", "f16"},
-    {2, "BF16", "bf16"},
-    {4, "U32", "u32"},
-    {4, "I32", "i32"},
-    {4, "F32", "f32"},
-    {8, "U64", "u64"},
-    {8, "I64", "i64"},
-    {8, "F64", "f64"},
+    {1, "BOOL", "bool", "bool"},
+    {1, "U8", "u8", "uint8"},
+    {1, "I8", "i8", "int8"},
+    {2, "U16", "u16", "uint16"},
+    {2, "I16", "i16", "int16"},
+    {2, "F16", "f16", "float16"},
+    {2, "BF16", "bf16", "bfloat16"},
+    {4, "U32", "u32", "uint32"},
+    {4, "I32", "i32", "int32"},
+    {4, "F32", "f32", "float32"},
+    {8, "U64", "u64", "uint64"},
+    {8, "I64", "i64", "int64"},
+    {8, "F64", "f64", "float64"},
 }};
 
 const DTypeRow& row(DType dtype) noexcept { return kDTypes[static_cast<std::size_t>(dtype)]; }
@@ -47,6 +48,13 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept {
 std::optional<DType> dtype_from_string(std::string_view name) noexcept {
   for (std::size_t i = 0; i < kDTypes.size(); ++i) {
     if (kDTypes[i].option == name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<DType> dtype_from_option(std::string_view name) noexcept {
+  for (std::size_t i = 0; i < kDTypes.size(); ++i) {
+    if (kDTypes[i].option == name || kDTypes[i].long_name == name) return static_cast<DType>(i);
   }
   return std::nullopt;
 }

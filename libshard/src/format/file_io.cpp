@@ -1,6 +1,7 @@
 #include "format/file_io.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -34,9 +35,22 @@ off_t to_off(std::uint64_t value, const std::filesystem::path& path) {
 
 void FdTraits::close(type fd) noexcept { ::close(fd); }
 
+std::string descriptor_advice(int error_number) {
+  if (error_number == ENFILE)
+    return " (the limit of the whole system: raise it with 'sysctl fs.file-max', or close other programs)";
+  if (error_number != EMFILE) return {};
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  return fmt::format(" (this process may have {} and has them all open: raise 'ulimit -n')", limit.rlim_cur);
+}
+
 void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number) {
-  const ErrorCode code = error_number == ENOENT ? ErrorCode::not_found : ErrorCode::io;
-  throw Error(code, fmt::format("{} \"{}\": {}", what, path.native(), reason(error_number)));
+  const bool too_many = error_number == EMFILE || error_number == ENFILE;
+  const ErrorCode code = error_number == ENOENT ? ErrorCode::not_found
+                         : too_many             ? ErrorCode::resource
+                                                : ErrorCode::io;
+  throw Error(code, fmt::format("{} \"{}\": {}{}", what, path.native(), reason(error_number),
+                                descriptor_advice(error_number)));
 }
 
 UniqueFd open_read(const std::filesystem::path& path) {
@@ -129,6 +143,59 @@ void sync_folder(const std::filesystem::path& folder) {
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) throw_errno("cannot rename a finished file to", to, errno);
+}
+
+bool rename_file_new(const std::filesystem::path& from, const std::filesystem::path& to) {
+  constexpr const char* kWhat = "cannot rename a finished file to";
+  const auto not_supported = [](int error) {
+    return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM || error == EMLINK;
+  };
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (!not_supported(errno)) throw_errno(kWhat, to, errno);
+  struct stat ours {};
+  struct stat there {};
+  if (::link(from.c_str(), to.c_str()) != 0) {
+    const int error = errno;
+    // A network file system may carry out a request twice, and answer the second time.
+    const bool linked = error == EEXIST && ::lstat(from.c_str(), &ours) == 0 &&
+                        ::lstat(to.c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+                        ours.st_ino == there.st_ino;
+    if (error == EEXIST && !linked) return false;
+    if (!linked && !not_supported(error)) throw_errno(kWhat, to, error);
+    if (!linked) {
+      if (::lstat(to.c_str(), &there) == 0) return false;
+      rename_file(from, to);
+      return true;
+    }
+  }
+  if (::unlink(from.c_str()) != 0 && errno != ENOENT)
+    throw_errno("cannot remove the temporary file", from, errno);
+  return true;
+}
+
+bool holds_same_bytes(int fd, const std::filesystem::path& fd_path, const std::filesystem::path& path) {
+  const UniqueFd other(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
+  if (!other) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) throw_errno("cannot open", path, errno);
+    return false;  // not there, a link, or not readable: not the same
+  }
+  struct stat ours {};
+  struct stat there {};
+  if (::fstat(fd, &ours) != 0) throw_errno("cannot read the size of", fd_path, errno);
+  if (::fstat(other.get(), &there) != 0) throw_errno("cannot read the size of", path, errno);
+  if (!S_ISREG(there.st_mode) || ours.st_size != there.st_size) return false;
+  constexpr std::uint64_t kStep = std::uint64_t{1} << 20;
+  std::vector<std::byte> a(kStep);
+  std::vector<std::byte> b(kStep);
+  const auto size = static_cast<std::uint64_t>(ours.st_size);
+  for (std::uint64_t at = 0; at < size; at += kStep) {
+    const auto step = static_cast<std::size_t>(std::min(kStep, size - at));
+    pread_all(fd, std::span(a).first(step), at, fd_path);
+    pread_all(other.get(), std::span(b).first(step), at, path);
+    if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(step), b.begin())) return false;
+  }
+  return true;
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& path) {

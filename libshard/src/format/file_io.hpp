@@ -1,13 +1,14 @@
 // System calls on files, each with the path and the system's reason in its error. EINTR and short transfers
 // are handled.
 //
-// Errors of all: not_found (ENOENT), io (everything else).
+// Errors of all: not_found (ENOENT), resource (EMFILE, ENFILE), io (everything else).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "shard/unique_handle.hpp"
@@ -16,6 +17,9 @@ namespace shard {
 
 // Throws `what` "PATH": reason of `error_number`.
 [[noreturn]] void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number);
+
+// For EMFILE and ENFILE what to do, in brackets after a space; else empty.
+std::string descriptor_advice(int error_number);
 
 UniqueFd open_read(const std::filesystem::path& path);
 // Bytes of a regular file; io for anything else.
@@ -31,6 +35,11 @@ void truncate(int fd, std::uint64_t size_bytes, const std::filesystem::path& pat
 void sync_file(int fd, const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+// Renames without replacing: false, and nothing has changed, when `to` exists. renameat2(RENAME_NOREPLACE);
+// where the file system has not got that, a hard link; where it has neither, a look before the rename.
+bool rename_file_new(const std::filesystem::path& from, const std::filesystem::path& to);
+// Whether `path` is a regular file that holds the same bytes as `fd`. Errors: io.
+bool holds_same_bytes(int fd, const std::filesystem::path& fd_path, const std::filesystem::path& path);
 // The folder that holds `path`: "." for a plain name.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 

@@ -2,6 +2,8 @@
 
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -36,6 +38,29 @@ void hold_size(int fd, std::uint64_t size_bytes, const std::filesystem::path& pa
                           path.native(), size_bytes, now));
 }
 
+// Lines of /proc/self/maps; 0: unknown.
+std::uint64_t count_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::uint64_t count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+// Why there is no room for one more mapping: the kernel gives the same error for a full address space.
+std::string mapping_advice() {
+  std::uint64_t limit = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+  const std::uint64_t count = count_mappings();
+  if (limit != 0 && count + 16 >= limit) {
+    return fmt::format(
+        " (this process has {} mappings, one for each open shard, and vm.max_map_count is {}: raise it with "
+        "'sysctl -w vm.max_map_count={}', or make fewer, larger shards with shardify --shard-size)",
+        count, limit, 4 * limit);
+  }
+  return fmt::format(" (no address space is left: raise 'ulimit -v'; {} mappings of at most {})", count,
+                     limit);
+}
+
 }  // namespace
 
 struct MappedFile::Region {
@@ -50,9 +75,9 @@ MappedFile::MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::
         ipc::mapped_region(BorrowedDescriptor(fd), ipc::read_only, 0, static_cast<std::size_t>(size_bytes)));
   } catch (const ipc::interprocess_exception& error) {
     const bool no_space = error.get_native_error() == ENOMEM || error.get_native_error() == EAGAIN;
-    throw Error(
-        no_space ? ErrorCode::resource : ErrorCode::io,
-        fmt::format("cannot map the {} bytes of \"{}\": {}", size_bytes, path.native(), error.what()));
+    throw Error(no_space ? ErrorCode::resource : ErrorCode::io,
+                fmt::format("cannot map the {} bytes of \"{}\": {}{}", size_bytes, path.native(),
+                            error.what(), no_space ? mapping_advice() : std::string()));
   }
   hold_size(fd, size_bytes, path);
 }

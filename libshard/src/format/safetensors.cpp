@@ -57,7 +57,7 @@ std::string serialize_safetensors_header(const SafetensorsHeader& header) {
     }
     expected_begin = tensor.end;
     text += fmt::format(",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                        json_quote(tensor.name), safetensors_name(tensor.dtype), fmt::join(tensor.shape, ","),
+                        json_quote(tensor.name), tensor.dtype_name(), fmt::join(tensor.shape, ","),
                         tensor.begin, tensor.end);
   }
   text += '}';

@@ -19,9 +19,14 @@ constexpr std::size_t kMaxTensors = std::size_t{1}
                                     << 18;  // far above any model; bounds the time for a hostile header
 constexpr std::size_t kQuotedBytes = 100;
 
-// dtypes of the reference implementation that have no counterpart here.
-constexpr std::string_view kForeignDTypes[] = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
-                                               "F6_E2M3", "F6_E3M2", "F4",      "C64"};
+// dtypes of the reference implementation that have no counterpart here: tensors of them are listed, not read.
+struct ForeignDType {
+  std::string_view name;
+  std::uint64_t bits;  // of an element
+};
+constexpr ForeignDType kForeignDTypes[] = {{"F8_E4M3", 8},     {"F8_E5M2", 8},     {"F8_E8M0", 8},
+                                           {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6},
+                                           {"F6_E3M2", 6},     {"F4", 4},          {"C64", 64}};
 
 [[noreturn]] void corrupt(const std::string& why) {
   throw Error(ErrorCode::corrupt, "safetensors header: " + why);
@@ -133,15 +138,18 @@ class TableBuilder final : public JsonHandler {
     if (std::exchange(has_dtype_, true))
       corrupt(fmt::format("tensor {} has two dtypes", in_quotes(tensor_.name)));
     const std::optional<DType> dtype = dtype_from_safetensors(value);
-    if (!dtype) {
-      const bool foreign =
-          std::find(std::begin(kForeignDTypes), std::end(kForeignDTypes), value) != std::end(kForeignDTypes);
-      throw Error(
-          foreign ? ErrorCode::unsupported : ErrorCode::corrupt,
-          fmt::format("safetensors header: tensor {} has dtype {}, which is {}", in_quotes(tensor_.name),
-                      in_quotes(value), foreign ? "not handled here" : "not known"));
+    if (dtype) {
+      tensor_.dtype = *dtype;
+      element_bits_ = 8 * shard::size_bytes(*dtype);
+      return;
     }
-    tensor_.dtype = *dtype;
+    const auto* const foreign = std::find_if(std::begin(kForeignDTypes), std::end(kForeignDTypes),
+                                             [&](const ForeignDType& known) { return known.name == value; });
+    if (foreign == std::end(kForeignDTypes))
+      corrupt(fmt::format("tensor {} has dtype {}, which is not known", in_quotes(tensor_.name),
+                          in_quotes(value)));
+    tensor_.foreign_dtype = foreign->name;
+    element_bits_ = foreign->bits;
   }
 
   void finish_tensor() {
@@ -151,13 +159,17 @@ class TableBuilder final : public JsonHandler {
                           : !has_shape_ ? "shape"
                                         : "data_offsets"));
     }
-    std::optional<std::uint64_t> bytes = shard::size_bytes(tensor_.dtype);
+    std::optional<std::uint64_t> bits = element_bits_;
     for (std::uint64_t axis : tensor_.shape) {
-      bytes = checked_mul(*bytes, axis);
-      if (!bytes)
+      bits = checked_mul(*bits, axis);
+      if (!bits)
         corrupt(
             fmt::format("tensor {}: the product of its shape overflows 64 bits", in_quotes(tensor_.name)));
     }
+    if (*bits % 8 != 0)
+      corrupt(fmt::format("tensor {}: its elements take {} bits, which are no whole bytes",
+                          in_quotes(tensor_.name), *bits));
+    const std::uint64_t bytes = *bits / 8;
     if (tensor_.begin > tensor_.end) {
       corrupt(fmt::format("tensor {} begins at {} and ends before, at {}", in_quotes(tensor_.name),
                           tensor_.begin, tensor_.end));
@@ -166,9 +178,9 @@ class TableBuilder final : public JsonHandler {
       corrupt(fmt::format("tensor {} ends at byte {} of the data, which has {}", in_quotes(tensor_.name),
                           tensor_.end, data_bytes_));
     }
-    if (tensor_.size_bytes() != *bytes) {
+    if (tensor_.size_bytes() != bytes) {
       corrupt(fmt::format("tensor {} takes {} bytes, but shape and dtype make {}", in_quotes(tensor_.name),
-                          tensor_.size_bytes(), *bytes));
+                          tensor_.size_bytes(), bytes));
     }
     if (header_.tensors.size() == kMaxTensors) {
       throw Error(ErrorCode::unsupported,
@@ -182,6 +194,7 @@ class TableBuilder final : public JsonHandler {
   Where where_ = Where::document;
   std::string member_;  // the last key
   TensorInfo tensor_;
+  std::uint64_t element_bits_ = 0;  // of tensor_
   int offsets_ = 0;
   bool has_metadata_ = false;
   bool has_dtype_ = false;

@@ -148,6 +148,10 @@ void check_columns_of(const ShardHeader& header) {
 }
 
 void check_tensors(ShardHeader& header) {
+  for (const TensorInfo& tensor : header.tensors.tensors)
+    if (!tensor.foreign_dtype.empty())
+      unsupported(fmt::format("tensor {} has dtype {}: shards of this version have none of it",
+                              in_quotes(tensor.name), tensor.foreign_dtype));
   const std::uint64_t n = header.samples = count_samples(header);
   require(header, "checksums", DType::u64, {n});
   require(header, "key_offsets", DType::u64, {n + 1});

@@ -1,12 +1,18 @@
 #include "shard/shard_reader.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <cerrno>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/guarded_read.hpp"
 #include "format/bytes.hpp"
 #include "format/file_io.hpp"
 #include "format/mapped_file.hpp"
@@ -22,37 +28,48 @@ namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
 
+// The codec of a shard. It may hold tables, and the shards of a data set have the same: a thread that opens
+// one after the other makes them once.
+SampleCodec codec_of(const ShardHeader& header) {
+  struct Last {
+    Codec codec;
+    SampleSpec spec;
+    Normalization normalization;
+    SampleCodec made;
+  };
+  thread_local std::optional<Last> last;
+  if (!last || last->codec != header.codec || last->spec != header.spec ||
+      last->normalization != header.normalization) {
+    last.emplace(Last{header.codec, header.spec, header.normalization,
+                      SampleCodec(header.codec, header.spec, header.normalization)});
+  }
+  return last->made;
+}
+
 }  // namespace
 
-// The head (everything before the images) is read into memory, so that what was checked is what is used,
-// whatever happens to the file; samples are read with pread, which reports a file cut short; frame() and
-// mapping() are views of the mapping.
+// The head (everything before the images) is read into memory, checked and dropped; what is asked for later
+// comes from the mapping. A file may be written to meanwhile, so a place that the mapping states is checked
+// again before it is used.
 struct ShardReader::Impl {
   std::filesystem::path path;
-  UniqueFd fd;
-  std::uint64_t file_size = 0;
-  std::vector<std::byte> head;
+  // Where to look for the file: `file_name` from `folder` where there is one.
+  std::shared_ptr<const UniqueFd> folder;
+  std::string file_name;
+  FileIdentity identity;
   ShardHeader header;
   std::optional<SampleCodec> codec;  // of the header
   std::map<std::string, Column> columns;
-  std::span<const std::byte> keys, key_offsets, checksums, frame_offsets, frame_checksums;  // into head
+  // Offsets in the file.
+  std::uint64_t keys = 0, key_offsets = 0, checksums = 0, frame_offsets = 0, frame_checksums = 0;
+  std::uint64_t keys_bytes = 0;
   std::optional<MappedFile> mapping;
 
   [[noreturn]] void corrupt(const std::string& why) const {
     throw Error(ErrorCode::corrupt, fmt::format("shard \"{}\": {}", path.native(), why));
   }
   [[noreturn]] void corrupt_sample(std::uint64_t sample, const std::string& why) const {
-    corrupt(fmt::format("sample {} (\"{}\"): {}", sample, key_text(sample), why));
-  }
-
-  std::string_view key_text(std::uint64_t sample) const {
-    const std::uint64_t begin = offset_at(key_offsets, sample);
-    return as_text(keys).substr(static_cast<std::size_t>(begin),
-                                static_cast<std::size_t>(offset_at(key_offsets, sample + 1) - begin));
-  }
-
-  static std::uint64_t offset_at(std::span<const std::byte> offsets, std::uint64_t i) {
-    return load_u64(offsets, static_cast<std::size_t>(i) * 8);
+    corrupt(fmt::format("sample {} (\"{}\"): {}", sample, key(sample), why));
   }
 
   void check_index(std::uint64_t sample) const {
@@ -60,73 +77,107 @@ struct ShardReader::Impl {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("sample {} of shard \"{}\": it has {}", sample, path.native(), header.samples));
   }
+  int folder_fd() const noexcept { return folder ? folder->get() : AT_FDCWD; }
+  UniqueFd reopen(int flags) const noexcept {
+    return UniqueFd(::openat(folder_fd(), file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | flags));
+  }
+  std::string change() const;
+  void check_unchanged() const;
 
-  void read_head();
-  void check_head_digest(std::uint64_t found) const;
-  std::span<const std::byte> tensor_bytes(const TensorInfo& tensor) const;
-  void find_views();
-  void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,
-                     bool exact) const;
-  void check_frames() const;
+  // Bytes of the mapping; the range is inside.
+  std::span<const std::byte> mapped(std::uint64_t begin, std::uint64_t size) const {
+    return mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+  }
+  void copy(std::span<std::byte> out, std::span<const std::byte> from) const;
+  std::uint64_t load_at(std::uint64_t table, std::uint64_t i) const {
+    std::array<std::byte, 8> bytes{};
+    copy(bytes, mapped(table + i * 8, 8));
+    return load_u64(bytes);
+  }
+  // Entries i and i + 1 of a table of offsets; the second is `end` at most.
+  std::pair<std::uint64_t, std::uint64_t> offsets_at(const char* name, std::uint64_t table, std::uint64_t i,
+                                                     std::uint64_t end) const;
+  std::string key(std::uint64_t sample) const;
   // File range of a stored sample.
   std::pair<std::uint64_t, std::uint64_t> stored_range(std::uint64_t sample) const;
   // The sample into `out`, of spec.size_bytes(). The stored frame is held against its checksum when asked.
   void load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const;
+
+  // What open() does with the head; file offsets are positions in `head`.
+  std::vector<std::byte> read_head(int fd);
+  void find_tensors();
+  void check_head(std::span<const std::byte> head) const;
+  void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,
+                     bool exact) const;
+  void check_frames(std::span<const std::byte> offsets) const;
+  void check_keys(std::span<const std::byte> head) const;
 };
 
-void ShardReader::Impl::read_head() {
-  head.resize(static_cast<std::size_t>(std::min(file_size, kFirstReadBytes)));
-  pread_all(fd.get(), head, 0, path);
+std::vector<std::byte> ShardReader::Impl::read_head(int fd) {
+  const std::uint64_t file_size = identity.size_bytes;
+  std::vector<std::byte> head(static_cast<std::size_t>(std::min(file_size, kFirstReadBytes)));
+  pread_all(fd, head, 0, path);
   const auto extend = [&](std::uint64_t size) {
     const std::size_t have = head.size();
     if (size <= have) return;
     head.resize(static_cast<std::size_t>(size));
-    pread_all(fd.get(), std::span(head).subspan(have), have, path);
+    pread_all(fd, std::span(head).subspan(have), have, path);
   };
   const std::uint64_t json_end = safetensors_header_end(head, file_size);
   if (json_end - 8 <= kMaxShardHeaderBytes) extend(json_end);  // else refused by what follows
   header = parse_shard_header(head, file_size);
   extend(header.images_begin);
   head.resize(static_cast<std::size_t>(header.images_begin));
-  head.shrink_to_fit();
+  return head;
 }
 
-void ShardReader::Impl::check_head_digest(std::uint64_t found) const {
-  if (found == header.head_digest) return;
-  corrupt(fmt::format(
-      "the head's XXH3-64 is {}, its metadata say {}: bytes before the images have changed; convert it again",
-      to_hex(found), to_hex(header.head_digest)));
-}
-
-std::span<const std::byte> ShardReader::Impl::tensor_bytes(const TensorInfo& tensor) const {
-  return std::span(head).subspan(static_cast<std::size_t>(header.tensors.data_begin + tensor.begin),
-                                 static_cast<std::size_t>(tensor.size_bytes()));
-}
-
-void ShardReader::Impl::find_views() {
+void ShardReader::Impl::find_tensors() {
   for (const TensorInfo& tensor : header.tensors.tensors) {
     if (&tensor == &header.tensors.tensors.back()) break;  // the images
-    const auto bytes = tensor_bytes(tensor);
-    if (tensor.name == "keys") keys = bytes;
-    if (tensor.name == "key_offsets") key_offsets = bytes;
-    if (tensor.name == "checksums") checksums = bytes;
-    if (tensor.name == "frame_offsets") frame_offsets = bytes;
-    if (tensor.name == "frame_checksums") frame_checksums = bytes;
+    const std::uint64_t begin = header.tensors.data_begin + tensor.begin;
+    if (tensor.name == "keys") {
+      keys = begin;
+      keys_bytes = tensor.size_bytes();
+    }
+    if (tensor.name == "key_offsets") key_offsets = begin;
+    if (tensor.name == "checksums") checksums = begin;
+    if (tensor.name == "frame_offsets") frame_offsets = begin;
+    if (tensor.name == "frame_checksums") frame_checksums = begin;
     if (is_reserved_tensor(tensor.name)) continue;
     Column column;
     column.dtype = tensor.dtype;
     column.row_shape.assign(tensor.shape.begin() + 1, tensor.shape.end());
     column.row_bytes = tensor.size_bytes() / header.samples;
-    column.bytes = bytes;
+    column.bytes = mapped(begin, tensor.size_bytes());
     columns.emplace(tensor.name, std::move(column));
   }
+}
+
+// The digest and every table of offsets.
+void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
+  const std::string_view json =
+      as_text(head.subspan(8, static_cast<std::size_t>(header.tensors.data_begin) - 8));
+  const auto digits_at = find_digest_digits(json);
+  if (!digits_at || from_hex(json.substr(*digits_at, kDigestDigits)) != header.head_digest)
+    corrupt("bytes before the images have changed since it was opened");
+  if (const std::uint64_t found = digest_head(head, 8 + *digits_at); found != header.head_digest) {
+    corrupt(
+        fmt::format("the head's XXH3-64 is {}, its metadata say {}: bytes before the images have changed; "
+                    "convert it again",
+                    to_hex(found), to_hex(header.head_digest)));
+  }
+  const auto table = [&](std::uint64_t begin) {
+    return head.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(header.samples + 1) * 8);
+  };
+  check_offsets("key_offsets", table(key_offsets), keys_bytes, false);
+  if (header.codec.kind != Codec::Kind::none) check_frames(table(frame_offsets));
 }
 
 void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std::byte> offsets,
                                       std::uint64_t end, bool exact) const {
   std::uint64_t before = 0;
   for (std::uint64_t i = 0; i <= header.samples; ++i) {
-    const std::uint64_t offset = offset_at(offsets, i);
+    const std::uint64_t offset = load_u64(offsets, static_cast<std::size_t>(i) * 8);
     if (i == 0 && offset != 0) corrupt(fmt::format("{}[0] is {}: it must be 0", name, offset));
     if (offset < before)
       corrupt(fmt::format("{}[{}] is {}, less than the {} before it", name, i, offset, before));
@@ -138,11 +189,11 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
 }
 
 // Also holds the size of a sample, which is only stated, against the bytes that are there.
-void ShardReader::Impl::check_frames() const {
-  check_offsets("frame_offsets", frame_offsets, header.images_end - header.images_begin, true);
+void ShardReader::Impl::check_frames(std::span<const std::byte> offsets) const {
+  check_offsets("frame_offsets", offsets, header.images_end - header.images_begin, true);
   const std::uint64_t least = codec->least_frame_bytes();
-  for (std::uint64_t i = 0; i < header.samples; ++i) {
-    const std::uint64_t size = offset_at(frame_offsets, i + 1) - offset_at(frame_offsets, i);
+  for (std::size_t i = 0; i < header.samples; ++i) {
+    const std::uint64_t size = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
     if (size < least) {
       corrupt(fmt::format("the frame of sample {} has {} bytes, too few for the {} bytes of a sample", i,
                           size, header.spec.size_bytes()));
@@ -155,25 +206,105 @@ void ShardReader::Impl::check_frames() const {
   }
 }
 
+// The offsets were checked.
+void ShardReader::Impl::check_keys(std::span<const std::byte> head) const {
+  const std::string_view text =
+      as_text(head.subspan(static_cast<std::size_t>(keys), static_cast<std::size_t>(keys_bytes)));
+  const auto offset = [&](std::uint64_t i) {
+    return static_cast<std::size_t>(load_u64(head, static_cast<std::size_t>(key_offsets + i * 8)));
+  };
+  for (std::uint64_t i = 0; i < header.samples; ++i) {
+    try {
+      unescape_key(text.substr(offset(i), offset(i + 1) - offset(i)));
+    } catch (const Error& error) {
+      corrupt(fmt::format("sample {}: {}", i, error.what()));
+    }
+  }
+  if (text.find_first_not_of('\0', offset(header.samples)) != std::string_view::npos)
+    corrupt("the padding after the last key is not zero");
+}
+
+std::string ShardReader::Impl::change() const {
+  struct stat now {};
+  if (::fstatat(folder_fd(), file_name.c_str(), &now, 0) != 0) {
+    const int error = errno;
+    if (error == ENOENT || error == ENOTDIR)
+      return "the file is gone: it was deleted or renamed while it was in use; restore it and open the data "
+             "set "
+             "again";
+    return fmt::format("the file cannot be looked at any more: {}", std::generic_category().message(error));
+  }
+  const auto size = static_cast<std::uint64_t>(now.st_size);
+  if (now.st_dev != identity.device || now.st_ino != identity.inode)
+    return "the file was replaced by another one while it was in use; open the data set again";
+  if (size == identity.size_bytes) return {};
+  return fmt::format(
+      "the file changed while it was in use: {} bytes now, {} when it was opened; write it again in place "
+      "and "
+      "the next epoch goes on, or restore it and open the data set again",
+      size, identity.size_bytes);
+}
+
+void ShardReader::Impl::check_unchanged() const {
+  if (const std::string what = change(); !what.empty()) corrupt(what);
+}
+
+void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte> from) const {
+  if (guarded_copy(out, from)) return;
+  check_unchanged();  // says so when the file was cut
+  throw Error(
+      ErrorCode::io,
+      fmt::format("cannot read \"{}\": a page of it could not be had (its disk failed?)", path.native()));
+}
+
+std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::offsets_at(const char* name, std::uint64_t table,
+                                                                      std::uint64_t i,
+                                                                      std::uint64_t end) const {
+  std::array<std::byte, 16> bytes{};
+  copy(bytes, mapped(table + i * 8, 16));
+  const std::uint64_t first = load_u64(bytes);
+  const std::uint64_t second = load_u64(bytes, 8);
+  if (first > second || second > end) {
+    check_unchanged();
+    corrupt(
+        fmt::format("{}[{}] and the next are {} and {}, which was not so when it was opened: something "
+                    "writes to the file",
+                    name, i, first, second));
+  }
+  return {first, second};
+}
+
+std::string ShardReader::Impl::key(std::uint64_t sample) const {
+  const auto [begin, end] = offsets_at("key_offsets", key_offsets, sample, keys_bytes);
+  std::string text(static_cast<std::size_t>(end - begin), '\0');
+  copy(std::as_writable_bytes(std::span(text)), mapped(keys + begin, end - begin));
+  return text;
+}
+
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(std::uint64_t sample) const {
   check_index(sample);
   if (header.codec.kind == Codec::Kind::none) {
     const std::uint64_t row = header.spec.size_bytes();
     return {header.images_begin + sample * row, row};
   }
-  const std::uint64_t begin = offset_at(frame_offsets, sample);
-  return {header.images_begin + begin, offset_at(frame_offsets, sample + 1) - begin};
+  const auto [begin, end] =
+      offsets_at("frame_offsets", frame_offsets, sample, header.images_end - header.images_begin);
+  return {header.images_begin + begin, end - begin};
 }
 
 void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const {
   const auto [begin, size] = stored_range(sample);
-  if (header.codec.kind == Codec::Kind::none) return pread_all(fd.get(), out, begin, path);
+  if (header.codec.kind == Codec::Kind::none) {
+    copy(out, mapped(begin, size));
+    return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
+  }
   thread_local std::vector<std::byte> frame;
   frame.resize(static_cast<std::size_t>(size));
-  pread_all(fd.get(), frame, begin, path);
+  copy(frame, mapped(begin, size));
+  check_unchanged();
   if (check_frame) {
     const std::uint64_t found = xxh3(frame);
-    const std::uint64_t stated = offset_at(frame_checksums, sample);
+    const std::uint64_t stated = load_at(frame_checksums, sample);
     if (found != stated) {
       corrupt_sample(sample,
                      fmt::format("its stored frame has the XXH3-64 {}, not {}: the bytes have changed",
@@ -188,26 +319,41 @@ void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, boo
   }
 }
 
-ShardReader ShardReader::open(const std::filesystem::path& path) {
+FileIdentity file_identity(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) throw_errno("cannot read the size of", path, errno);
+  if (!S_ISREG(status.st_mode))
+    throw Error(ErrorCode::io, fmt::format("\"{}\" is not a regular file", path.native()));
+  return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
+}
+
+ShardReader ShardReader::open(const std::filesystem::path& path) { return open_in(nullptr, path); }
+
+ShardReader ShardReader::open_in(std::shared_ptr<const UniqueFd> folder, const std::filesystem::path& path) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
-  impl->fd = open_read(path);
-  impl->file_size = regular_file_size(impl->fd.get(), path);
+  impl->folder = std::move(folder);
+  if (impl->folder) {
+    impl->file_name = path.filename().native();
+  } else {  // this process may go to another folder
+    std::error_code no_folder;
+    impl->file_name = std::filesystem::absolute(path, no_folder).native();
+    if (no_folder) impl->file_name = path.native();
+  }
+  const UniqueFd fd = impl->reopen(O_NONBLOCK);  // a pipe: refused, not waited for
+  if (!fd) throw_errno("cannot open", path, errno);
+  impl->identity = file_identity(fd.get(), path);
+  std::vector<std::byte> head;
   try {
-    impl->read_head();
+    head = impl->read_head(fd.get());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
     throw Error(error.code(), fmt::format("shard \"{}\": {}", path.native(), error.what()));
   }
-  const std::size_t json_bytes = static_cast<std::size_t>(impl->header.tensors.data_begin) - 8;
-  const auto digits_at =
-      find_digest_digits(as_text(std::span<const std::byte>(impl->head).subspan(8, json_bytes)));
-  impl->check_head_digest(digest_head(impl->head, 8 + digits_at.value()));
-  impl->find_views();
-  impl->check_offsets("key_offsets", impl->key_offsets, impl->keys.size(), false);
-  impl->codec.emplace(impl->header.codec, impl->header.spec, impl->header.normalization);
-  if (impl->header.codec.kind != Codec::Kind::none) impl->check_frames();
-  impl->mapping.emplace(impl->fd.get(), impl->file_size, path);
+  impl->codec.emplace(codec_of(impl->header));
+  impl->mapping.emplace(fd.get(), impl->identity.size_bytes, path);
+  impl->find_tensors();
+  impl->check_head(head);
   return ShardReader(std::move(impl));
 }
 
@@ -220,35 +366,57 @@ const std::filesystem::path& ShardReader::path() const noexcept { return impl_->
 const ShardHeader& ShardReader::header() const noexcept { return impl_->header; }
 const SampleCodec& ShardReader::codec() const noexcept { return *impl_->codec; }
 std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples; }
-std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->file_size; }
-int ShardReader::descriptor() const noexcept { return impl_->fd.get(); }
+std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->identity.size_bytes; }
+const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }
 std::span<const std::byte> ShardReader::mapping() const noexcept { return impl_->mapping->bytes(); }
 const std::map<std::string, Column>& ShardReader::columns() const noexcept { return impl_->columns; }
+std::string ShardReader::change() const { return impl_->change(); }
+UniqueFd ShardReader::reopen(int flags) const noexcept { return impl_->reopen(flags); }
+void ShardReader::check_unchanged() const { impl_->check_unchanged(); }
 
-std::string_view ShardReader::key(std::uint64_t sample) const {
+std::string ShardReader::key(std::uint64_t sample) const {
   impl_->check_index(sample);
-  return impl_->key_text(sample);
+  return impl_->key(sample);
 }
 
 std::uint64_t ShardReader::checksum(std::uint64_t sample) const {
   impl_->check_index(sample);
-  return Impl::offset_at(impl_->checksums, sample);
+  return impl_->load_at(impl_->checksums, sample);
+}
+
+void ShardReader::read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const {
+  const std::uint64_t rows = column.row_bytes == 0 ? 0 : out.size() / column.row_bytes;
+  if (rows * column.row_bytes != out.size() || first > size() || rows > size() - first) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} bytes of rows of {} bytes from sample {} of shard \"{}\": it has {}",
+                            out.size(), column.row_bytes, first, impl_->path.native(), size()));
+  }
+  impl_->copy(out, column.bytes.subspan(static_cast<std::size_t>(first * column.row_bytes), out.size()));
 }
 
 std::int64_t ShardReader::label(std::uint64_t sample) const {
   impl_->check_index(sample);
   const Column& labels = impl_->columns.at("labels");
-  if (labels.dtype != DType::i64) {
+  if (labels.dtype != DType::i64 || !labels.row_shape.empty()) {
     throw Error(ErrorCode::unsupported,
                 fmt::format("labels of shard \"{}\" are {} values a sample, not class ids: use columns()",
                             impl_->path.native(), labels.row_bytes / size_bytes(labels.dtype)));
   }
-  return static_cast<std::int64_t>(load_u64(labels.bytes, static_cast<std::size_t>(sample) * 8));
+  std::array<std::byte, 8> bytes{};
+  read_rows(labels, sample, bytes);
+  return static_cast<std::int64_t>(load_u64(bytes));
 }
 
 std::span<const std::byte> ShardReader::frame(std::uint64_t sample) const {
   const auto [begin, size] = impl_->stored_range(sample);
-  return mapping().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+  return impl_->mapped(begin, size);
+}
+
+void ShardReader::read_frame(std::uint64_t sample, std::vector<std::byte>& out) const {
+  const auto [begin, size] = impl_->stored_range(sample);
+  out.resize(static_cast<std::size_t>(size));
+  impl_->copy(out, impl_->mapped(begin, size));
+  impl_->check_unchanged();
 }
 
 void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
@@ -262,21 +430,11 @@ void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
 }
 
 void ShardReader::verify_head() const {
-  std::vector<std::byte> again(impl_->head.size());
-  pread_all(impl_->fd.get(), again, 0, impl_->path);
-  if (again != impl_->head) impl_->corrupt("bytes before the images have changed since it was opened");
-  for (std::uint64_t i = 0; i < size(); ++i) {
-    try {
-      unescape_key(impl_->key_text(i));
-    } catch (const Error& error) {
-      impl_->corrupt(fmt::format("sample {}: {}", i, error.what()));
-    }
-  }
-  const auto padding =
-      impl_->keys.subspan(static_cast<std::size_t>(Impl::offset_at(impl_->key_offsets, size())));
-  if (std::any_of(padding.begin(), padding.end(), [](std::byte b) { return b != std::byte{0}; })) {
-    impl_->corrupt("the padding after the last key is not zero");
-  }
+  impl_->check_unchanged();
+  std::vector<std::byte> head(static_cast<std::size_t>(impl_->header.images_begin));
+  impl_->copy(head, impl_->mapped(0, head.size()));
+  impl_->check_head(head);
+  impl_->check_keys(head);
 }
 
 void ShardReader::verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const {

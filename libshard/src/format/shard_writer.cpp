@@ -263,7 +263,7 @@ ShardWriter ShardWriter::create(const std::filesystem::path& path, std::uint64_t
     refuse(fmt::format("{} samples planned for shard \"{}\": 1 to {} are possible", planned, path.native(),
                        kMaxSamples));
   std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+  if (!options.may_exist && std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
     refuse(fmt::format("shard \"{}\" exists: a published shard is not overwritten", path.native()));
   }
   return ShardWriter(std::make_unique<Impl>(path, planned, std::move(options)));
@@ -304,7 +304,7 @@ void ShardWriter::skip(std::uint64_t index) {
   impl_->finish(index, Impl::State::skipped);
 }
 
-ShardSummary ShardWriter::publish() {
+ShardSummary ShardWriter::publish(const ShardSummary* expected) {
   Impl& self = *impl_;
   const std::lock_guard lock(self.mutex);
   if (self.failure) std::rethrow_exception(self.failure);
@@ -329,9 +329,20 @@ ShardSummary ShardWriter::publish() {
     const std::uint64_t digest = self.write_head(layout, samples);
     const std::uint64_t size_bytes = layout.images_begin + images_bytes;
     truncate(self.file.fd(), size_bytes, self.path());
-    self.file.publish();
+    const ShardSummary summary{self.path().filename().native(), samples, size_bytes, digest};
+    if (expected != nullptr && summary != *expected)
+      throw Error(
+          ErrorCode::corrupt,
+          fmt::format("shard \"{}\", made again, has {} samples, {} bytes and head digest {}; {}, {} and {} "
+                      "are expected",
+                      self.path().native(), samples, size_bytes, to_hex(digest), expected->samples,
+                      expected->size_bytes, to_hex(expected->head_digest)));
+    if (self.options.may_exist)
+      self.file.publish_same();
+    else
+      self.file.publish();
     self.published = true;
-    return {self.path().filename().native(), samples, size_bytes, digest};
+    return summary;
   } catch (...) {
     self.failure = std::current_exception();
     self.file.discard();

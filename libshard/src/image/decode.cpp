@@ -1,15 +1,13 @@
 #include "shard/image/decode.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "image/jpeg.hpp"
+#include "image/memory_errors.hpp"
 #include "image/orient.hpp"
 #include "image/png.hpp"
 #include "image/stored_image.hpp"
 #include "image/webp.hpp"
 #include "shard/error.hpp"
+#include "shard/image/file_kind.hpp"
 
 namespace shard::image {
 namespace {
@@ -17,12 +15,7 @@ namespace {
 constexpr std::uint32_t kRowsBetweenPolls = 64;
 
 [[noreturn]] void refuse_unknown(std::span<const std::byte> file) {
-  if (file.empty()) throw Error(ErrorCode::corrupt, "the file is empty");
-  std::string hex;
-  for (const std::byte b : file.first(std::min<std::size_t>(file.size(), 8)))
-    hex += fmt::format("{}{:02x}", hex.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  throw Error(ErrorCode::unsupported,
-              fmt::format("neither JPEG, PNG nor WebP: the file begins with {}", hex));
+  throw Error(file.empty() ? ErrorCode::corrupt : ErrorCode::unsupported, why_not_decodable(file));
 }
 
 StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, const DecodeOptions& options,
@@ -48,8 +41,11 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
       const JpegHeader& header = reader.open(file, options);
       return {Format::jpeg, header.stored_width, header.stored_height, header.orientation};
     }
-    case Format::png:
-      return read_png_info(file, max_pixels);
+    case Format::png: {
+      DecodeOptions options;
+      options.max_pixels = max_pixels;
+      return PngReader(file, options).info();
+    }
     case Format::webp:
       return read_webp_info(file, max_pixels);
     case Format::unknown:
@@ -63,7 +59,10 @@ std::string decoder_versions() { return jpeg_version() + "; " + png_version() + 
 struct Decoder::Impl {
   JpegReader jpeg;
   PixelBuffer stored;
+  RgbView decode(std::span<const std::byte> file, const DecodeOptions& options);
+
   PixelBuffer upright;
+  WarningSet warnings;
 };
 
 Decoder::Decoder() : impl_(std::make_unique<Impl>()) {}
@@ -71,22 +70,30 @@ Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 Decoder::~Decoder() = default;
 
+const WarningSet& Decoder::warnings() const noexcept { return impl_->warnings; }
+
 RgbView Decoder::decode(std::span<const std::byte> file, const DecodeOptions& options) {
+  return with_memory_errors([&] { return impl_->decode(file, options); });
+}
+
+RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptions& options) {
   StoredImage image;
+  warnings = {};
   switch (detect_format(file)) {
     case Format::jpeg:
-      image = decode_jpeg(impl_->jpeg, file, options, impl_->stored);
+      image = decode_jpeg(jpeg, file, options, stored);
+      warnings = jpeg.warnings();
       break;
     case Format::png:
-      image = decode_png(file, options, impl_->stored);
+      image = decode_png(file, options, stored);
       break;
     case Format::webp:
-      image = decode_webp(file, options, impl_->stored);
+      image = decode_webp(file, options, stored);
       break;
     case Format::unknown:
       refuse_unknown(file);
   }
-  return turn_upright(image.pixels, image.orientation, impl_->upright);
+  return turn_upright(image.pixels, image.orientation, upright);
 }
 
 }  // namespace shard::image

@@ -3,9 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 namespace shard::image {
+
+// 1 to 8, 1 for a value that is none of them; nothing where the tag is absent or damaged. Never reads outside
+// of `data`.
+std::optional<int> exif_orientation_tag(std::span<const std::byte> data) noexcept;
 
 // 1 to 8; 1 for anything absent, damaged or out of range. Never reads outside of `data`.
 int exif_orientation(std::span<const std::byte> data) noexcept;

@@ -1,45 +1,11 @@
 #include "image/filter.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
+
+#include "image/filter_kernels.hpp"
 
 namespace shard::image {
 namespace {
-
-struct Box {
-  static constexpr double kSupport = 0.5;
-  static double value(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }
-};
-
-struct Bilinear {
-  static constexpr double kSupport = 1.0;
-  static double value(double x) {
-    x = std::abs(x);
-    return x < 1.0 ? 1.0 - x : 0.0;
-  }
-};
-
-struct Bicubic {
-  static constexpr double kSupport = 2.0;
-  static double value(double x) {
-    constexpr double kA = -0.5;
-    x = std::abs(x);
-    if (x < 1.0) return ((kA + 2.0) * x - (kA + 3.0)) * x * x + 1;
-    if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * kA;
-    return 0.0;
-  }
-};
-
-struct Lanczos {
-  static constexpr double kSupport = 3.0;
-  static double sinc(double x) {
-    if (x == 0.0) return 1.0;
-    x *= std::numbers::pi;
-    return std::sin(x) / x;
-  }
-  static double value(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
-};
 
 // Coefficients of all outputs, one after the other.
 struct Taps {
@@ -64,30 +30,21 @@ Taps::Range without_zeros(const std::vector<std::int32_t>& coefficients, Taps::R
 // precompute_coeffs and normalize_coeffs_8bpc for outputs [begin, begin + count).
 template <class Kernel>
 Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count) {
-  const double scale = static_cast<double>(static_cast<float>(source)) / resized;
-  const double filter_scale = std::max(scale, 1.0);
-  const double support = Kernel::kSupport * filter_scale;
-  const double inverse = 1.0 / filter_scale;
   Taps taps;
   taps.ranges.reserve(count);
-  std::vector<double> values(static_cast<std::size_t>(std::ceil(support)) * 2 + 1);
-  taps.coefficients.reserve(values.size() * count);
+  std::vector<double> values;
   for (std::uint32_t output = begin; output < begin + count; ++output) {
-    const double center = (output + 0.5) * scale;
-    const auto first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
-    const auto last = std::min<std::int64_t>(static_cast<std::int64_t>(center + support + 0.5), source);
-    const auto size = static_cast<std::uint32_t>(std::max<std::int64_t>(last - first, 0));
+    const OutputTaps<Kernel> of(source, resized, output);
+    const std::uint32_t size = of.last() - of.first();
+    if (values.size() < size) values.resize(size);
+    if (taps.coefficients.empty()) taps.coefficients.reserve(std::size_t{size} * count);
     double sum = 0.0;
     for (std::uint32_t i = 0; i < size; ++i) {
-      values[i] = Kernel::value((static_cast<double>(i + first) - center + 0.5) * inverse);
+      values[i] = of.value(of.first() + i);
       sum += values[i];
     }
-    const Taps::Range range{static_cast<std::uint32_t>(first), size, taps.coefficients.size()};
-    for (std::uint32_t i = 0; i < size; ++i) {
-      constexpr double kOne = 1 << kPrecisionBits;
-      const double fixed = (sum != 0.0 ? values[i] / sum : values[i]) * kOne;
-      taps.coefficients.push_back(static_cast<std::int32_t>(std::copysign(0.5, fixed) + fixed));
-    }
+    const Taps::Range range{of.first(), size, taps.coefficients.size()};
+    for (std::uint32_t i = 0; i < size; ++i) taps.coefficients.push_back(fixed_coefficient(values[i], sum));
     taps.ranges.push_back(without_zeros(taps.coefficients, range));
   }
   return taps;
@@ -95,17 +52,8 @@ Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t beg
 
 Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count,
                   Filter filter) {
-  switch (filter) {
-    case Filter::box:
-      return compute_taps<Box>(source, resized, begin, count);
-    case Filter::bilinear:
-      return compute_taps<Bilinear>(source, resized, begin, count);
-    case Filter::bicubic:
-      return compute_taps<Bicubic>(source, resized, begin, count);
-    case Filter::lanczos:
-      break;
-  }
-  return compute_taps<Lanczos>(source, resized, begin, count);
+  return with_kernel(
+      filter, [&](auto kernel) { return compute_taps<decltype(kernel)>(source, resized, begin, count); });
 }
 
 std::int32_t pack(std::int32_t even, std::int32_t odd) {

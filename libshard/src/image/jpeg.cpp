@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <utility>
 
 #include "image/cmyk.hpp"
-#include "image/exif.hpp"
 #include "image/jpeg_errors.hpp"
+#include "image/jpeg_scan.hpp"
 #include "image/limits.hpp"
+#include "image/orientation.hpp"
 #include "image/pixel_buffer.hpp"
 #include "shard/error.hpp"
 
@@ -21,14 +24,19 @@ constexpr int kMaxScans = 64;
 constexpr std::uint32_t kRowsAtOnce = 16;  // row pointers handed to libjpeg in one call
 
 int orientation_of(const jpeg_decompress_struct& info) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kExif = "Exif\0"sv;
+  constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+  std::span<const std::byte> exif;  // of several the first one counts
+  std::span<const std::byte> xmp;   // the last one
   for (const jpeg_marker_struct* marker = info.marker_list; marker != nullptr; marker = marker->next) {
     const std::span<const std::byte> data(reinterpret_cast<const std::byte*>(marker->data),
                                           marker->data_length);
-    if (data.size() >= 6 &&
-        std::equal(data.begin(), data.begin() + 5, reinterpret_cast<const std::byte*>("Exif\0")))
-      return exif_orientation(data);  // the first one counts
+    const std::string_view text(reinterpret_cast<const char*>(marker->data), marker->data_length);
+    if (text.starts_with(kExif) && text.size() >= 6 && exif.empty()) exif = data;
+    if (text.starts_with(kXmp)) xmp = data.subspan(kXmp.size());
   }
-  return 1;
+  return choose_orientation(exif, xmp);
 }
 
 // Whether the inverse DCT of a block looks at its neighbours: libjpeg smooths progressive images whose
@@ -61,11 +69,16 @@ struct JpegReader::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() { jpeg_destroy_decompress(&info); }
 
+  // A decompressor as new. libjpeg keeps quantisation and Huffman tables, and what markers said, for the next
+  // file, so that files without tables ("abbreviated") can follow one with them: here each file stands alone.
+  void renew(OnWarning choice);
   static void on_progress(j_common_ptr common);
   bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
   void choose_scale(std::uint32_t min_short_side);
   void read_into(std::uint8_t* out, std::size_t stride_bytes, std::uint32_t rows);
   void drop_rows(std::uint32_t rows);
+  SequentialScan scan() const;
+  void judge_warnings(const SequentialScan& read);
   std::size_t stored_row_bytes() const {
     return std::size_t{info.output_width} * static_cast<std::size_t>(info.output_components);
   }
@@ -74,6 +87,9 @@ struct JpegReader::Impl {
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct info{};
   const std::atomic<bool>* cancel = nullptr;
+  OnWarning on_warning = OnWarning::harmless;
+  WarningSet warnings;
+  std::span<const std::byte> scan_data;  // behind the header of the first scan
   JpegHeader header;
   Box box;
   std::uint32_t rows_left = 0;    // of the box
@@ -84,10 +100,24 @@ struct JpegReader::Impl {
 };
 
 JpegReader::Impl::Impl() {
+  info.err = errors.manager();  // jpeg_destroy_decompress is harmless before the first renew()
+  progress.progress_monitor = on_progress;
+}
+
+void JpegReader::Impl::renew(OnWarning choice) {
+  jpeg_destroy_decompress(&info);
+  info = {};
+  on_warning = choice;
+  errors.reset(choice);
   info.err = errors.manager();
+  warnings = {};
+  scan_data = {};
+  header = {};
+  box = {};
+  rows_left = skip_pixels = 0;
+  skip_exact = false;
   errors.guard([this] { jpeg_create_decompress(&info); });
   info.client_data = this;
-  progress.progress_monitor = on_progress;
 }
 
 void JpegReader::Impl::on_progress(j_common_ptr common) {
@@ -127,6 +157,37 @@ void JpegReader::Impl::drop_rows(std::uint32_t count) {
   }
 }
 
+// What libjpeg knows of the scan that it reads; nothing for scans other than sequential ones with Huffman
+// codes.
+SequentialScan JpegReader::Impl::scan() const {
+  SequentialScan scan;
+  if (info.progressive_mode || info.arith_code || info.comps_in_scan != info.num_components) return scan;
+  for (int i = 0; i < info.blocks_in_MCU; ++i) {
+    const jpeg_component_info* component = info.cur_comp_info[info.MCU_membership[i]];
+    const JHUFF_TBL* dc = info.dc_huff_tbl_ptrs[component->dc_tbl_no];
+    const JHUFF_TBL* ac = info.ac_huff_tbl_ptrs[component->ac_tbl_no];
+    if (dc == nullptr || ac == nullptr) return {};
+    SequentialScan::Block& block = scan.blocks.emplace_back();
+    for (const auto& [from, to] : {std::pair{dc, &block.dc}, std::pair{ac, &block.ac}}) {
+      std::copy_n(from->bits, to->counts.size(), to->counts.begin());
+      std::copy_n(from->huffval, to->symbols.size(), to->symbols.begin());
+    }
+  }
+  scan.mcus = std::uint64_t{info.MCUs_per_row} * info.MCU_rows_in_scan;
+  scan.restart_interval = info.restart_interval;
+  return scan;
+}
+
+// Bytes before a marker of the header belong to nothing. Behind image data they may be what damage left over.
+void JpegReader::Impl::judge_warnings(const SequentialScan& read) {
+  const WarningSet found = errors.take_warnings();
+  warnings.add(found);
+  if (on_warning == OnWarning::harmless && found.has(Warning::extraneous_bytes) &&
+      !ends_where_encoders_end(read, scan_data))
+    throw Error(ErrorCode::corrupt,
+                "JPEG: extraneous bytes behind the image data, where a damaged file leaves such");
+}
+
 JpegReader::JpegReader() : impl_(std::make_unique<Impl>()) {}
 JpegReader::JpegReader(JpegReader&&) noexcept = default;
 JpegReader& JpegReader::operator=(JpegReader&&) noexcept = default;
@@ -135,16 +196,16 @@ JpegReader::~JpegReader() = default;
 const JpegHeader& JpegReader::open(std::span<const std::byte> file, const DecodeOptions& options) {
   Impl& self = *impl_;
   jpeg_decompress_struct& info = self.info;
-  self.rows_left = 0;
   self.cancel = options.cancel;
+  self.renew(options.on_warning);
   self.errors.guard([&] {
-    jpeg_abort_decompress(&info);
-    info.progress = nullptr;
     jpeg_save_markers(&info, JPEG_APP0 + 1, 0xFFFF);
     jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(file.data()),
                  static_cast<unsigned long>(file.size()));
     jpeg_read_header(&info, TRUE);
   });
+  self.warnings = self.errors.take_warnings();
+  self.scan_data = file.last(info.src->bytes_in_buffer);
   check_pixel_bound(info.image_width, info.image_height, options.max_pixels);
   if (info.num_components != 1 && info.num_components != 3 && info.num_components != 4)
     throw Error(ErrorCode::unsupported,
@@ -173,7 +234,8 @@ void JpegReader::start(const Box& box) {
     jpeg_start_decompress(&info);
   });
   self.box = box;
-  self.skip_exact = skips_exactly(info);
+  // Where damage is let pass, nothing is known about rows that were not decoded.
+  self.skip_exact = self.on_warning != OnWarning::accept && skips_exactly(info);
   JDIMENSION left = 0;
   if (self.skip_exact) {
     // Upsampling looks one chroma sample to the side, and treats the first and last of a row apart.
@@ -230,6 +292,7 @@ void JpegReader::finish() {
   jpeg_decompress_struct& info = self.info;
   self.rows_left = 0;
   if (jpeg_has_multiple_scans(&info)) {  // entropy-decoded to its end by start()
+    self.judge_warnings({});
     self.errors.guard([&] { jpeg_abort_decompress(&info); });
     return;
   }
@@ -243,8 +306,12 @@ void JpegReader::finish() {
         self.drop_rows(std::min(left - 1, std::uint32_t{512}));
     });
   }
+  const SequentialScan scan = self.on_warning == OnWarning::harmless ? self.scan() : SequentialScan{};
   self.errors.guard([&] { jpeg_finish_decompress(&info); });
+  self.judge_warnings(scan);
 }
+
+const WarningSet& JpegReader::warnings() const noexcept { return impl_->warnings; }
 
 std::string jpeg_version() {
 #define SHARD_TEXT_OF(x) #x

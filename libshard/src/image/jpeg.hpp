@@ -55,6 +55,9 @@ class JpegReader {
   // Checks what lies behind the box, to the end of the file. Errors: corrupt, cancelled.
   void finish();
 
+  // Of the file that was opened last; complete once finish() has returned.
+  const WarningSet& warnings() const noexcept;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -32,9 +32,42 @@ ErrorCode code_of(int message_code) {
   }
 }
 
+Warning warning_of(int message_code) noexcept {
+  switch (message_code) {
+    case JWRN_ADOBE_XFORM:
+      return Warning::adobe_transform;
+    case JWRN_ARITH_BAD_CODE:
+      return Warning::arithmetic_code;
+    case JWRN_BOGUS_PROGRESSION:
+      return Warning::progression;
+    case JWRN_EXTRANEOUS_DATA:
+      return Warning::extraneous_bytes;
+    case JWRN_HIT_MARKER:
+      return Warning::premature_marker;
+    case JWRN_HUFF_BAD_CODE:
+      return Warning::huffman_code;
+    case JWRN_JFIF_MAJOR:
+      return Warning::jfif_version;
+    case JWRN_JPEG_EOF:
+      return Warning::premature_end;
+    case JWRN_MUST_RESYNC:
+      return Warning::restart_marker;
+    case JWRN_NOT_SEQUENTIAL:
+      return Warning::scan_parameters;
+    case JWRN_BOGUS_ICC:
+      return Warning::icc_profile;
+    default:
+      return Warning::other;
+  }
+}
+
 }  // namespace
 
-JpegErrors::JpegErrors() noexcept {
+JpegErrors::JpegErrors() noexcept { reset(OnWarning::reject); }
+
+void JpegErrors::reset(OnWarning on_warning) noexcept {
+  base_ = Base{};
+  base_.on_warning = on_warning;
   jpeg_std_error(&base_.manager);
   base_.manager.error_exit = leave;
   base_.manager.emit_message = on_message;
@@ -48,7 +81,14 @@ void JpegErrors::leave(j_common_ptr info) {
 }
 
 void JpegErrors::on_message(j_common_ptr info, int level) {
-  if (level < 0) leave(info);  // a warning: damaged data must not become training data
+  if (level >= 0) return;  // a trace
+  auto* base = reinterpret_cast<Base*>(info->err);
+  ++base->manager.num_warnings;
+  const Warning warning = warning_of(base->manager.msg_code);
+  const bool passes = base->on_warning == OnWarning::accept ||
+                      (base->on_warning == OnWarning::harmless && is_harmless(warning));
+  if (!passes) leave(info);
+  base->warnings.add(warning);
 }
 
 void JpegErrors::cancel() noexcept {

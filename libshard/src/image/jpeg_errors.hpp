@@ -8,18 +8,25 @@
 #include <jpeglib.h>
 
 #include <csetjmp>
+#include <utility>
+
+#include "shard/image/warnings.hpp"
 
 namespace shard::image {
 
 class JpegErrors {
  public:
-  JpegErrors() noexcept;
+  JpegErrors() noexcept;  // every warning is an error
   JpegErrors(const JpegErrors&) = delete;
   JpegErrors& operator=(const JpegErrors&) = delete;
   jpeg_error_mgr* manager() noexcept { return &base_.manager; }
+  // As new, for the next file: nothing of the one before is left.
+  void reset(OnWarning on_warning) noexcept;
+  // Those that were let pass since reset() or the last call of this.
+  WarningSet take_warnings() noexcept { return std::exchange(base_.warnings, {}); }
 
-  // Runs `body`, which calls libjpeg. An error or a warning leaves it by longjmp and becomes an Error here,
-  // so `body` and what it calls hold no object with a destructor.
+  // Runs `body`, which calls libjpeg. An error, or a warning that may not pass, leaves it by longjmp and
+  // becomes an Error here, so `body` and what it calls hold no object with a destructor.
   template <typename Body>
   void guard(const Body& body) {
     if (setjmp(base_.jump) != 0) raise();
@@ -37,6 +44,8 @@ class JpegErrors {
     jpeg_error_mgr manager{};
     std::jmp_buf jump{};
     Reason reason = Reason::library;
+    OnWarning on_warning = OnWarning::reject;
+    WarningSet warnings;
     char message[JMSG_LENGTH_MAX] = {};
   };
 

@@ -21,9 +21,9 @@ std::uint8_t* PixelBuffer::reserve(std::size_t size_bytes) {
   try {
     bytes_.reset(new std::uint8_t[size_bytes]);
   } catch (const std::bad_alloc&) {
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("no memory for {} bytes of pixels: lower max_pixels or run fewer jobs", size_bytes));
+    throw Error(ErrorCode::resource,
+                fmt::format("no memory for {} bytes of pixels: run fewer jobs, or lower the bound on pixels",
+                            size_bytes));
   }
   capacity_ = size_bytes;
   return bytes_.get();

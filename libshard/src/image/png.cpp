@@ -7,9 +7,12 @@
 #include <array>
 #include <cstdlib>
 #include <memory>
+#include <optional>
+#include <string_view>
 
-#include "image/exif.hpp"
 #include "image/limits.hpp"
+#include "image/orientation.hpp"
+#include "image/pixel_buffer.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -56,30 +59,88 @@ std::uint32_t load_big_endian(std::span<const std::byte> bytes, std::size_t offs
   return value;
 }
 
-struct Trailer {
-  int orientation = 1;
+struct Chunk {
+  std::uint32_t type = 0;
+  std::span<const std::byte> data;
+  std::span<const std::byte> whole;  // length, type, data, CRC
+};
+
+constexpr std::uint32_t chunk_type(const char (&name)[5]) {
+  std::uint32_t type = 0;
+  for (int i = 0; i < 4; ++i) type = type << 8 | static_cast<unsigned char>(name[i]);
+  return type;
+}
+
+// What libspng leaves open: eXIf and text may stand behind the pixels, and the CRC of IEND is not read.
+struct ChunkWalk {
+  std::span<const std::byte> exif;         // of several the last one counts
+  std::span<const std::byte> raw_profile;  // whole text chunks
+  std::span<const std::byte> xmp;
   bool complete = false;
 };
 
-// Walks the chunks (length, type, data, CRC) for what libspng leaves open: eXIf may stand behind the pixels,
-// and the CRC of IEND is not read.
-Trailer walk_chunks(std::span<const std::byte> file) {
-  constexpr std::uint32_t kExif = 0x65584966;    // "eXIf"
-  constexpr std::uint32_t kEnd = 0x49454E44;     // "IEND"
+bool has_keyword(const Chunk& chunk, std::string_view keyword) {
+  const std::string_view text(reinterpret_cast<const char*>(chunk.data.data()), chunk.data.size());
+  return text.size() > keyword.size() && text.starts_with(keyword) && text[keyword.size()] == '\0';
+}
+
+ChunkWalk walk_chunks(std::span<const std::byte> file) {
   constexpr std::uint32_t kEndCrc = 0xAE426082;  // of "IEND" alone
-  Trailer trailer;
-  for (std::size_t at = 8; file.size() - at >= 12;) {
+  ChunkWalk walk;
+  for (std::size_t at = 8; at <= file.size() && file.size() - at >= 12;) {
     const std::size_t length = load_big_endian(file, at);
     if (length > file.size() - at - 12) break;
-    const std::uint32_t type = load_big_endian(file, at + 4);
-    if (type == kExif) trailer.orientation = exif_orientation(file.subspan(at + 8, length));
-    if (type == kEnd) {
-      trailer.complete = length == 0 && load_big_endian(file, at + 8) == kEndCrc;
-      break;
+    const Chunk chunk{load_big_endian(file, at + 4), file.subspan(at + 8, length),
+                      file.subspan(at, length + 12)};
+    switch (chunk.type) {
+      case chunk_type("eXIf"):
+        walk.exif = chunk.data;
+        break;
+      case chunk_type("tEXt"):
+      case chunk_type("zTXt"):
+      case chunk_type("iTXt"):
+        if (has_keyword(chunk, "Raw profile type exif")) walk.raw_profile = chunk.whole;
+        if (has_keyword(chunk, "XML:com.adobe.xmp")) walk.xmp = chunk.whole;
+        break;
+      case chunk_type("IEND"):
+        walk.complete = length == 0 && load_big_endian(file, at + 8) == kEndCrc;
+        return walk;
+      default:
+        break;
     }
     at += length + 12;
   }
-  return trailer;
+  return walk;
+}
+
+// The text of a chunk, decompressed by libspng within its bounds: it is given a file of the header, the chunk
+// and the beginning of the pixels. Empty where the chunk is damaged: decoding will say so.
+std::string text_of(std::span<const std::byte> file, std::span<const std::byte> chunk) {
+  constexpr std::size_t kHeaderBytes = 33;  // signature and IHDR
+  constexpr std::array<unsigned char, 12> kPixels{0, 0, 0, 0, 'I', 'D', 'A', 'T', 0x35, 0xAF, 0x06, 0x1E};
+  if (chunk.empty() || file.size() < kHeaderBytes) return {};
+  std::vector<std::byte> small(file.begin(), file.begin() + kHeaderBytes);
+  small.insert(small.end(), chunk.begin(), chunk.end());
+  for (const unsigned char byte : kPixels) small.push_back(static_cast<std::byte>(byte));
+  const Context context(spng_ctx_new(0));
+  if (!context) throw Error(ErrorCode::resource, "PNG: no memory for the decoder");
+  check(spng_set_chunk_limits(context.get(), kMaxChunkBytes, kMaxChunkCacheBytes));
+  check(spng_set_png_buffer(context.get(), small.data(), small.size()));
+  std::uint32_t count = 1;
+  spng_text text{};
+  if (spng_get_text(context.get(), &text, &count) != 0 || count != 1 || text.text == nullptr) return {};
+  return {text.text, text.length};
+}
+
+int orientation_of(std::span<const std::byte> file, const ChunkWalk& walk) {
+  std::vector<std::byte> profile;
+  std::span<const std::byte> exif = walk.exif;
+  if (exif.data() == nullptr && !walk.raw_profile.empty()) {
+    profile = decode_raw_profile(text_of(file, walk.raw_profile));
+    exif = profile;
+  }
+  const std::string xmp = text_of(file, walk.xmp);
+  return choose_orientation(exif, std::as_bytes(std::span(xmp)));
 }
 
 // A row of samples as the file stores them (big endian, packed) -> RGB.
@@ -89,25 +150,25 @@ class RowExpander {
     if (header.color_type != SPNG_COLOR_TYPE_INDEXED) return;
     spng_plte palette{};
     check(spng_get_plte(context, &palette));
-    palette_entries_ = palette.n_entries;
-    for (std::size_t i = 0; i < palette_.size(); ++i)
+    for (std::size_t i = 0; i < std::min<std::size_t>(palette.n_entries, palette_.size()); ++i)
       palette_[i] = {palette.entries[i].red, palette.entries[i].green, palette.entries[i].blue};
   }
 
-  void expand(const std::uint8_t* row, std::uint8_t* rgb) const {
+  // The pixels [first, first + count) of a row.
+  void expand(const std::uint8_t* row, std::uint32_t first, std::uint32_t count, std::uint8_t* rgb) const {
     const std::size_t step = header_.bit_depth == 16 ? 2 : 1;  // the high byte comes first
     switch (header_.color_type) {
       case SPNG_COLOR_TYPE_GRAYSCALE:
-        if (header_.bit_depth < 8) return expand_packed_gray(row, rgb);
-        return expand_gray(row, step, rgb);
+        if (header_.bit_depth < 8) return expand_packed_gray(row, first, count, rgb);
+        return expand_gray(row + first * step, step, count, rgb);
       case SPNG_COLOR_TYPE_GRAYSCALE_ALPHA:
-        return expand_gray(row, 2 * step, rgb);
+        return expand_gray(row + 2 * first * step, 2 * step, count, rgb);
       case SPNG_COLOR_TYPE_INDEXED:
-        return expand_indexed(row, rgb);
+        return expand_indexed(row, first, count, rgb);
       case SPNG_COLOR_TYPE_TRUECOLOR:
-        return expand_color(row, 3 * step, step, rgb);
+        return expand_color(row + 3 * first * step, 3 * step, step, count, rgb);
       default:
-        return expand_color(row, 4 * step, step, rgb);
+        return expand_color(row + 4 * first * step, 4 * step, step, count, rgb);
     }
   }
 
@@ -123,34 +184,33 @@ class RowExpander {
     rgb[std::size_t{x} * 3 + 1] = green;
     rgb[std::size_t{x} * 3 + 2] = blue;
   }
-  void expand_packed_gray(const std::uint8_t* row, std::uint8_t* rgb) const {
+  void expand_packed_gray(const std::uint8_t* row, std::uint32_t first, std::uint32_t count,
+                          std::uint8_t* rgb) const {
     const unsigned scale = 255u / ((1u << header_.bit_depth) - 1u);
-    for (std::uint32_t x = 0; x < header_.width; ++x) {
-      const auto gray = static_cast<std::uint8_t>(packed_sample(row, x) * scale);
+    for (std::uint32_t x = 0; x < count; ++x) {
+      const auto gray = static_cast<std::uint8_t>(packed_sample(row, first + x) * scale);
       put(rgb, x, gray, gray, gray);
     }
   }
-  void expand_gray(const std::uint8_t* row, std::size_t pixel_bytes, std::uint8_t* rgb) const {
-    for (std::uint32_t x = 0; x < header_.width; ++x, row += pixel_bytes) put(rgb, x, row[0], row[0], row[0]);
+  static void expand_gray(const std::uint8_t* row, std::size_t pixel_bytes, std::uint32_t count,
+                          std::uint8_t* rgb) {
+    for (std::uint32_t x = 0; x < count; ++x, row += pixel_bytes) put(rgb, x, row[0], row[0], row[0]);
   }
-  void expand_color(const std::uint8_t* row, std::size_t pixel_bytes, std::size_t step,
-                    std::uint8_t* rgb) const {
-    for (std::uint32_t x = 0; x < header_.width; ++x, row += pixel_bytes)
+  static void expand_color(const std::uint8_t* row, std::size_t pixel_bytes, std::size_t step,
+                           std::uint32_t count, std::uint8_t* rgb) {
+    for (std::uint32_t x = 0; x < count; ++x, row += pixel_bytes)
       put(rgb, x, row[0], row[step], row[2 * step]);
   }
-  void expand_indexed(const std::uint8_t* row, std::uint8_t* rgb) const {
-    for (std::uint32_t x = 0; x < header_.width; ++x) {
-      const unsigned index = header_.bit_depth == 8 ? row[x] : packed_sample(row, x);
-      if (index >= palette_entries_)
-        throw Error(ErrorCode::corrupt,
-                    fmt::format("PNG: palette index {} in a palette of {} colours", index, palette_entries_));
+  void expand_indexed(const std::uint8_t* row, std::uint32_t first, std::uint32_t count,
+                      std::uint8_t* rgb) const {
+    for (std::uint32_t x = 0; x < count; ++x) {
+      const unsigned index = header_.bit_depth == 8 ? row[first + x] : packed_sample(row, first + x);
       put(rgb, x, palette_[index][0], palette_[index][1], palette_[index][2]);
     }
   }
 
   spng_ihdr header_;
-  std::uint32_t palette_entries_ = 0;
-  std::array<std::array<std::uint8_t, 3>, 256> palette_{};
+  std::array<std::array<std::uint8_t, 3>, 256> palette_{};  // black behind its end, as in Pillow and libpng
 };
 
 class Canceller {
@@ -166,21 +226,10 @@ class Canceller {
   std::uint32_t calls_ = kRowsBetweenPolls - 1;
 };
 
-// Row by row; the last row's status is SPNG_EOI.
-void decode_rows(spng_ctx* context, const RowExpander& expander, std::size_t row_bytes, Canceller cancel,
-                 std::uint8_t* out, std::size_t stride, std::uint32_t height) {
-  const std::unique_ptr<std::uint8_t[]> row(new std::uint8_t[row_bytes]);
-  for (std::uint32_t y = 0; y < height; ++y) {
-    cancel.poll();
-    const int status = spng_decode_row(context, row.get(), row_bytes);
-    if (status != SPNG_EOI || y + 1 != height) check(status);
-    expander.expand(row.get(), out + y * stride);
-  }
-}
-
 // Adam7: seven passes over the whole image, whose samples are kept as stored until the last.
 void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size_t row_bytes,
-                       Canceller cancel, std::uint8_t* out, std::size_t stride, std::uint32_t height) {
+                       Canceller& cancel, std::uint8_t* out, std::uint32_t width, std::uint32_t height) {
+  const std::size_t stride = std::size_t{width} * 3;
   PixelBuffer samples;
   std::uint8_t* rows = samples.reserve(row_bytes * height);
   std::fill_n(rows, row_bytes * height, std::uint8_t{0});
@@ -191,34 +240,104 @@ void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size
     if (status == 0) status = spng_decode_row(context, rows + info.row_num * row_bytes, row_bytes);
     if (status != SPNG_EOI) check(status);
   }
-  for (std::uint32_t y = 0; y < height; ++y) expander.expand(rows + y * row_bytes, out + y * stride);
+  for (std::uint32_t y = 0; y < height; ++y)
+    expander.expand(rows + y * row_bytes, 0, width, out + y * stride);
 }
 
 }  // namespace
 
-ImageInfo read_png_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
+struct PngReader::Impl {
+  Impl(std::span<const std::byte> bytes, const DecodeOptions& options)
+      : file(bytes),
+        context(open(bytes, header, options.max_pixels)),
+        walk(walk_chunks(bytes)),
+        cancel(options.cancel) {
+    check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &row_bytes));
+    row_bytes /= header.height;
+    info = {Format::png, header.width, header.height, orientation_of(file, walk)};
+    interlaced = header.interlace_method != SPNG_INTERLACE_NONE;
+    check_memory_bound(memory_bytes(), options.max_pixels);
+  }
+
+  // libspng holds two rows, and we one.
+  std::uint64_t memory_bytes() const {
+    const std::uint64_t rgb = std::uint64_t{header.width} * header.height * 3;
+    const std::uint64_t rows = (interlaced ? header.height + std::uint64_t{2} : 3) * row_bytes;
+    return rows + (interlaced || info.orientation > 1 ? rgb : 0) + (info.orientation > 1 ? rgb : 0);
+  }
+  void start() {
+    check(spng_decode_image(context.get(), nullptr, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE));
+    expander.emplace(context.get(), header);
+    started = true;
+  }
+
+  std::span<const std::byte> file;
   spng_ihdr header{};
-  const Context context = open(file, header, max_pixels);
-  return {Format::png, header.width, header.height, walk_chunks(file).orientation};
+  Context context;
+  ChunkWalk walk;
+  Canceller cancel;
+  ImageInfo info;
+  bool interlaced = false;
+  bool started = false;
+  std::size_t row_bytes = 0;
+  std::uint32_t rows_read = 0;
+  PixelBuffer row;
+  std::optional<RowExpander> expander;
+};
+
+PngReader::PngReader(std::span<const std::byte> file, const DecodeOptions& options)
+    : impl_(std::make_unique<Impl>(file, options)) {}
+PngReader::~PngReader() = default;
+
+const ImageInfo& PngReader::info() const noexcept { return impl_->info; }
+bool PngReader::comes_by_rows() const noexcept { return !impl_->interlaced; }
+
+void PngReader::read_row() {
+  Impl& self = *impl_;
+  self.cancel.poll();
+  if (!self.started) self.start();
+  const int status = spng_decode_row(self.context.get(), self.row.reserve(self.row_bytes), self.row_bytes);
+  ++self.rows_read;
+  // The last row's status is SPNG_EOI.
+  if (status != SPNG_EOI || self.rows_read != self.header.height) check(status);
+}
+
+void PngReader::expand(std::uint32_t column, std::uint32_t count, std::uint8_t* rgb) const {
+  impl_->expander->expand(impl_->row.data(), column, count, rgb);
+}
+
+void PngReader::read_interlaced(std::uint8_t* rgb) {
+  Impl& self = *impl_;
+  self.start();
+  decode_interlaced(self.context.get(), *self.expander, self.row_bytes, self.cancel, rgb, self.header.width,
+                    self.header.height);
+  self.rows_read = self.header.height;
+}
+
+void PngReader::finish() {
+  Impl& self = *impl_;
+  while (self.rows_read < self.header.height) read_row();
+  // To the end of the file: cut off, or damaged behind the pixels.
+  check(spng_decode_chunks(self.context.get()));
+  if (!self.walk.complete)
+    throw Error(ErrorCode::corrupt, "PNG: the file is cut off before its IEND chunk ends");
 }
 
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
-  spng_ihdr header{};
-  const Context context = open(file, header, options.max_pixels);
-  std::size_t image_bytes = 0;
-  check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &image_bytes));
-  check(spng_decode_image(context.get(), nullptr, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE));
-  const RowExpander expander(context.get(), header);
-  const std::size_t row_bytes = image_bytes / header.height;
-  const std::size_t stride = std::size_t{header.width} * 3;
-  std::uint8_t* out = pixels.reserve(stride * header.height);
-  const auto decode = header.interlace_method == SPNG_INTERLACE_NONE ? decode_rows : decode_interlaced;
-  decode(context.get(), expander, row_bytes, Canceller(options.cancel), out, stride, header.height);
-  check(spng_decode_chunks(context.get()));  // to the end of the file: cut off, or damaged behind the pixels
-  const Trailer trailer = walk_chunks(file);
-  if (!trailer.complete)
-    throw Error(ErrorCode::corrupt, "PNG: the file is cut off before its IEND chunk ends");
-  return {{out, header.width, header.height, stride}, trailer.orientation};
+  PngReader reader(file, options);
+  const ImageInfo& info = reader.info();
+  const std::size_t stride = std::size_t{info.width} * 3;
+  std::uint8_t* out = pixels.reserve(stride * info.height);
+  if (reader.comes_by_rows()) {
+    for (std::uint32_t y = 0; y < info.height; ++y) {
+      reader.read_row();
+      reader.expand(0, info.width, out + y * stride);
+    }
+  } else {
+    reader.read_interlaced(out);
+  }
+  reader.finish();
+  return {{out, info.width, info.height, stride}, info.orientation};
 }
 
 std::string png_version() { return fmt::format("libspng {}", spng_version_string()); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -11,8 +12,35 @@
 
 namespace shard::image {
 
-// Errors: corrupt (also a wrong CRC), unsupported, resource (max_pixels), cancelled.
-ImageInfo read_png_info(std::span<const std::byte> file, std::uint64_t max_pixels);
+// One file, row by row where it is not interlaced: the memory is that of three stored rows.
+//
+//   read_row() -> expand() any part of that row -> ... -> finish()
+//
+// A consumer must not use the pixels before finish() returned. Errors: corrupt (also a wrong CRC),
+// unsupported, resource (TooManyPixels; no memory; more memory than the bound on pixels allows), cancelled.
+class PngReader {
+ public:
+  // Reads the header, and how the image is to be turned. Borrows `file` and `options.cancel`.
+  PngReader(std::span<const std::byte> file, const DecodeOptions& options);
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+  ~PngReader();
+
+  const ImageInfo& info() const noexcept;
+  bool comes_by_rows() const noexcept;  // not interlaced
+
+  void read_row();  // the next one, at most info().height times
+  // RGB of the columns [column, column + count) of the row read last.
+  void expand(std::uint32_t column, std::uint32_t count, std::uint8_t* rgb) const;
+  // Of interlaced files: all rows, info().width x 3 bytes each.
+  void read_interlaced(std::uint8_t* rgb);
+  // Reads what is left and checks the file to its end.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels);
 

@@ -2,13 +2,20 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "image/jpeg.hpp"
+#include "image/memory_errors.hpp"
 #include "image/normalize.hpp"
+#include "image/pixel_buffer.hpp"
+#include "image/png.hpp"
 #include "image/resample.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
 namespace {
+
+constexpr std::uint32_t kPiecePixels = 1 << 14;  // of a very long row, expanded at a time
 
 // Rows into one buffer of bytes, height x width x 3.
 class ImageSink final : public RowSink {
@@ -81,6 +88,39 @@ struct Preprocessor::Impl {
     reader.finish();
   }
 
+  // A PNG that is not interlaced, row by row: never the whole image in memory.
+  void resize(PngReader& reader, RowSink& sink) {
+    const Box box = start({reader.info().width, reader.info().height}, sink);
+    for (std::uint32_t y = 0; y < box.top; ++y) reader.read_row();
+    if (resampler.takes_pieces()) {
+      std::uint8_t* piece = png_rows.reserve(std::size_t{kPiecePixels} * 3);
+      for (std::uint32_t y = 0; y < box.height; ++y) {
+        reader.read_row();
+        for (std::uint32_t x = 0; x < box.width; x += kPiecePixels) {
+          const std::uint32_t count = std::min(kPiecePixels, box.width - x);
+          reader.expand(box.left + x, count, piece);
+          resampler.push_piece(piece, count);
+        }
+      }
+    } else {
+      const std::size_t stride = std::size_t{box.width} * 3;
+      std::uint8_t* rows = png_rows.reserve(stride * kMaxBatchRows);
+      for (std::uint32_t y = 0; y < box.height;) {
+        const std::uint32_t count = std::min(kMaxBatchRows, box.height - y);
+        for (std::uint32_t i = 0; i < count; ++i) {
+          reader.read_row();
+          reader.expand(box.left, box.width, rows + i * stride);
+        }
+        resampler.push(rows, stride, count);
+        y += count;
+      }
+    }
+    reader.finish();
+  }
+
+  WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
+                      std::span<std::byte> out);
+
   // Calls `work` with the sink that makes a sample at `out`.
   template <class Work>
   void into_sample(std::span<std::byte> out, const Work& work) {
@@ -98,6 +138,7 @@ struct Preprocessor::Impl {
   RowWriter writer;
   Resampler resampler;
   JpegReader jpeg;
+  PixelBuffer png_rows;
   std::vector<std::uint8_t> row;
   std::vector<std::uint8_t> image;  // of resize_crop
 };
@@ -113,29 +154,46 @@ RgbView Preprocessor::resize_crop(const RgbView& source) {
   const std::size_t row_bytes = std::size_t{impl_->spec.width} * 3;
   impl_->image.resize(row_bytes * impl_->spec.height);
   ImageSink sink(impl_->image.data(), row_bytes);
-  impl_->resize(source, sink);
+  with_memory_errors([&] { impl_->resize(source, sink); });
   return {impl_->image.data(), impl_->spec.width, impl_->spec.height, row_bytes};
 }
 
 void Preprocessor::run(const RgbView& source, std::span<std::byte> out) {
   impl_->check_out(out);
-  impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(source, sink); });
+  with_memory_errors([&] { impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(source, sink); }); });
 }
 
-void Preprocessor::run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
-                            std::span<std::byte> out) {
-  impl_->check_out(out);
-  if (detect_format(file) == Format::jpeg) {
-    const JpegHeader& header = impl_->jpeg.open(file, decode);
-    // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
-    // upright first.
-    if (header.orientation == 1) {
+WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::byte> file,
+                                        const DecodeOptions& decode, std::span<std::byte> out) {
+  // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
+  // upright first.
+  switch (detect_format(file)) {
+    case Format::jpeg: {
+      const JpegHeader& header = jpeg.open(file, decode);
+      if (header.orientation != 1) break;
       const Size size{header.width, header.height};
-      impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(impl_->jpeg, size, sink); });
-      return;
+      into_sample(out, [&](RowSink& sink) { resize(jpeg, size, sink); });
+      return jpeg.warnings();
     }
+    case Format::png: {
+      PngReader reader(file, decode);
+      if (reader.info().orientation != 1 || !reader.comes_by_rows()) break;
+      into_sample(out, [&](RowSink& sink) { resize(reader, sink); });
+      return {};
+    }
+    case Format::webp:
+    case Format::unknown:
+      break;
   }
-  run(decoder.decode(file, decode), out);
+  const RgbView view = decoder.decode(file, decode);
+  into_sample(out, [&](RowSink& sink) { resize(view, sink); });
+  return decoder.warnings();
+}
+
+WarningSet Preprocessor::run_file(Decoder& decoder, std::span<const std::byte> file,
+                                  const DecodeOptions& decode, std::span<std::byte> out) {
+  impl_->check_out(out);
+  return with_memory_errors([&] { return impl_->run_file(decoder, file, decode, out); });
 }
 
 }  // namespace shard::image

@@ -3,6 +3,9 @@
 //   source rows --(batches, horizontal pass)--> ring of pair rows --(vertical pass)--> sink
 //
 // The ring is as high as the vertical filter, so a photo of any size goes through a few dozen kB of cache.
+// Where the tables, the ring or a batch of rows would be large all the same (a source of millions of columns,
+// or of rows), that axis is done without them (resample_huge.hpp): memory beside the source row stays below
+// about 256 MiB.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "image/filter.hpp"
+#include "image/resample_huge.hpp"
 #include "image/resample_kernels.hpp"
 
 namespace shard::image {
@@ -52,9 +56,18 @@ class Resampler {
   const Box& source_box() const noexcept { return source_box_; }
   // The next `count` rows; `stride_bytes` apart.
   void push(const std::uint8_t* rows, std::size_t stride_bytes, std::uint32_t count);
+  // Whether rows are so long that they should come in pieces, from the left to the right.
+  bool takes_pieces() const noexcept { return huge_horizontal_ != nullptr; }
+  // The next `count` columns of the current row, source_box().left being the first; its last ones end the
+  // row.
+  void push_piece(const std::uint8_t* rgb, std::uint32_t count);
 
  private:
+  void start_horizontal(Size source, Size resized, const Box& box, Filter filter);
+  void start_vertical(Size source, Size resized, const Box& box, Filter filter);
+  void add_row(const std::uint8_t* resized_row);
   void process_batch(const std::uint8_t* const* rows);
+  void take_columns(std::uint32_t rows);
   void emit();
   std::uint8_t* pair_row(std::uint32_t pair);
 
@@ -63,6 +76,13 @@ class Resampler {
   AxisPlanCache vertical_plans_;
   std::shared_ptr<const AxisPlan> horizontal_;
   std::shared_ptr<const AxisPlan> vertical_;
+  // Instead of the plan of that axis.
+  std::unique_ptr<const HugeAxis> huge_horizontal_;
+  std::unique_ptr<const HugeAxis> huge_vertical_;
+  HugeRow huge_row_;
+  HugeColumns huge_columns_;
+  std::vector<std::uint8_t> resized_row_;  // after the horizontal pass; as bytes side by side
+  std::uint32_t piece_column_ = 0;         // of the current row, from source_box().left
   Box source_box_;
   RowSink* sink_ = nullptr;
   std::size_t columns_ = 0;  // bytes of a finished row

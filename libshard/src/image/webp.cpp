@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "image/exif.hpp"
 #include "image/limits.hpp"
+#include "image/orientation.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -54,13 +54,27 @@ Demuxer open(std::span<const std::byte> file, std::uint64_t max_pixels) {
   return demuxer;
 }
 
+// The first chunk of a kind.
+class Chunk {
+ public:
+  Chunk(const WebPDemuxer* demuxer, const char* name) {
+    if (WebPDemuxGetChunk(demuxer, name, 1, &iterator_) != 0)
+      bytes_ = {reinterpret_cast<const std::byte*>(iterator_.chunk.bytes), iterator_.chunk.size};
+  }
+  Chunk(const Chunk&) = delete;
+  Chunk& operator=(const Chunk&) = delete;
+  ~Chunk() { WebPDemuxReleaseChunkIterator(&iterator_); }
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  WebPChunkIterator iterator_{};
+  std::span<const std::byte> bytes_;
+};
+
 int orientation_of(const WebPDemuxer* demuxer) {
-  WebPChunkIterator chunk{};
-  int orientation = 1;
-  if (WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk) != 0)
-    orientation = exif_orientation({reinterpret_cast<const std::byte*>(chunk.chunk.bytes), chunk.chunk.size});
-  WebPDemuxReleaseChunkIterator(&chunk);
-  return orientation;
+  const Chunk exif(demuxer, "EXIF");
+  const Chunk xmp(demuxer, "XMP ");
+  return choose_orientation(exif.bytes(), xmp.bytes());
 }
 
 // In slices, so that a large file can be cancelled.

@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "common.hpp"
-#include "convert/launcher.hpp"
 #include "convert/text_options.hpp"
 #include "shard/error.hpp"
 
@@ -84,6 +83,8 @@ convert::Options options_of(const nb::dict& given) {
   convert::TextOptions words;
   if (given.contains("preset")) words.preset = string_of(given, "preset");
   if (given.contains("on_error")) words.on_error = string_of(given, "on_error");
+  if (given.contains("on_warning")) words.on_warning = string_of(given, "on_warning");
+  if (given.contains("unlisted")) words.unlisted = string_of(given, "unlisted");
   for (const auto& [name, field] :
        {std::pair{"resize", &words.resize}, std::pair{"crop", &words.crop},
         std::pair{"squash", &words.squash}, std::pair{"filter", &words.filter},
@@ -97,19 +98,18 @@ convert::Options options_of(const nb::dict& given) {
   set(options.out, given, "out");
   set(options.root, given, "root");
   set(options.labels, given, "labels");
+  set(options.strict, given, "strict");
   set(options.fast_decode, given, "fast_decode");
   set(options.max_pixels, given, "max_pixels");
   set(options.shard_size_bytes, given, "shard_size_bytes");
   set(options.samples_per_shard, given, "samples_per_shard");
   set(options.jobs, given, "jobs");
   set(options.overwrite, given, "overwrite");
-  if (given.contains("rank")) {
-    set(options.rank, given, "rank");
-    set(options.world, given, "world_size");
-  } else if (const auto placement = convert::placement_from_environment()) {
-    options.rank = placement->rank;
-    options.world = placement->world;
-  }
+  set(options.refresh, given, "refresh");
+  // Never from the environment: a script that torchrun or srun started for training converts everything where
+  // it calls this, and not one rank's part without a word.
+  set(options.rank, given, "rank");
+  set(options.world, given, "world_size");
   options.check();
   return options;
 }
@@ -137,6 +137,12 @@ nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
   result["inputs"] = summary.inputs;
   result["samples"] = summary.samples;
   result["rejects"] = summary.rejects;
+  nb::dict warnings;
+  for (std::size_t i = 0; i < image::kWarnings; ++i) {
+    const std::string name(image::to_string(static_cast<image::Warning>(i)));
+    if (summary.warnings.images[i] > 0) warnings[name.c_str()] = summary.warnings.images[i];
+  }
+  result["warnings"] = warnings;
   result["shards"] = summary.shards;
   result["size_bytes"] = summary.size_bytes;
   result["converted"] = summary.converted;

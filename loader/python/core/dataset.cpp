@@ -4,7 +4,6 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/cpu_count.hpp"
 #include "shard/error.hpp"
 #include "tensor.hpp"
 
@@ -192,11 +192,7 @@ class Check {
     const bool first = unit.begin == 0;
     try {
       const ShardReader& shard = data_->shard(unit.shard);
-      struct stat status {};
-      if (::fstat(shard.descriptor(), &status) != 0 ||
-          static_cast<std::uint64_t>(status.st_size) != shard.file_size_bytes())
-        throw Error(ErrorCode::corrupt,
-                    fmt::format("shard \"{}\": its size changed since it was opened", shard.path().native()));
+      shard.check_unchanged();
       if (first) shard.verify_head();
       for (std::uint64_t s = unit.begin; s < std::min(unit.begin + kVerifyStep, shard.size()) && !stop_;
            ++s) {
@@ -238,7 +234,7 @@ nb::list verify(const DatasetHandle& self, unsigned threads) {
       check.reset();
     }
   } ender{check};
-  check->start(threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
+  check->start(threads != 0 ? threads : std::min(cpu_count(), 64U));
   wait_with_signals([&] { return check->wait(); });
   nb::list result;
   for (const Check::Failure& failure : check->failures())

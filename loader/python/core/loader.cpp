@@ -11,8 +11,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 
+#include "base/cpu_count.hpp"
 #include "dataset.hpp"
 #include "lease.hpp"
 #include "options.hpp"
@@ -28,9 +28,7 @@ namespace {
 
 // Ordinal of "cuda:N"; below 0: the host.
 std::shared_ptr<Device> make_device(int ordinal, unsigned threads) {
-  if (ordinal < 0)
-    return make_host_device(threads != 0 ? std::min(threads, 64U)
-                                         : std::clamp(std::thread::hardware_concurrency(), 1U, 8U));
+  if (ordinal < 0) return make_host_device(threads != 0 ? std::min(threads, 64U) : std::min(cpu_count(), 8U));
 #ifdef SHARD_PYTHON_CUDA
   return make_cuda_device(ordinal);
 #else
@@ -60,13 +58,13 @@ struct PyBatch {
     for (std::uint64_t extent : view.shape) shape.push_back(static_cast<Py_ssize_t>(extent));
     return tensor(view.device, view.dtype, std::move(shape), device);
   }
-  Tensor ids() const {
-    return tensor(reinterpret_cast<const std::byte*>(batch().ids().data()), DType::u64,
-                  {static_cast<Py_ssize_t>(batch().size())}, {kDLCPU, 0});
-  }
-  Tensor mask() const {
-    return tensor(reinterpret_cast<const std::byte*>(batch().mask().data()), DType::boolean,
-                  {static_cast<Py_ssize_t>(batch().size())}, {kDLCPU, 0});
+  Tensor ids() const { return rows(batch().ids_column(), DType::i64); }
+  // 1: a real sample. `dtype`: boolean, or u8 for consumers whose DLPack has no booleans.
+  Tensor mask(DType dtype) const { return rows(batch().mask_column(), dtype); }
+
+ private:
+  Tensor rows(const ColumnView& view, DType dtype) const {
+    return tensor(view.device, dtype, {static_cast<Py_ssize_t>(batch().size())}, device);
   }
 };
 
@@ -83,7 +81,7 @@ class PyLoader {
     }
     if (device >= 0) {
       device_ = {kDLCUDA, device};
-      streams_ = std::make_shared<Streams>(made, current_stream);
+      current_ = std::make_shared<CurrentStream>(current_stream);
     }
   }
   PyLoader(const PyLoader&) = delete;
@@ -112,14 +110,14 @@ class PyLoader {
       nb::gil_scoped_release without_gil;
       std::optional<Batch> batch = loader.next();
       if (!batch) return std::nullopt;
-      result = PyBatch{std::make_shared<Lease>(std::move(*batch), streams_), device_};
+      result = PyBatch{std::make_shared<Lease>(std::move(*batch), current_), device_};
     }
     if (!stream) wait_with_signals([&] { return result->batch().wait_ready(kTick); });
     nb::gil_scoped_release without_gil;
     if (!stream)
-      result->lease->wait_on(nullptr);
+      result->batch().wait();
     else if (*stream >= 0)
-      result->lease->wait_on(stream_handle(static_cast<std::uint64_t>(*stream)));
+      result->batch().wait_on(stream_of(static_cast<std::uint64_t>(*stream)));
     return result;
   }
   // resumed: the rest of the epoch, where the loader was resumed inside it.
@@ -168,7 +166,7 @@ class PyLoader {
 
   const int process_ = ::getpid();
   std::shared_ptr<Loader> loader_;
-  std::shared_ptr<Streams> streams_;
+  std::shared_ptr<CurrentStream> current_;  // null: the host device
   DLDevice device_{kDLCPU, 0};
   std::timed_mutex mutex_;
 };
@@ -216,7 +214,8 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("index", [](const PyBatch& self) { return self.batch().index(); })
       .def_prop_ro("images", &PyBatch::images)
       .def_prop_ro("ids", &PyBatch::ids)
-      .def_prop_ro("mask", &PyBatch::mask)
+      .def_prop_ro("mask", [](const PyBatch& self) { return self.mask(DType::boolean); })
+      .def_prop_ro("mask_bytes", [](const PyBatch& self) { return self.mask(DType::u8); })
       .def("column", &PyBatch::column);
   nb::class_<PyLoader>(module, "Loader")
       .def(nb::init<const DatasetHandle&, int, const nb::dict&, const nb::object&>(), nb::arg("data"),

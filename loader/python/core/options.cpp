@@ -48,7 +48,7 @@ constexpr std::array kModes{std::pair{"sequential", OrderMode::sequential},
 constexpr std::array kPartitions{std::pair{"global", Partition::global},
                                  std::pair{"by_shard", Partition::by_shard}};
 constexpr std::array kTails{std::pair{"drop", Tail::drop}, std::pair{"pad", Tail::pad},
-                            std::pair{"wrap", Tail::wrap}};
+                            std::pair{"wrap", Tail::wrap}, std::pair{"short", Tail::short_}};
 constexpr std::array kTransports{
     std::pair{"auto", TransportKind::automatic}, std::pair{"mapped", TransportKind::mapped},
     std::pair{"staged", TransportKind::staged}, std::pair{"direct", TransportKind::direct},

@@ -150,7 +150,7 @@ nb::object dlpack(const Tensor& self, const nb::object& stream, const nb::object
     if (number == 2) throw nb::buffer_error("the per-thread default stream is not supported");
     if (number >= 0) {  // -1: the consumer has ordered itself
       nb::gil_scoped_release without_gil;
-      self.lease->wait_on(stream_handle(static_cast<std::uint64_t>(number)));
+      self.lease->batch().wait_on(stream_of(static_cast<std::uint64_t>(number)));
     }
   }
   return versioned ? make_capsule<DLManagedTensorVersioned>(self, kVersionedName)

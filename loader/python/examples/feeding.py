@@ -73,7 +73,7 @@ def prefetched(batches, device):
 
 def sharded(path, batch, device, **options):
     """Begins when all is mapped, and on a GPU registered: threads of the loader do that during the first epochs."""
-    loader = sl.Loader(path, batch_size=batch, device=device, framework="torch", **options)
+    loader = sl.Loader(path, batch_size=batch, device=device, framework="torch", **{"layout": sl.Dataset(path).layout, **options})
     registered = -1
     while registered < loader.stats().registered_bytes:
         registered = loader.stats().registered_bytes

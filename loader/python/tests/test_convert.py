@@ -30,6 +30,16 @@ def test_rejects_are_counted_and_can_end_it(tmp_path):
         sl.convert(images, tmp_path / "other", resize=8, crop=8, on_error="fail")
 
 
+def test_warnings_are_counted_per_kind(images, tmp_path):
+    photos = tmp_path / "photos" / "ant"
+    photos.mkdir(parents=True)
+    for path in (images / "ant").iterdir():
+        (photos / path.name).write_bytes(path.read_bytes())
+    assert sl.convert(photos.parent, tmp_path / "out", resize=8, crop=8).warnings == {}
+    with pytest.raises(ValueError, match="expected harmless, accept or reject"):
+        sl.convert(photos.parent, tmp_path / "other", on_warning="ignore")
+
+
 def test_sizes_and_values(images, tmp_path):
     sl.convert(images, tmp_path / "out", squash=(12, 20), dtype="float32", layout="nhwc", mean=(0, 0, 0), std=(1, 0.5, 1), overwrite=True)
     data = sl.Dataset(tmp_path / "out")
@@ -37,14 +47,63 @@ def test_sizes_and_values(images, tmp_path):
     assert 1 < np.max(data[0][0]) <= 2
 
 
+@pytest.mark.parametrize("dtype", ["f32", "float32", "torch.float32", np.float32, np.dtype("float32")])
+def test_dtypes_in_every_spelling(images, tmp_path, dtype):
+    sl.convert(images, tmp_path / "out", resize=8, crop=8, dtype=dtype)
+    assert sl.Dataset(tmp_path / "out").dtype == "float32"
+
+
+LAUNCHERS = [
+    {"RANK": "1", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"},
+    {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"},
+    {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_NTASKS": "4", "SLURM_STEP_NUM_TASKS": "4"},
+    {"RANK": "1"},
+]
+
+
+@pytest.mark.parametrize("variables", LAUNCHERS)
+def test_a_launcher_does_not_make_it_one_ranks_part(images, folder, tmp_path, monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    result = sl.convert(images, tmp_path / "out", preset="train", resize=32, crop=32, samples_per_shard=8)
+    assert result.complete and result.converted == SAMPLES
+    same, different, missing = filecmp.cmpfiles(folder, tmp_path / "out", [f"shard-{i:05}.safetensors" for i in range(8)], False)
+    assert (len(same), different, missing) == (8, [], [])
+
+
+def test_ranks_share_the_work_when_they_are_told(images, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    options = {"preset": "train", "resize": 32, "crop": 32, "samples_per_shard": 8, "world_size": 3}
+    parts = [sl.convert(images, tmp_path / "out", rank=rank, **options) for rank in (2, 0, 1)]
+    assert [part.complete for part in parts] == [False, False, True]
+    assert sum(part.converted for part in parts) == SAMPLES and all(part.converted < SAMPLES for part in parts)
+    assert filecmp.cmp(folder / "dataset.json", tmp_path / "out" / "dataset.json", False)
+
+
+def test_a_table_may_choose_a_subset_and_strict_makes_rejects_of_strays(tmp_path):
+    images = make_images(tmp_path / "images", each=2)
+    (images / "README.md").write_text("notes")
+    names = sorted(str(path.relative_to(images)) for path in images.rglob("*.png"))
+    (tmp_path / "labels.csv").write_text(f"path,label\n{names[0]},3\n{names[-1]},5\n")
+    subset = sl.convert(images, tmp_path / "subset", resize=8, crop=8, labels=tmp_path / "labels.csv", unlisted="skip")
+    assert (subset.inputs, subset.samples, subset.rejects) == (2, 2, 0)
+    strict = sl.convert(images, tmp_path / "strict", resize=8, crop=8, strict=True)
+    assert (strict.samples, strict.rejects) == (len(names), 1)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "piece"),
     [
-        ({"preset": "fast"}, ValueError, "--preset 'fast'"),
-        ({"crop": "x"}, ValueError, "--crop"),
+        ({"preset": "fast"}, ValueError, "^preset 'fast'"),
+        ({"crop": "big"}, ValueError, "^crop 'big'"),
+        ({"max_pixels": 0}, ValueError, "^max_pixels must be at least 1"),
+        ({"rank": 3, "world_size": 2}, ValueError, "^rank 3 and world_size 2: rank must be 0 to world_size - 1"),
+        ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 bytes is less than"),
+        ({"rank": 0, "world_size": 2, "overwrite": True}, ValueError, "^overwrite=True with several"),
         ({"crop": (1, 2, 3)}, ValueError, "height, width"),
-        ({"dtype": "int8"}, ValueError, "--dtype 'int8'"),
-        ({"codec": "lz4"}, ValueError, "--codec"),
+        ({"dtype": "int8"}, ValueError, "dtype is 'int8'"),
+        ({"codec": "lz4"}, ValueError, "^codec"),
         ({"jobs": -1}, ValueError, "jobs is -1"),
         ({"rank": 0}, ValueError, "go together"),
         ({"batch_size": 3}, TypeError, "no option 'batch_size'"),
@@ -66,6 +125,15 @@ def test_errors_are_pythons_own(tmp_path, images):
     (tmp_path / "taken" / "file").touch()
     with pytest.raises(ValueError, match="taken"):
         sl.convert(images, tmp_path / "taken")
+
+
+def test_messages_are_in_pythons_words_but_for_names_of_files(tmp_path, images):
+    odd = tmp_path / "a --crop b" / "--max-pixels"
+    with pytest.raises(FileNotFoundError, match="a .*b/--max-pixels"):
+        sl.convert(odd, tmp_path / "out")
+    sl.convert(images, tmp_path / "out", resize=8, crop=8)
+    with pytest.raises(ValueError, match="use another folder, or overwrite=True to replace"):
+        sl.convert(images, tmp_path / "out", resize=16, crop=16)
 
 
 def test_what_progress_raises_ends_it(tmp_path, images):

@@ -1,5 +1,7 @@
 """The loader on a GPU with PyTorch. `pytest -m gpu`; skipped, with the reason, where there is none."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -120,3 +122,100 @@ def test_cuda_is_torchs_current_device(folder):
         assert next(iter(loader))[0].device == torch.device("cuda", last)
     with pytest.raises(ValueError, match="numpy"):
         loader_of(folder, framework="numpy")
+
+
+def test_ids_and_mask_are_on_the_gpu_and_batches_move_whole(folder):
+    loader = loader_of(folder, batch_size=16, tail="pad", shuffle=False, prefetch=8)
+    batch = list(loader.epoch(0))[-1]
+    assert batch.ids.device == batch.mask.device == batch.labels.device == torch.device("cuda:0")
+    assert (batch.ids.dtype, batch.mask.dtype) == (torch.int64, torch.bool) and batch.ids[batch.mask].tolist() == list(range(48, 60))
+    for device in ("cuda:0", torch.device("cuda", 0), 0):
+        assert batch.to(device) is batch is batch.to(device, non_blocking=True)
+    moved = batch.to("cpu")
+    assert isinstance(moved, sl.Batch) and torch.equal(moved.images, batch.images.cpu()) and torch.equal(moved.mask, batch.mask.cpu())
+    assert (moved.epoch, moved.index) == (0, 3) and moved.column("labels").device.type == "cpu"
+
+
+def test_the_short_tail_on_the_gpu(folder):
+    batches = list(loader_of(folder, batch_size=16, drop_last=False, prefetch=8).epoch(0))
+    assert [len(batch.images) for batch in batches] == [len(batch.ids) for batch in batches] == [16, 16, 16, 12]
+    assert sorted(i for batch in batches for i in batch.ids.tolist()) == list(range(SAMPLES))
+
+
+def test_a_dropped_loader_gives_its_device_memory_back(folder):
+    def cell(kept):
+        loader = loader_of(folder, random_resized_crop=224, dtype="float32", prefetch=30)  # 31 batches of 6 MB
+        for batch in loader:
+            kept[:] = [batch, iter(loader)]
+            break
+
+    kept = []
+    cell(kept)
+    torch.cuda.synchronize()
+    free = torch.cuda.mem_get_info()[0]
+    for _ in range(20):
+        cell(kept)
+    torch.cuda.synchronize()
+    assert free - torch.cuda.mem_get_info()[0] < 100e6
+    assert torch.isfinite(kept[0].images).all()
+
+
+def test_graphs_are_captured_beside_a_loader_that_starts(folder):
+    """100 captures in mode global, torch's default, while another thread makes loaders and runs them."""
+    static = torch.zeros(1 << 16, device="cuda:0")
+    done = threading.Event()
+    failures, loaders = [], 0
+
+    def load():
+        nonlocal loaders
+        try:
+            while not done.is_set():
+                for _ in loader_of(folder, framework=None).epoch(0):  # torch must not allocate meanwhile
+                    pass
+                loaders += 1
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        for i in range(100):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(20):
+                    static.add_(1)
+            before = static[0].item()
+            graph.replay()
+            assert static[0].item() == before + 20
+    finally:
+        done.set()
+        thread.join()
+    assert not failures and loaders > 0
+
+
+def test_training_with_a_graph_as_the_documents_say(folder):
+    host = [batch[0].clone() for batch in sl.Loader(folder, framework="torch", **OPTIONS).epoch(0)]
+    loader = loader_of(folder)
+    static = torch.empty_like(loader.epoch(0).__next__()[0])
+    result = torch.empty((), dtype=torch.float64, device="cuda:0")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result.copy_(static.double().sum())
+    for (images, _), expected in zip(loader.epoch(0), host):
+        static.copy_(images)
+        graph.replay()
+        assert result.item() == pytest.approx(expected.double().sum().item(), rel=1e-9)
+
+
+def test_a_batch_that_dies_while_its_stream_captures_is_an_error(folder):
+    loader = loader_of(folder)
+    batches = loader.epoch(0)
+    batch = next(batches)
+    static = torch.zeros(16, device="cuda:0")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        static.add_(1)
+        del batch
+    with pytest.raises(sl.InvalidArgumentError, match="captures a CUDA graph"):
+        next(batches)
+    graph.replay()

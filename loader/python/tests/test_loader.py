@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shardloader as sl
-from conftest import MEAN, SAMPLES, SIDE, STD, ids_of
+from conftest import MEAN, SAMPLES, SIDE, STD, ids_of, read_by_offset
 
 
 def loader_of(data, **options):
@@ -47,13 +47,49 @@ def test_normalised_floats_are_numpys(make, reference, codec):
     np.testing.assert_array_equal(images, expected.transpose(0, 3, 1, 2))
 
 
+def test_images_are_nchw_for_torch_and_for_floats(data, make, reference):
+    stored, eight = "nhwc", (SIDE, SIDE, 3)
+    for framework in ("numpy", None):
+        assert loader_of(data, framework=framework).layout == stored and loader_of(data, framework=framework, layout="nchw").layout == "nchw"
+        for dtype in ("f16", "bfloat16", np.float32):
+            assert loader_of(data, framework=framework, dtype=dtype).shape == (3, SIDE, SIDE)
+            assert loader_of(data, framework=framework, dtype=dtype, layout="nhwc").shape == eight
+    assert loader_of(make(preset="eval"), shuffle=False).shape == (3, SIDE, SIDE)
+    images, _, _ = collect(loader_of(data, dtype="f32", mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12))
+    np.testing.assert_array_equal(images, (reference[0].astype(np.float32) / np.float32(255)).transpose(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_stored_floats_are_transformed_too(make, layout):
+    data = sl.Dataset(make(preset="eval", layout=layout))
+    plain, _, _ = collect(loader_of(data, shuffle=False, batch_size=12))
+    assert plain.shape == (SAMPLES, 3, SIDE, SIDE) and plain.dtype == np.float16
+    stored = read_by_offset(data.path)[0]
+    np.testing.assert_array_equal(plain, stored if layout == "nchw" else stored.transpose(0, 3, 1, 2))
+    images, _, ids = collect(loader_of(data, dtype="f32", flip=1.0, center_crop=16))
+    np.testing.assert_array_equal(images, plain[ids][:, :, 8:24, 8:24][..., ::-1].astype(np.float32))
+    assert next(iter(loader_of(data, random_resized_crop=20, framework=None))).images.shape == (8, 3, 20, 20)
+    with pytest.raises(ValueError, match='dtype is uint8, but the samples are stored as float16.* convert the images with dtype="uint8" or codec="packed"'):
+        loader_of(data, dtype="uint8")
+
+
+def test_dtypes_in_every_spelling(data):
+    for name, spellings in {"uint8": ("uint8", "u8", np.uint8, np.dtype("u1"), "torch.uint8"), "float16": ("float16", "f16", np.float16, np.dtype("e")),
+                            "bfloat16": ("bfloat16", "bf16", "torch.bfloat16"), "float32": ("float32", "f32", np.float32, np.dtype("float32"))}.items():
+        for spelling in spellings:
+            assert loader_of(data, dtype=spelling).dtype == name, spelling
+    for wrong in ("float", "f64", np.float64, np.int8, "half", 16, object(), "", ()):
+        with pytest.raises(ValueError, match="dtype is .*; expected one of"):
+            loader_of(data, dtype=wrong)
+
+
 def test_own_mean_and_std_and_half_precision(data, reference):
-    images, _, _ = collect(loader_of(data, dtype=np.float16, mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12))
+    images, _, _ = collect(loader_of(data, dtype=np.float16, layout="nhwc", mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12))
     np.testing.assert_array_equal(images, (reference[0].astype(np.float32) / np.float32(255)).astype(np.float16))
 
 
 def test_bfloat16_is_the_upper_half_of_float32(data, reference):
-    images, _, _ = collect(loader_of(data, dtype="bfloat16", shuffle=False, batch_size=12))
+    images, _, _ = collect(loader_of(data, dtype="bfloat16", layout="nhwc", shuffle=False, batch_size=12))
     bits = ((reference[0].astype(np.float32) / np.float32(255) - MEAN) / STD).view(np.uint32)
     expected = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16  # to the nearest, ties to even
     np.testing.assert_array_equal(images.view(np.uint16), expected.astype(np.uint16))
@@ -95,10 +131,43 @@ def test_tails(data):
     dropped = loader_of(data, batch_size=16)
     assert len(dropped) == 3 == len(list(dropped.epoch(0)))
     padded = list(loader_of(data, batch_size=16, tail="pad").epoch(0))
-    assert [int(batch.mask.sum()) for batch in padded] == [16, 16, 16, 12] and padded[-1].mask.dtype == bool
+    assert [int(batch.mask.sum()) for batch in padded] == [16, 16, 16, 12] and padded[-1].mask.dtype == bool and padded[-1].ids.dtype == np.int64
     wrapped = list(loader_of(data, batch_size=16, tail="wrap").epoch(0))
     assert [int(batch.mask.sum()) for batch in wrapped] == [16] * 4
     assert list(wrapped[-1].ids[-4:]) == list(wrapped[0].ids[:4])
+
+
+@pytest.mark.parametrize("world_size", [1, 3, 7])
+def test_the_short_tail_has_every_sample_once(data, reference, world_size):
+    seen, lengths = [], set()
+    for rank in range(world_size):
+        loader = loader_of(data, batch_size=11, drop_last=False, rank=rank, world_size=world_size)
+        lengths.add(len(loader))
+        batches = list(loader_of(data, batch_size=11, tail="short", rank=rank, world_size=world_size, prefetch=8).epoch(1))
+        assert len(batches) == len(loader)
+        for batch in batches:
+            rows = len(batch.labels)
+            assert batch.images.shape[0] == batch.mask.sum() == len(batch.ids) == len(batch.column("labels")) == rows <= 11
+            np.testing.assert_array_equal(batch.images, reference[0][batch.ids])
+            seen += batch.ids.tolist()
+    assert sorted(seen) == list(range(SAMPLES)) and lengths == {-(-SAMPLES // (11 * world_size))}
+
+
+def test_drop_last_and_the_lengths_of_all_tails(data):
+    for options, length in (({}, 3), ({"drop_last": True}, 3), ({"drop_last": False}, 4), ({"tail": "short"}, 4), ({"tail": "pad"}, 4),
+                            ({"tail": "wrap"}, 4), ({"tail": "pad", "drop_last": False}, 4), ({"tail": "short", "batch_size": 100}, 1)):
+        loader = loader_of(data, **{"batch_size": 16, **options})
+        assert len(loader) == length == len(loader.epoch(0)) == len(iter(loader)) == sum(1 for _ in loader.epoch(1)), options
+        assert loader.drop_last == (length == 3)
+
+
+def test_the_names_that_scripts_know(data):
+    loader = loader_of(data)
+    batch = next(iter(loader))
+    assert batch.images is batch[0] and batch.labels is batch[1]
+    assert loader.batch_size == 8 and loader.dataset is loader.data is data
+    assert data.class_to_idx == {"ant": 0, "bee": 1, "cow": 2}
+    assert data.targets == [0] * 20 + [1] * 20 + [2] * 20 and type(data.targets[0]) is int
 
 
 def test_a_batch_says_what_it_is(data):
@@ -132,7 +201,7 @@ def test_memory_of_a_batch_that_is_gone_is_filled_again(data):
 def test_holding_all_batches_is_an_error_and_letting_go_goes_on(data):
     loader = loader_of(data, prefetch=2)
     kept, epoch = [], loader.epoch(0)
-    with pytest.raises(sl.ResourceError, match="all 3 batches of the ring are held"):
+    with pytest.raises(sl.ResourceError, match=r"all 3 batches of the ring are held: let go of their arrays \(keep copies"):
         for images, _ in epoch:
             kept.append(images)
     assert len(kept) == 3
@@ -258,6 +327,87 @@ def test_an_epoch_begins_anew_whenever_it_is_asked_for(data):
         loader.epoch(-1)
 
 
+def test_iterating_begins_with_the_first_batch_only(data):
+    loader = loader_of(data)
+    first = iter(loader)
+    for _ in range(3):
+        iter(loader)  # as frameworks do, to see whether it can be iterated
+    assert [(batch.epoch, batch.index) for batch in first] == [(0, i) for i in range(7)]
+    second, third = iter(loader), iter(loader)
+    assert next(second).epoch == 1
+    for _ in range(2):
+        iter(loader)
+    assert next(second).index == 1 and len(second) == 5 and len(third) == 7
+    assert next(third).epoch == 2
+    with pytest.raises(ValueError, match="another epoch"):
+        next(second)
+
+
+def test_set_epoch_is_honoured(data):
+    loader = loader_of(data)
+    expected = {epoch: ids_of(loader_of(data), epoch) for epoch in (0, 3, 4)}
+    batches = iter(loader)
+    loader.set_epoch(3)  # before the first batch
+    assert [int(i) for batch in batches for i in batch.ids] == expected[3]
+    assert [int(i) for batch in loader for i in batch.ids] == expected[4]  # the next one
+    loader.sampler.set_epoch(0)
+    batches = iter(loader)
+    first = next(batches)
+    loader.sampler.set_epoch(4)  # of the next iteration
+    assert first.epoch == 0 and {batch.epoch for batch in batches} == {0}
+    assert [int(i) for batch in loader for i in batch.ids] == expected[4]
+    for _ in range(2):  # the same again, as an evaluation does
+        loader.set_epoch(3)
+        assert [int(i) for batch in loader for i in batch.ids] == expected[3]
+    with pytest.raises(ValueError, match="begin at 0"):
+        loader.set_epoch(-1)
+
+
+@pytest.mark.parametrize("by", ["argument", "set_epoch"])
+def test_another_epoch_than_the_states_is_refused(data, by):
+    def run(loader, epoch):
+        if by == "argument":
+            return loader.epoch(epoch)
+        loader.set_epoch(epoch)
+        batches = iter(loader)
+        len(batches)
+        return batches
+
+    inside = loader_of(data)
+    batches = inside.epoch(5)
+    next(batches)
+    state = inside.state_dict()
+    loader = loader_of(data)
+    loader.load_state_dict(state)
+    for wrong in (0, 4, 6):
+        with pytest.raises(ValueError, match=rf"epoch {wrong} was asked for, .* in epoch 5, before batch 1 of 7: loader.epoch\(5\)"):
+            next(run(loader, wrong))
+    assert [batch.index for batch in run(loader, 5)] == [1, 2, 3, 4, 5, 6]
+    assert next(run(loader, 0)).epoch == 0  # taken up: any epoch again
+
+    for _ in batches:
+        pass
+    state = inside.state_dict()
+    loader.load_state_dict(state)
+    for wrong in (0, 4, 7):
+        with pytest.raises(ValueError, match=rf"epoch {wrong} was asked for, .* at the end of epoch 5: go on with loader.epoch\(6\)"):
+            next(run(loader, wrong))
+    assert list(run(loader, 5)) == []
+    assert next(run(loader, 6)).epoch == 6
+    loader.load_state_dict(state)
+    assert next(run(loader, 6)).index == 0
+
+
+def test_a_loaded_state_overrides_an_earlier_set_epoch(data):
+    loader = loader_of(data)
+    next(loader.epoch(5))
+    other = loader_of(data)
+    other.set_epoch(2)
+    other.load_state_dict(loader.state_dict())
+    assert len(iter(other)) == 6
+    assert [(batch.epoch, batch.index) for batch in other][:1] == [(5, 1)]
+
+
 def test_stats(data):
     loader = loader_of(data)
     ids_of(loader)
@@ -274,11 +424,13 @@ def test_stats(data):
     [
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": "8"}, "batch_size is '8'"),
-        ({"batch_size": 61}, "batch"),
+        ({"batch_size": 61}, 'smaller batch_size, or tail="short" (drop_last=False)'),
         ({"prefetch": 65}, "prefetch is 65; it must be 1 to 64"),
         ({"prefetch": -1}, "prefetch is -1"),
         ({"device": "gpu"}, "device is 'gpu'"),
-        ({"dtype": "int8"}, "dtype is \"int8\""),
+        ({"dtype": "int8"}, "dtype is 'int8'"),
+        ({"dtype": float}, "dtype is <class 'float'>; expected"),
+        ({"tail": "pad", "drop_last": True}, "tail is 'pad' and drop_last is True: name one"),
         ({"layout": "chw"}, "layout"),
         ({"transport": "fast"}, "transport"),
         ({"tail": "keep"}, "tail"),
@@ -286,11 +438,14 @@ def test_stats(data):
         ({"partition": "shards"}, "partition"),
         ({"framework": "tensorflow"}, "framework is 'tensorflow'"),
         ({"framework": "cupy"}, "cupy"),
-        ({"center_crop": 33}, "crop"),
+        ({"center_crop": 33}, "crop of 33 x 33 is larger than .*: lower center_crop$"),
+        ({"random_crop": (8, 33)}, "lower random_crop$"),
+        ({"dtype": "uint8", "mean": (0, 0, 0)}, "mean and std apply to samples .* float16, bfloat16 or float32"),
+        ({"world_size": 3, "rank": 3}, "rank is 3 and world_size 3: rank must be 0 to world_size - 1"),
         ({"center_crop": 0}, "sizes begin at 1"),
         ({"center_crop": (1, 2, 3)}, "height, width"),
         ({"center_crop": 8, "random_crop": 8}, "center_crop and random_crop exclude each other"),
-        ({"flip": 1.5}, "flip"),
+        ({"flip": 1.5}, "^flip is 1.5"),
         ({"flip": "left"}, "flip is 'left'"),
         ({"scale": (0.5,), "random_resized_crop": 8}, "scale"),
         ({"rank": 1}, "rank and world_size go together"),
@@ -300,7 +455,7 @@ def test_stats(data):
     ],
 )
 def test_bad_options_are_value_errors_that_name_them(data, options, piece):
-    with pytest.raises(ValueError, match=piece.replace("(", r"\(")) as caught:
+    with pytest.raises(ValueError, match=piece.replace("(", r"\(").replace(")", r"\)")) as caught:
         loader_of(data, **options)
     assert isinstance(caught.value, sl.InvalidArgumentError)
 
@@ -320,6 +475,41 @@ def test_rank_and_world_size_from_the_environment(data, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "many")
     with pytest.raises(ValueError, match="WORLD_SIZE is 'many'"):
         loader_of(data)
+
+
+def test_rank_and_world_size_are_those_at_the_first_epoch(data, monkeypatch):
+    loader = loader_of(data, shuffle=False, batch_size=4, tail="short")
+    loader.load_state_dict(loader_of(data, shuffle=False, batch_size=4, tail="short").state_dict())
+    assert (loader.rank, loader.world_size, len(loader)) == (0, 1, 15)
+    loader = loader_of(data, shuffle=False, batch_size=4, tail="short")
+    given = loader_of(data, shuffle=False, batch_size=4, tail="short", rank=0, world_size=1)
+    batches = iter(loader)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    assert (loader.rank, loader.world_size, len(loader), len(batches)) == (1, 3, 5, 5)
+    monkeypatch.setenv("RANK", "2")
+    assert list(next(batches).ids) == [8, 9, 10, 11]
+    monkeypatch.setenv("RANK", "0")  # decided
+    assert next(batches).ids[0] == 20 and loader.rank == 2 and next(iter(loader)).ids[0] == 8
+    assert next(iter(given)).ids[0] == 0 and given.world_size == 1
+
+
+def test_a_state_that_was_loaded_survives_a_later_rank(data, monkeypatch):
+    first = loader_of(data, batch_size=8)
+    rest = first.epoch(1)
+    seen = [next(rest).ids for _ in range(2)]
+    state, expected = first.state_dict(), [int(i) for batch in rest for i in batch.ids]
+    del seen
+    got = []
+    for rank in range(2):
+        monkeypatch.setenv("RANK", str(rank))
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        loader = loader_of(data, batch_size=4)
+        loader.load_state_dict(state)
+        monkeypatch.setenv("RANK", str(1 - rank))
+        got.append([[int(i) for i in batch.ids] for batch in loader])
+    merged = [i for halves in zip(got[1], got[0]) for half in halves for i in half]
+    assert merged == expected
 
 
 def test_cuda_without_a_device_is_a_clear_error(data):
@@ -347,6 +537,23 @@ def test_threads_share_a_loader(data):
         for thread in threads:
             thread.join()
         assert sorted(seen) == list(range(SAMPLES))
+
+
+def test_cancel_and_what_is_asked_of_a_loader_wait_for_nobody(data):
+    loader, given = loader_of(data), loader_of(data, rank=0, world_size=1)
+    next(loader.epoch(0))
+    answers = []
+
+    def ask():
+        answers.append((len(loader), loader.rank, loader.stats().batches, loader.state_dict()["batch"], len(given), given.rank))
+        loader.cancel()
+        loader.close()
+
+    with loader._engine.lock, given._engine.lock:  # as a thread that begins an epoch, and waits for the one before to let go
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(60)
+    assert answers == [(7, 0, 1, 1, 7, 0)] and not thread.is_alive()
 
 
 def test_cancel_and_close(data):

@@ -1,14 +1,18 @@
-// The CUDA device. Beside the kernels and registration.cpp, the only file that names the CUDA runtime.
+// The CUDA device. Beside the kernels, context.cpp and registration.cpp, the only file that names the CUDA
+// runtime.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
+#include "cuda/context.hpp"
 #include "cuda/registration.hpp"
 #include "cuda/transform.hpp"
 #include "shard/error.hpp"
@@ -19,32 +23,26 @@ namespace shard {
 
 namespace {
 
-// Throws Error(io) for a failed call; clears the error that CUDA keeps for the thread, so that it does not
-// surface elsewhere.
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  cudaGetLastError();
-  throw Error(ErrorCode::io,
-              fmt::format("CUDA: {}: {} ({})", what, cudaGetErrorString(error), cudaGetErrorName(error)));
+// A stream that captures a CUDA graph would carry what it is told into the graph, and not do it. Asking
+// breaks no capture.
+void refuse_capture(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t error = cudaStreamIsCapturing(stream, &status);
+  if (error == cudaErrorStreamCaptureImplicit) {
+    cudaGetLastError();
+    throw Error(ErrorCode::invalid_argument,
+                "the default stream cannot be used while a stream that waits for it captures a CUDA graph: "
+                "capture in a stream made with cudaStreamNonBlocking, or take and release batches outside of "
+                "the capture");
+  }
+  check_cuda(error, "cudaStreamIsCapturing");
+  if (status != cudaStreamCaptureStatusNone)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "the stream captures a CUDA graph, which would read this batch's memory again at each replay, "
+        "when it holds other samples: take and release batches outside of the capture, and copy them "
+        "into an input of the graph's own");
 }
-
-class DeviceScope {
- public:
-  explicit DeviceScope(int ordinal) {
-    check(cudaGetDevice(&previous_), "cudaGetDevice");
-    changed_ = previous_ != ordinal;
-    if (changed_) check(cudaSetDevice(ordinal), "cudaSetDevice");
-  }
-  DeviceScope(const DeviceScope&) = delete;
-  DeviceScope& operator=(const DeviceScope&) = delete;
-  ~DeviceScope() {
-    if (changed_) cudaSetDevice(previous_);
-  }
-
- private:
-  int previous_ = 0;
-  bool changed_ = false;
-};
 
 struct StreamTraits {
   using type = cudaStream_t;
@@ -62,6 +60,13 @@ using UniqueEvent = UniqueHandle<EventTraits>;
 // Events that are not in use: making one costs more than recording one.
 class EventPool {
  public:
+  explicit EventPool(const CudaContext& context) : context_(context) {}
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
+  ~EventPool() {
+    quietly(context_, [&] { free_.clear(); });
+  }
+  const CudaContext& context() const noexcept { return context_; }
   // The current device is the one that the event is for.
   UniqueEvent take() {
     {
@@ -73,8 +78,8 @@ class EventPool {
       }
     }
     cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
-          "cudaEventCreate");
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+               "cudaEventCreate");
     return UniqueEvent(event);
   }
   void give(UniqueEvent event) {
@@ -83,6 +88,7 @@ class EventPool {
   }
 
  private:
+  const CudaContext context_;
   std::mutex mutex_;
   std::vector<UniqueEvent> free_;
 };
@@ -93,21 +99,35 @@ class CudaEvent final : public Event::Impl {
   // for an event's earlier recording are not disturbed when it is recorded again.
   CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream)
       : pool_(std::move(pool)), event_(pool_->take()) {
-    check(cudaEventRecord(event_.get(), stream), "cudaEventRecord");
+    check_cuda(cudaEventRecord(event_.get(), stream), "cudaEventRecord");
   }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
   ~CudaEvent() override { pool_->give(std::move(event_)); }
   bool done() override {
+    const CudaScope scope(pool_->context());
     const cudaError_t error = cudaEventQuery(event_.get());
     if (error == cudaErrorNotReady) {
       cudaGetLastError();
       return false;
     }
-    check(error, "cudaEventQuery");
+    check_cuda(error, "cudaEventQuery");
     return true;
   }
-  void wait() override { check(cudaEventSynchronize(event_.get()), "cudaEventSynchronize"); }
+  void wait() override {
+    const CudaScope scope(pool_->context());
+    check_cuda(cudaEventSynchronize(event_.get()), "cudaEventSynchronize");
+  }
+  // CUDA has no wait with an end: it is asked again and again.
+  bool wait_for(std::chrono::milliseconds timeout) override {
+    constexpr std::chrono::microseconds kPause{100};
+    const auto end = std::chrono::steady_clock::now() + timeout;
+    while (!done()) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(kPause);
+    }
+    return true;
+  }
   void* native() noexcept override { return event_.get(); }
 
  private:
@@ -117,7 +137,8 @@ class CudaEvent final : public Event::Impl {
 
 class PinnedBlock final : public Block {
  public:
-  explicit PinnedBlock(std::uint64_t size) : size_(size) {
+  PinnedBlock(const CudaContext& context, std::uint64_t size) : context_(context), size_(size) {
+    const CudaScope scope(context);
     const cudaError_t error = cudaHostAlloc(&data_, size, cudaHostAllocPortable);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
@@ -126,23 +147,26 @@ class PinnedBlock final : public Block {
           fmt::format("{} bytes of pinned memory were refused; lower pinned_bytes, batch_size or prefetch",
                       size));
     }
-    check(error, "cudaHostAlloc");
+    check_cuda(error, "cudaHostAlloc");
   }
   PinnedBlock(const PinnedBlock&) = delete;
   PinnedBlock& operator=(const PinnedBlock&) = delete;
-  ~PinnedBlock() override { cudaFreeHost(data_); }
+  ~PinnedBlock() override {
+    quietly(context_, [&] { cudaFreeHost(data_); });
+  }
   std::byte* data() const noexcept override { return static_cast<std::byte*>(data_); }
   std::uint64_t size_bytes() const noexcept override { return size_; }
 
  private:
+  const CudaContext context_;
   void* data_ = nullptr;
   std::uint64_t size_;
 };
 
 class DeviceBlock final : public Block {
  public:
-  DeviceBlock(int ordinal, std::uint64_t size) : size_(size) {
-    DeviceScope scope(ordinal);
+  DeviceBlock(const CudaContext& context, std::uint64_t size) : context_(context), size_(size) {
+    const CudaScope scope(context);
     const cudaError_t error = cudaMalloc(&data_, size);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
@@ -156,44 +180,53 @@ class DeviceBlock final : public Block {
               "resident_bytes",
               size, free, total));
     }
-    check(error, "cudaMalloc");
+    check_cuda(error, "cudaMalloc");
   }
   DeviceBlock(const DeviceBlock&) = delete;
   DeviceBlock& operator=(const DeviceBlock&) = delete;
-  ~DeviceBlock() override { cudaFree(data_); }
+  ~DeviceBlock() override {
+    quietly(context_, [&] { cudaFree(data_); });
+  }
   std::byte* data() const noexcept override { return static_cast<std::byte*>(data_); }
   std::uint64_t size_bytes() const noexcept override { return size_; }
 
  private:
+  const CudaContext context_;
   void* data_ = nullptr;
   std::uint64_t size_;
 };
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(int ordinal, bool batched, std::shared_ptr<EventPool> events)
-      : ordinal_(ordinal), batched_(batched), events_(std::move(events)) {
-    DeviceScope scope(ordinal);
+  CudaStream(const CudaContext& context, bool batched, std::shared_ptr<EventPool> events)
+      : context_(context), batched_(batched), events_(std::move(events)) {
+    const CudaScope scope(context);
     cudaStream_t stream = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     stream_.reset(stream);
   }
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
-  ~CudaStream() override { cudaStreamSynchronize(stream_.get()); }
+  ~CudaStream() override {
+    quietly(context_, [&] {
+      cudaStreamSynchronize(stream_.get());
+      stream_.reset();
+    });
+  }
 
   void copy(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyHostToDevice); }
   void upload(const CopyItem& item) override {
-    DeviceScope scope(ordinal_);
+    const CudaScope scope(context_);
     if (item.size_bytes > kUploadBytes)
-      check(cudaMemcpyAsync(item.target, item.source, item.size_bytes, cudaMemcpyHostToDevice, stream_.get()),
-            "cudaMemcpyAsync");
+      check_cuda(
+          cudaMemcpyAsync(item.target, item.source, item.size_bytes, cudaMemcpyHostToDevice, stream_.get()),
+          "cudaMemcpyAsync");
     else
       launch_upload(item, stream_.get());
   }
   void gather(std::span<const CopyItem> items) override {
     if (items.empty()) return;
-    DeviceScope scope(ordinal_);
+    const CudaScope scope(context_);
     Scratch& scratch = next_scratch(gather_scratch_bytes(items.size()));
     launch_gather(items, scratch.pinned->data(), scratch.device->data(), stream_.get());
     scratch.used = record();
@@ -201,23 +234,26 @@ class CudaStream final : public Stream {
   void copy_to_host(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyDeviceToHost); }
 
   void transform(const TransformWork& work) override {
-    DeviceScope scope(ordinal_);
+    const CudaScope scope(context_);
     Scratch& scratch = next_scratch(transform_scratch_bytes(work));
     launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get());
     scratch.used = record();
   }
 
   Event record() override {
-    DeviceScope scope(ordinal_);
+    const CudaScope scope(context_);
     return Event(std::make_shared<CudaEvent>(events_, stream_.get()));
   }
   void wait(const Event& event) override {
     if (event.impl() == nullptr || event.impl()->native() == nullptr) return;
-    DeviceScope scope(ordinal_);
-    check(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(event.impl()->native()), 0),
-          "cudaStreamWaitEvent");
+    const CudaScope scope(context_);
+    check_cuda(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(event.impl()->native()), 0),
+               "cudaStreamWaitEvent");
   }
-  void synchronize() override { check(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize"); }
+  void synchronize() override {
+    const CudaScope scope(context_);
+    check_cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+  }
   void* native() noexcept override { return stream_.get(); }
 
  private:
@@ -238,18 +274,18 @@ class CudaStream final : public Stream {
     Scratch& scratch = scratch_[scratch_next_];
     scratch.used.wait();
     if (!scratch.pinned || scratch.pinned->size_bytes() < size) {
-      scratch.pinned = std::make_unique<PinnedBlock>(size);
-      scratch.device = std::make_unique<DeviceBlock>(ordinal_, size);
+      scratch.pinned = std::make_unique<PinnedBlock>(context_, size);
+      scratch.device = std::make_unique<DeviceBlock>(context_, size);
     }
     return scratch;
   }
 
   void copy_items(std::span<const CopyItem> items, cudaMemcpyKind kind) {
-    DeviceScope scope(ordinal_);
+    const CudaScope scope(context_);
     if (!batched_ || items.size() < 2) {
       for (const CopyItem& item : items)
-        check(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
-              "cudaMemcpyAsync");
+        check_cuda(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
+                   "cudaMemcpyAsync");
       return;
     }
     targets_.clear();
@@ -263,15 +299,15 @@ class CudaStream final : public Stream {
     cudaMemcpyAttributes attributes{};
     attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
     std::size_t first = 0;
-    check(cudaMemcpyBatchAsync(targets_.data(), sources_.data(), sizes_.data(), items.size(), &attributes,
-                               &first, 1, stream_.get()),
-          "cudaMemcpyBatchAsync");
+    check_cuda(cudaMemcpyBatchAsync(targets_.data(), sources_.data(), sizes_.data(), items.size(),
+                                    &attributes, &first, 1, stream_.get()),
+               "cudaMemcpyBatchAsync");
   }
 
   static constexpr std::size_t kScratches = 8;
   static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
                                                 << 10U;  // beyond, the copy engine is faster
-  int ordinal_;
+  const CudaContext context_;
   bool batched_;
   std::shared_ptr<EventPool> events_;
   UniqueStream stream_;
@@ -294,13 +330,14 @@ class CudaDevice final : public Device {
     }
     if (ordinal < 0 || ordinal >= count)
       throw Error(ErrorCode::invalid_argument, fmt::format("CUDA device {}: there are {}", ordinal, count));
+    const RelaxedCapture relaxed;
     cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
+    check_cuda(cudaGetDeviceProperties(&properties, ordinal), "cudaGetDeviceProperties");
     int read_only = 0;
-    check(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, ordinal),
-          "cudaDeviceGetAttribute");
+    check_cuda(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, ordinal),
+               "cudaDeviceGetAttribute");
     int driver = 0;
-    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     info_.kind = DeviceKind::cuda;
     info_.ordinal = ordinal;
     info_.name = properties.name;
@@ -308,58 +345,72 @@ class CudaDevice final : public Device {
     info_.registers_read_only = read_only != 0;
     info_.registration_piece_bytes = kRegistrationPiece;
     info_.batched_copy = driver >= 12'080;
-    DeviceScope scope(ordinal);
-    check(cudaFree(nullptr), "starting the device");
+    context_ = start_cuda(ordinal);
+    events_ = std::make_shared<EventPool>(context_);
   }
 
   const DeviceInfo& info() const noexcept override { return info_; }
   std::unique_ptr<Block> allocate_pinned(std::uint64_t size) override {
-    DeviceScope scope(info_.ordinal);
-    return std::make_unique<PinnedBlock>(size);
+    return std::make_unique<PinnedBlock>(context_, size);
   }
   std::unique_ptr<Block> allocate_device(std::uint64_t size) override {
-    return std::make_unique<DeviceBlock>(info_.ordinal, size);
+    return std::make_unique<DeviceBlock>(context_, size);
   }
   std::uint64_t free_memory_bytes() override {
-    DeviceScope scope(info_.ordinal);
+    const CudaScope scope(context_);
     std::size_t free = 0;
     std::size_t total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return free;
   }
-  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                   const std::stop_token& stop) override {
     if (!info_.registers_read_only)
       throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", info_.name));
-    DeviceScope scope(info_.ordinal);
-    return register_shared(range, cudaHostRegisterPortable | cudaHostRegisterReadOnly);
+    return register_shared(context_, range, cudaHostRegisterPortable | cudaHostRegisterReadOnly, stop);
   }
   std::unique_ptr<Stream> create_stream() override {
-    return std::make_unique<CudaStream>(info_.ordinal, info_.batched_copy, events_);
+    return std::make_unique<CudaStream>(context_, info_.batched_copy, events_);
   }
-  void wait_native(void* native_stream, const Event& event) override {
+  void wait(StreamRef stream, const Event& event) override {
+    const cudaStream_t native = native_of(stream);
+    const CudaScope scope(context_);
+    refuse_capture(native);
     if (event.impl() == nullptr) return;
-    if (native_stream == nullptr) return event.wait();
-    DeviceScope scope(info_.ordinal);
-    check(cudaStreamWaitEvent(static_cast<cudaStream_t>(native_stream),
-                              static_cast<cudaEvent_t>(event.impl()->native()), 0),
-          "cudaStreamWaitEvent");
+    check_cuda(cudaStreamWaitEvent(native, static_cast<cudaEvent_t>(event.impl()->native()), 0),
+               "cudaStreamWaitEvent");
   }
-  Event record_native(void* native_stream) override {
-    if (native_stream == nullptr) return Event();
-    DeviceScope scope(info_.ordinal);
-    return Event(std::make_shared<CudaEvent>(events_, static_cast<cudaStream_t>(native_stream)));
+  Event record(StreamRef stream) override {
+    const cudaStream_t native = native_of(stream);
+    const CudaScope scope(context_);
+    refuse_capture(native);
+    try {
+      return Event(std::make_shared<CudaEvent>(events_, native));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}; the stream must not have been destroyed, and belong to CUDA "
+                                            "device {}",
+                                            error.what(), info_.ordinal));
+    }
   }
+  void enter_thread() override { enter_cuda(context_); }
   void begin_range(const char* name) noexcept override { nvtxRangePushA(name); }
   void end_range() noexcept override { nvtxRangePop(); }
   void check() override {
-    DeviceScope scope(info_.ordinal);
-    check(cudaGetLastError(), "an earlier call");
+    const CudaScope scope(context_);
+    check_cuda(cudaGetLastError(), "an earlier call");
   }
 
  private:
-  static void check(cudaError_t error, const char* what) { shard::check(error, what); }
+  cudaStream_t native_of(StreamRef stream) const {
+    void* const native = stream.stream() != nullptr ? stream.stream()->native() : stream.cuda();
+    if (native == nullptr)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("a stream of the host, but the batch is on CUDA device {}", info_.ordinal));
+    return static_cast<cudaStream_t>(native);
+  }
   DeviceInfo info_;
-  std::shared_ptr<EventPool> events_ = std::make_shared<EventPool>();
+  CudaContext context_;
+  std::shared_ptr<EventPool> events_;
 };
 
 }  // namespace

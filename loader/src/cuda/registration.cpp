@@ -23,9 +23,16 @@ namespace {
 // followed by a pause as long. A refusal comes early and is rolled back.
 class CudaRegistration final : public Registration {
  public:
-  CudaRegistration(std::span<const std::byte> range, unsigned flags) : range_(range) {
+  CudaRegistration(const CudaContext& context, std::span<const std::byte> range, unsigned flags,
+                   const std::stop_token& stop)
+      : context_(context), range_(range) {
     using Clock = std::chrono::steady_clock;
+    const CudaScope scope(context);
     for (std::size_t at = 0; at < range.size(); at += kRegistrationPiece) {
+      if (stop.stop_requested()) {
+        release();
+        throw Error(ErrorCode::cancelled, "registering a mapped shard was stopped");
+      }
       void* begin = const_cast<std::byte*>(range.data() + at);
       const auto started = Clock::now();
       const cudaError_t error =
@@ -49,9 +56,12 @@ class CudaRegistration final : public Registration {
 
  private:
   void release() noexcept {
-    for (void* piece : pieces_) cudaHostUnregister(piece);
+    quietly(context_, [&] {
+      for (void* piece : pieces_) cudaHostUnregister(piece);
+    });
     pieces_.clear();
   }
+  const CudaContext context_;
   std::span<const std::byte> range_;
   std::vector<void*> pieces_;
 };
@@ -61,11 +71,13 @@ class CudaRegistration final : public Registration {
 // released, and ranges that are registered do not overlap.
 class SharedRegistration final : public Registration {
  public:
-  SharedRegistration(std::span<const std::byte> range, unsigned flags) : range_(range) {
+  SharedRegistration(const CudaContext& context, std::span<const std::byte> range, unsigned flags,
+                     const std::stop_token& stop)
+      : range_(range) {
     std::unique_lock lock(mutex());
     // A part of the range cannot be registered a second time: it is waited for until it is released (another
     // loader's probe goes at once). One that stays for long is left to CUDA to refuse.
-    released().wait_for(lock, kPatience, [&] {
+    released().wait_for(lock, stop, kPatience, [&] {
       const auto other = overlapping(range);
       return !other || covers(*other, range);
     });
@@ -73,7 +85,7 @@ class SharedRegistration final : public Registration {
       shared_ = other;
       return;
     }
-    shared_ = std::make_shared<CudaRegistration>(range, flags);
+    shared_ = std::make_shared<CudaRegistration>(context, range, flags, stop);
     registered()[range.data()] = shared_;
   }
   SharedRegistration(const SharedRegistration&) = delete;
@@ -94,8 +106,8 @@ class SharedRegistration final : public Registration {
     static std::mutex one;
     return one;
   }
-  static std::condition_variable& released() {
-    static std::condition_variable one;
+  static std::condition_variable_any& released() {
+    static std::condition_variable_any one;
     return one;
   }
   // What is registered, by its begin.
@@ -122,8 +134,9 @@ class SharedRegistration final : public Registration {
 
 }  // namespace
 
-std::unique_ptr<Registration> register_shared(std::span<const std::byte> range, unsigned flags) {
-  return std::make_unique<SharedRegistration>(range, flags);
+std::unique_ptr<Registration> register_shared(const CudaContext& context, std::span<const std::byte> range,
+                                              unsigned flags, const std::stop_token& stop) {
+  return std::make_unique<SharedRegistration>(context, range, flags, stop);
 }
 
 }  // namespace shard

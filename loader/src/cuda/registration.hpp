@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 
+#include "cuda/context.hpp"
 #include "shard/loader/device.hpp"
 
 namespace shard {
@@ -12,7 +14,9 @@ namespace shard {
 // DeviceInfo::registration_piece_bytes.
 inline constexpr std::size_t kRegistrationPiece = std::size_t{64} << 20U;
 
-// With the flags of cudaHostRegister; on the current device. Thread safe. Errors: resource, unsupported.
-std::unique_ptr<Registration> register_shared(std::span<const std::byte> range, unsigned flags);
+// With the flags of cudaHostRegister. Thread safe. Errors: resource, unsupported, cancelled (`stop`: looked
+// at between pieces).
+std::unique_ptr<Registration> register_shared(const CudaContext& context, std::span<const std::byte> range,
+                                              unsigned flags, const std::stop_token& stop);
 
 }  // namespace shard

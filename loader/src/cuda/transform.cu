@@ -120,7 +120,9 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     }
     uploaded = 2 * samples;
   }
-  const ValueMap* const map = work.stored.dtype != work.delivered.dtype ? &cached_value_map(work) : nullptr;
+  const bool of_bytes = work.stored.dtype == DType::u8;
+  const ValueMap* const map =
+      of_bytes && work.delivered.dtype != DType::u8 ? &cached_value_map(work) : nullptr;
   if (map != nullptr) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
   const std::size_t begin = map != nullptr ? 0 : sizeof(Tables);
   const std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
@@ -142,6 +144,8 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     gpu::launch_resize(unpacked, launch, stream);
   } else if (packed) {
     gpu::launch_unpack(launch, unpacking, stream);
+  } else if (!of_bytes && (resized || converts_floats(work))) {
+    gpu::launch_floats(work, launch, resized, stream);
   } else if (resized) {
     gpu::launch_resize(work, launch, stream);
   } else {

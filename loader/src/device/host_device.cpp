@@ -121,15 +121,24 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
     });
   }
   void step_done(const std::exception_ptr& error) {
-    if (error) {
+    {
       std::lock_guard lock(mutex_);
-      if (!error_) error_ = error;
+      if (std::exchange(reported_, false)) error_ = nullptr;
+      if (error && !error_) error_ = error;
     }
     run_next();
   }
-  std::exception_ptr error() {
-    std::lock_guard lock(mutex_);
-    return error_;
+  // A failure belongs to the work between two events: those recorded behind it tell of it until other work
+  // has followed them. A batch that cannot be read does not spoil the next one.
+  void report_to(HostEvent& event) {
+    std::exception_ptr error;
+    {
+      std::lock_guard lock(mutex_);
+      reported_ = true;
+      error = error_;
+    }
+    event.set(std::move(error));
+    run_next();
   }
 
  private:
@@ -151,16 +160,18 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
   std::mutex mutex_;
   std::deque<std::function<void()>> steps_;
   bool running_ = false;
-  std::exception_ptr error_;  // of a stream, as in CUDA: it stays
+  std::exception_ptr error_;  // the first failure since the last event
+  bool reported_ = false;     // an event was recorded, and no work done since
 };
 
 class HostStream final : public Stream {
  public:
-  explicit HostStream(HostPool& pool) : pool_(pool), queue_(std::make_shared<HostQueue>(pool)) {}
+  explicit HostStream(std::shared_ptr<HostPool> pool)
+      : pool_(std::move(pool)), queue_(std::make_shared<HostQueue>(*pool_)) {}
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
   ~HostStream() override {
-    if (pool_.made_by_another_process()) return;
+    if (pool_->made_by_another_process()) return;
     try {
       synchronize();
     } catch (...) {  // was reported to whoever waited for the work
@@ -194,10 +205,7 @@ class HostStream final : public Stream {
 
   Event record() override {
     auto event = std::make_shared<HostEvent>();
-    queue_->push([queue = queue_, event] {
-      event->set(queue->error());
-      queue->step_done(nullptr);
-    });
+    queue_->push([queue = queue_, event] { queue->report_to(*event); });
     return Event(event);
   }
 
@@ -221,13 +229,13 @@ class HostStream final : public Stream {
     });
   }
 
-  HostPool& pool_;
+  const std::shared_ptr<HostPool> pool_;  // ends with the last stream, when nothing is queued any more
   std::shared_ptr<HostQueue> queue_;
 };
 
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(unsigned threads) : pool_(threads) {
+  explicit HostDevice(unsigned threads) : threads_(threads) {
     info_.kind = DeviceKind::host;
     info_.name = "host";
     info_.registers_read_only = true;
@@ -245,30 +253,51 @@ class HostDevice final : public Device {
     return static_cast<std::uint64_t>(::get_avphys_pages()) *
            static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   }
-  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                   const std::stop_token&) override {
     return std::make_unique<HostRegistration>(range);
   }
-  std::unique_ptr<Stream> create_stream() override { return std::make_unique<HostStream>(pool_); }
-  void wait_native(void* native_stream, const Event& event) override {
-    refuse_native(native_stream);
-    event.wait();
-  }
-  Event record_native(void* native_stream) override {
-    refuse_native(native_stream);
-    return Event();
-  }
+  std::unique_ptr<Stream> create_stream() override { return std::make_unique<HostStream>(pool()); }
+  // The host waits, so that it hears of a page that could not be read.
+  void wait(StreamRef stream, const Event& event) override;
   void check() override {}
 
  private:
-  static void refuse_native(void* native_stream) {
-    if (native_stream != nullptr)
-      throw Error(ErrorCode::invalid_argument, "the host device has no native streams: pass null");
+  // The threads of all streams. They end with the last stream: a batch that is kept holds the device, and
+  // must not keep threads of a loader that is gone.
+  std::shared_ptr<HostPool> pool() {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<HostPool> pool = pool_.lock();
+    if (!pool || pool->made_by_another_process())
+      pool_ = pool = std::make_shared<HostPool>(threads_, "shard-host");
+    return pool;
   }
+
   DeviceInfo info_;
-  HostPool pool_;
+  const unsigned threads_;
+  std::mutex mutex_;
+  std::weak_ptr<HostPool> pool_;
 };
 
+// A stream that a device made itself.
+Stream& own_stream(StreamRef stream, const Device& device) {
+  if (stream.stream() == nullptr)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("a CUDA stream, but the batch is on device '{}': use wait() to read it on the host",
+                    device.info().name));
+  return *stream.stream();
+}
+
+void HostDevice::wait(StreamRef stream, const Event& event) {
+  own_stream(stream, *this);
+  event.wait();
+}
+
 }  // namespace
+
+void Device::wait(StreamRef stream, const Event& event) { own_stream(stream, *this).wait(event); }
+Event Device::record(StreamRef stream) { return own_stream(stream, *this).record(); }
 
 std::shared_ptr<Device> make_host_device(unsigned threads) {
   if (threads < 1 || threads > 64)

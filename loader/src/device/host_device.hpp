@@ -29,7 +29,8 @@ class HostPool {
         finished;  // called once, on the thread that ends the last row; without rows, by submit()
   };
 
-  explicit HostPool(unsigned threads);  // errors: resource
+  // name: of the threads, 15 characters at most. Errors: resource.
+  explicit HostPool(unsigned threads, const char* name = "shard-pool");
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
   ~HostPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is

@@ -7,6 +7,7 @@
 
 #include "device/host_device.hpp"
 #include "shard/error.hpp"
+#include "thread_name.hpp"
 
 namespace shard {
 
@@ -18,11 +19,15 @@ struct HostPool::Active {
   std::exception_ptr error;  // the first, guarded by mutex
 };
 
-HostPool::HostPool(unsigned threads) : process_(::getpid()), state_(std::make_unique<State>()) {
+HostPool::HostPool(unsigned threads, const char* name)
+    : process_(::getpid()), state_(std::make_unique<State>()) {
   state_->used = threads;
   try {
     for (unsigned i = 0; i < threads; ++i)
-      state_->threads.emplace_back([state = state_.get(), i] { work(*state, i); });
+      state_->threads.emplace_back([state = state_.get(), i, name] {
+        name_thread(name);
+        work(*state, i);
+      });
   } catch (const std::system_error& error) {
     const std::size_t started = state_->threads.size();
     join();

@@ -2,57 +2,36 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <system_error>
 
+#include "format/file_io.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
 
-namespace {
-
-// Linux 6.1 and later: statx() tells what O_DIRECT asks for. Older headers have no names for it.
-constexpr unsigned kStatxDioAlign = 0x2000;
-constexpr std::size_t kDioMemoryAlignAt = 0x98;
-constexpr std::size_t kDioOffsetAlignAt = 0x9c;
-
-std::uint32_t alignment_of(int descriptor) {
-  alignas(8) unsigned char answer[256] = {};
-  std::uint32_t mask = 0;
-  std::uint32_t memory = 0;
-  std::uint32_t offset = 0;
-  if (::syscall(SYS_statx, descriptor, "", AT_EMPTY_PATH, kStatxDioAlign, answer) == 0) {
-    std::memcpy(&mask, answer, sizeof mask);
-    std::memcpy(&memory, answer + kDioMemoryAlignAt, sizeof memory);
-    std::memcpy(&offset, answer + kDioOffsetAlignAt, sizeof offset);
-  }
-  const std::uint32_t larger = std::max(memory, offset);
-  const bool known = (mask & kStatxDioAlign) != 0 && offset != 0 && std::has_single_bit(larger);
-  return known ? std::clamp(larger, 512U, 4096U) : 4096U;
-}
-
-}  // namespace
-
 DirectFile::DirectFile(const ShardReader& shard) {
-  const std::string link = fmt::format("/proc/self/fd/{}", shard.descriptor());
-  descriptor_.reset(::open(link.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  descriptor_ = shard.reopen(O_DIRECT | O_NONBLOCK);
   if (!descriptor_) {
     const int error = errno;
+    if (error == ENOENT || error == ENOTDIR) shard.check_unchanged();
     const ErrorCode code = error == EINVAL                      ? ErrorCode::unsupported
                            : error == EMFILE || error == ENFILE ? ErrorCode::resource
                                                                 : ErrorCode::io;
-    throw Error(code, fmt::format("{}: cannot be opened for direct reads (O_DIRECT): {}",
-                                  shard.path().string(), std::generic_category().message(error)));
+    throw Error(code,
+                fmt::format("{}: cannot be opened for direct reads (O_DIRECT): {}", shard.path().string(),
+                            std::generic_category().message(error) + descriptor_advice(error)));
   }
-  alignment_ = alignment_of(descriptor_.get());
+  if (file_identity(descriptor_.get(), shard.path()) != shard.identity()) {
+    shard.check_unchanged();  // says what is different
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format("{}: the file was replaced while it was opened for direct reads; open the data set "
+                    "again",
+                    shard.path().string()));
+  }
 }
 
 }  // namespace shard

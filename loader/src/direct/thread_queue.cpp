@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -5,10 +6,12 @@
 #include <deque>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "direct/read_queue.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 
@@ -17,8 +20,13 @@ namespace {
 class ThreadQueue final : public ReadQueue {
  public:
   explicit ThreadQueue(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i)
-      threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    try {
+      for (unsigned i = 0; i < threads; ++i)
+        threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    } catch (const std::system_error& error) {
+      throw Error(ErrorCode::resource, fmt::format("cannot start reading thread {} of {}: {}",
+                                                   threads_.size() + 1, threads, error.what()));
+    }
   }
   std::string_view name() const noexcept override { return "reading threads"; }
   void start(ReadRequest& request) override {
@@ -36,6 +44,12 @@ class ThreadQueue final : public ReadQueue {
     done_.pop_front();
     return request;
   }
+  void drain() noexcept override {
+    std::unique_lock lock(mutex_);
+    started_.clear();
+    done_changed_.wait(lock, [this] { return reading_ == 0; });
+    done_.clear();
+  }
 
  private:
   void work(const std::stop_token& stop) {
@@ -43,6 +57,7 @@ class ThreadQueue final : public ReadQueue {
     while (started_changed_.wait(lock, stop, [this] { return !started_.empty(); })) {
       ReadRequest& request = *started_.front();
       started_.pop_front();
+      ++reading_;
       lock.unlock();
       ssize_t got = 0;
       do
@@ -51,6 +66,7 @@ class ThreadQueue final : public ReadQueue {
       while (got < 0 && errno == EINTR);
       request.result = got < 0 ? -errno : got;
       lock.lock();
+      --reading_;
       done_.push_back(&request);
       done_changed_.notify_one();
     }
@@ -61,6 +77,7 @@ class ThreadQueue final : public ReadQueue {
   std::condition_variable done_changed_;
   std::deque<ReadRequest*> started_;
   std::deque<ReadRequest*> done_;
+  unsigned reading_ = 0;               // threads in pread()
   std::vector<std::jthread> threads_;  // last: joined before the rest goes
 };
 

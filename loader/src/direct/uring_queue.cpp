@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 #include <liburing.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <system_error>
+#include <thread>
 
 #include "direct/read_queue.hpp"
 #include "shard/error.hpp"
@@ -19,7 +22,8 @@ class UringQueue final : public ReadQueue {
     const int result = io_uring_queue_init(entries, &ring_, 0);
     if (result < 0)
       throw Error(ErrorCode::unsupported,
-                  fmt::format("io_uring is refused: {}", std::generic_category().message(-result)));
+                  fmt::format("io_uring is refused: {}{}", std::generic_category().message(-result),
+                              result == -ENOMEM ? " (limit of locked memory, ulimit -l)" : ""));
     room_ = *ring_.sq.kring_entries;
   }
   UringQueue(const UringQueue&) = delete;
@@ -48,6 +52,22 @@ class UringQueue final : public ReadQueue {
       if (++unsubmitted_ >= kSubmitBatch) enter(0);
     }
     return request;
+  }
+  // Completions of what the kernel has come without a call that could fail.
+  void drain() noexcept override {
+    constexpr std::chrono::milliseconds kPause{1};
+    waiting_.clear();
+    const unsigned not_taken = io_uring_sq_ready(&ring_);
+    under_way_ -= std::min(under_way_, not_taken);
+    while (under_way_ > 0) {
+      io_uring_cqe* completion = nullptr;
+      if (io_uring_peek_cqe(&ring_, &completion) == 0) {
+        io_uring_cqe_seen(&ring_, completion);
+        --under_way_;
+      } else {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
   }
 
  private:

@@ -12,7 +12,14 @@
 namespace shard {
 
 namespace {
+
 enum Purpose : std::uint64_t { kShards = 1, kSamples = 2 };
+
+// Where part `part` of n things begins when they are divided into `parts` parts that differ by one at most.
+std::uint64_t part_begin(std::uint64_t n, std::uint64_t part, std::uint64_t parts) noexcept {
+  return n / parts * part + n % parts * part / parts;
+}
+
 }  // namespace
 
 // The shards of one epoch that this rank walks, in sequence, cut into windows inside which samples are
@@ -20,6 +27,8 @@ enum Purpose : std::uint64_t { kShards = 1, kSamples = 2 };
 struct Order::EpochTable {
   std::uint64_t epoch = 0;
   std::vector<std::uint32_t> shards;
+  // Samples of each shard that belong to other ranks and come before this rank's (by_shard with tail short).
+  std::vector<std::uint64_t> skipped;
   std::vector<std::uint64_t> begin;         // of each shard in the sequence; one more than shards
   std::vector<std::uint64_t> window_begin;  // positions; one more than windows
   std::uint64_t samples() const noexcept { return begin.back(); }
@@ -45,7 +54,7 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   };
   check_choice("mode", options.mode, OrderMode::windowed, "sequential (0), shuffle or windowed (2)");
   check_choice("partition", options.partition, Partition::by_shard, "global (0) or by_shard (1)");
-  check_choice("tail", options.tail, Tail::wrap, "drop (0), pad or wrap (2)");
+  check_choice("tail", options.tail, Tail::short_, "drop (0), pad, wrap or short (3)");
   if (options.mode == OrderMode::windowed && options.window_shards < 1)
     refuse("window_shards is 0; it must be at least 1");
   if (options.partition == Partition::by_shard && shard_samples.size() < options.world)
@@ -54,7 +63,7 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   if (batches() == 0)
     refuse(fmt::format(
         "tail 'drop' leaves no batch: {} samples are fewer than the global batch of {} x {}; use a smaller "
-        "batch_size, or tail pad or wrap",
+        "batch_size, or tail pad, wrap or short",
         samples_, options.batch_size, options.world));
 }
 
@@ -63,49 +72,87 @@ std::uint64_t Order::batches() const noexcept {
   return options_.tail == Tail::drop ? samples_ / global : (samples_ + global - 1) / global;
 }
 
+std::uint64_t Order::samples_of_rank() const noexcept {
+  const bool same_each_epoch =
+      options_.mode == OrderMode::sequential && options_.partition == Partition::global;
+  return same_each_epoch ? std::min(samples_, batches() * options_.batch_size) : samples_;
+}
+
+// What this rank reads of the shards in this epoch, in the epoch's sequence of shards.
+std::vector<Order::ShardPart> Order::parts_of(std::uint64_t epoch) const {
+  const std::uint64_t shards = shard_begin_.size() - 1;
+  const Permutation permuted(shards, epoch_key(options_.seed, epoch, kShards));
+  const bool by_shard = options_.partition == Partition::by_shard;
+  // Tail short: a rank's part of all samples, so that the ranks' parts differ by one sample at most.
+  const bool cut = by_shard && options_.tail == Tail::short_;
+  const std::uint64_t first = cut ? part_begin(samples_, options_.rank, options_.world) : 0;
+  const std::uint64_t last = cut ? part_begin(samples_, options_.rank + std::uint64_t{1}, options_.world) : 0;
+  std::vector<ShardPart> parts;
+  std::uint64_t position = 0;
+  for (std::uint64_t i = 0; i < shards; ++i) {
+    const bool own = cut || !by_shard || i % options_.world == options_.rank;
+    if (!own) continue;
+    const std::uint64_t shard = options_.mode == OrderMode::sequential && !by_shard ? i : permuted(i);
+    const std::uint64_t samples = shard_begin_[shard + 1] - shard_begin_[shard];
+    const std::uint64_t begin = cut ? std::max(position, first) : position;
+    const std::uint64_t end = cut ? std::min(position + samples, last) : position + samples;
+    if (!cut || begin < end)
+      parts.push_back({static_cast<std::uint32_t>(shard), begin - position, end - begin});
+    position += samples;
+  }
+  return parts;
+}
+
 std::shared_ptr<const Order::EpochTable> Order::table(std::uint64_t epoch) const {
   std::lock_guard lock(cache_->mutex);
   auto cached = std::static_pointer_cast<const EpochTable>(cache_->table);
   if (cached && cached->epoch == epoch) return cached;
   auto fresh = std::make_shared<EpochTable>();
   fresh->epoch = epoch;
-  const std::uint64_t shards = shard_begin_.size() - 1;
-  const Permutation permuted(shards, epoch_key(options_.seed, epoch, kShards));
-  const bool by_shard = options_.partition == Partition::by_shard;
-  for (std::uint64_t i = 0; i < shards; ++i) {
-    if (by_shard && i % options_.world != options_.rank) continue;
-    fresh->shards.push_back(
-        static_cast<std::uint32_t>(options_.mode == OrderMode::sequential && !by_shard ? i : permuted(i)));
-  }
-  if (options_.mode == OrderMode::sequential) std::sort(fresh->shards.begin(), fresh->shards.end());
+  std::vector<ShardPart> parts = parts_of(epoch);
+  if (options_.mode == OrderMode::sequential)
+    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.shard < b.shard; });
   fresh->begin.push_back(0);
   fresh->window_begin.push_back(0);
   const std::uint64_t window = options_.mode == OrderMode::windowed
                                    ? options_.window_shards
-                                   : std::max<std::uint64_t>(1, fresh->shards.size());
-  for (std::uint64_t i = 0; i < fresh->shards.size(); ++i) {
-    const std::uint32_t shard = fresh->shards[i];
-    fresh->begin.push_back(fresh->begin.back() + shard_begin_[shard + 1] - shard_begin_[shard]);
-    if ((i + 1) % window == 0 || i + 1 == fresh->shards.size())
-      fresh->window_begin.push_back(fresh->begin.back());
+                                   : std::max<std::uint64_t>(1, parts.size());
+  for (std::uint64_t i = 0; i < parts.size(); ++i) {
+    fresh->shards.push_back(parts[i].shard);
+    fresh->skipped.push_back(parts[i].skipped);
+    fresh->begin.push_back(fresh->begin.back() + parts[i].samples);
+    if ((i + 1) % window == 0 || i + 1 == parts.size()) fresh->window_begin.push_back(fresh->begin.back());
   }
   cache_->table = fresh;
   return fresh;
 }
 
-void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const {
+// Positions of batch `index`, of which this rank's sequence has `length`: its own by_shard, else all.
+Order::Rows Order::rows_of(std::uint64_t index, std::uint64_t length) const noexcept {
   const std::uint64_t size = options_.batch_size;
+  const bool by_shard = options_.partition == Partition::by_shard;
+  if (options_.tail != Tail::short_)
+    return {(by_shard ? index : index * options_.world + options_.rank) * size, size};
+  const std::uint64_t world = by_shard ? 1 : options_.world;
+  const std::uint64_t begin = std::min(index * world * size, length);  // of the global batch
+  const std::uint64_t rows = std::min(world * size, length - begin);
+  const std::uint64_t rank = by_shard ? 0 : options_.rank;
+  const std::uint64_t first = part_begin(rows, rank, world);
+  return {begin + first, part_begin(rows, rank + 1, world) - first};
+}
+
+void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const {
   if (index >= batches())
     throw Error(ErrorCode::invalid_argument, fmt::format("batch {} of {} in an epoch", index, batches()));
-  out.samples.resize(size);
-  out.mask.assign(size, 1);
   const bool by_shard = options_.partition == Partition::by_shard;
-  const std::uint64_t first = by_shard ? index * size : (index * options_.world + options_.rank) * size;
   const std::shared_ptr<const EpochTable> sequence =
       options_.mode == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
   const std::uint64_t length = sequence ? sequence->samples() : samples_;
-  for (std::uint64_t k = 0; k < size; ++k) {
-    const std::uint64_t position = first + k;
+  const Rows rows = rows_of(index, length);
+  out.samples.resize(rows.count);
+  out.mask.assign(rows.count, 1);
+  for (std::uint64_t k = 0; k < rows.count; ++k) {
+    const std::uint64_t position = rows.first + k;
     out.samples[k] = position < length ? position : position % length;
     if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
   }
@@ -121,8 +168,9 @@ std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t
   const bool by_shard = options_.partition == Partition::by_shard;
   if (options_.mode == OrderMode::shuffle && !by_shard) return {};
   const std::shared_ptr<const EpochTable> sequence = table(epoch);
-  std::uint64_t position =
-      (by_shard ? index : index * options_.world + options_.rank) * options_.batch_size % sequence->samples();
+  const Rows rows = rows_of(index, sequence->samples());
+  if (rows.count == 0) return {};
+  std::uint64_t position = rows.first % sequence->samples();
   if (options_.mode != OrderMode::sequential) {
     const auto& windows = sequence->window_begin;
     position = *std::prev(std::upper_bound(windows.begin(), windows.end(), position));
@@ -153,7 +201,7 @@ void Order::place(const EpochTable& sequence, std::span<std::uint64_t> positions
   for (std::uint64_t& position : positions) {
     const auto after = std::upper_bound(sequence.begin.begin(), sequence.begin.end(), position);
     const auto at = static_cast<std::size_t>(after - sequence.begin.begin()) - 1;
-    position = shard_begin_[sequence.shards[at]] + position - sequence.begin[at];
+    position = shard_begin_[sequence.shards[at]] + sequence.skipped[at] + position - sequence.begin[at];
   }
 }
 

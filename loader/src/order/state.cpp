@@ -3,24 +3,45 @@
 #include <charconv>
 #include <string_view>
 
+#include "shard/checksum.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 
 namespace shard {
 
+std::uint64_t Order::digest() const {
+  const bool windowed = options_.mode == OrderMode::windowed;
+  std::string text = fmt::format("mode {} tail {} partition {} window {}", static_cast<int>(options_.mode),
+                                 static_cast<int>(options_.tail), static_cast<int>(options_.partition),
+                                 windowed ? options_.window_shards : 0);
+  if (windowed || options_.partition == Partition::by_shard) {
+    for (const std::uint64_t begin : shard_begin_) text += fmt::format(" {}", begin);
+  }
+  return xxh3(text);
+}
+
 std::string LoaderState::serialize() const {
-  return fmt::format("shard-loader 1 {} {} {} {} {} {}", seed, epoch, position, samples, global_batch, world);
+  return fmt::format("shard-loader 2 {} {} {} {} {} {} {} {}", seed, epoch, position, samples, global_batch,
+                     world, order, fingerprint);
 }
 
 LoaderState LoaderState::parse(const std::string& text) {
-  constexpr std::string_view kMagic = "shard-loader 1";
+  constexpr std::string_view kMagic = "shard-loader 2";
+  if (text.starts_with("shard-loader 1 ")) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "'{}' is a loader state of an earlier version, which does not say what order it is of: start the "
+            "epoch anew",
+            text.substr(0, 80)));
+  }
   LoaderState state;
   std::uint64_t world = 0;
   std::string_view rest = text;
   bool good = rest.starts_with(kMagic);
   rest.remove_prefix(good ? kMagic.size() : 0);
-  for (std::uint64_t* field :
-       {&state.seed, &state.epoch, &state.position, &state.samples, &state.global_batch, &world}) {
+  for (std::uint64_t* field : {&state.seed, &state.epoch, &state.position, &state.samples,
+                               &state.global_batch, &world, &state.order, &state.fingerprint}) {
     good = good && rest.starts_with(' ');
     if (!good) break;
     auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), *field);
@@ -29,7 +50,7 @@ LoaderState LoaderState::parse(const std::string& text) {
   }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' is not a loader state (expected 'shard-loader 1' and six numbers)",
+                fmt::format("'{}' is not a loader state (expected 'shard-loader 2' and eight numbers)",
                             text.substr(0, 80)));
   state.world = static_cast<std::uint32_t>(world);
   return state;

@@ -16,9 +16,8 @@ void check_work(const TransformWork& work) {
   if (work.stored.channels != work.delivered.channels)
     refuse(fmt::format("{} stored and {} delivered channels; they must be equal", work.stored.channels,
                        work.delivered.channels));
-  if (work.stored.dtype != DType::u8 && work.stored.dtype != work.delivered.dtype)
-    refuse(fmt::format("stored {} cannot be delivered as {}", to_string(work.stored.dtype),
-                       to_string(work.delivered.dtype)));
+  if (work.stored.dtype != DType::u8 && work.delivered.dtype == DType::u8)
+    refuse(fmt::format("stored {} cannot be delivered as u8", to_string(work.stored.dtype)));
   if (work.views.size() != work.sources.size())
     refuse(fmt::format("{} sources and {} views; each source needs one", work.sources.size(),
                        work.views.size()));
@@ -46,9 +45,6 @@ void check_view(const TransformWork& work, std::size_t row) {
         "the box of {} x {} at row {}, column {} is not inside the stored {} x {} (rows x columns)",
         view.height, view.width, view.top, view.left, stored.height, stored.width));
   if (!resizes(work, view)) return;
-  if (stored.dtype != DType::u8)
-    refuse(fmt::format("the box of {} x {} is not the delivered {} x {}, and only u8 samples are resized",
-                       view.height, view.width, delivered.height, delivered.width));
   if (delivered.height > kMaxResized || delivered.width > kMaxResized ||
       view.height > kMaxShrink * delivered.height || view.width > kMaxShrink * delivered.width)
     refuse(fmt::format(

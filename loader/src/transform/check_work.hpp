@@ -16,4 +16,9 @@ inline bool resizes(const TransformWork& work, const SampleView& view) noexcept 
   return view.width != work.delivered.width || view.height != work.delivered.height;
 }
 
+// Stored floats of which every value is computed: cast to another type, or normalised.
+inline bool converts_floats(const TransformWork& work) noexcept {
+  return work.stored.dtype != DType::u8 && (work.stored.dtype != work.delivered.dtype || work.normalize);
+}
+
 }  // namespace shard

@@ -11,6 +11,7 @@
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "transform/check_work.hpp"
+#include "transform/float_transform.hpp"
 #include "transform/resize_plan.hpp"
 #include "transform/transform_kernels.hpp"
 #include "transform/value_map.hpp"
@@ -314,6 +315,22 @@ class RowTransformer {
   Scratch unpacked_;
 };
 
+// Samples stored as floats. Where nothing is computed from the values of a sample its bits are copied.
+void transform_floats(RowTransformer& transformer, const TransformWork& work, std::size_t first,
+                      std::size_t last) {
+  static thread_local FloatTransformer floats;
+  const bool all = converts_floats(work);
+  if (!all) transformer.begin(work);
+  const DefaultFloatEnvironment environment;
+  floats.begin(work);
+  for (std::size_t row = first; row < last; ++row) {
+    if (all || resizes(work, work.views[row]))
+      floats.sample(row);
+    else
+      transformer.sample(row, std::min(row + 1, last - 1));
+  }
+}
+
 }  // namespace
 
 void transform_rows(const TransformWork& work, std::size_t first, std::size_t last) {
@@ -323,8 +340,12 @@ void transform_rows(const TransformWork& work, std::size_t first, std::size_t la
                 fmt::format("transform: rows {} to {} of a batch of {}", first, last, work.sources.size()));
   for (std::size_t row = first; row < last; ++row) check_view(work, row);
   static thread_local RowTransformer transformer;
-  transformer.begin(work);
-  for (std::size_t row = first; row < last; ++row) transformer.sample(row, std::min(row + 1, last - 1));
+  if (work.stored.dtype != DType::u8) {
+    transform_floats(transformer, work, first, last);
+  } else {
+    transformer.begin(work);
+    for (std::size_t row = first; row < last; ++row) transformer.sample(row, std::min(row + 1, last - 1));
+  }
   flush_stores();
 }
 

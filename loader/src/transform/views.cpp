@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
 #include "transform/arithmetic.hpp"
@@ -46,6 +48,10 @@ SampleView random_resized(const SampleSpec& stored, const TransformOptions& opti
   view.top = (stored.height - view.height) / 2;
   view.left = (stored.width - view.width) / 2;
   return view;
+}
+
+std::string numbers(const std::array<float, 3>& values) {
+  return fmt::format("[{}, {}, {}]", values[0], values[1], values[2]);
 }
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
@@ -114,8 +120,6 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
           "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; raise "
           "crop_height or crop_width",
           options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
-    if (resized && stored.dtype != DType::u8)
-      refuse(fmt::format("random_resized needs samples stored as u8; these are {}", to_string(stored.dtype)));
     delivered.height = options.crop_height;
     delivered.width = options.crop_width;
   }
@@ -134,13 +138,17 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     refuse(fmt::format("dtype is {}: no dtype; u8, f16, bf16 or f32 can be delivered", static_cast<int>(to)));
   if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
     refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
-  if (stored.dtype != DType::u8 && to != stored.dtype)
-    refuse(fmt::format(
-        "samples stored as {} are delivered as they are; {} was asked for (store u8 to choose when loading)",
-        to_string(stored.dtype), to_string(to)));
+  if (stored.dtype != DType::u8 && to == DType::u8)
+    refuse(
+        fmt::format("dtype is u8, but the samples are stored as {}: values, of which the bytes are not "
+                    "known; deliver f16, "
+                    "bf16 or f32, or convert the images with dtype u8 or codec packed",
+                    to_string(stored.dtype)));
   if (options.normalization) {
-    if (stored.dtype != DType::u8 || to == DType::u8)
-      refuse("normalization applies to samples stored as u8 and delivered as f16, bf16 or f32");
+    if (to == DType::u8)
+      refuse(
+          "normalization applies to samples delivered as f16, bf16 or f32; choose one of them as dtype, or "
+          "leave normalization out");
     for (std::size_t c = 0; c < 3; ++c)
       if (!std::isfinite(options.normalization->mean[c]) || !std::isfinite(options.normalization->std[c]) ||
           options.normalization->std[c] == 0)
@@ -152,8 +160,39 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 }
 
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
-  return options.flip_probability == 0 && options.crop != CropKind::random_resized &&
+  const bool normalizes = stored.dtype != DType::u8 && options.normalization;
+  return !normalizes && options.flip_probability == 0 && options.crop != CropKind::random_resized &&
          check_transform(stored, options) == stored;
+}
+
+TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options) {
+  TransformWork work;
+  work.stored = info.spec;
+  work.normalization = options.normalization.value_or(info.normalization);
+  TransformOptions asked = options;
+  if (info.codec.kind == Codec::Kind::packed) {  // frames hold the bytes that floats were made of
+    work.stored.dtype = DType::u8;
+    asked.dtype = options.dtype.value_or(info.spec.dtype);
+  } else if (info.spec.dtype != DType::u8 && options.normalization) {
+    const bool has_it = *options.normalization == info.normalization;
+    if (!has_it && info.normalization != Normalization{})
+      refuse(fmt::format(
+          "normalization has mean {}, std {}, but the {} samples were stored with mean {}, std {}: leave "
+          "normalization out, or convert the images with dtype u8 or codec packed to choose it when loading",
+          numbers(options.normalization->mean), numbers(options.normalization->std),
+          to_string(info.spec.dtype), numbers(info.normalization.mean), numbers(info.normalization.std)));
+    if (has_it) asked.normalization.reset();
+  }
+  work.delivered = check_transform(work.stored, asked);
+  work.normalize =
+      work.stored.dtype == DType::u8 ? work.delivered.dtype != DType::u8 : asked.normalization.has_value();
+  return work;
+}
+
+bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
+  const TransformWork work = plan_transform(info, options);
+  return info.codec.kind != Codec::Kind::packed && work.delivered == info.spec && !work.normalize &&
+         options.flip_probability == 0 && options.crop != CropKind::random_resized;
 }
 
 }  // namespace shard

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <future>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,29 +18,6 @@ namespace shard {
 
 namespace {
 
-std::uint64_t mem_available() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string name, unit; in >> name;) {
-    std::uint64_t kib = 0;
-    in >> kib;
-    std::getline(in, unit);
-    if (name == "MemAvailable:") return kib << 10U;
-  }
-  return std::numeric_limits<std::uint64_t>::max();
-}
-
-std::uint64_t cgroup_available() {
-  auto read = [](const char* path) {
-    std::uint64_t value = 0;
-    std::ifstream in(path);
-    return in >> value ? value : std::numeric_limits<std::uint64_t>::max();  // absent, or "max"
-  };
-  const std::uint64_t limit = read("/sys/fs/cgroup/memory.max");
-  const std::uint64_t used = read("/sys/fs/cgroup/memory.current");
-  if (limit == std::numeric_limits<std::uint64_t>::max()) return limit;
-  return limit > used ? limit - used : 0;
-}
-
 // The sample of a frame; read again by the next call on the thread.
 std::span<const std::byte> decoded(const ShardReader& shard, std::span<const std::byte> frame) {
   thread_local std::vector<std::byte> sample;
@@ -52,17 +26,49 @@ std::span<const std::byte> decoded(const ShardReader& shard, std::span<const std
   return sample;
 }
 
+// For messages. The key is left out where it cannot be had: what is being reported comes first.
+std::string name_of(const ShardReader& shard, std::uint64_t sample) {
+  try {
+    return fmt::format("{}: sample {} ('{}')", shard.path().string(), sample, shard.key(sample));
+  } catch (const Error&) {
+    return fmt::format("{}: sample {}", shard.path().string(), sample);
+  }
+}
+
 [[noreturn]] void mismatch(const ShardReader& shard, std::uint64_t sample, std::uint64_t found) {
-  throw Error(ErrorCode::corrupt, fmt::format("{}: sample {} ('{}') does not match its checksum: {} where {} "
-                                              "is stored; restore the shard or convert "
-                                              "again",
-                                              shard.path().string(), sample, shard.key(sample), to_hex(found),
-                                              to_hex(shard.checksum(sample))));
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format("{} does not match its checksum: {} where {} is stored; restore the shard or convert "
+                  "again",
+                  name_of(shard, sample), to_hex(found), to_hex(shard.checksum(sample))));
+}
+
+// A failure while the shard was read, with what is wrong with its file, if that can be seen.
+Error explained(const ShardReader& shard, const Error& error) {
+  const std::string change = shard.change();
+  if (change.empty()) return error;
+  return {ErrorCode::corrupt, fmt::format("{} ({})", change, error.what())};
+}
+
+bool holds(std::span<const std::byte> bytes, const std::byte* at) {
+  return bytes.data() <= at && at < bytes.data() + bytes.size();
+}
+
+// The first sample whose frame ends behind the address: frames follow each other.
+std::uint64_t sample_at(const ShardReader& shard, const std::byte* at) {
+  std::uint64_t first = 0;
+  for (std::uint64_t last = shard.size() - 1; first < last;) {
+    const std::uint64_t middle = first + (last - first) / 2;
+    const std::span<const std::byte> frame = shard.frame(middle);
+    if (at < frame.data() + frame.size())
+      last = middle;
+    else
+      first = middle + 1;
+  }
+  return first;
 }
 
 }  // namespace
-
-std::uint64_t available_memory_bytes() { return std::min(mem_available(), cgroup_available()); }
 
 std::uint64_t most_bytes_to_device(const DatasetInfo& info) {
   if (info.codec.kind != Codec::Kind::packed) return info.spec.size_bytes();
@@ -71,19 +77,29 @@ std::uint64_t most_bytes_to_device(const DatasetInfo& info) {
 }
 
 void check_alive(const ShardReader& shard) {
-  struct stat info {};
-  if (::fstat(shard.descriptor(), &info) != 0 ||
-      static_cast<std::uint64_t>(info.st_size) != shard.file_size_bytes())
-    throw Error(
-        ErrorCode::corrupt,
-        fmt::format(
-            "{}: the file changed while it was in use: {} bytes now, {} when it was opened; restore it and "
-            "open the data set again",
-            shard.path().string(), info.st_size, shard.file_size_bytes()));
+  const std::string change = shard.change();
+  if (!change.empty()) throw Error(ErrorCode::corrupt, fmt::format("{}: {}", shard.path().string(), change));
 }
 
-void check_all_alive(const Dataset& dataset) {
-  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) check_alive(dataset.shard(i));
+void rethrow_named(const Dataset& dataset) {
+  try {
+    throw;
+  } catch (const UnreadablePage& error) {
+    const std::byte* const at = error.address();
+    for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+      const ShardReader* const shard = dataset.opened(i);
+      if (shard != nullptr && holds(shard->mapping(), at)) rethrow_for(*shard, sample_at(*shard, at), error);
+    }
+    throw;
+  } catch (const Error& error) {
+    for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+      const ShardReader* const shard = dataset.opened(i);
+      const std::string change = shard != nullptr ? shard->change() : std::string();
+      if (!change.empty())
+        throw Error(error.code(), fmt::format("{} ({}: {})", error.what(), shard->path().string(), change));
+    }
+    throw;
+  }
 }
 
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes) {
@@ -107,7 +123,6 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
     const bool packed = shard.header().codec.kind == Codec::Kind::packed;
     guarded("verify", [&] { found = xxh3(packed ? decoded(shard, frame) : frame); });
   } catch (const Error& error) {
-    check_alive(shard);
     rethrow_for(shard, sample, error);
   }
   if (found != shard.checksum(sample)) mismatch(shard, sample, found);
@@ -116,7 +131,7 @@ void verify_mapped(const ShardReader& shard, std::uint64_t sample) {
 void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify, bool cached) {
   const Dataset::Location& at = item.at;
   const ShardReader& shard = dataset.shard(at.shard);
-  check_alive(shard);
+  if (item.first_of_shard) check_alive(shard);
   if (!decompressed_on_the_way(dataset)) {
     const std::span<const std::byte> frame = shard.frame(at.sample);
     try {
@@ -127,15 +142,13 @@ void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target,
           copy_streaming(target, frame.data(), frame.size());
       });
     } catch (const Error& error) {
-      check_alive(shard);  // says so when the file was cut since
       rethrow_for(shard, at.sample, error);
     }
   } else {
     try {
       shard.read(at.sample, {target, item.size_bytes});
-    } catch (const Error&) {
-      check_alive(shard);
-      throw;
+    } catch (const Error& error) {  // names shard and sample itself
+      throw explained(shard, error);
     }
   }
   if (verify) verify_stored(shard, at.sample, {target, item.size_bytes});
@@ -179,7 +192,7 @@ void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(
 }
 
 void queue_copies(Stream& stream, Slot& slot) {
-  stream.wait(slot.released_event);
+  for (const Event& event : slot.released) stream.wait(event);
   stream.copy(slot.copies);
   slot.copied_event = stream.record();
 }
@@ -195,15 +208,15 @@ void check_frames(const Dataset& dataset, const Slot& slot) {
     verify_mapped(shard, at.sample);  // says what is wrong with the frame
     throw Error(
         ErrorCode::corrupt,
-        fmt::format("{}: sample {} ('{}'): its packed frame was damaged when it reached the device, and "
-                    "is not any longer: was the file written to?",
-                    shard.path().string(), at.sample, shard.key(at.sample)));
+        fmt::format("{}: its packed frame was damaged when it reached the device, and is not any longer: "
+                    "was the file written to?",
+                    name_of(shard, at.sample)));
   }
 }
 
 void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error) {
-  throw Error(error.code(), fmt::format("{}: sample {} ('{}'): {}", shard.path().string(), sample,
-                                        shard.key(sample), error.what()));
+  const Error told = explained(shard, error);
+  throw Error(told.code(), fmt::format("{}: {}", name_of(shard, sample), told.what()));
 }
 
 }  // namespace shard

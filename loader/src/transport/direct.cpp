@@ -6,12 +6,16 @@
 #include <bit>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
+#include <mutex>
 #include <numeric>
+#include <string>
 #include <system_error>
 #include <unordered_map>
 #include <vector>
 
-#include "direct/direct_file.hpp"
+#include "direct/direct_alignment.hpp"
+#include "direct/direct_files.hpp"
 #include "direct/read_queue.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
@@ -22,7 +26,6 @@ namespace {
 
 constexpr unsigned kMaxEntries = 512;     // requests with the kernel; the others wait in their order
 constexpr unsigned kReadingThreads = 32;  // where io_uring is refused
-constexpr std::size_t kOpenFiles = 256;   // descriptors kept open
 constexpr std::uint64_t kMaxRead = std::uint64_t{1} << 30U;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
@@ -35,16 +38,18 @@ struct FreeBytes {
 class Direct final : public Transport {
  public:
   Direct(const TransportContext& context, std::string& detail)
-      : context_(context), stored_plain_(!decompressed_on_the_way(*context.dataset)) {
+      : context_(context),
+        stored_plain_(!decompressed_on_the_way(*context.dataset)),
+        files_(context.dataset) {
     const LoaderOptions& options = *context.options;
-    const auto first = file_of(0);
+    const auto first = open_first();
     const std::uint64_t batch = options.order.batch_size;
     const std::uint64_t slots = options.prefetch + 1;
     // A row of staging memory holds a sample, or the aligned range around it.
     const std::uint64_t most = most_bytes_to_device(context.dataset->info());
-    const bool always_aligned =
-        context.dataset->info().codec.kind == Codec::Kind::none && most % first->alignment() == 0;
-    pitch_ = stored_plain_ && !always_aligned ? round_up(most, kLargestAlignment) + kLargestAlignment : most;
+    const bool always_aligned = context.dataset->info().codec.kind == Codec::Kind::none &&
+                                most % alignment_ == 0 && alignment_ <= kPage;  // images begin at a page
+    pitch_ = stored_plain_ && !always_aligned ? round_up(most, unit_) + unit_ : most;
     if (pitch_ > kMaxRead)
       throw Error(ErrorCode::unsupported,
                   fmt::format("a sample of {} bytes is more than a direct read takes", most));
@@ -57,35 +62,30 @@ class Direct final : public Transport {
     const DatasetInfo& info = context.dataset->info();
     std::uint64_t stored = 0;
     for (const ShardSummary& shard : info.shards) stored += shard.size_bytes;
-    const std::uint64_t mean = std::min(pitch_, stored / info.samples() + kLargestAlignment);
+    const std::uint64_t mean = std::min(pitch_, stored / info.samples() + unit_);
     depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (mean * batch), 1, slots);
     const auto entries =
         static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch)));
     try {
-      queue_ = make_uring_queue(entries);
-      detail = fmt::format("io_uring, reads aligned to {}", first->alignment());
+      queue_ = context.make_queue ? context.make_queue(entries) : make_uring_queue(entries);
+      try_out(*first);
+      detail = fmt::format("{}, reads aligned to {}", queue_->name(), alignment_);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::unsupported) throw;
       queue_ = make_thread_queue(kReadingThreads);
-      detail = fmt::format("{} threads, reads aligned to {} ({})", kReadingThreads, first->alignment(),
-                           error.what());
+      detail = fmt::format("{} threads, reads aligned to {} ({})", kReadingThreads, alignment_, error.what());
     }
   }
   Direct(const Direct&) = delete;
   Direct& operator=(const Direct&) = delete;
   ~Direct() override {
-    try {
-      while (under_way_ > 0) collect_one();  // the kernel writes into our slots until then
-    } catch (const Error&) {                 // the queue itself failed: nothing can be waited for
-    }
+    if (queue_ && under_way_ > 0) queue_->drain();  // the kernel writes into our slots until then
   }
 
   TransportKind kind() const noexcept override { return TransportKind::direct; }
   std::size_t depth() const noexcept override { return depth_; }
 
   void prepare(Slot& slot) override {
-    slot.staging =
-        context_.device->allocate_pinned(pitch_ * context_.options->order.batch_size + kLargestAlignment);
+    slot.staging = context_.device->allocate_pinned(pitch_ * context_.options->order.batch_size + unit_);
     pinned_bytes_ += slot.staging->size_bytes();
   }
 
@@ -99,19 +99,29 @@ class Direct final : public Transport {
       read.owner = &reads;
       read.target = stored_plain_ ? row_begin(slot, i) : reads.frames.get() + read.frame_begin;
     }
+    if (!queue_) queue_ = make_thread_queue(kReadingThreads);  // the one before has failed
     reads.left = reads.reads.size();
-    for (Read& read : reads.reads) {
-      queue_->start(read);
-      ++under_way_;
-    }
-    queue_->flush();
+    or_give_up_queue([&] {
+      for (Read& read : reads.reads) {
+        if (!open_for(read)) {
+          --reads.left;  // end() says why
+          continue;
+        }
+        queue_->start(read);
+        ++under_way_;
+      }
+      queue_->flush();
+    });
   }
 
   void end(Slot& slot) override {
     Reads& reads = reads_.at(&slot);
     const auto begin = std::chrono::steady_clock::now();
-    while (reads.left > 0) collect_one();
-    queue_->flush();
+    or_give_up_queue([&] {
+      while (reads.left > 0) collect_one();
+      if (queue_) queue_->flush();
+    });
+    if (reads.lost) throw Error(ErrorCode::io, queue_failure_);
     storage_nanoseconds_ += static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
             .count());
@@ -125,15 +135,22 @@ class Direct final : public Transport {
 
   TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
 
+  std::string remark() const override {
+    const std::lock_guard lock(mutex_);
+    return remark_;
+  }
+
  private:
-  static constexpr std::uint64_t kLargestAlignment = 4096;
+  static constexpr std::uint64_t kPage = 4096;
 
   struct Reads;
   struct Read : ReadRequest {
     Reads* owner = nullptr;
-    std::shared_ptr<const DirectFile> file;
-    std::uint32_t skew = 0;    // of the frame in the range that is read
-    std::uint32_t needed = 0;  // bytes of the range up to the frame's end
+    std::uint32_t shard = 0;
+    std::shared_ptr<const DirectFile> file;  // while it is under way
+    std::exception_ptr refused;              // why the file could not be opened
+    std::uint32_t skew = 0;                  // of the frame in the range that is read
+    std::uint32_t needed = 0;                // bytes of the range up to the frame's end
     std::uint32_t got = 0;
     int error = 0;                  // errno
     std::uint64_t frame_begin = 0;  // compressed: in Reads::frames
@@ -142,49 +159,124 @@ class Direct final : public Transport {
   struct Reads {
     std::vector<Read> reads;
     std::size_t left = 0;
+    bool lost = false;                             // the queue failed before all of them were done
     std::unique_ptr<std::byte, FreeBytes> frames;  // compressed frames as they were read
     std::uint64_t frames_bytes = 0;
     std::uint64_t frames_capacity = 0;
     void clear() {
       reads.clear();
       left = 0;
+      lost = false;
       frames_bytes = 0;
     }
   };
 
-  std::shared_ptr<const DirectFile> file_of(std::uint32_t index) {
-    if (const auto it = files_.find(index); it != files_.end()) return it->second;
-    if (files_.size() >= kOpenFiles) files_.clear();  // reads under way hold theirs
-    return files_[index] = std::make_shared<const DirectFile>(context_.dataset->shard(index));
+  // Whatever speaks against direct reads shows here, as unsupported: another transport can be chosen.
+  std::shared_ptr<const DirectFile> open_first() {
+    try {
+      const auto first = files_.open(0);
+      alignment_ =
+          std::max(direct_alignment(first->descriptor(), context_.dataset->shard(0).file_size_bytes()),
+                   context_.least_alignment);
+      unit_ = std::max<std::uint64_t>(alignment_, kPage);
+      return first;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::io) throw;
+      throw Error(ErrorCode::unsupported, error.what());
+    }
+  }
+
+  // One read through the queue: a kernel or a container's rules may allow the queue and refuse its use.
+  void try_out(const DirectFile& file) {
+    const std::unique_ptr<std::byte, FreeBytes> memory(
+        static_cast<std::byte*>(std::aligned_alloc(unit_, unit_)));
+    if (!memory) throw Error(ErrorCode::resource, "no host memory for a page");
+    ReadRequest read;
+    read.descriptor = file.descriptor();
+    read.target = memory.get();
+    read.size_bytes = static_cast<std::uint32_t>(unit_);
+    try {
+      queue_->start(read);
+      queue_->flush();
+      queue_->next_done();
+    } catch (const Error&) {
+      queue_->drain();
+      throw;
+    }
+    if (read.result <= 0)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{}: reading: {}", queue_->name(),
+                              std::generic_category().message(static_cast<int>(-read.result))));
+  }
+
+  // Calls `body`. When the queue fails, no read is under way any longer, so that slots and their requests can
+  // be used again; what all slots still waited for is lost, and threads read from then on.
+  template <class Body>
+  void or_give_up_queue(const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      queue_failure_ = error.what();
+      queue_->drain();
+      under_way_ = 0;
+      for (auto& [slot, reads] : reads_) {
+        for (Read& read : reads.reads) read.file.reset();
+        reads.lost = reads.lost || reads.left > 0;
+        reads.left = 0;
+      }
+      queue_.reset();
+      const std::lock_guard lock(mutex_);
+      remark_ = fmt::format("{} threads read since the queue failed: {}", kReadingThreads, queue_failure_);
+    }
+  }
+
+  // Where reads under way have all descriptors it waits for one of them. False: read.refused says why not.
+  bool open_for(Read& read) {
+    for (;;) {
+      try {
+        read.file = files_.open(read.shard);
+        if (!read.file && under_way_ == 0)
+          throw Error(ErrorCode::resource,
+                      fmt::format("{}: no descriptor is left for direct reads: raise 'ulimit -n'",
+                                  context_.dataset->shard(read.shard).path().string()));
+      } catch (const Error&) {
+        read.refused = std::current_exception();
+        return false;
+      }
+      if (read.file) break;
+      queue_->flush();
+      collect_one();
+    }
+    read.descriptor = read.file->descriptor();
+    return true;
   }
 
   void add(Reads& reads, const FetchItem& item) {
     const ShardReader& shard = context_.dataset->shard(item.at.shard);
-    check_alive(shard);
+    if (item.first_of_shard) check_alive(shard);
     const std::span<const std::byte> frame = shard.frame(item.at.sample);
     const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
     Read read;
-    read.file = file_of(item.at.shard);
-    const std::uint64_t align = read.file->alignment();
+    read.shard = item.at.shard;
+    const std::uint64_t align = alignment_;
     const std::uint64_t begin = offset / align * align;
     const std::uint64_t size = round_up(offset + frame.size(), align) - begin;
     if (size > (stored_plain_ ? pitch_ : kMaxRead))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{}: sample {}: a direct read of {} bytes is too large; use transport staged",
                               shard.path().string(), item.at.sample, size));
-    read.descriptor = read.file->descriptor();
     read.offset = begin;
     read.size_bytes = static_cast<std::uint32_t>(size);
     read.skew = static_cast<std::uint32_t>(offset - begin);
     read.needed = read.skew + static_cast<std::uint32_t>(frame.size());
     read.frame_begin = reads.frames_bytes;
-    if (!stored_plain_) reads.frames_bytes += round_up(size, kLargestAlignment);
+    if (!stored_plain_) reads.frames_bytes += round_up(size, unit_);
     reads.reads.push_back(std::move(read));
   }
 
-  static void reserve_frames(Reads& reads) {
+  void reserve_frames(Reads& reads) const {
     if (reads.frames_capacity >= reads.frames_bytes) return;
-    reads.frames.reset(static_cast<std::byte*>(std::aligned_alloc(kLargestAlignment, reads.frames_bytes)));
+    reads.frames.reset(static_cast<std::byte*>(std::aligned_alloc(unit_, reads.frames_bytes)));
     reads.frames_capacity = reads.frames ? reads.frames_bytes : 0;
     if (!reads.frames)
       throw Error(ErrorCode::resource, fmt::format("no host memory for {} bytes of compressed frames; lower "
@@ -199,20 +291,24 @@ class Direct final : public Transport {
       again(read);
     } else if (read.result < 0) {
       read.error = static_cast<int>(-read.result);
-      --read.owner->left;
+      finish(read);
     } else {
       const auto got = static_cast<std::uint32_t>(read.result);
       read.got += got;
       // Short, but not at the file's end: the rest, if it begins where a read may.
-      if (read.got < read.needed && got > 0 && got % read.file->alignment() == 0) {
+      if (read.got < read.needed && got > 0 && got % alignment_ == 0) {
         read.offset += got;
         read.target += got;
         read.size_bytes -= got;
         again(read);
       } else {
-        --read.owner->left;
+        finish(read);
       }
     }
+  }
+  static void finish(Read& read) {
+    --read.owner->left;
+    read.file.reset();  // its descriptor may be closed for another one
   }
   void again(Read& read) {
     queue_->start(read);
@@ -220,10 +316,10 @@ class Direct final : public Transport {
   }
 
   void require_whole(const Slot& slot, std::size_t row, const Read& read) const {
+    if (read.refused) std::rethrow_exception(read.refused);
     if (read.error == 0 && read.got >= read.needed) return;
     const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
-    check_alive(shard);  // says so when the file was cut
     rethrow_for(
         shard, at.sample,
         Error(ErrorCode::io, read.error != 0
@@ -234,8 +330,8 @@ class Direct final : public Transport {
   // Reads ask for aligned memory, which a device's pinned block need not be.
   std::byte* row_begin(const Slot& slot, std::size_t row) const {
     std::byte* const block = slot.staging->data();
-    const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % kLargestAlignment;
-    return block + (skew == 0 ? 0 : kLargestAlignment - skew) + row * pitch_;
+    const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % unit_;
+    return block + (skew == 0 ? 0 : unit_ - skew) + row * pitch_;
   }
 
   // Where the sample of a row lies once its read is done and it is unpacked.
@@ -260,12 +356,17 @@ class Direct final : public Transport {
 
   TransportContext context_;
   bool stored_plain_;
-  std::uint64_t pitch_ = 0;  // bytes between rows of staging memory
+  std::uint32_t alignment_ = 1;  // of reads
+  std::uint64_t unit_ = kPage;   // the same, at least a page: of memory
+  std::uint64_t pitch_ = 0;      // bytes between rows of staging memory
   std::uint64_t depth_ = 1;
-  std::unordered_map<std::uint32_t, std::shared_ptr<const DirectFile>> files_;
+  DirectFiles files_;
   std::unordered_map<const Slot*, Reads> reads_;
   std::unique_ptr<ReadQueue> queue_;
   std::size_t under_way_ = 0;
+  std::string queue_failure_;
+  mutable std::mutex mutex_;
+  std::string remark_;  // guarded by mutex_
   std::uint64_t pinned_bytes_ = 0;
   std::uint64_t storage_nanoseconds_ = 0;
 };

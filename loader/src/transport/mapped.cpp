@@ -5,10 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <future>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard/error.hpp"
@@ -53,11 +58,15 @@ class Mapped final : public Transport {
       submit_rows(*context_.pool, slot.host_rows.size(), slot.filled, [this, filling = &slot](std::size_t i) {
         host_row(filling->fetch[filling->host_rows[i]], filling->verify);
       });
-      if (waited) finish(slot);  // what it uses may have to make room for the next batch
+      if (waited)
+        finish(slot);  // what it uses may have to make room for the next batch
+      else
+        verifying_.push_back(&slot);
     });
   }
 
   void end(Slot& slot) override {
+    if (!verifying_.empty() && verifying_.front() == &slot) verifying_.pop_front();
     if (slot.filled.valid()) or_release(slot, [&] { finish(slot); });
   }
 
@@ -110,7 +119,9 @@ class Mapped final : public Transport {
 
   void prepare_registered(Slot& slot) {
     if (registered_->holds_all()) give_back_staging(slot);
+    if (batch_ == 0) epoch_ = slot.epoch;
     if (batch_ == 0) return;  // the very first batch comes before any registration
+    if (std::exchange(epoch_, slot.epoch) != slot.epoch) registered_->retry_refused();
     const OrderOptions& order = context_.options->order;
     const std::size_t shards = context_.dataset->info().shards.size();
     if (order.mode != OrderMode::shuffle) {
@@ -139,6 +150,7 @@ class Mapped final : public Transport {
         begin_in_place(slot, item.at.shard);
     }
     if (all || has_staging(slot)) return false;
+    finish_earlier();
     for (const FetchItem& item : slot.fetch) {
       ShardInBatch& shard = in_batch_[item.at.shard];
       if (shard.in_place) continue;
@@ -147,6 +159,21 @@ class Mapped final : public Transport {
       begin_in_place(slot, item.at.shard);
     }
     return true;
+  }
+  // Batches that are begun and not ended hold shards while the pool verifies their samples. Where this one
+  // has to wait for shards, the budget is its own: what fails of the others is said when they end.
+  void finish_earlier() {
+    for (Slot* slot : verifying_) {
+      try {
+        finish(*slot);
+      } catch (...) {
+        release(*slot, Event());
+        std::promise<void> failed;
+        failed.set_exception(std::current_exception());
+        slot->filled = failed.get_future();
+      }
+    }
+    verifying_.clear();
   }
   void begin_in_place(Slot& slot, std::uint32_t shard) {
     if (registered_) slot.used_shards.push_back(shard);
@@ -223,8 +250,11 @@ class Mapped final : public Transport {
 
   void start_registering() {
     const LoaderOptions& options = *context_.options;
-    const std::uint64_t budget =
-        options.registered_bytes != 0 ? options.registered_bytes : available_memory_bytes() / 2;
+    // By default what the machine grants, which changes while the loader runs.
+    const std::function<std::uint64_t()> budget_now = [given = options.registered_bytes] {
+      return given != 0 ? given : default_memory_budget_bytes();
+    };
+    const std::uint64_t budget = budget_now();
     std::uint64_t total = 0;
     std::uint64_t largest = 0;
     for (const ShardSummary& shard : context_.dataset->info().shards) {
@@ -244,7 +274,7 @@ class Mapped final : public Transport {
                       "(registered_bytes), and a global shuffle needs all of them at once; a windowed order "
                       "needs only its window",
                       total, budget));
-    registered_.emplace(context_.dataset, context_.device, budget);
+    registered_.emplace(context_.dataset, context_.device, budget_now);
     const std::uint64_t ring = batch_bytes() * (options.prefetch + 1);
     if (ring > options.pinned_bytes)
       stage_no_more(fmt::format("{} slots of {} samples need {} bytes; pinned_bytes is {}",
@@ -255,7 +285,9 @@ class Mapped final : public Transport {
   bool in_place_;
   std::optional<RegisteredShards> registered_;  // where the device does not read host memory
   std::vector<ShardInBatch> in_batch_;          // by shard
+  std::deque<Slot*> verifying_;                 // begun and not ended: the pool stages or verifies samples
   std::uint64_t batch_ = 0;
+  std::uint64_t epoch_ = 0;  // of the last batch
   bool may_stage_ = true;
   std::uint64_t pinned_bytes_ = 0;
   std::uint64_t storage_nanoseconds_ = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "shard/error.hpp"
+#include "thread_name.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {
@@ -41,10 +42,15 @@ std::unique_ptr<Registration> register_images(Device& device, const ShardReader&
 
 RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                                    std::uint64_t budget_bytes)
+    : RegisteredShards(std::move(dataset), std::move(device), [budget_bytes] { return budget_bytes; }) {}
+
+RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
+                                   std::function<std::uint64_t()> budget_bytes)
     : dataset_(std::move(dataset)),
       device_(std::move(device)),
-      budget_(budget_bytes),
+      ask_budget_(std::move(budget_bytes)),
       shards_(dataset_->info().shards.size()) {
+  budget_ = ask_budget_();
   const ShardReader& first = dataset_->shard(0);
   const std::span<const std::byte> images = images_of(first);
   register_images(*device_, first, images.first(std::min<std::uint64_t>(images.size(), kProbeBytes)));
@@ -109,6 +115,29 @@ void RegisteredShards::ahead(std::vector<std::uint32_t> shards) {
   wake();
 }
 
+void RegisteredShards::retry_refused() {
+  const Lock lock(mutex_);
+  if (refused_ == 0) return;
+  for (Entry& entry : shards_) {
+    if (entry.state != State::refused) continue;
+    entry.state = State::absent;
+    entry.retried = true;
+  }
+  refused_ = 0;
+  next_wanted_ = 0;
+  wake();
+}
+
+// Those that were refused like the last one, and are still to be tried again: it would be in vain.
+void RegisteredShards::refuse_again(const std::exception_ptr& error) {
+  for (Entry& entry : shards_) {
+    if (entry.state != State::absent || !entry.retried) continue;
+    entry.state = State::refused;
+    entry.error = error;
+    ++refused_;
+  }
+}
+
 void RegisteredShards::wake() {
   no_room_ = false;
   try {
@@ -129,6 +158,11 @@ std::optional<std::uint32_t> RegisteredShards::next() {
 }
 
 void RegisteredShards::work(const std::stop_token& stop) {
+  name_thread("shard-register");
+  try {
+    device_->enter_thread();
+  } catch (const Error&) {  // a lost device: each registration says so
+  }
   Lock lock(mutex_);
   std::optional<std::uint32_t> shard;
   while (changed_.wait(lock, stop, [&] { return (shard = next()).has_value(); }) && !stop.stop_requested())
@@ -141,19 +175,26 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
   std::unique_ptr<Registration> registration;
   std::uint64_t bytes = 0;
   std::string refusal;
+  bool by_platform = true;  // and not for what is wrong with the file
   try {
     lock.unlock();
     const ShardReader& reader = dataset_->shard(shard);  // may open it
     const std::span<const std::byte> images = images_of(reader);
+    const std::uint64_t budget = ask_budget_();
     lock.lock();
+    budget_ = budget;
     if (!make_room(lock, shard, images.size()) || next() != shard) return;
     bytes = images.size();
     reserved_bytes_ += bytes;
     entry.state = State::changing;
     lock.unlock();
     registration = register_images(*device_, reader, images);
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     entry.error = std::current_exception();  // nobody else looks at it in this state
+    refusal = error.what();
+    by_platform = error.code() == ErrorCode::resource || error.code() == ErrorCode::unsupported;
+  } catch (const std::exception& error) {
+    entry.error = std::current_exception();
     refusal = error.what();
   }
   if (!lock.owns_lock()) lock.lock();
@@ -161,6 +202,7 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
     entry.state = State::registered;
     entry.registration = std::move(registration);
     entry.last_use = Event();
+    entry.retried = false;
     bytes_ += bytes;
     ++registered_;
   } else {
@@ -168,6 +210,7 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
     reserved_bytes_ -= bytes;
     ++refused_;
     refusal_ = std::move(refusal);
+    if (std::exchange(entry.retried, false) && by_platform) refuse_again(entry.error);
   }
   changed_.notify_all();
 }

@@ -4,12 +4,13 @@
 //
 //   absent ──▶ changing ──▶ registered ──▶ changing ──▶ absent
 //                  │                       (neither used nor wanted, or, for one that is waited for, wanted)
-//                  └──▶ refused            (stays so, unless it is waited for)
+//                  └──▶ refused            (until it is waited for, or retry_refused())
 #pragma once
 
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,10 @@ class RegisteredShards {
   // corrupt, unsupported, resource.
   RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                    std::uint64_t budget_bytes);
+  // The same with a budget that may change: `budget_bytes` is asked before each registration, on a thread of
+  // its own. What is registered stays so when the budget falls, until its room is needed.
+  RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
+                   std::function<std::uint64_t()> budget_bytes);
   RegisteredShards(const RegisteredShards&) = delete;
   RegisteredShards& operator=(const RegisteredShards&) = delete;
 
@@ -44,6 +49,10 @@ class RegisteredShards {
   // Shards that are needed from now on, in this order; replaces what was said before.
   void ahead(std::vector<std::uint32_t> shards);
 
+  // Shards that were refused are tried again, in their turn: memory may be free by now, or the file whole. A
+  // platform that still refuses does so once for all of them.
+  void retry_refused();
+
   std::uint64_t bytes() const;
   bool holds_all() const;  // every shard of the data set is registered
   // How many shards were refused and why; empty: none.
@@ -55,6 +64,7 @@ class RegisteredShards {
   struct Entry {
     State state = State::absent;
     bool wanted = false;          // ahead
+    bool retried = false;         // absent: it was refused before
     std::uint32_t users = 0;      // try_use() and use() without their release()
     std::uint64_t last_used = 0;  // the larger, the later
     Event last_use;
@@ -70,10 +80,11 @@ class RegisteredShards {
   bool make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes);
   void give_up(Lock& lock, std::uint32_t shard);
   void take(Entry& entry);
+  void refuse_again(const std::exception_ptr& error);
 
   const std::shared_ptr<const Dataset> dataset_;
   const std::shared_ptr<Device> device_;
-  const std::uint64_t budget_;
+  const std::function<std::uint64_t()> ask_budget_;
   std::uint64_t waited_nanoseconds_ = 0;  // feeder
 
   mutable std::mutex mutex_;  // not held while a shard is registered or given up
@@ -84,6 +95,7 @@ class RegisteredShards {
   std::optional<std::uint32_t> urgent_;  // use() waits for it
   bool no_room_ = false;                 // until something changes
   std::uint64_t uses_ = 0;
+  std::uint64_t budget_ = 0;          // as it was asked last
   std::uint64_t reserved_bytes_ = 0;  // registered and being registered: what the budget bounds
   std::uint64_t bytes_ = 0;           // registered
   std::size_t registered_ = 0;

@@ -10,7 +10,9 @@
 #include <span>
 #include <string>
 
+#include "base/system_memory.hpp"
 #include "device/host_device.hpp"
+#include "direct/read_queue.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
@@ -26,6 +28,9 @@ struct TransportContext {
   Stream* copy_stream = nullptr;
   HostPool* pool = nullptr;  // copy, decompression and verification
   std::uint64_t cache_bytes = last_cache_bytes();
+  // For tests of direct: what takes io_uring's place, and an alignment that reads keep to at least.
+  std::function<std::unique_ptr<ReadQueue>(unsigned entries)> make_queue{};
+  std::uint32_t least_alignment = 1;
 };
 
 // The most bytes that a sample takes on its way to the device.
@@ -52,7 +57,7 @@ class Transport {
   // sample.
   virtual void begin(Slot& slot) = 0;
   // Ends the host's part. By now the copies of the samples are queued on the copy stream, behind
-  // slot.released_event, and slot.copied_event is recorded; or slot.sources is filled where the targets are
+  // slot.released, and slot.copied_event is recorded; or slot.sources is filled where the targets are
   // null (only where reads_in_place()). Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
   // Waits so long for the host's part at most; true: it is over, and end() does not wait.
@@ -73,12 +78,13 @@ std::unique_ptr<Transport> make_direct(const TransportContext& context, std::str
 // automatic: chooses and says why.
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
 
-// Holds the file of a shard against what is mapped, so that one that was cut is named before it is read.
-// Throws corrupt.
+// Compares what stands under the path of a shard with the file that is mapped, so that one that was cut or
+// replaced is named before it is read. Errors: corrupt, io.
 void check_alive(const ShardReader& shard);
-// Holds every shard of the data set against its file: after a failed read, which does not say whose pages
-// were gone.
-void check_all_alive(const Dataset& dataset);
+// In a catch block around a wait for a batch's bytes: throws what failed again, with the shard and the sample
+// whose bytes could not be read; of another failure it says in addition which of the open shards has changed,
+// if one has.
+[[noreturn]] void rethrow_named(const Dataset& dataset);
 // XXH3 of one sample against its checksum. `bytes`: the sample or, codec packed, its frame. Throws corrupt
 // naming shard and sample.
 void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes);
@@ -87,7 +93,8 @@ void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<con
 void verify_mapped(const ShardReader& shard, std::uint64_t sample);
 // Brings a stored sample to `target` in pinned memory (item.size_bytes): as it is stored, or decompressed
 // where the device does not do that; `verify`: holds it against its checksum; `cached`: by stores that stay
-// in the cache. Errors name shard and sample.
+// in the cache. The first item of its shard in a batch checks the size of the shard's file. Errors name shard
+// and sample.
 void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify,
                bool cached = false);
 // Waits so long for the pool's threads at most; true: they are done with the batch.
@@ -111,10 +118,8 @@ inline bool decompressed_on_the_way(const Dataset& dataset) {
 // Throws corrupt naming shard and sample when the device found that a frame of the slot's batch is none; the
 // slot's ready_event has been waited for.
 void check_frames(const Dataset& dataset, const Slot& slot);
-// Adds the shard and sample to what `body` throws.
+// Throws `error` with the shard and the sample that it is about; when the shard's file has another size than
+// when it was opened, that is the reason, and the code is corrupt.
 [[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
-
-// The memory that can still be had, by cgroup and by MemAvailable; the default budget is half of it.
-std::uint64_t available_memory_bytes();
 
 }  // namespace shard

@@ -30,6 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static JpegReader reader;
   shard::image::DecodeOptions options;
   options.max_pixels = 1 << 16;
+  options.on_warning = static_cast<shard::image::OnWarning>(size % 3);
   options.fast_min_short_side = data[0] % 4 == 0 ? data[1] : 0u;
   try {
     const JpegHeader header = reader.open(file, options);

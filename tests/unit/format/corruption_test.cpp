@@ -2,6 +2,9 @@
 // files.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <fstream>
+
 #include "expect_error.hpp"
 #include "memory_file.hpp"
 #include "shard/dataset.hpp"
@@ -193,14 +196,97 @@ TEST(TruncatedUnderTheReader, ReadingIsAnErrorNamingTheShard) {
     const ShardWriterOptions options = small_options(DType::u8, Layout::nchw, codec);
     write_shard(dir.path() / "shrunk", options, 3);
     const ShardReader reader = ShardReader::open(dir.path() / "shrunk");
-    std::filesystem::resize_file(dir.path() / "shrunk", 10);
     std::vector<std::byte> out(static_cast<std::size_t>(options.spec.size_bytes()));
-    EXPECT_EQ(reader.key(1), sample_key(1)) << "the head stays usable";
-    EXPECT_EQ(reader.label(1), 1);
-    EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::io, "shrunk");
-    EXPECT_SHARD_ERROR(reader.verify_sample(1, out), ErrorCode::io, "truncated");
-    EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::io, "shrunk");
+    // 4,000 bytes: the rest of the first page reads as zeros.
+    for (const std::uint64_t size : {std::uint64_t{4100}, std::uint64_t{4000}, std::uint64_t{0}}) {
+      std::filesystem::resize_file(dir.path() / "shrunk", size);
+      const std::string now = "shrunk\": the file changed while it was in use: " + std::to_string(size);
+      EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::corrupt, now);
+      EXPECT_SHARD_ERROR(reader.verify_sample(1, out), ErrorCode::corrupt, now);
+      EXPECT_SHARD_ERROR(reader.read_frame(1, out), ErrorCode::corrupt, now);
+      EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::corrupt, now);
+      EXPECT_SHARD_ERROR(reader.check_unchanged(), ErrorCode::corrupt, now);
+      out.resize(static_cast<std::size_t>(options.spec.size_bytes()));
+    }
+    // Nothing of it is there: what is copied from the mapping is an error, not a signal.
+    std::array<std::byte, 8> row{};
+    EXPECT_SHARD_ERROR(reader.key(1), ErrorCode::corrupt, "0 bytes now");
+    EXPECT_SHARD_ERROR(reader.checksum(1), ErrorCode::corrupt, "0 bytes now");
+    EXPECT_SHARD_ERROR(reader.label(1), ErrorCode::corrupt, "0 bytes now");
+    EXPECT_SHARD_ERROR(reader.read_rows(reader.columns().at("labels"), 1, row), ErrorCode::corrupt,
+                       "0 bytes now");
   }
+}
+
+TEST(ReplacedUnderTheReader, IsAnErrorThatSaysSoAndTheOldBytesStay) {
+  const TempDir dir;
+  const ShardWriterOptions options = small_options();
+  const auto path = dir.path() / "shard";
+  write_shard(path, options, 3);
+  const ShardReader reader = ShardReader::open(path);
+  std::vector<std::byte> out(static_cast<std::size_t>(options.spec.size_bytes()));
+
+  const std::vector<std::byte> bytes = file_bytes(path);
+  write_bytes(dir.path() / "other", bytes);
+  std::filesystem::rename(dir.path() / "other", path);
+  EXPECT_SHARD_ERROR(reader.check_unchanged(), ErrorCode::corrupt, "was replaced by another one");
+  EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::corrupt, "was replaced by another one");
+  EXPECT_EQ(reader.key(1), sample_key(1));
+  EXPECT_EQ(reader.label(1), 1);
+
+  std::filesystem::remove(path);
+  EXPECT_SHARD_ERROR(reader.check_unchanged(), ErrorCode::corrupt, "shard\": the file is gone");
+  EXPECT_SHARD_ERROR(reader.read(1, out), ErrorCode::corrupt, "the file is gone");
+}
+
+TEST(WrittenToUnderTheReader, OffsetsAreCheckedAgainWhenTheyAreUsed) {
+  const TempDir dir;
+  const ShardWriterOptions options = small_options(DType::u8, Layout::nchw, Codec{Codec::Kind::zstd, 3});
+  const auto path = dir.path() / "shard";
+  write_shard(path, options, 3);
+  const ShardReader reader = ShardReader::open(path);
+  const SafetensorsHeader& head = reader.header().tensors;
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  for (const char* table : {"key_offsets", "frame_offsets"}) {
+    file.seekp(static_cast<std::streamoff>(head.data_begin + head.find(table)->begin + 8));
+    file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+  }
+  file.flush();
+  EXPECT_SHARD_ERROR(reader.key(0), ErrorCode::corrupt, "something writes to the file");
+  EXPECT_SHARD_ERROR(reader.key(1), ErrorCode::corrupt, "key_offsets[1]");
+  EXPECT_SHARD_ERROR(reader.frame(1), ErrorCode::corrupt, "frame_offsets[1]");
+  EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::corrupt, "bytes before the images have changed");
+  EXPECT_EQ(reader.label(2), 2);
+}
+
+// Also the digits of the digest itself, which the digest does not cover.
+TEST(WrittenToUnderTheReader, EveryByteOfTheHeadIsComparedAgain) {
+  const TempDir dir;
+  const auto path = dir.path() / "shard";
+  write_shard(path, small_options(), 3);
+  const ShardReader reader = ShardReader::open(path);
+  const std::vector<std::byte> bytes = file_bytes(path);
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  for (std::size_t at = 0; at < reader.header().images_begin; ++at) {
+    file.seekp(static_cast<std::streamoff>(at)).put(static_cast<char>(bytes[at] ^ std::byte{1})).flush();
+    EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::corrupt, "shard");
+    file.seekp(static_cast<std::streamoff>(at)).put(static_cast<char>(bytes[at])).flush();
+  }
+  EXPECT_NO_THROW(reader.verify_head());
+}
+
+TEST(RelativePaths, MeanWhatTheyMeantWhenTheDataSetWasOpened) {
+  const TempDir dir;
+  two_shard_dataset(dir.path(), small_options());
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(dir.path());
+  const Dataset dataset = Dataset::open(".");
+  const ShardReader reader = ShardReader::open("s0");
+  const ShardReader& first = dataset.shard(0);
+  std::filesystem::current_path(before);
+  EXPECT_NO_THROW(dataset.shard(1)) << "opened from another folder";
+  EXPECT_EQ(first.change(), "");
+  EXPECT_EQ(reader.change(), "");
 }
 
 }  // namespace

@@ -2,11 +2,17 @@
 #include "shard/dataset.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <functional>
+#include <new>
 #include <thread>
 
 #include "expect_error.hpp"
+#include "rounds.hpp"
 #include "shard/checksum.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
@@ -116,6 +122,74 @@ TEST(DatasetJson, DeepNestingIsRefused) {
   EXPECT_SHARD_ERROR(
       parse_dataset(edited(serialize_dataset(example()), "  \"inputs\"", "  \"later\": " + deep)),
       ErrorCode::corrupt, "more than 16 deep");
+}
+
+// Address space that parsing may take in addition to the text: as much again and 64 MiB. In a child, so that
+// the limit is only its own.
+bool parses_in_bounded_memory(const std::string& text) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * 4096 + text.size() + (std::uint64_t{64} << 20U);
+    const rlimit limit{most, most};
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      parse_dataset(text);
+    } catch (const Error&) {
+    } catch (const std::bad_alloc&) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string repeated(const std::string& piece, std::size_t bytes) {
+  std::string text;
+  for (std::uint64_t i = 0; text.size() < bytes; ++i) {
+    if (i > 0) text += ", ";
+    const auto at = piece.find('#');
+    text += at == std::string::npos ? piece : piece.substr(0, at) + std::to_string(i) + piece.substr(at + 1);
+  }
+  return text;
+}
+
+TEST(DatasetJson, TakesNoMoreMemoryThanItsTextAnd64MiB) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs terabytes of address space";
+  const std::string text = serialize_dataset(example());
+  constexpr std::size_t kBytes = std::size_t{40} << 20;
+  const std::string shard =
+      "{\"file\": \"#\", \"samples\": 1, \"size_bytes\": 1, \"head_digest\": \"xxh3:0123456789abcdef\"}";
+  const std::string long_name(200, 'n');
+  const std::pair<std::string, std::string> hostile[] = {
+      {"\"cat\"", repeated("\"\"", kBytes)},
+      {"\"cat\"", repeated("\"sixteen-letters-\"", kBytes)},
+      {"\"cat\"", repeated("\"" + long_name + "\"", kBytes)},
+      {"\"cat\"", "\"" + std::string(kBytes, 'x') + "\""},
+      {"\"shards\": [", "\"shards\": [" + repeated(shard, kBytes) + ", "},
+      {"\"pipeline\": {", "\"pipeline\": {" + repeated("\"#\": \"\"", kBytes) + ", "},
+      {"\"columns\": [", "\"columns\": [" +
+                             repeated("{\"name\": \"#\", \"dtype\": \"u8\", \"row_shape\": [1]}", kBytes) +
+                             ", "},
+      {"  \"inputs\"", repeated("\"#\": 0", kBytes) + ", \"inputs\""},
+      {"  \"inputs\"", "\"" + std::string(kBytes, 'x') + "\": 0, \"inputs\""},
+  };
+  for (const auto& [from, to] : hostile) {
+    const std::string edit = edited(text, from, to);
+    EXPECT_TRUE(parses_in_bounded_memory(edit)) << from << " with " << to.substr(0, 60);
+  }
+}
+
+TEST(DatasetJson, CountsOfEntriesAreBounded) {
+  const std::string text = serialize_dataset(example());
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"cat\"", repeated("\"a\"", 6 << 20))), ErrorCode::corrupt,
+                     "more than 1048576 classes");
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"pipeline\": {",
+                                          "\"pipeline\": {" + repeated("\"#\": \"\"", 1 << 20) + ", ")),
+                     ErrorCode::corrupt, "more than 4096 pipeline values");
 }
 
 class Folder : public ::testing::Test {

@@ -29,6 +29,12 @@ TEST(DType, NamesGoBothWays) {
     EXPECT_EQ(dtype_from_safetensors(safetensors_name(dtype)), dtype);
   }
   EXPECT_EQ(dtype_from_string("U8"), std::nullopt);
+  EXPECT_EQ(dtype_from_string("float16"), std::nullopt);  // not in files
+  EXPECT_EQ(dtype_from_option("float16"), DType::f16);
+  EXPECT_EQ(dtype_from_option("f16"), DType::f16);
+  EXPECT_EQ(dtype_from_option("bfloat16"), DType::bf16);
+  EXPECT_EQ(dtype_from_option("uint8"), DType::u8);
+  EXPECT_EQ(dtype_from_option("float"), std::nullopt);
   EXPECT_EQ(dtype_from_safetensors("u8"), std::nullopt);
   EXPECT_EQ(size_bytes(DType::boolean), 1U);
   EXPECT_EQ(size_bytes(DType::bf16), 2U);

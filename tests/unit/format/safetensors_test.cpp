@@ -171,9 +171,36 @@ INSTANTIATE_TEST_SUITE_P(
               "more than 64 axes"}),
     [](const auto& abuse) { return abuse.param.name; });
 
-TEST(Safetensors, DTypesOfTheReferenceThatAreNotHandledAreUnsupported) {
-  EXPECT_SHARD_ERROR(parse("{" + tensor("a", "F8_E4M3", "4", "0,4") + "}", 4), ErrorCode::unsupported,
-                     "not handled");
+TEST(Safetensors, DTypesOfTheReferenceThatAreNotHandledAreListedWithTheirSizes) {
+  struct Case {
+    const char* dtype;
+    std::uint64_t bytes_of_eight;
+  };
+  for (const Case& one :
+       {Case{"F8_E4M3", 8}, Case{"F8_E5M2", 8}, Case{"F8_E8M0", 8}, Case{"F8_E4M3FNUZ", 8},
+        Case{"F8_E5M2FNUZ", 8}, Case{"F6_E2M3", 6}, Case{"F6_E3M2", 6}, Case{"F4", 4}, Case{"C64", 64}}) {
+    SCOPED_TRACE(one.dtype);
+    const auto file = [&](const char* shape, std::uint64_t bytes) {
+      return parse("{" + tensor("a", one.dtype, shape, "0," + std::to_string(bytes)) + "}", bytes);
+    };
+    const SafetensorsHeader header = file("2,4", one.bytes_of_eight);
+    EXPECT_EQ(header.tensors.at(0).dtype_name(), one.dtype);
+    EXPECT_EQ(header.tensors.at(0).foreign_dtype, one.dtype);
+    EXPECT_EQ(header.tensors.at(0).size_bytes(), one.bytes_of_eight);
+    EXPECT_NE(serialize_safetensors_header(header).find(one.dtype), std::string::npos);
+    EXPECT_SHARD_ERROR(file("2,4", one.bytes_of_eight + 1), ErrorCode::corrupt, "shape and dtype make");
+    EXPECT_SHARD_ERROR(file("2,4", one.bytes_of_eight - 1), ErrorCode::corrupt, "shape and dtype make");
+  }
+  EXPECT_EQ(parse("{" + tensor("a", "F4", "3,0", "0,0") + "}", 0).tensors.at(0).size_bytes(), 0U);
+  EXPECT_EQ(parse("{" + tensor("a", "U8", "1", "0,1") + "}", 1).tensors.at(0).dtype_name(), "U8");
+}
+
+TEST(Safetensors, ElementsBelowAByteMustFillWholeBytes) {
+  EXPECT_SHARD_ERROR(parse("{" + tensor("a", "F4", "3", "0,1") + "}", 1), ErrorCode::corrupt, "take 12 bits");
+  EXPECT_SHARD_ERROR(parse("{" + tensor("a", "F4", "3", "0,2") + "}", 2), ErrorCode::corrupt, "take 12 bits");
+  EXPECT_SHARD_ERROR(parse("{" + tensor("a", "F6_E2M3", "5", "0,3") + "}", 3), ErrorCode::corrupt,
+                     "take 30 bits");
+  EXPECT_SHARD_ERROR(parse("{" + tensor("a", "F3", "8", "0,3") + "}", 3), ErrorCode::corrupt, "not known");
 }
 
 TEST(Safetensors, AHeaderLengthAboveTheCapIsRefusedWhateverTheFile) {

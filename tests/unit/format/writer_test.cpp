@@ -3,16 +3,23 @@
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <fstream>
 #include <set>
+#include <vector>
 
 #include "expect_error.hpp"
+#include "format/temp_file.hpp"
+#include "rounds.hpp"
 #include "shard/dataset.hpp"
 #include "shard/file.hpp"
+#include "shard/publish.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
 
@@ -212,16 +219,124 @@ TEST(Files, ReadingHoldsTheLimitAndNamesThePath) {
   EXPECT_GT(read_file("/proc/self/status", 1 << 20).size(), 100U) << "a file that states no size";
 }
 
-TEST(Files, TooManyOpenFilesIsAnErrorOfTheSystem) {
+TEST(Files, TooManyOpenFilesIsAnErrorThatSaysWhatToDo) {
   const TempDir dir;
   publish_file(dir.path() / "f", "12345");
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{3, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_SHARD_ERROR(read_file(dir.path() / "f", 10), ErrorCode::io, "Too many open files");
-  EXPECT_SHARD_ERROR(ShardReader::open(dir.path() / "f"), ErrorCode::io, "Too many open files");
+  EXPECT_SHARD_ERROR(read_file(dir.path() / "f", 10), ErrorCode::resource, "Too many open files");
+  EXPECT_SHARD_ERROR(ShardReader::open(dir.path() / "f"), ErrorCode::resource,
+                     "this process may have 3 and has them all open: raise 'ulimit -n'");
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// ".NAME.HOST-BOOT.PID.RANDOM.part" with other values for HOST and BOOT.
+std::string from_elsewhere(const std::string& own, const std::string& host, const std::string& boot) {
+  const auto pid_at = own.rfind('.', own.rfind('.', own.rfind('.') - 1) - 1);  // ".PID.RANDOM.part"
+  const auto node_at = own.rfind('.', pid_at - 1);
+  const std::string node = own.substr(node_at + 1, pid_at - node_at - 1);
+  const auto dash = node.rfind('-');
+  return own.substr(0, node_at + 1) + (host.empty() ? node.substr(0, dash) : host) + "-" +
+         (boot.empty() ? node.substr(dash + 1) : boot) + own.substr(pid_at);
+}
+
+void set_age(const std::filesystem::path& path, std::chrono::seconds age) {
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+}
+
+TEST_F(Writer, TemporariesOfOtherNodesAreStaleOnlyWhenTheyAreOld) {
+  std::string own;
+  {
+    const TempFile file(path());
+    own = *names_in(dir_.path()).begin();
+  }
+  ASSERT_TRUE(is_temporary_name(own));
+  const std::string other = from_elsewhere(own, "other-node", "");
+  const std::string same_name =
+      from_elsewhere(own, "", "00000000");  // another node, or an earlier boot of this one
+  const auto old = std::chrono::hours(kStaleHours) + std::chrono::minutes(1);
+  for (const std::string& name : {other, same_name}) {
+    ASSERT_TRUE(is_temporary_name(name)) << name;
+    write_bytes(dir_.path() / name, {});
+    EXPECT_EQ(remove_stale_temporaries(dir_.path()), 0U) << name;
+    set_age(dir_.path() / name, old);
+    const UniqueFd held = open_read(dir_.path() / name);
+    ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+    EXPECT_EQ(remove_stale_temporaries(dir_.path()), 0U) << name << " is locked";
+    ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
+    EXPECT_EQ(remove_stale_temporaries(dir_.path()), 1U) << name;
+  }
+  write_bytes(dir_.path() / own, {});
+  EXPECT_EQ(remove_stale_temporaries(dir_.path()), 1U);
+}
+
+TEST_F(Writer, AFileIsPublishedOnceOnly) {
+  EXPECT_TRUE(publish_new_file(path(), "first"));
+  EXPECT_FALSE(publish_new_file(path(), "second"));
+  EXPECT_EQ(read_file(path(), 100).size(), 5U);
+  EXPECT_EQ(names_in(dir_.path()), std::set<std::string>{"shard"});
+  EXPECT_SHARD_ERROR(publish_new_file(dir_.path() / "none" / "x", ""), ErrorCode::not_found, "none");
+}
+
+TEST_F(Writer, AShardThatIsThereStaysWhenItIsTheSameAndIsReplacedWhenItIsNot) {
+  const auto make = [&](const ShardSummary* expected = nullptr) {
+    ShardWriter writer = create(2);
+    for (std::uint64_t i = 0; i < 2; ++i) put(writer, i);
+    return writer.publish(expected);
+  };
+  const auto inode = [&] {
+    struct stat status {};
+    EXPECT_EQ(::stat(path().c_str(), &status), 0);
+    return status.st_ino;
+  };
+  const ShardSummary first = make();
+  const auto bytes = read_file(path(), 1 << 20);
+  const auto before = inode();
+  options_.may_exist = true;
+  EXPECT_EQ(make(&first), first);
+  EXPECT_EQ(inode(), before);
+  auto damaged = bytes;
+  damaged.back() ^= std::byte{1};
+  write_bytes(path(), damaged);
+  EXPECT_EQ(make(), first);
+  EXPECT_EQ(read_file(path(), 1 << 20), bytes);
+  ShardSummary other = first;
+  other.head_digest ^= 1U;
+  EXPECT_SHARD_ERROR(make(&other), ErrorCode::corrupt, "made again");
+  EXPECT_EQ(read_file(path(), 1 << 20), bytes);
+  EXPECT_EQ(names_in(dir_.path()), std::set<std::string>{"shard"});
+}
+
+TEST(Files, TooManyMappingsIsAnErrorThatNamesTheSysctl) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer maps memory itself";
+  std::uint64_t limit = 0;
+  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+  if (limit == 0 || limit > 300'000) GTEST_SKIP() << "vm.max_map_count is " << limit;
+  const TempDir dir;
+  write_shard(dir.path() / "shard", small_options(), 2);
+  constexpr std::size_t kPage = 4096;
+  const std::size_t bytes = (limit + 2) * kPage;
+  void* const all = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(all, MAP_FAILED);
+  // Every other page has other rights: a mapping of its own.
+  bool full = false;
+  for (std::size_t at = 0; at + kPage < bytes && !full; at += 2 * kPage)
+    full = ::mprotect(static_cast<std::byte*>(all) + at, kPage, PROT_READ) != 0;
+  EXPECT_TRUE(full);
+  std::string said;
+  try {
+    std::vector<ShardReader> readers;  // the last mappings
+    for (int i = 0; i < 4; ++i) readers.push_back(ShardReader::open(dir.path() / "shard"));
+  } catch (const Error& error) {
+    said = error.what();
+    EXPECT_EQ(error.code(), ErrorCode::resource);
+  }
+  ::munmap(all, bytes);
+  EXPECT_NE(said.find("vm.max_map_count is " + std::to_string(limit)), std::string::npos) << said;
+  EXPECT_NE(said.find("sysctl -w vm.max_map_count="), std::string::npos) << said;
+  EXPECT_NO_THROW(ShardReader::open(dir.path() / "shard"));
 }
 
 }  // namespace

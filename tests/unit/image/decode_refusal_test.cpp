@@ -53,12 +53,12 @@ TEST(Decoder, SaysWhyItRefuses) {
   expect_refusal("corrupt-jpeg-no-end.jpg", "Premature end of JPEG file");
   expect_refusal("corrupt-jpeg-restart-out-of-turn.jpg", "found marker 0xd5 instead of RST2");
   expect_refusal("corrupt-png-checksum-of-exif.png", "checksum");
-  expect_refusal("corrupt-png-index-behind-palette.png", "in a palette of 3 colours");
   expect_refusal("corrupt-webp-cut.webp", "cut off after");
   expect_refusal("resource-jpeg-bomb.jpg", "65500 x 65500 pixels exceed the bound of 178956970");
   expect_refusal("resource-jpeg-94-scans.jpg", "more than 64 scans");
   expect_refusal("resource-webp-bomb.webp", "16384 x 16384 pixels exceed the bound");
-  expect_refusal("unsupported-gif.jpg", "begins with 47 49 46 38 39 61 00 00");
+  expect_refusal("unsupported-gif.jpg", "is a GIF image; convert it to PNG or JPEG first");
+  expect_refusal("unsupported-text.png", "is a text file, not an image");
   expect_refusal("unsupported-jpeg-12-bits.jpg", "precision 12");
   expect_refusal("unsupported-jpeg-2-components.jpg", "2 colour components");
   expect_refusal("unsupported-jpeg-lossless.jpg", "0xc3");

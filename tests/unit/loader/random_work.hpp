@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -63,6 +65,30 @@ struct RandomWork {
   }
 };
 
+// Values of -4 to 4 in a sample of floats; `special`: NaN, infinities, zeros of both signs, subnormal,
+// smallest and largest values among them.
+inline void fill_floats(Random& random, DType dtype, bool special, std::vector<std::byte>& sample) {
+  const std::size_t size = size_bytes(dtype);
+  for (std::size_t at = 0; at < sample.size(); at += size) {
+    const auto raw = static_cast<std::int32_t>(random.between(0, 1U << 24U)) - (1 << 23);
+    const float value = static_cast<float>(raw) * 0x1p-21F;
+    std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    if (dtype == DType::f16) bits = f32_to_f16(value);
+    if (dtype == DType::bf16) bits = f32_to_bf16(value);
+    if (special && random.between(0, 15) == 0) {
+      // Exponents of zero and of all ones, with any sign and any of a few fractions.
+      const std::uint32_t sign = dtype == DType::f32 ? 0x80000000U : 0x8000U;
+      const std::uint32_t fraction_bits = dtype == DType::f16 ? 10 : dtype == DType::bf16 ? 7 : 23;
+      const std::uint32_t top = (sign - 1) >> fraction_bits;
+      const std::uint32_t exponent = random.one_of({0U, 0U, 1U, top - 1, top});
+      const std::uint32_t most = (1U << fraction_bits) - 1;
+      const std::uint32_t fraction = random.one_of({0U, 0U, 1U, most, most / 2, random.between(0, most)});
+      bits = (random.coin() ? sign : 0U) | exponent << fraction_bits | fraction;
+    }
+    std::memcpy(&sample[at], &bits, size);
+  }
+}
+
 inline SampleView random_box(Random& random, const SampleSpec& stored, std::uint32_t height,
                              std::uint32_t width) {
   return {random.between(0, stored.width - width), random.between(0, stored.height - height), width, height,
@@ -78,11 +104,13 @@ inline RandomWork random_work(Random& random, std::uint32_t largest) {
   stored.channels = random.one_of({1U, 2U, 3U, 3U, 3U, 4U});
   stored.height = random.between(1, largest);
   stored.width = random.between(1, largest);
-  const bool resized = stored.dtype == DType::u8 && random.coin();
+  const bool resized = random.coin();
+  const bool floats = stored.dtype != DType::u8;
   work.delivered = stored;
   work.delivered.layout = random.one_of({Layout::nchw, Layout::nhwc});
   if (stored.dtype == DType::u8)
     work.delivered.dtype = random.one_of({DType::u8, DType::f16, DType::bf16, DType::f32});
+  if (floats && random.coin()) work.delivered.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
   if (resized) {
     work.delivered.height = random.between((stored.height + 31) / 32, largest);
     work.delivered.width = random.between((stored.width + 31) / 32, largest);
@@ -96,7 +124,9 @@ inline RandomWork random_work(Random& random, std::uint32_t largest) {
   work.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   for (std::uint32_t i = random.between(1, 4); i > 0; --i) {
     work.samples.emplace_back(stored.size_bytes());
-    random.fill(work.samples.back());
+    random.fill(work.samples.back());  // floats: every bit pattern
+    if (floats && random.between(0, 3) > 0)
+      fill_floats(random, stored.dtype, random.coin(), work.samples.back());
     if (resized && random.coin())
       work.views.push_back(
           random_box(random, stored, random.between(1, stored.height), random.between(1, stored.width)));

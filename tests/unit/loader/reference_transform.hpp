@@ -2,8 +2,12 @@
 // must equal.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -72,11 +76,123 @@ inline void reference_value(const TransformWork& work, std::size_t c, std::uint8
   std::memcpy(out, &half, 2);
 }
 
+// Samples stored as floats.
+inline float float_of(const TransformWork& work, std::size_t i, std::size_t c, std::size_t y, std::size_t x) {
+  const std::byte* const at =
+      work.sources[i] + element_of(work.stored, c, y, x) * size_bytes(work.stored.dtype);
+  if (work.stored.dtype == DType::f32) {
+    float value = 0;
+    std::memcpy(&value, at, 4);
+    return value;
+  }
+  std::uint16_t half = 0;
+  std::memcpy(&half, at, 2);
+  return work.stored.dtype == DType::f16 ? f16_to_f32(half) : bf16_to_f32(half);
+}
+
+// Output x of `size` over `box` values: a triangle around its centre, in units of 1 / (2 size), where
+// distances are integers. The support is twice as wide as the larger of the two steps; its ends are outside.
+template <class Value>
+float reference_average(std::int64_t box, std::int64_t size, std::int64_t x, const Value& value) {
+  const std::int64_t support = 2 * std::max(box, size);
+  const auto height = [&](std::int64_t i) {
+    return std::max<std::int64_t>(support - std::abs((2 * i + 1) * size - (2 * x + 1) * box), 0);
+  };
+  // No value further away has a height.
+  const std::int64_t center = (2 * x + 1) * box / (2 * size);
+  const std::int64_t reach = support / (2 * size) + 2;
+  const std::int64_t begin = std::max<std::int64_t>(center - reach, 0);
+  const std::int64_t end = std::min(center + reach, box);
+  std::int64_t total = 0;
+  for (std::int64_t i = begin; i < end; ++i) total += height(i);
+  volatile float sum = 0;  // volatile: no step is fused with the next
+  bool first = true;
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (height(i) == 0) continue;
+    volatile float term = static_cast<float>(height(i)) / static_cast<float>(total);
+    term = value(static_cast<std::size_t>(i)) * term;
+    sum = first ? term : sum + term;
+    first = false;
+  }
+  return sum;
+}
+
+// [row of the crop][column], one channel of one sample, resized but not flipped.
+inline std::vector<float> reference_float_resize(const TransformWork& work, std::size_t i, std::size_t c) {
+  const SampleView& view = work.views[i];
+  const SampleSpec& out = work.delivered;
+  std::vector<float> columns(std::size_t{view.height} * out.width);
+  for (std::uint32_t y = 0; y < view.height; ++y)
+    for (std::uint32_t x = 0; x < out.width; ++x)
+      columns[std::size_t{y} * out.width + x] = reference_average(
+          view.width, out.width, x,
+          [&](std::size_t at) { return float_of(work, i, c, view.top + y, view.left + at); });
+  std::vector<float> rows(std::size_t{out.height} * out.width);
+  for (std::uint32_t y = 0; y < out.height; ++y)
+    for (std::uint32_t x = 0; x < out.width; ++x)
+      rows[std::size_t{y} * out.width + x] = reference_average(
+          view.height, out.height, y, [&](std::size_t at) { return columns[at * out.width + x]; });
+  return rows;
+}
+
+// Normalised and rounded to the delivered type; a NaN is that of float_arithmetic.hpp.
+inline void reference_float(const TransformWork& work, std::size_t c, float stored, std::byte* out) {
+  volatile float value = stored;
+  if (work.normalize) {
+    value = value - (c < 3 ? work.normalization.mean[c] : 0.0F);
+    value = value / (c < 3 ? work.normalization.std[c] : 1.0F);
+  }
+  const float rounded = value;
+  std::uint32_t bits = 0;
+  const bool nan = std::isnan(rounded);
+  switch (work.delivered.dtype) {
+    case DType::f16:
+      bits = nan ? 0x7E00 : f32_to_f16(rounded);
+      break;
+    case DType::bf16:
+      bits = nan ? 0x7FC0 : f32_to_bf16(rounded);
+      break;
+    default:
+      bits = nan ? 0x7FC00000 : std::bit_cast<std::uint32_t>(rounded);
+  }
+  std::memcpy(out, &bits, size_bytes(work.delivered.dtype));
+}
+
+inline void reference_float_sample(const TransformWork& work, std::size_t i, std::byte* batch) {
+  const SampleView& view = work.views[i];
+  const SampleSpec& out = work.delivered;
+  const std::size_t element_bytes = size_bytes(out.dtype);
+  const bool resized = view.width != out.width || view.height != out.height;
+  const bool computed = resized || work.normalize || out.dtype != work.stored.dtype;
+  for (std::size_t c = 0; c < out.channels; ++c) {
+    const std::vector<float> pixels = resized ? reference_float_resize(work, i, c) : std::vector<float>();
+    for (std::size_t y = 0; y < out.height; ++y)
+      for (std::size_t x = 0; x < out.width; ++x) {
+        const std::size_t from = view.flip ? out.width - 1 - x : x;
+        std::byte* const to = batch + i * out.size_bytes() + element_of(out, c, y, x) * element_bytes;
+        if (!computed)
+          std::memcpy(
+              to,
+              work.sources[i] + element_of(work.stored, c, view.top + y, view.left + from) * element_bytes,
+              element_bytes);
+        else
+          reference_float(
+              work, c,
+              resized ? pixels[y * out.width + from] : float_of(work, i, c, view.top + y, view.left + from),
+              to);
+      }
+  }
+}
+
 inline std::vector<std::byte> reference_transform(const TransformWork& work) {
   const SampleSpec& out = work.delivered;
   const std::size_t element_bytes = size_bytes(out.dtype);
   std::vector<std::byte> batch(out.size_bytes() * work.sources.size());
   for (std::size_t i = 0; i < work.sources.size(); ++i) {
+    if (work.stored.dtype != DType::u8) {
+      reference_float_sample(work, i, batch.data());
+      continue;
+    }
     const SampleView& view = work.views[i];
     const bool resized = view.width != out.width || view.height != out.height;
     for (std::size_t c = 0; c < out.channels; ++c) {
@@ -87,16 +203,10 @@ inline std::vector<std::byte> reference_transform(const TransformWork& work) {
           const std::size_t from = view.flip ? out.width - 1 - x : x;
           std::byte* const to =
               batch.data() + i * out.size_bytes() + element_of(out, c, y, x) * element_bytes;
-          if (work.stored.dtype != DType::u8)
-            std::memcpy(
-                to,
-                work.sources[i] + element_of(work.stored, c, view.top + y, view.left + from) * element_bytes,
-                element_bytes);
-          else
-            reference_value(
-                work, c,
-                resized ? pixels[y * out.width + from] : byte_of(work, i, c, view.top + y, view.left + from),
-                to);
+          reference_value(
+              work, c,
+              resized ? pixels[y * out.width + from] : byte_of(work, i, c, view.top + y, view.left + from),
+              to);
         }
     }
   }

@@ -142,9 +142,17 @@ Indices counting(std::uint64_t n) {
 
 const Indices kShards{100, 1, 37, 250, 80, 64, 5, 90};  // 627 samples
 
+std::size_t shard_of(std::uint64_t sample) {
+  std::uint64_t begin = 0;
+  for (std::size_t shard = 0;; ++shard) {
+    begin += kShards[shard];
+    if (sample < begin) return shard;
+  }
+}
+
 TEST(Order, GivesTheSameGlobalBatchesForEveryWorldSize) {
   for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
-    for (Tail tail : {Tail::drop, Tail::pad, Tail::wrap}) {
+    for (Tail tail : {Tail::drop, Tail::pad, Tail::wrap, Tail::short_}) {
       for (std::uint64_t epoch : {0U, 3U}) {
         const Epoch alone = epoch_of(kShards, options(mode, tail, 16), 1, epoch);
         for (std::uint32_t world : {2U, 4U, 8U})
@@ -214,6 +222,104 @@ TEST(Order, DropsPadsOrWrapsTheTail) {
   }
 }
 
+// Over all ranks each sample once, whatever is left at the end; the batches of the ranks are as many, and the
+// rows of the last ones as even as can be.
+TEST(Order, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
+  for (Partition partition : {Partition::global, Partition::by_shard}) {
+    for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+      for (std::uint32_t world : {1U, 2U, 3U, 5U, 8U}) {
+        for (std::uint64_t size : {1U, 2U, 7U, 19U, 33U, 125U, 313U, 700U}) {
+          OrderOptions all = options(mode, Tail::short_, size);
+          all.partition = partition;
+          all.world = world;
+          SCOPED_TRACE(::testing::Message()
+                       << "mode " << static_cast<int>(mode) << ", world " << world << ", batch " << size
+                       << ", partition " << static_cast<int>(partition));
+          Indices everything;
+          std::set<std::uint64_t> batches;
+          std::uint64_t fewest = size;
+          std::uint64_t most = 0;
+          for (all.rank = 0; all.rank < world; ++all.rank) {
+            const Order order(kShards, all);
+            batches.insert(order.batches());
+            BatchIndices batch;
+            for (std::uint64_t b = 0; b < order.batches(); ++b) {
+              order.batch(4, b, batch);
+              ASSERT_LE(batch.samples.size(), size);
+              ASSERT_EQ(batch.mask, std::vector<std::uint8_t>(batch.samples.size(), 1));
+              if (b + 1 < order.batches()) {
+                ASSERT_EQ(batch.samples.size(), size) << "only the last one is short";
+              }
+              everything.insert(everything.end(), batch.samples.begin(), batch.samples.end());
+            }
+            fewest = std::min<std::uint64_t>(fewest, batch.samples.size());
+            most = std::max<std::uint64_t>(most, batch.samples.size());
+          }
+          ASSERT_EQ(sorted(everything), counting(627));
+          ASSERT_EQ(batches, std::set<std::uint64_t>{(627 + size * world - 1) / (size * world)});
+          ASSERT_LE(most - fewest, 1U);
+          ASSERT_GE(most, 1U);
+        }
+      }
+    }
+  }
+}
+
+TEST(Order, CutsTheTailShortWhereItWouldBePadded) {
+  for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+    Indices padded = joined(epoch_of(kShards, options(mode, Tail::pad, 48), 1, 1));
+    padded.resize(627);
+    for (std::uint32_t world : {1U, 2U, 4U, 8U}) {
+      const Epoch cut = epoch_of(kShards, options(mode, Tail::short_, 48), world, 1);
+      EXPECT_EQ(cut.samples.size(), 14U);
+      EXPECT_EQ(cut.samples.back().size(), 3U);  // 627 = 13 x 48 + 3
+      EXPECT_EQ(joined(cut), padded) << "the ranks' parts one after the other, " << world;
+    }
+  }
+}
+
+// Two ranks share at most the shard in which the part of the one ends and that of the other begins.
+TEST(Order, SharesFewShardsBetweenRanksWithAShortTail) {
+  for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      OrderOptions all = options(mode, Tail::short_, 20);
+      all.partition = Partition::by_shard;
+      all.world = 3;
+      std::size_t shards = 0;
+      std::size_t known = 0;
+      for (all.rank = 0; all.rank < all.world; ++all.rank) {
+        const Order order(kShards, all);
+        std::set<std::size_t> own;
+        for (std::uint64_t b = 0; b < order.batches(); ++b) {
+          BatchIndices batch;
+          order.batch(epoch, b, batch);
+          for (std::uint64_t sample : batch.samples) own.insert(shard_of(sample));
+        }
+        shards += own.size();
+        known += order.shards_from(epoch, 0, kShards.size()).size();
+      }
+      EXPECT_LE(shards, kShards.size() + all.world - 1);
+      EXPECT_EQ(known, shards);
+    }
+  }
+}
+
+TEST(Order, HasEmptyLastBatchesWhereFewerSamplesThanRanksAreLeft) {
+  OrderOptions all = options(OrderMode::windowed, Tail::short_, 2);
+  all.world = 4;
+  std::vector<std::size_t> rows;
+  for (all.rank = 0; all.rank < all.world; ++all.rank) {
+    const Order order(Indices{5, 4}, all);  // 9 = 8 + 1
+    ASSERT_EQ(order.batches(), 2U);
+    BatchIndices batch;
+    order.batch(0, 1, batch);
+    rows.push_back(batch.samples.size());
+    EXPECT_EQ(order.shards_from(0, 1, 2).empty(), batch.samples.empty());
+  }
+  std::sort(rows.begin(), rows.end());
+  EXPECT_EQ(rows, (std::vector<std::size_t>{0, 0, 0, 1}));
+}
+
 TEST(Order, RepeatsSamplesWhenABatchIsLargerThanTheDataSet) {
   const Order order(Indices{3}, options(OrderMode::shuffle, Tail::wrap, 8));
   ASSERT_EQ(order.batches(), 1U);
@@ -222,14 +328,6 @@ TEST(Order, RepeatsSamplesWhenABatchIsLargerThanTheDataSet) {
   Indices first(batch.samples.begin(), batch.samples.begin() + 3);
   EXPECT_EQ(sorted(first), counting(3));
   for (std::size_t k = 3; k < 8; ++k) EXPECT_EQ(batch.samples[k], batch.samples[k - 3]);
-}
-
-std::size_t shard_of(std::uint64_t sample) {
-  std::uint64_t begin = 0;
-  for (std::size_t shard = 0;; ++shard) {
-    begin += kShards[shard];
-    if (sample < begin) return shard;
-  }
 }
 
 TEST(Order, StaysInsideAWindowOfShards) {
@@ -375,6 +473,10 @@ TEST(Order, RefusesBadOptions) {
   bad = good;
   bad.batch_size = 628;
   expect_refusal(kShards, bad, "leaves no batch: 627 samples");
+  bad.tail = Tail::short_;
+  EXPECT_NO_THROW(Order(kShards, bad));
+  bad.tail = static_cast<Tail>(4);
+  expect_refusal(kShards, bad, "tail is 4; it must be drop (0), pad, wrap or short (3)");
 }
 
 TEST(Order, RefusesABatchBeyondTheEpoch) {
@@ -393,24 +495,60 @@ TEST(Order, KeepsNothingForEachSample) {
 }
 
 TEST(LoaderState, ReadsWhatItWrote) {
-  const LoaderState state{UINT64_MAX, 3, 12'345, 1'281'167, 1024, 8};
+  const LoaderState state{UINT64_MAX, 3, 12'345, 1'281'167, 1024, 8, UINT64_MAX, UINT64_MAX};
   const std::string text = state.serialize();
-  EXPECT_LT(text.size(), 120U);
+  EXPECT_LT(text.size(), 160U);
   EXPECT_EQ(LoaderState::parse(text), state);
   EXPECT_EQ(LoaderState::parse(LoaderState{}.serialize()), LoaderState{});
 }
 
 TEST(LoaderState, RefusesOtherTexts) {
-  const std::string good = LoaderState{1, 2, 3, 4, 5, 6}.serialize();
-  EXPECT_EQ(good, "shard-loader 1 1 2 3 4 5 6");
+  const std::string good = LoaderState{1, 2, 3, 4, 5, 6, 7, 8}.serialize();
+  EXPECT_EQ(good, "shard-loader 2 1 2 3 4 5 6 7 8");
   for (const std::string& bad :
-       {std::string(), std::string("shard-loader"), std::string("shard-loader 1"),
-        std::string("shard-loader 2 1 2 3 4 5 6"), good + " ", good + "x", good + " 7",
-        good.substr(0, good.size() - 2), std::string("shard-loader 1 1 2 3 4 5 0"),
-        std::string("shard-loader 1 1 2 3 4 5 4294967296"), std::string("shard-loader 1 -1 2 3 4 5 6"),
-        std::string("shard-loader 1 1 2 3 4 5 99999999999999999999999"),
-        std::string("shard-loader 1 1  2 3 4 5 6"), std::string("shard-loader 11 2 3 4 5 6")})
+       {std::string(), std::string("shard-loader"), std::string("shard-loader 2"),
+        std::string("shard-loader 3 1 2 3 4 5 6 7 8"), good + " ", good + "x", good + " 9",
+        good.substr(0, good.size() - 2), std::string("shard-loader 2 1 2 3 4 5 0 7 8"),
+        std::string("shard-loader 2 1 2 3 4 5 4294967296 7 8"),
+        std::string("shard-loader 2 -1 2 3 4 5 6 7 8"),
+        std::string("shard-loader 2 1 2 3 4 5 99999999999999999999999 7 8"),
+        std::string("shard-loader 2 1  2 3 4 5 6 7 8"), std::string("shard-loader 21 2 3 4 5 6 7 8")})
     EXPECT_SHARD_ERROR(LoaderState::parse(bad), ErrorCode::invalid_argument, "is not a loader state");
+  EXPECT_SHARD_ERROR(LoaderState::parse("shard-loader 1 1 2 3 4 5 6"), ErrorCode::invalid_argument,
+                     "earlier version");
+}
+
+TEST(OrderDigest, TellsApartWhatGivesOtherSequences) {
+  const std::vector<std::uint64_t> shards{100, 60, 40};
+  const std::vector<std::uint64_t> others{100, 40, 60};
+  OrderOptions options;
+  options.batch_size = 8;
+  const auto digest = [&](const std::vector<std::uint64_t>& sizes) { return Order(sizes, options).digest(); };
+  const std::uint64_t first = digest(shards);
+  EXPECT_EQ(digest(others), first);  // a global shuffle does not depend on the shards
+  // Neither do rank, world size and seed belong to it: these are fields of their own, or may change.
+  options.batch_size = 4;
+  options.world = 2;
+  options.rank = 1;
+  options.window_shards = 2;
+  EXPECT_EQ(digest(shards), first);
+  std::set<std::uint64_t> seen{first};
+  for (const Tail tail : {Tail::pad, Tail::wrap, Tail::short_}) {
+    options.tail = tail;
+    EXPECT_TRUE(seen.insert(digest(shards)).second);
+  }
+  options.tail = Tail::drop;
+  options.mode = OrderMode::sequential;
+  EXPECT_TRUE(seen.insert(digest(shards)).second);
+  options.mode = OrderMode::windowed;
+  EXPECT_TRUE(seen.insert(digest(shards)).second);
+  EXPECT_TRUE(seen.insert(digest(others)).second);
+  options.window_shards = 3;
+  EXPECT_TRUE(seen.insert(digest(shards)).second);
+  options.mode = OrderMode::shuffle;
+  options.partition = Partition::by_shard;
+  EXPECT_TRUE(seen.insert(digest(shards)).second);
+  EXPECT_TRUE(seen.insert(digest(others)).second);
 }
 
 }  // namespace

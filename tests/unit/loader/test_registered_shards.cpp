@@ -102,5 +102,47 @@ TEST_F(RegisteredShardsTest, AreTriedOnceAheadAndAgainWhenWaitedFor) {
   EXPECT_EQ(shards.bytes(), kBytes);
 }
 
+// Refusals are not for ever; a platform that still refuses is asked for one shard, and not for all.
+TEST_F(RegisteredShardsTest, AreTriedAgainAfterARefusalWhenAsked) {
+  const auto refused = [](int n) {
+    return std::to_string(n) +
+           " of 4 shards go through staging: the test refuses registration from call 3 on";
+  };
+  limited_->refuse_from(DeviceCall::registration, 3, ErrorCode::resource);
+  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  shards.retry_refused();  // there are none
+  shards.ahead({0, 1, 2, 3});
+  ASSERT_TRUE(comes_true([&] { return shards.remark() == refused(3); }));
+  EXPECT_EQ(limited_->calls(DeviceCall::registration), 5U);  // the first one was a part of shard 0
+  shards.retry_refused();
+  ASSERT_TRUE(comes_true([&] { return shards.remark() == refused(3); }));
+  EXPECT_EQ(limited_->calls(DeviceCall::registration), 6U);
+  limited_->refuse_from(DeviceCall::registration, 0, ErrorCode::resource);
+  shards.retry_refused();
+  ASSERT_TRUE(comes_true([&] { return shards.holds_all(); }));
+  EXPECT_EQ(shards.remark(), "");
+  EXPECT_EQ(shards.bytes(), 4 * kBytes);
+}
+
+// What is wrong with one file says nothing of the others.
+TEST_F(RegisteredShardsTest, AreTriedAgainEachForItselfWhereFilesWereCut) {
+  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  std::vector<std::uint64_t> sizes;
+  for (std::uint32_t i = 1; i < 3; ++i) {
+    const std::filesystem::path path = data_->shard(i).path();
+    sizes.push_back(std::filesystem::file_size(path));
+    std::filesystem::resize_file(path, 1);
+  }
+  shards.ahead({0, 1, 2, 3});
+  ASSERT_TRUE(comes_true([&] { return shards.remark().rfind("2 of 4 shards", 0) == 0; }));
+  std::filesystem::resize_file(data_->shard(2).path(), sizes[1]);
+  shards.retry_refused();
+  ASSERT_TRUE(comes_true([&] { return shards.remark().rfind("1 of 4 shards", 0) == 0; }));
+  ASSERT_TRUE(comes(shards, 2));
+  std::filesystem::resize_file(data_->shard(1).path(), sizes[0]);
+  shards.retry_refused();
+  ASSERT_TRUE(comes_true([&] { return shards.holds_all(); }));
+}
+
 }  // namespace
 }  // namespace shard::testing

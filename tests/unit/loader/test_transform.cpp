@@ -170,12 +170,6 @@ TEST_F(RefusedWork, EmptyBox) {
   expect_refusal("box of 4 x 0");
 }
 
-TEST_F(RefusedWork, ResizeOfFloats) {
-  work_.stored.dtype = work_.delivered.dtype = DType::f16;
-  work_.views = {{0, 0, 5, 4, false}};
-  expect_refusal("only u8 samples are resized");
-}
-
 TEST_F(RefusedWork, TooStrongShrink) {
   work_.stored.width = 33;
   work_.samples[0].resize(work_.stored.size_bytes());

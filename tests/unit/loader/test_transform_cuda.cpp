@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -157,6 +158,59 @@ TEST_F(TransformCuda, EqualsTheHostForStrongShrinks) {
       work.views = {{0, 0, 32 * size, 32 * size, true}};
       expect_same(work);
     }
+  }
+}
+
+TEST_F(TransformCuda, EqualsTheHostForStrongShrinksOfFloats) {
+  Random random(40);
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    for (std::uint32_t channels : {1U, 3U, 4U}) {
+      for (std::uint32_t size : {8U, 70U}) {
+        RandomWork work;
+        work.stored = {dtype, Layout::nhwc, channels, 32 * size, 32 * size};
+        work.delivered = {DType::f16, Layout::nchw, channels, size, size};
+        work.samples.emplace_back(work.stored.size_bytes());
+        testing::fill_floats(random, dtype, true, work.samples[0]);
+        work.sources = {work.samples[0].data()};
+        work.views = {{0, 0, 32 * size, 32 * size, true}};
+        expect_same(work);
+      }
+    }
+  }
+}
+
+TEST_F(TransformCuda, CastsEveryValueOfSixteenBitsAsTheHostDoes) {
+  for (DType from : {DType::f16, DType::bf16}) {
+    for (DType to : {DType::f16, DType::bf16, DType::f32}) {
+      for (bool normalize : {false, true}) {
+        RandomWork work;
+        work.stored = {from, Layout::nchw, 1, 256, 256};
+        work.delivered = {to, Layout::nhwc, 1, 256, 256};
+        work.normalize = normalize;
+        work.normalization = {{0.25F, 0, 0}, {3.0F, 1, 1}};
+        work.samples.emplace_back(work.stored.size_bytes());
+        for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&work.samples[0][2 * bits], &bits, 2);
+        work.sources = {work.samples[0].data()};
+        work.views = {{0, 0, 256, 256, false}};
+        expect_same(work);
+      }
+    }
+  }
+}
+
+TEST_F(TransformCuda, CastsFloat32OfEveryExponentAsTheHostDoes) {
+  Random random(41);
+  for (DType to : {DType::f16, DType::bf16, DType::f32}) {
+    RandomWork work;
+    work.stored = {DType::f32, Layout::nhwc, 3, 300, 257};
+    work.delivered = {to, Layout::nchw, 3, 300, 257};
+    for (int i = 0; i < 4; ++i) {
+      work.samples.emplace_back(work.stored.size_bytes());
+      random.fill(work.samples.back());  // every bit pattern
+      work.views.push_back({0, 0, 257, 300, random.coin()});
+    }
+    for (const auto& sample : work.samples) work.sources.push_back(sample.data());
+    expect_same(work);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "expect_error.hpp"
+#include "shard/dataset.hpp"
 #include "shard/loader/transform.hpp"
 #include "transform/philox.hpp"
 
@@ -194,8 +195,6 @@ TEST_F(CheckTransform, RefusesCropsThatCannotBe) {
   options_.crop_width = 10;
   options_.crop_height = 8;
   EXPECT_NO_THROW(check_transform(stored_, options_));
-  stored_.dtype = DType::f16;
-  expect_refusal("needs samples stored as u8");
 }
 
 TEST_F(CheckTransform, RefusesScaleRatioAndProbabilityOutsideTheirBounds) {
@@ -224,13 +223,83 @@ TEST_F(CheckTransform, RefusesTypesThatDoNotFit) {
   expect_refusal("f64 cannot be delivered");
   options_.dtype = DType::u8;
   options_.normalization = Normalization{};
-  expect_refusal("normalization applies to samples stored as u8");
+  expect_refusal("normalization applies to samples delivered as f16, bf16 or f32");
   options_.dtype = DType::f16;
   options_.normalization->std[1] = 0;
   expect_refusal("std not 0");
   options_.normalization.reset();
-  stored_.dtype = DType::f32;
-  expect_refusal("samples stored as f32 are delivered as they are");
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    stored_.dtype = dtype;
+    options_.dtype = DType::u8;
+    expect_refusal("convert the images with dtype u8 or codec packed");
+    options_.dtype = DType::f16;
+    EXPECT_NO_THROW(check_transform(stored_, options_));
+  }
+}
+
+// What is stored, delivered and computed of data sets of each kind.
+class PlanTransform : public CheckTransform {
+ protected:
+  PlanTransform() {
+    info_.spec = {DType::f16, Layout::nchw, 3, 224, 224};
+    info_.normalization = kImagenet;
+  }
+  TransformWork plan() const { return plan_transform(info_, options_); }
+  void expect_plan_refusal(const char* piece) const {
+    EXPECT_SHARD_ERROR(plan_transform(info_, options_), ErrorCode::invalid_argument, piece);
+    EXPECT_SHARD_ERROR(is_identity(info_, options_), ErrorCode::invalid_argument, piece);
+  }
+  static constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  static constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
+  DatasetInfo info_;
+};
+
+TEST_F(PlanTransform, CastsCropsAndResizesFloatsAsTheyAre) {
+  EXPECT_TRUE(is_identity(info_, options_));
+  crop(CropKind::random_resized, 96, 64);
+  options_.dtype = DType::bf16;
+  options_.layout = Layout::nhwc;
+  EXPECT_EQ(plan().stored, info_.spec);
+  EXPECT_EQ(plan().delivered, (SampleSpec{DType::bf16, Layout::nhwc, 3, 96, 64}));
+  EXPECT_FALSE(plan().normalize);
+  EXPECT_FALSE(is_identity(info_, options_));
+}
+
+TEST_F(PlanTransform, KnowsThatFloatsHaveTheRecordedNormalization) {
+  options_.normalization = kImagenet;
+  EXPECT_FALSE(plan().normalize);
+  EXPECT_TRUE(is_identity(info_, options_));
+  options_.normalization = kHalf;
+  expect_plan_refusal("leave normalization out");
+  info_.normalization = {};
+  EXPECT_TRUE(plan().normalize);
+  EXPECT_EQ(plan().normalization, kHalf);
+  EXPECT_FALSE(is_identity(info_, options_));
+}
+
+TEST_F(PlanTransform, TakesFloatsOfCodecPackedForTheirBytes) {
+  info_.codec = {Codec::Kind::packed};
+  EXPECT_EQ(plan().stored.dtype, DType::u8);
+  EXPECT_EQ(plan().delivered, info_.spec);
+  EXPECT_TRUE(plan().normalize);
+  EXPECT_EQ(plan().normalization, kImagenet);
+  EXPECT_FALSE(is_identity(info_, options_));
+  options_.normalization = kHalf;
+  EXPECT_EQ(plan().normalization, kHalf);
+  options_.normalization.reset();
+  options_.dtype = DType::u8;
+  EXPECT_EQ(plan().delivered.dtype, DType::u8);
+  EXPECT_FALSE(plan().normalize);
+}
+
+TEST_F(PlanTransform, NormalizesBytesWithWhatIsRecordedOrAskedFor) {
+  info_.spec.dtype = DType::u8;
+  EXPECT_TRUE(is_identity(info_, options_));
+  options_.dtype = DType::f32;
+  EXPECT_TRUE(plan().normalize);
+  EXPECT_EQ(plan().normalization, kImagenet);
+  options_.normalization = kHalf;
+  EXPECT_EQ(plan().normalization, kHalf);
 }
 
 }  // namespace

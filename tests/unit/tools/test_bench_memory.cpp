@@ -116,18 +116,19 @@ TEST_F(MemoryBench, PredictsStatedFigures) {
   const DeviceInfo host = device(true)->info();
   const DeviceInfo gpu = device(false)->info();
   constexpr std::uint64_t kSample = 3 * 64 * 64;
-  // Labels: 10 x 8 bytes, 256 when rounded up.
+  // Labels and ids: 10 x 8 bytes, the mask 10; each 256 when rounded up.
+  constexpr std::uint64_t kColumns = 3 * 256;
   EXPECT_EQ(predict_memory(*dataset, host, options, TransportKind::mapped, 0),
-            (LoaderMemory{4 * (10 * kSample + 256), 4 * 256, 0}));
+            (LoaderMemory{4 * (10 * kSample + kColumns), 4 * kColumns, 0}));
   EXPECT_EQ(predict_memory(*dataset, gpu, options, TransportKind::mapped, 0),
-            (LoaderMemory{4 * (10 * kSample + 256), 4 * 256, 60 * kSample}));
+            (LoaderMemory{4 * (10 * kSample + kColumns), 4 * kColumns, 60 * kSample}));
   options.transform.dtype = DType::f32;
   EXPECT_EQ(predict_memory(*dataset, gpu, options, TransportKind::staged, 0),
-            (LoaderMemory{4 * (10 * kSample * 5 + 256), 4 * (256 + 10 * kSample), 0}));
+            (LoaderMemory{4 * (10 * kSample * 5 + kColumns), 4 * (kColumns + 10 * kSample), 0}));
   options.transport = TransportKind::resident;
   options.resident_bytes = 7 * kSample + 1;
   EXPECT_EQ(predict_memory(*dataset, gpu, options, TransportKind::staged, 0).device_bytes,
-            4 * (10 * kSample * 5 + 256) + 7 * kSample);
+            4 * (10 * kSample * 5 + kColumns) + 7 * kSample);
 }
 
 TEST_F(MemoryBench, SeesTheProcessGrowByWhatWasPredicted) {

@@ -38,14 +38,13 @@ class LossyDevice final : public Device {
     return inner_->allocate_device(size);
   }
   std::uint64_t free_memory_bytes() override { return inner_->free_memory_bytes(); }
-  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) override {
-    return inner_->register_read_only(range);
+  std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                   const std::stop_token& stop) override {
+    return inner_->register_read_only(range, stop);
   }
   std::unique_ptr<Stream> create_stream() override {
     return std::make_unique<LossyStream>(inner_->create_stream());
   }
-  void wait_native(void* stream, const Event& event) override { inner_->wait_native(stream, event); }
-  Event record_native(void* stream) override { return inner_->record_native(stream); }
   void check() override { inner_->check(); }
 
  private:

@@ -6,17 +6,21 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/cli.hpp"
+#include "common/config_file.hpp"
 #include "common/format.hpp"
 #include "common/output.hpp"
+#include "common/pace.hpp"
 #include "common/progress.hpp"
 #include "common/run_main.hpp"
 #include "expect_error.hpp"
+#include "temp_dir.hpp"
 
 namespace shard::cli {
 namespace {
@@ -80,18 +84,30 @@ TEST(Table, AlignsColumnsAndLeavesNoTrailingSpaces) {
 }
 
 TEST(Progress, PrintsNothingWhenQuietButNotesAlways) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     Progress progress(ProgressMode::quiet);
     EXPECT_FALSE(progress.due());
     progress.update("working");
     progress.note("a warning");
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "a warning\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "a warning\n");
+}
+
+TEST(Pace, SaysNothingBeforeItHasWatchedForAWhile) {
+  const Pace pace(100.0, 50);
+  EXPECT_FALSE(pace.rate(100.0, 51));
+  EXPECT_FALSE(pace.rate(100.000001, 75));  // 25 million a second
+  EXPECT_FALSE(pace.rate(100.4, 1000));
+  ASSERT_TRUE(pace.rate(100.5, 60));
+  EXPECT_DOUBLE_EQ(*pace.rate(100.5, 60), 20.0);
+  EXPECT_DOUBLE_EQ(*pace.rate(104.0, 50), 0.0);
+  EXPECT_FALSE(pace.rate(99.0, 60));
+  EXPECT_FALSE(pace.rate(101.0, 40));
 }
 
 TEST(Progress, MayBeUpdatedFromManyThreads) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     Progress progress;
     std::vector<std::jthread> threads;
@@ -101,7 +117,7 @@ TEST(Progress, MayBeUpdatedFromManyThreads) {
       });
     }
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // nothing is due within 5 seconds
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");  // nothing is due within 5 seconds
 }
 
 TEST(RunMain, ReturnsWhatTheBodyReturns) {
@@ -110,12 +126,12 @@ TEST(RunMain, ReturnsWhatTheBodyReturns) {
 }
 
 TEST(RunMain, PrintsFailuresWithTheProgramsNameAndReturns2) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(run_main("prog", []() -> int { throw Error(ErrorCode::corrupt, "x.bin: is bad"); }), 2);
   EXPECT_EQ(run_main("prog", []() -> int { throw std::runtime_error("other"); }), 2);
   EXPECT_EQ(run_main("prog", []() -> int { throw std::bad_alloc(); }), 2);
   EXPECT_EQ(run_main("prog", []() -> int { throw Error(ErrorCode::cancelled, "stopped"); }), 130);
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(text.substr(0, text.find("prog: out of memory")), "prog: x.bin: is bad\nprog: other\n");
 }
 
@@ -145,6 +161,96 @@ TEST(RunMain, ReportsAFullOrClosedStandardOutput) {
   EXPECT_EQ(exit_code_with_output("", true), 2);
 }
 
+TEST(RunMain, EndsWith141WithoutAWordWhenThePipeIsClosed) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (dup2(ends[1], STDOUT_FILENO) < 0) _exit(99);
+    close(ends[0]);
+    close(ends[1]);
+    _exit(run_main("prog", [] {
+      out("{}\n", "text");
+      return 0;
+    }));
+  }
+  close(ends[0]);
+  close(ends[1]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, kExitBrokenPipe);
+}
+
+// An app with the kinds of options that our programs have, and a configuration file.
+class ConfigFile : public ::testing::Test {
+ protected:
+  // What parse_arguments() returns; what it says is in `said`.
+  std::optional<int> parse(const std::string& text, std::vector<std::string> more = {}) {
+    const std::string file = (temp_.path() / "options.txt").string();
+    std::ofstream(file) << text;
+    CLI::App app("Does things.", "prog");
+    app.add_option("IMAGES", images)->required();
+    app.add_option("--mean", mean);
+    app.add_option("--jobs", jobs);
+    app.add_flag("--fast-decode", fast);
+    add_config_file(app);
+    std::vector<std::string> arguments{"prog", "photos", "--config", file};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::vector<const char*> pointers;
+    for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+    ::testing::internal::CaptureStderr();
+    const auto code = parse_arguments(app, static_cast<int>(pointers.size()), pointers.data());
+    said = ::testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  shard::testing::TempDir temp_;
+  std::string images, mean, said;
+  int jobs = 0;
+  bool fast = false;
+};
+
+TEST_F(ConfigFile, TakesListsWithoutQuotesCommentsAndFlags) {
+  EXPECT_FALSE(
+      parse("# how we train\n\n mean = 0.5,0.25,0.125\nfast-decode=true\r\n--jobs = '7'\n").has_value())
+      << said;
+  EXPECT_EQ(mean, "0.5,0.25,0.125");
+  EXPECT_TRUE(fast);
+  EXPECT_EQ(jobs, 7);
+}
+
+TEST_F(ConfigFile, LosesAgainstTheCommandLine) {
+  EXPECT_FALSE(parse("jobs = 7\nfast-decode = false\n", {"--jobs", "3"}).has_value()) << said;
+  EXPECT_EQ(jobs, 3);
+  EXPECT_FALSE(fast);
+}
+
+TEST_F(ConfigFile, NamesFileLineAndWhatIsWrong) {
+  const auto refused = [&](const std::string& text, const std::string& line, const std::string& why) {
+    EXPECT_EQ(parse(text), 2) << text;
+    EXPECT_NE(said.find("options.txt: " + line + ": "), std::string::npos) << said;
+    EXPECT_NE(said.find(why), std::string::npos) << said;
+  };
+  refused("mean = 1\n# x\npresett = train\n", "line 3", "unknown option 'presett'");
+  refused("jobs\n", "line 1", "jobs has no value");
+  refused("fast-decode = maybe\n", "line 1", "expected true or false");
+  refused("jobs = 1\njobs = 2\n", "line 2", "stands in line 1 already");
+  refused("[section]\n", "line 1", "no sections");
+  refused("config = other.txt\n", "line 1", "unknown option 'config'");
+}
+
+TEST(ParseArguments, NamesAnUnknownSubcommandAndThoseThatThereAre) {
+  CLI::App app("Does things.", "prog");
+  app.require_subcommand(1);
+  app.add_subcommand("look");
+  app.add_subcommand("check");
+  const char* arguments[] = {"prog", "bogus"};
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(parse_arguments(app, 2, arguments), 2);
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("no subcommand 'bogus'; there are: look, check"), std::string::npos) << text;
+}
+
 TEST(ParseArguments, MapsHelpTo0AndMistakesTo2) {
   CLI::App app("Does things.", "prog");
   int number = 0;
@@ -155,13 +261,13 @@ TEST(ParseArguments, MapsHelpTo0AndMistakesTo2) {
   };
   EXPECT_FALSE(parse({"--number", "3"}).has_value());
   EXPECT_EQ(number, 3);
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   EXPECT_EQ(parse({"--help"}), 0);
   flush_out();
-  EXPECT_NE(testing::internal::GetCapturedStdout().find("Does things."), std::string::npos);
-  testing::internal::CaptureStderr();
+  EXPECT_NE(::testing::internal::GetCapturedStdout().find("Does things."), std::string::npos);
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(parse({"--nonsense"}), 2);
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(text.rfind("prog: ", 0), 0U) << text;
   EXPECT_NE(text.find("--nonsense"), std::string::npos) << text;
 }

@@ -15,6 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "shard/error.hpp"
+#include "shard/image/warnings.hpp"
+
 namespace shard::image {
 
 enum class Format : std::uint8_t { unknown, jpeg, png, webp };
@@ -30,8 +33,15 @@ struct ImageInfo {
   std::uint32_t upright_height() const noexcept { return orientation >= 5 ? width : height; }
 };
 
+// More pixels than DecodeOptions::max_pixels (code resource), so that a program can say how its bound is
+// raised.
+class TooManyPixels : public Error {
+ public:
+  using Error::Error;
+};
+
 // Reads the header alone. Errors: corrupt, unsupported (unknown format: the first bytes are named), resource
-// (max_pixels).
+// (TooManyPixels).
 ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels);
 
 // Rows of `stride_bytes`, each width x 3 bytes (red, green, blue). A view; whoever returned it owns the
@@ -49,7 +59,8 @@ struct DecodeOptions {
   // JPEG only: the scaled DCT may be used down to the smallest size whose short side is at least this (0:
   // full size).
   std::uint32_t fast_min_short_side = 0;
-  const std::atomic<bool>* cancel = nullptr;  // polled between rows; throws cancelled
+  OnWarning on_warning = OnWarning::harmless;  // which warnings of the JPEG decoder let an image pass
+  const std::atomic<bool>* cancel = nullptr;   // polled between rows; throws cancelled
 };
 
 // "libjpeg-turbo 2.1.5; libspng 0.7.3; libwebp 1.2.4": recorded, since it shapes the bytes.
@@ -63,10 +74,13 @@ class Decoder {
   Decoder& operator=(Decoder&&) noexcept;
   ~Decoder();
 
-  // The whole image, upright. The view is valid until the next call. Errors: corrupt (also: any warning of
-  // the JPEG decoder), unsupported, resource, cancelled. No input can crash it or make it allocate more than
-  // the header's pixels justify.
+  // The whole image, upright. The view is valid until the next call. Errors: corrupt (also: a warning of the
+  // JPEG decoder that options.on_warning does not let pass), unsupported, resource, cancelled. No input can
+  // crash it or make it allocate more than the header's pixels justify. No file changes how a later one is
+  // decoded.
   RgbView decode(std::span<const std::byte> file, const DecodeOptions& options);
+  // What the last decode() let pass.
+  const WarningSet& warnings() const noexcept;
 
  private:
   struct Impl;

@@ -71,10 +71,10 @@ class Preprocessor {
   void run(const RgbView& source, std::span<std::byte> out);
 
   // From the bytes of a file in one go; for JPEG only the rows and columns that the crop needs go through the
-  // inverse DCT and colour conversion. The same bytes as decode() then run(). Errors: as decode(); then the
-  // content of `out` is arbitrary.
-  void run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
-                std::span<std::byte> out);
+  // inverse DCT and colour conversion. The same bytes as decode() then run(). Returns what the decoder
+  // complained about. Errors: as decode(); then the content of `out` is arbitrary.
+  WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
+                      std::span<std::byte> out);
 
  private:
   struct Impl;

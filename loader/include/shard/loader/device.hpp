@@ -5,8 +5,8 @@
 // point in a stream; it exists only as the result of recording. Nothing here names CUDA; a native stream or
 // event passes as void*.
 //
-// Thread safety: a Device may be used from several threads; a Stream from one thread at a time; Events from
-// any thread.
+// Thread safety: a Device may be used from several threads; a Stream from one thread at a time, but for
+// record() and wait(), which any thread may call; Events from any thread.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
+#include "shard/loader/stream.hpp"
 #include "shard/loader/transform.hpp"
 
 namespace shard {
@@ -43,9 +45,11 @@ class Event {
   class Impl {
    public:
     virtual ~Impl() = default;
-    virtual bool done() = 0;  // the work before it has ended; throws Error(io) when that work failed
+    // The work before it has ended. Throws Error(io) when that work failed: on the host the work since the
+    // event before it in its stream, on a GPU, where a failure stays, any.
+    virtual bool done() = 0;
     virtual void wait() = 0;  // blocks the calling thread until then; throws likewise
-    // False: `timeout` passed before. Where the device cannot, it waits to the end.
+    // False: `timeout` passed before. Where the device cannot say, it waits to the end.
     virtual bool wait_for(std::chrono::milliseconds) {
       wait();
       return true;
@@ -106,7 +110,13 @@ class Stream {
   virtual void wait(const Event& event) = 0;  // later work in this stream starts after the event
   virtual void synchronize() = 0;       // blocks until all work is done; throws Error(io) when any failed
   virtual void* native() noexcept = 0;  // cudaStream_t, or null
+
+ private:
+  friend class StreamRef;
+  std::shared_ptr<const void> life_ = std::make_shared<char>();
 };
+
+inline StreamRef::StreamRef(Stream& stream) noexcept : stream_(&stream), life_(stream.life_) {}
 
 class Device {
  public:
@@ -117,13 +127,19 @@ class Device {
   virtual std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) = 0;
   virtual std::uint64_t free_memory_bytes() = 0;  // device memory; host: available memory
   // `range` is page-aligned at its begin and belongs to a read-only shared mapping. Errors: unsupported (the
-  // platform or the memory kind refuses; the device stays usable), resource (limit on locked memory).
-  virtual std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range) = 0;
+  // platform or the memory kind refuses; the device stays usable), resource (limit on locked memory),
+  // cancelled (`stop` was requested, which is looked at every few milliseconds).
+  virtual std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
+                                                           const std::stop_token& stop = {}) = 0;
   virtual std::unique_ptr<Stream> create_stream() = 0;
-  // Makes a consumer's native stream wait for an event, and records one in it. Host: `native_stream` must be
-  // null; wait blocks.
-  virtual void wait_native(void* native_stream, const Event& event) = 0;
-  virtual Event record_native(void* native_stream) = 0;
+  // Makes a consumer's stream wait for an event, and records one in it. From any thread. Errors:
+  // invalid_argument (a stream of another kind of device, or one that captures a CUDA graph), io. A device
+  // whose streams are all its own does with these.
+  virtual void wait(StreamRef stream, const Event& event);
+  virtual Event record(StreamRef stream);
+  // Each thread that the library starts calls this once, before it uses the device. CUDA: selects the device
+  // for the thread, and lets its calls go on while another thread captures a CUDA graph.
+  virtual void enter_thread() {}
   // Throws Error(io) naming the cause when the device has failed (lost, sticky error).
   virtual void check() = 0;
   // A named range of the calling thread for a profiler, nested like brackets. CUDA: NVTX; elsewhere nothing.
@@ -133,7 +149,7 @@ class Device {
 
 // The host as a device: "device" memory is host memory; the work of each stream runs on threads of its own,
 // so that reuse of a batch too early is a data race that ThreadSanitizer sees. threads: 1 to 64 workers that
-// share each batch.
+// share each batch; they run while the device has streams, so while a loader uses it.
 std::shared_ptr<Device> make_host_device(unsigned threads);
 
 }  // namespace shard

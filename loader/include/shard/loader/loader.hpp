@@ -1,7 +1,9 @@
 // Loader: shuffled, transformed batches of a data set on a device.
 //
-//   for (const Batch& batch : loader.epoch(0)) { batch.wait_on(stream); ...; }        a batch is a lease; see
-//   docs/loader.md
+//   for (Batch& batch : loader.epoch(0)) {
+//     batch.wait_on(stream);             // a StreamRef: a Stream, or cuda_stream(s); batch.wait(): the host
+//     train(batch.images(), stream);     // queued in `stream`
+//   }                                    // its memory is used again after the work in `stream`
 //
 // A Loader owns its threads, pinned memory and device memory; all stay inside what the options state. It may
 // be destroyed while batches are alive: their memory lives as long as they do. Not for use after fork():
@@ -21,6 +23,7 @@
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"
 #include "shard/loader/order.hpp"
+#include "shard/loader/stream.hpp"
 #include "shard/loader/transform.hpp"
 
 struct DLManagedTensorVersioned;
@@ -54,8 +57,9 @@ struct LoaderOptions {
   // until all shards are registered; where the ring exceeds it, batches wait for the registration of their
   // shards.
   std::uint64_t pinned_bytes = std::uint64_t{1} << 30U;
-  std::uint64_t resident_bytes =
-      0;  // resident: device memory for samples; 0: as much as fits beside the ring
+  // resident: the most device memory for samples; 0: half of what is free beside the ring. No more is taken
+  // than the samples need that this rank comes to: its part in a sequential order, else the data set.
+  std::uint64_t resident_bytes = 0;
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;  // direct: requests in flight
 };
 
@@ -78,25 +82,37 @@ struct LoaderStats {
 struct ColumnView {
   std::string name;
   DType dtype = DType::i64;
-  std::vector<std::uint64_t> shape;   // [batch, ...]
+  std::vector<std::uint64_t> shape;   // [rows of the batch, ...]
   const std::byte* host = nullptr;    // rows of this batch in host memory
   const std::byte* device = nullptr;  // and on the device
 };
 
 class LoaderImpl;
 
-// A batch, lent. Move-only. Destruction releases it at once: the consumer's queued work must have been named
-// to release(stream).
+// A batch, lent. Move-only. It remembers each stream that it was handed to by wait_on(), remember() or
+// to_dlpack_...(stream). When it is released or destroyed, its memory, on the device and on the host, is used
+// again after the work that is in these streams at that moment; where it was handed to none, after its own
+// copies. So it may go at any time, also by `break` or an exception. The host's own use (after wait()) and
+// streams that it was not told of must have ended by then.
+//
+// When a stream cannot be asked when it is done (it captures a CUDA graph, which would read the memory again
+// whenever it is replayed; it belongs to another GPU; the device is lost), the memory is not used again:
+// release() throws why, and so does the loader's next call and each one after it.
+//
+// Thread safety: const members may be called by several threads at once. A batch that was moved from has size
+// 0 and no images; its other members throw invalid_argument, release() does nothing.
 class Batch {
  public:
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  std::uint64_t size() const noexcept;  // rows; the last ones may be padding (mask 0)
+  // Rows: batch_size, or fewer in the last batch with tail short, also 0. With tail pad the last ones may be
+  // padding (mask 0).
+  std::uint64_t size() const noexcept;
   std::uint64_t epoch() const noexcept;
-  std::uint64_t index() const noexcept;     // of the rank's batches in the epoch
-  const SampleSpec& spec() const noexcept;  // of a delivered sample
+  std::uint64_t index() const noexcept;  // of the rank's batches in the epoch
+  const SampleSpec& spec() const;        // of a delivered sample
   const std::byte* images()
       const noexcept;  // device memory: [batch, channel, row, column] or [batch, row, column, channel]
   const ColumnView& column(std::string_view name) const;  // throws not_found
@@ -104,24 +120,45 @@ class Batch {
       const;  // host memory; throws unsupported when labels are not I64 [N]
   std::span<const std::uint64_t> ids() const noexcept;  // data set indices, host memory
   std::span<const std::uint8_t> mask() const noexcept;  // 1: a real sample
+  // The same as columns, which are on the device too, like labels: int64 [rows] and bool [rows]. They come
+  // with the labels, in one copy. Throw invalid_argument after release().
+  const ColumnView& ids_column() const;
+  const ColumnView& mask_column() const;
 
-  // Orders work queued later in `native_stream` after the batch's bytes (cudaStream_t; null: the host waits).
-  void wait_on(void* native_stream) const;
-  // True: wait_on(nullptr) would not wait; false: `timeout` passed before. CUDA: waits to the end.
+  // The host waits for the batch's bytes. Errors: io, corrupt (naming shard and sample).
+  void wait() const;
+  // True: wait() would not wait; false: `timeout` passed before.
   bool wait_ready(std::chrono::milliseconds timeout) const;
-  // The slot is reused after the work that is in `native_stream` now. Null: at once (the consumer is done).
-  // Idempotent. Afterwards the batch knows its size, epoch and index, but holds nothing: images() is null,
-  // ids() and mask() are empty, the other members throw invalid_argument.
-  void release(void* native_stream);
+  // Work queued later in `stream` comes after the batch's bytes; the host does not wait (but on the host
+  // device it does). Remembers the
+  // stream. Errors: invalid_argument (a stream of another kind of device; one that captures a CUDA graph),
+  // io.
+  void wait_on(StreamRef stream) const;
+  // Remembers a stream that is ordered after the batch already, for instance by an event of yours.
+  void remember(StreamRef stream) const;
+  // Gives the memory back before the batch ends; DLPack tensors made from it keep it for as long as they
+  // live. Idempotent. Afterwards the batch knows its size, epoch, index and spec, but holds nothing: images()
+  // is null, ids() and mask() are empty, the other members throw invalid_argument. Errors: see above.
+  void release();
 
-  // DLPack 1.0 (read-only flag set); the tensor holds the lease until its deleter runs. Call wait_on first.
+  // DLPack 1.0 (read-only flag set). The tensor shares the memory until its deleter runs, from any thread;
+  // the last one of batch and tensors to go gives it back, as above. `consumer`: wait_on(consumer) first;
+  // without it the host waits, unless wait() or wait_on() was called before.
   DLManagedTensorVersioned* to_dlpack_images();
+  DLManagedTensorVersioned* to_dlpack_images(StreamRef consumer);
   DLManagedTensorVersioned* to_dlpack_column(std::string_view name);
+  DLManagedTensorVersioned* to_dlpack_column(std::string_view name, StreamRef consumer);
+  DLManagedTensorVersioned* to_dlpack_ids();  // int64 [rows]
+  DLManagedTensorVersioned* to_dlpack_ids(StreamRef consumer);
+  DLManagedTensorVersioned* to_dlpack_mask();  // bool [rows]
+  DLManagedTensorVersioned* to_dlpack_mask(StreamRef consumer);
 
  private:
   friend class Loader;
   struct Lease;
   explicit Batch(std::shared_ptr<Lease> lease) noexcept;
+  DLManagedTensorVersioned* to_dlpack(const ColumnView& view);
+  Lease& lease() const;
   std::shared_ptr<Lease> lease_;
 };
 
@@ -130,7 +167,9 @@ class Loader {
   // Errors: invalid_argument (naming option and bounds), resource, not_found, corrupt, io.
   Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
   Loader(Loader&&) noexcept;
-  ~Loader();  // stops and joins within a second; batches stay valid
+  // Stops and joins within a second, and frees all memory but that of the batches that are held, which stay
+  // valid.
+  ~Loader();
 
   const LoaderOptions& options() const noexcept;
   SampleSpec delivered() const noexcept;
@@ -147,8 +186,9 @@ class Loader {
   void cancel() noexcept;  // from any thread
 
   LoaderState state() const;
-  void resume(
-      const LoaderState& state);  // throws invalid_argument when it is of another data set or global batch
+  // Throws invalid_argument, saying what differs, when the state is of another data set, seed, global batch
+  // or order (mode, window, tail, partition).
+  void resume(const LoaderState& state);
   LoaderStats stats() const;
 
   // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it, nothing when resumed

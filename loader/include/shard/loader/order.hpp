@@ -5,7 +5,8 @@
 //   finite domains", CT-RSA 2002, "cycle walking"): fewer than two steps on average
 //
 // The sequence of global batches does not depend on the world size: rank r of w takes every global batch's
-// slice [r * b/w, (r + 1) * b/w), b being the global batch size.
+// slice [r * b/w, (r + 1) * b/w), b being the global batch size. A short last global batch of n samples is
+// divided likewise, slice [floor(r * n/w), floor((r + 1) * n/w)).
 #pragma once
 
 #include <cstddef>
@@ -42,12 +43,16 @@ enum class OrderMode : std::uint8_t { sequential, shuffle, windowed };
 enum class Partition : std::uint8_t {
   global,    // every rank sees slices of the one global sequence
   by_shard,  // in an epoch a rank reads only its share of the shards (permuted each epoch); sizes differ by
-             // at most one shard
+             // at most one shard. Tail short: by at most one sample, for which two ranks may share a shard
 };
 enum class Tail : std::uint8_t {
   drop,  // the last incomplete global batch is left out
   pad,   // filled up with repeated samples, mask 0
   wrap,  // filled up with the first samples of the epoch's sequence, mask 1
+  // A last batch of fewer rows: over all ranks every sample of the epoch is delivered exactly once, mask 1.
+  // All ranks have the same number of batches. The rows of their last ones differ by at most one, so where
+  // fewer samples than ranks are left, some ranks get a last batch of 0 rows.
+  short_,
 };
 
 struct OrderOptions {
@@ -70,13 +75,21 @@ struct LoaderState {
   std::uint64_t position = 0;  // global samples of the epoch already handed out, over all ranks
   std::uint64_t samples = 0;   // of the data set: refused when it differs
   std::uint64_t global_batch = 0;
-  std::uint32_t world = 1;                            // by_shard: must be the same again
-  std::string serialize() const;                      // text of a few dozen bytes
-  static LoaderState parse(const std::string& text);  // throws invalid_argument
+  // by_shard: must be the same again.
+  std::uint32_t world = 1;
+  // Order::digest(): with another one the position stands for other samples.
+  std::uint64_t order = 0;
+  // Of the data set: DatasetInfo::fingerprint as a number.
+  std::uint64_t fingerprint = 0;
+  // A line of a few dozen bytes.
+  std::string serialize() const;
+  // Throws invalid_argument, also for a state of an earlier version, which does not say what order it is of.
+  static LoaderState parse(const std::string& text);
   bool operator==(const LoaderState&) const = default;
 };
 
-// One batch of this rank: data set indices, and 1 for real samples, 0 for padding.
+// One batch of this rank: data set indices, and 1 for real samples, 0 for padding. batch_size of them, or
+// fewer (tail short).
 struct BatchIndices {
   std::vector<std::uint64_t> samples;
   std::vector<std::uint8_t> mask;
@@ -91,16 +104,33 @@ class Order {
   // and its bounds.
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
   std::uint64_t batches() const noexcept;  // a rank's batches in an epoch
+  // The most different samples that this rank comes to over all epochs: its part in a sequential order, else
+  // all of the data set.
+  std::uint64_t samples_of_rank() const noexcept;
   // Batch `index` of `epoch` for this rank: O(batch size). Thread safe.
   void batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const;
   // The shards that batch `index` and those after it come to in this epoch, in the sequence of the walk; at
   // most so many. windowed: from the begin of the batch's window; a shuffle by_shard is one window. A global
-  // shuffle has no such sequence: empty.
+  // shuffle has no such sequence: empty, and so for a batch of no rows.
   std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
   const OrderOptions& options() const noexcept { return options_; }
+  // Of what decides which samples stand where, besides seed and epoch: mode, tail, partition, and where it
+  // matters the window and the sizes of the shards. The same for every rank and world size.
+  std::uint64_t digest() const;
 
  private:
   struct EpochTable;  // which shards, in which sequence
+  struct ShardPart {  // what a rank reads of a shard
+    std::uint32_t shard;
+    std::uint64_t skipped;  // samples before it
+    std::uint64_t samples;
+  };
+  struct Rows {  // positions in the sequence
+    std::uint64_t first;
+    std::uint64_t count;
+  };
+  std::vector<ShardPart> parts_of(std::uint64_t epoch) const;
+  Rows rows_of(std::uint64_t index, std::uint64_t length) const noexcept;
   std::shared_ptr<const EpochTable> table(std::uint64_t epoch) const;
   void place(const EpochTable& sequence, std::span<std::uint64_t> positions) const;
 

@@ -1,9 +1,21 @@
 // Transform: the one pass from stored samples to a batch: crop, resize, flip, normalise, cast, layout.
 //
-// The arithmetic is stated here and shared by host and CUDA (loader/src/transform/arithmetic.hpp), so that
-// both give the same bits. Parameters are drawn per sample by Philox4x32-10 (Salmon et al., "Parallel random
+// The arithmetic is shared by host and CUDA, so that both give the same bits: integers for samples stored as
+// u8 (loader/src/transform/arithmetic.hpp), float32 for samples stored as f16, bf16 and f32
+// (float_arithmetic.hpp). Parameters are drawn per sample by Philox4x32-10 (Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011), keyed by (seed, epoch, sample): the same for every rank, device,
 // thread count and point of resume.
+//
+//   stored          crop, flip, layout   resize            delivered dtype       normalization option
+//   u8              yes                  in bytes          u8, f16, bf16, f32    any; none: the recorded one
+//   floats          yes                  in float32        f16, bf16, f32        the recorded one, which the
+//                                                                                values have already; any,
+//                                                                                where none is recorded
+//   floats, packed  yes                  in bytes          u8, f16, bf16, f32    any; none: the recorded one
+//
+// Floats of codec packed are bytes in their frames, so these are treated as u8 that are delivered as the
+// recorded dtype unless another one is asked for. Other floats are values: a byte cannot be had from them
+// exactly, so u8 is refused. A NaN or an infinity reaches the delivered values that see it and no others.
 #pragma once
 
 #include <array>
@@ -16,13 +28,15 @@
 
 namespace shard {
 
+struct DatasetInfo;
+
 enum class CropKind : std::uint8_t {
   none,            // the whole sample
   center,          // torchvision's CenterCrop
   random,          // torchvision's RandomCrop: uniform position
   random_resized,  // torchvision's RandomResizedCrop: 10 draws of area scale and log-uniform aspect, then the
-                   // central fallback; bilinear, antialiased when shrinking (at most 32 times), within one
-                   // level of Pillow's
+                   // central fallback; bilinear, antialiased when shrinking (at most 32 times). u8: within
+                   // one level of Pillow's; floats: torchvision's values but for rounding
 };
 
 struct TransformOptions {
@@ -34,8 +48,9 @@ struct TransformOptions {
   double flip_probability = 0.0;                      // horizontal flip
   std::optional<DType> dtype;                         // delivered: u8, f16, bf16, f32; none: as stored
   std::optional<Layout> layout;                       // delivered; none: as stored
-  // For u8 stored samples delivered as floats; none: what the data set recorded. A fourth channel has mean 0
-  // and std 1.
+  // For samples delivered as floats (see above); none: what the data set recorded. A fourth channel has mean
+  // 0 and std 1. Floats of which none is recorded (mean 0, std 1) become (value - mean) / std, after the
+  // resize.
   std::optional<Normalization> normalization;
 };
 
@@ -54,8 +69,9 @@ struct SampleView {
 SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t sample);
 
-// What is delivered. Throws invalid_argument naming the option and its bounds (crop larger than the sample,
-// float stored samples with a normalisation or to u8, probabilities outside [0, 1], ...).
+// What is delivered of samples stored one after the other as they are, of which no normalisation is recorded.
+// Throws invalid_argument naming the option, its bounds and what to do (crop larger than the sample, floats
+// to u8, probabilities outside [0, 1], ...).
 SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options);
 // Nothing to compute: the stored bytes are the delivered ones.
 bool is_identity(const SampleSpec& stored, const TransformOptions& options);
@@ -66,7 +82,9 @@ struct TransformWork {
   SampleSpec stored;
   SampleSpec delivered;
   Normalization normalization;
-  bool normalize = false;                     // u8 -> float: (byte / 255 - mean) / std; otherwise byte / 255
+  // u8 -> float: (byte / 255 - mean) / std; otherwise byte / 255. float -> float: (value - mean) / std;
+  // otherwise the value.
+  bool normalize = false;
   std::span<const std::byte* const> sources;  // readable by the device
   std::span<const SampleView> views;
   std::byte* target = nullptr;  // device memory
@@ -81,5 +99,11 @@ struct TransformWork {
   // nothing is kept.
   std::byte* unpacked = nullptr;
 };
+
+// The same for a data set: what its codec keeps and what it records decide too. Returns the work without its
+// samples: what is stored (codec packed: u8), what is delivered, and the normalisation. Throws as above.
+TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options);
+// Samples as they lie in the data set are the delivered ones. False with codec packed.
+bool is_identity(const DatasetInfo& info, const TransformOptions& options);
 
 }  // namespace shard

@@ -1,10 +1,10 @@
 """Shuffled, transformed batches of a shardify data set: on a GPU, or on the host.
 
     import shardloader as sl
-    data = sl.Dataset("out")
-    loader = sl.Loader(data, batch_size=256, device="cuda:0", random_resized_crop=224, flip=True, dtype="float16")
+    sl.convert("images/train", "out/train", preset="train")
+    train = sl.Loader("out/train", batch_size=256, device="cuda:0", random_resized_crop=224, flip=True, dtype="float16")
     for epoch in range(90):
-        for images, labels in loader.epoch(epoch):
+        for images, labels in train.epoch(epoch):
             ...
 
 Dataset opens a data set and hands out samples, labels, keys; Loader hands out batches; convert() makes a data set of a
@@ -24,7 +24,8 @@ from ._errors import (
     UnsupportedError,
 )
 from ._core import Tensor
-from ._loader import Batch, Epoch, Loader, Stats, cuda_device_count, has_cuda
+from ._batch import Batch
+from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
 
 __version__ = "0.1.0"
 

@@ -17,6 +17,25 @@ FRAMEWORKS = ("torch", "numpy", "jax", "cupy")
 DTYPES = {"u8": "uint8", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
+def dtype_name(dtype: Any) -> str:
+    """ "uint8", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16", torch.float16, np.float16, a numpy dtype."""
+    if isinstance(dtype, str):
+        name = dtype
+    elif type(dtype).__module__.partition(".")[0] == "torch":
+        name = str(dtype)
+    else:
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            name = ""
+    name = name.removeprefix("torch.")
+    name = DTYPES.get(name, name)
+    if name not in DTYPES.values():
+        expected = ", ".join(f'"{long}" ("{short}")' for short, long in DTYPES.items())
+        raise InvalidArgumentError(f"dtype is {dtype!r}; expected one of {expected}, or a dtype of numpy or torch")
+    return name
+
+
 def to_numpy(tensor: Tensor) -> np.ndarray:
     """The same memory as an array, which keeps it alive. bfloat16: ml_dtypes' where installed, else its bits in uint16."""
     array = np.asarray(tensor)
@@ -41,6 +60,8 @@ def default_framework(on_cuda: bool) -> Optional[str]:
 class Framework:
     """How one framework takes batches: which stream is current, and what an array of it is made of a tensor by."""
 
+    device = "cpu"  # or "cuda:N"
+
     # None: the host waits for the batch. -1: the consumer of DLPack says its stream later.
     def stream(self) -> Optional[int]:
         return None
@@ -55,6 +76,10 @@ class Framework:
         """A copy: labels are small and often kept, and must not keep a whole batch from being used again."""
         raise NotImplementedError
 
+    def mask(self, core: Any) -> Any:
+        """Of a batch, as booleans: a copy."""
+        return self.labels(core.mask)
+
 
 class Numpy(Framework):
     def images(self, tensor: Tensor) -> np.ndarray:
@@ -68,6 +93,7 @@ class Torch(Framework):
     def __init__(self, ordinal: int) -> None:
         import torch
 
+        self._bool = torch.bool
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         if ordinal >= 0:
             if not torch.cuda.is_available():
@@ -87,6 +113,9 @@ class Torch(Framework):
 
     def labels(self, tensor: Tensor) -> Any:
         return self._from_dlpack(tensor.capsule()).clone()
+
+    def mask(self, core: Any) -> Any:
+        return self.labels(core.mask_bytes).view(self._bool)  # PyTorch takes booleans by DLPack from some version on
 
 
 class Cupy(Framework):
@@ -113,6 +142,10 @@ class Cupy(Framework):
     def labels(self, tensor: Tensor) -> Any:
         return self.images(tensor).copy()
 
+    def mask(self, core: Any) -> Any:
+        with self._cupy.cuda.Device(self._ordinal):
+            return self.labels(core.mask_bytes).view(bool)
+
 
 class Jax(Framework):
     """JAX runs its work on streams of its own, which it does not name: the host waits for the batch, and JAX gets a copy."""
@@ -130,6 +163,9 @@ class Jax(Framework):
         return self._array(self._from_dlpack(tensor), copy=True).block_until_ready()
 
     labels = images
+
+    def mask(self, core: Any) -> Any:
+        return self.images(core.mask_bytes).astype(bool)
 
 
 class DLPack(Framework):
@@ -149,6 +185,12 @@ class DLPack(Framework):
 
 
 def framework_of(name: Optional[str], ordinal: int) -> Framework:
+    framework = _make_framework(name, ordinal)
+    framework.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
+    return framework
+
+
+def _make_framework(name: Optional[str], ordinal: int) -> Framework:
     if name == "auto":
         name = default_framework(ordinal >= 0)
     if name is None:

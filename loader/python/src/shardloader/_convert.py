@@ -8,14 +8,15 @@ import sys
 import time
 from typing import Any, Callable, NamedTuple, Optional, Union
 
-from . import _core
-from ._errors import InvalidArgumentError
+from . import _core, _words
+from ._arrays import DTYPES, dtype_name
+from ._errors import InvalidArgumentError, ShardError
 
-_WORDS = ("preset", "filter", "dtype", "layout", "normalize", "codec", "on_error")
+_WORDS = ("preset", "filter", "dtype", "layout", "normalize", "codec", "on_error", "on_warning", "unlisted")
 _NUMBERS = ("max_pixels", "shard_size_bytes", "samples_per_shard", "jobs", "rank", "world_size")
-_FLAGS = ("fast_decode", "overwrite")
+_FLAGS = ("fast_decode", "overwrite", "refresh", "strict")
 _PATHS = ("labels", "root")
-_DTYPES = {"uint8": "u8", "float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+_SHORT = {long: short for short, long in DTYPES.items()}
 
 
 class Conversion(NamedTuple):
@@ -26,6 +27,7 @@ class Conversion(NamedTuple):
     inputs: int
     samples: int
     rejects: int  #: listed with reasons in rejects.csv
+    warnings: "dict[str, int]"  #: images stored although the decoder warned, per kind of warning ("extraneous_bytes": 2)
     shards: int
     size_bytes: int  #: of all shards
     converted: int  #: images decoded by this call
@@ -92,8 +94,12 @@ def convert(
 
     options, as shardify's of the same names: resize=N, crop=N or (height, width) or "none", squash=(height, width), filter,
     dtype, layout, normalize, mean and std (three numbers each), codec, shard_size_bytes, samples_per_shard, labels (a CSV
-    file), root, on_error, max_pixels, fast_decode, overwrite, jobs (threads), rank and world_size (default: from the
-    launcher). `images` may be "@FILE": a list of paths, one a line.
+    file), unlisted, root, strict, on_error, on_warning ("harmless", "accept" or "reject"), max_pixels, fast_decode, overwrite,
+    refresh, jobs (threads). `images` may be "@FILE": a list of paths, one a line.
+
+    This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let the others
+    wait. To share the work, call it in every process with rank= and world_size=: each converts its part, and the result says
+    complete=False where others are still at work.
 
     Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a ValueError), NotFoundError,
     IoError, ResourceError; KeyboardInterrupt stops it within a moment, with nothing partial visible.
@@ -109,7 +115,7 @@ def convert(
         elif name in ("mean", "std"):
             given[name] = ",".join(repr(float(channel)) for channel in value)
         elif name == "dtype":
-            given[name] = _DTYPES.get(str(value), str(value))
+            given[name] = _SHORT[dtype_name(value)]
         elif name in _WORDS:
             given[name] = str(value)
         elif name in _NUMBERS:
@@ -124,12 +130,11 @@ def convert(
             raise TypeError(f"convert() has no option {name!r}")
     if ("rank" in given) != ("world_size" in given):
         raise InvalidArgumentError("rank and world_size go together")
-    if callable(progress):
-        return Conversion(**_core.convert(given, progress))
-    if not progress:
-        return Conversion(**_core.convert(given, None))
-    bar = _Bar()
+    bar = _Bar() if progress and not callable(progress) else None
     try:
-        return Conversion(**_core.convert(given, bar))
+        return Conversion(**_core.convert(given, progress if callable(progress) else bar))
+    except ShardError as error:
+        raise _words.of_convert(error) from None
     finally:
-        bar.close()
+        if bar is not None:
+            bar.close()

@@ -111,6 +111,16 @@ class Dataset:
         return self._info["classes"]
 
     @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The label of each class, as torchvision's ImageFolder has it."""
+        return {name: label for label, name in enumerate(self.classes)}
+
+    @property
+    def targets(self) -> list[Any]:
+        """All labels as a list, as torchvision's data sets have it: made now; `labels` is the array."""
+        return self.labels.tolist()
+
+    @property
     def keys(self) -> Keys:
         """Relative source paths of the samples: a sequence that is read when it is looked at."""
         return Keys(self._core)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gc
 import operator
 import os
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional, Union
 
-import numpy as np
-
 from . import _core
-from ._arrays import DTYPES, Framework, framework_of, to_numpy
+from ._arrays import DTYPES, Framework, Torch, dtype_name, framework_of
+from ._batch import Batch, ordinal_of
 from ._dataset import Dataset
-from ._errors import InvalidArgumentError, ResourceError
+from ._engine import Engine
+from ._errors import InvalidArgumentError
 
 #: This build has the CUDA device.
 has_cuda: bool = _core.has_cuda
@@ -44,86 +43,46 @@ class Stats(NamedTuple):
     device_bytes: int
 
 
-class Batch(tuple):
-    """(images, labels), and what else there is to know of a batch.
+class Epoch(Iterator[Batch]):
+    """The batches of an epoch that are left, once. len() is how many.
 
-    images [sample, channel, row, column] or [sample, row, column, channel], as the loader's `shape` and `dtype` say, in C
-    order, on the loader's device. The memory is the batch's own: it may be written to, and is not used again while the
-    array, anything that shares its memory, or this object lives.
-    labels int64 [sample] (float32 [sample, k] from a table), on the same device: a copy, which may be kept.
+    It does not keep its loader: where that is gone, an epoch that is iterated on starts the threads again, where they were.
     """
 
-    _core: Any
-    _framework: Framework
-
-    @property
-    def epoch(self) -> int:
-        return self._core.epoch
-
-    @property
-    def index(self) -> int:  # type: ignore[override]
-        """Of this rank's batches in the epoch."""
-        return self._core.index
-
-    @property
-    def ids(self) -> np.ndarray:
-        """Which samples of the data set these are: uint64 [sample], a copy on the host."""
-        return to_numpy(self._core.ids).copy()
-
-    @property
-    def mask(self) -> np.ndarray:
-        """True for real samples, False for the padding of tail="pad": bool [sample], a copy on the host."""
-        return to_numpy(self._core.mask).copy()
-
-    def column(self, name: str) -> Any:
-        """The batch's rows of a column [sample, ...], on the device: a copy. KeyError where there is none of that name."""
-        try:
-            tensor = self._core.column(name)
-        except FileNotFoundError as error:
-            raise KeyError(str(error)) from None
-        return self._framework.labels(tensor)
-
-
-class Epoch(Iterator[Batch]):
-    """The batches of an epoch that are left, once. len() is how many."""
-
-    def __init__(self, loader: "Loader") -> None:
-        self._loader = loader
+    def __init__(self, engine: Engine, turn: Optional[int]) -> None:
+        self._engine = engine
+        self._turn = turn  # None: it begins with its first batch
 
     def __iter__(self) -> "Epoch":
         return self
 
     def __len__(self) -> int:
-        return self._loader._left(self)
+        return self._engine.left(self._turn)
 
     def __next__(self) -> Batch:
-        return self._loader._next(self)
+        return self._engine.next(self)
 
 
-def _ordinal(device: Any) -> int:
-    """-1: the host."""
-    name = str(device)
-    if name == "cpu":
-        return -1
-    if name == "cuda":
-        torch = sys.modules.get("torch")
-        return int(torch.cuda.current_device()) if torch is not None and torch.cuda.is_available() else 0
-    if name.startswith("cuda:") and name[5:].isdecimal():
-        return int(name[5:])
-    raise InvalidArgumentError(f'device is {name!r}; expected "cpu", "cuda" or "cuda:N"')
+class Sampler:
+    """What frameworks look for in a loader, as its sampler or its batch sampler: set_epoch(e) is Loader.set_epoch(e)."""
+
+    def __init__(self, engine: Engine, batch_size: int, drop_last: bool) -> None:
+        self._engine = engine
+        self.batch_size, self.drop_last = batch_size, drop_last
+
+    @property
+    def sampler(self) -> "Sampler":
+        return self
+
+    def set_epoch(self, epoch: int) -> None:
+        self._engine.set_epoch(_number(epoch))
 
 
-def _placement() -> "tuple[int, int]":
-    """Rank and world size: of torch.distributed where it runs, else RANK and WORLD_SIZE, else 0 of 1."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if rank is None and world is None:
-        return 0, 1
-    if rank is None or world is None or not rank.isdecimal() or not world.isdecimal():
-        raise InvalidArgumentError(f"RANK is {rank!r} and WORLD_SIZE is {world!r}; expected two whole numbers, or neither")
-    return int(rank), int(world)
+def _number(epoch: Any) -> int:
+    epoch = operator.index(epoch)
+    if epoch < 0:
+        raise InvalidArgumentError(f"epoch is {epoch}; epochs begin at 0")
+    return epoch
 
 
 def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
@@ -141,11 +100,19 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
     return {"crop": "none"}
 
 
-def _dtype(dtype: Any) -> Optional[str]:
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    name = str(dtype)
-    return name[len("torch.") :] if name.startswith("torch.") else np.dtype(dtype).name
+def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framework: Framework) -> Optional[str]:
+    """None: as stored."""
+    if layout is None and (isinstance(framework, Torch) or (dtype or data.dtype) != "uint8"):
+        return "nchw"
+    return layout
+
+
+def _tail(tail: Optional[str], drop_last: Optional[bool]) -> str:
+    if drop_last is None:
+        return "drop" if tail is None else tail
+    if tail is not None and (tail == "drop") != bool(drop_last):
+        raise InvalidArgumentError(f"tail is {tail!r} and drop_last is {drop_last}: name one of them")
+    return tail if tail is not None else "drop" if drop_last else "short"
 
 
 class Loader:
@@ -163,16 +130,20 @@ class Loader:
     window_shards: with shuffle: permute the shards, and the samples inside each window of so many shards: for data larger
         than memory.
     partition: "global" (every rank takes slices of one sequence) or "by_shard" (a rank reads only its shards of the epoch).
-    tail: the last, incomplete global batch is left out ("drop"), filled up and masked ("pad", see Batch.mask), or filled up
-        with the epoch's first samples ("wrap").
-    rank, world_size: default: torch.distributed where it is initialised, else RANK and WORLD_SIZE, else one rank.
+    tail: the last, incomplete global batch is left out ("drop", the default), has fewer rows ("short": every sample once over
+        all ranks, for evaluation; of several ranks some may get 0 rows), is filled up and masked ("pad", see Batch.mask), or
+        filled up with the epoch's first samples ("wrap").
+    drop_last: as torch's: True is tail="drop", False is tail="short".
+    rank, world_size: default: torch.distributed where it is initialised, else RANK and WORLD_SIZE, else one rank: as they are
+        when the first epoch begins. Where torch.distributed says otherwise at a later epoch, that is an InvalidArgumentError.
 
     Transform, in one pass on the device. Sizes are N or (height, width).
     center_crop, random_crop, random_resized_crop: one of them, as torchvision's; scale and ratio: of the last.
     flip: True (half of the samples), or a probability.
-    dtype: "uint8", "float16", "bfloat16", "float32", or a numpy or torch dtype; default as stored. uint8 samples delivered as
-        floats are (byte / 255 - mean) / std.
-    layout: "nchw" or "nhwc"; default as stored.
+    dtype: "uint8", "float16", "bfloat16", "float32" (or "u8", "f16", "bf16", "f32"), or a numpy or torch dtype; default as
+        stored. uint8 samples delivered as floats are (byte / 255 - mean) / std.
+    layout: "nchw" or "nhwc". Default "nchw", as PyTorch's models take images, with PyTorch and for float dtypes; uint8 for other
+        frameworks as stored.
     mean, std: three numbers each; default what the data set recorded.
 
     Transport (docs/loader.md).
@@ -204,7 +175,8 @@ class Loader:
         seed: int = 0,
         window_shards: Optional[int] = None,
         partition: str = "global",
-        tail: str = "drop",
+        tail: Optional[str] = None,
+        drop_last: Optional[bool] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         center_crop: Optional[Size] = None,
@@ -229,28 +201,26 @@ class Loader:
         self.data = data if isinstance(data, Dataset) else Dataset(data)
         if (rank is None) != (world_size is None):
             raise InvalidArgumentError("rank and world_size go together")
-        if rank is None or world_size is None:
-            rank, world_size = _placement()
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
         if mean is not None or std is not None:
             mean = tuple(self.data.mean if mean is None else mean)  # type: ignore[assignment]
             std = tuple(self.data.std if std is None else std)  # type: ignore[assignment]
+        ordinal = ordinal_of(device)
+        arrays = framework_of(framework, ordinal)
         options = {
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
             "seed": seed,
             "window_shards": window_shards,
             "partition": partition,
-            "tail": tail,
-            "rank": rank,
-            "world_size": world_size,
+            "tail": _tail(tail, drop_last),
             **_crop({"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop}),
             "scale": tuple(scale),
             "ratio": tuple(ratio),
             "flip": (0.5 if flip else 0.0) if isinstance(flip, bool) else flip,
-            "dtype": _dtype(dtype),
-            "layout": layout,
+            "dtype": None if dtype is None else dtype_name(dtype),
+            "layout": _layout(layout, None if dtype is None else dtype_name(dtype), self.data, arrays),
             "mean": mean,
             "std": std,
             "transport": transport,
@@ -262,74 +232,73 @@ class Loader:
             "resident_bytes": resident_bytes,
             "readahead_bytes": readahead_bytes,
         }
-        ordinal = _ordinal(device)
+        given = None if rank is None or world_size is None else (rank, world_size)
+        self._engine = Engine(self.data, ordinal, options, arrays, given)
+        #: "cpu" or "cuda:N".
         self.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
-        self.rank, self.world_size = rank, world_size
-        self._framework = framework_of(framework, ordinal)
-        self._core = _core.Loader(self.data._core, ordinal, options, self._framework.current_stream)
-        shape, delivered, self.layout = self._core.delivered()
+        #: Of this rank.
+        self.batch_size = batch_size
+        #: The last, incomplete batch is left out.
+        self.drop_last = options["tail"] == "drop"
+        shape, delivered, self.layout = self._engine.core().delivered()
         #: Of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
         self.shape: tuple[int, int, int] = shape
         #: Of delivered values: "uint8", "float16", "bfloat16" or "float32".
         self.dtype: str = DTYPES[delivered]
-        self._length: int = self._core.batches()
-        self._current: Optional[Epoch] = None
-        self._resumed = False  # a state was loaded, and no epoch begun since
-        self._upcoming = 0  # the epoch that iter() begins
 
     def __len__(self) -> int:
-        """Batches of this rank in an epoch."""
-        return self._length
+        """Batches of this rank in an epoch, the last, smaller or padded one too."""
+        self._engine.settled()
+        return self._engine.length
 
     def __repr__(self) -> str:
-        return f"<Loader of {self.data._path!r} on {self.device}: {len(self)} batches of {self.dtype} {list(self.shape)}>"
+        return f"<Loader of {self.data.path!r} on {self.device}: {self._engine.length} batches of {self.dtype} {list(self.shape)}>"
+
+    @property
+    def dataset(self) -> Dataset:
+        """`data`, by the name that torch's DataLoader has for it."""
+        return self.data
+
+    @property
+    def rank(self) -> int:
+        """As it was given or found; may still change before the first epoch begins."""
+        return self._engine.settled()[0]
+
+    @property
+    def world_size(self) -> int:
+        """As `rank`."""
+        return self._engine.settled()[1]
+
+    @property
+    def sampler(self) -> Sampler:
+        """For frameworks that call loader.sampler.set_epoch(e)."""
+        return Sampler(self._engine, self.batch_size, self.drop_last)
+
+    batch_sampler = sampler  # of Lightning's interest where there is a sampler
 
     def epoch(self, epoch: int) -> Epoch:
         """An iterator over the batches of an epoch: `for images, labels in loader.epoch(e)`.
 
         After load_state_dict() of a state inside this epoch, the rest of it; nothing, once, where the state stood at its
-        end. What is prefetched of another epoch is dropped; an iterator that was made before ends in an
-        InvalidArgumentError.
+        end; InvalidArgumentError for another epoch than that and (from its end) the next. What is prefetched of another epoch
+        is dropped; an iterator that was made before ends in an InvalidArgumentError.
 
         Each step waits for the next batch, without the GIL, and raises what went wrong on the library's threads, naming
         shard and sample; it repeats until another epoch is begun. ResourceError: all prefetch + 1 batches are held.
         """
-        epoch = operator.index(epoch)
-        if epoch < 0:
-            raise InvalidArgumentError(f"epoch is {epoch}; epochs begin at 0")
-        resumed, self._resumed = self._resumed, False
-        self._core.begin(epoch, resumed)
-        self._upcoming = epoch + 1
-        self._current = Epoch(self)
-        return self._current
+        engine, self = self._engine, None  # type: ignore[assignment]  # a traceback of what follows holds no loader
+        return Epoch(engine, engine.begin(_number(epoch)))
 
     def __iter__(self) -> Epoch:
-        """The next epoch: 0 at first, then the one behind the last; after load_state_dict() the rest of the state's."""
-        return self.epoch(self._upcoming)
+        """The next epoch: 0 at first, then the one behind the last; after load_state_dict() the rest of the state's; after
+        set_epoch(e) epoch e. Which one that is, is decided when the first batch is asked for, and so nothing is begun or
+        dropped before."""
+        return Epoch(self._engine, None)
 
-    def _require_current(self, epoch: Epoch) -> None:
-        if epoch is not self._current:
-            raise InvalidArgumentError("another epoch was begun, or a state loaded: this iterator is over")
-
-    def _left(self, epoch: Epoch) -> int:
-        self._require_current(epoch)
-        return max(0, self._length - int(self._core.state()[1]))
-
-    def _next(self, epoch: Epoch) -> Batch:
-        self._require_current(epoch)
-        stream = self._framework.stream()
-        try:
-            core = self._core.next(stream)
-        except ResourceError:  # batches may hang in reference cycles
-            gc.collect()
-            core = self._core.next(stream)
-        if core is None:
-            raise StopIteration
-        framework = self._framework
-        batch = Batch((framework.images(core.images), framework.labels(core.column("labels"))))
-        batch._core = core
-        batch._framework = framework
-        return batch
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next iteration of the loader begins, as DistributedSampler's. An iteration that has had a batch
+        goes on. Without a further call the next one is epoch + 1."""
+        self._engine.set_epoch(_number(epoch))
 
     def state_dict(self) -> "dict[str, Any]":
         """Where the loader stands: plain values, the same on every rank, good for torch.save, JSON or pickle.
@@ -337,29 +306,35 @@ class Loader:
         "epoch" and "batch" are for people: the batches handed out of that epoch; taken in the loop's body, the batch at hand
         counts as done.
         """
-        epoch, batch, text = self._core.state()
+        engine, self = self._engine, None  # type: ignore[assignment]
+        epoch, batch, text = engine.core().state()
         return {"epoch": epoch, "batch": batch, "state": text}
 
     def load_state_dict(self, state: "dict[str, Any]") -> None:
-        """Goes on from there: loader.epoch(state["epoch"]) is the rest of that epoch. Also with another world size (partition
-        "global"), device or transport. Raises InvalidArgumentError when data set, seed or global batch size differ."""
-        self._core.resume(state["state"])
-        self._current = None
-        self._resumed = True
-        epoch, batch, _ = self._core.state()
-        self._upcoming = epoch if batch < self._length else epoch + 1
+        """Goes on from there: loader.epoch(state["epoch"]), or iterating the loader, is the rest of that epoch; another epoch
+        is refused then. Also with another world size (partition "global"), device or transport. Raises InvalidArgumentError
+        when data set, seed or global batch size differ."""
+        engine, self = self._engine, None  # type: ignore[assignment]
+        engine.load(state["state"])
 
     def stats(self) -> Stats:
         """Counters since the loader was made: who waited for whom, and for how long. From any thread."""
-        return Stats(**self._core.stats())
+        engine, self = self._engine, None  # type: ignore[assignment]
+        return Stats(**engine.core().stats())
 
     def cancel(self) -> None:
         """From any thread: who waits for a batch gets CancelledError, until another epoch is begun."""
-        self._core.cancel()
+        self._engine.core().cancel()
 
     def close(self) -> None:
-        """Stops and joins the threads. Batches that are held stay valid. Also at the end of a `with` block, and by itself."""
-        self._core.close()
+        """Stops and joins the threads. Batches that are held stay valid. Also at the end of a `with` block, and by itself when
+        the loader is no longer held by anyone."""
+        self._engine.close()
+
+    def __del__(self) -> None:
+        engine = getattr(self, "_engine", None)
+        if engine is not None and not sys.is_finalizing():
+            engine.drop()
 
     def __enter__(self) -> "Loader":
         return self

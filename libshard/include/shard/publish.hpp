@@ -1,0 +1,42 @@
+// How files appear in a folder that several processes may use: whole or not at all, and without taking
+// another file's place unless that is asked for. publish_file() (shard/dataset.hpp) replaces; these are its
+// kin.
+//
+// Each: temporary file in the same folder, write, fsync, rename, fsync of the folder. Errors: io, not_found
+// (no such folder), naming the path. Different objects may be used by different threads.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+namespace shard {
+
+// Creates `path` with `content`; false, and nothing has changed, when something has that name. Of several
+// processes that do this at once, one gets true.
+bool publish_new_file(const std::filesystem::path& path, std::string_view content);
+
+// A text file that is written piece by piece, with a buffer of 1 MiB. Removed unless published.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::filesystem::path& path);
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+  ~PendingFile();
+  void append(std::string_view text);
+  // Replaces what has the name. Once.
+  void publish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// What was renamed, made or removed in `folder` is on the disk when this returns. No error where the
+// file system cannot flush folders, or this process may not read this one.
+void flush_folder(const std::filesystem::path& folder);
+
+// Whether a file of that name is one under which these functions write before they rename.
+bool is_temporary_name(std::string_view name) noexcept;
+
+}  // namespace shard

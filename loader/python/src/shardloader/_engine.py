@@ -1,0 +1,274 @@
+"""What a loader and its epochs share: the C++ loader, which epoch it is at, and how to make it again.
+
+    Loader ----> Engine <---- Epoch        nothing points back: each dies when its last holder lets go
+
+The Loader is what a program holds. When it is gone, the C++ loader ends at once (threads, memory, shards), even though an
+iterator may be left in a traceback or a notebook's variable. An epoch that is iterated on all the same makes it again, where it
+was: `for batch in sl.Loader(...)` is such a loop.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Optional
+
+from . import _core, _words
+from ._arrays import Framework
+from ._batch import Batch
+from ._dataset import Dataset
+from ._errors import InvalidArgumentError, ResourceError, ShardError
+
+Placement = tuple[int, int]  # rank, world size
+
+
+def distributed() -> "Optional[Placement]":
+    """Rank and world size of torch.distributed where it runs."""
+    torch = sys.modules.get("torch")
+    found = getattr(torch, "distributed", None)
+    if found is not None and found.is_available() and found.is_initialized():
+        return found.get_rank(), found.get_world_size()
+    return None
+
+
+def placement() -> "Placement":
+    """Rank and world size: of torch.distributed where it runs, else RANK and WORLD_SIZE, else 0 of 1."""
+    running = distributed()
+    if running is not None:
+        return running
+    rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None and world is None:
+        return 0, 1
+    if rank is None or world is None or not rank.isdecimal() or not world.isdecimal():
+        raise InvalidArgumentError(f"RANK is {rank!r} and WORLD_SIZE is {world!r}; expected two whole numbers, or neither")
+    return int(rank), int(world)
+
+
+class Engine:
+    """Thread safe. `lock` guards the fields below it; it is not held while a batch is waited for."""
+
+    def __init__(self, data: Dataset, ordinal: int, options: "dict[str, Any]", framework: Framework, given: "Optional[Placement]") -> None:
+        self._path, self._fingerprint = data.path, data.info["fingerprint"]
+        self._columns = data.columns
+        self._ordinal, self._options, self._framework = ordinal, options, framework
+        self._fixed = given is not None  # rank and world size were named by the caller
+
+        self.lock = threading.Lock()
+        self._data: Optional[Dataset] = data  # None: the C++ loader is not there
+        self._core: Any = None
+        self._closed = False
+        self._placement = placement() if given is None else given
+        self._decided = False  # an epoch was begun: rank and world size stay
+        self._turn = 0  # counts begun epochs and loaded states: older iterators are over
+        self._upcoming = 0  # the epoch that iter() begins
+        self._wanted: Optional[int] = None  # the same, by set_epoch()
+        self._loaded: "Optional[tuple[int, int]]" = None  # epoch and batch of a state that no epoch has taken up yet
+        self._restore: Optional[str] = None  # the state in which the C++ loader is made again
+        self._going: Optional[int] = None  # the epoch it was in
+        self._inside = 0  # threads that wait for a batch
+        self._orphan = False  # the Loader went while a thread was inside
+        self.length = 0  # batches of this rank in an epoch
+        self._alive()
+        _engines.add(self)
+
+    # --- the C++ loader; the lock is held, but in the constructor ---------------------------------------------------------
+
+    def _alive(self) -> Any:
+        if self._closed:
+            raise InvalidArgumentError("the loader was closed")
+        if self._core is None:
+            if self._data is None:
+                data = Dataset(self._path)
+                if data.info["fingerprint"] != self._fingerprint:
+                    raise InvalidArgumentError(f"{self._path} is not the data set that this epoch was begun with: make a new Loader")
+                self._data = data
+            rank, world_size = self._placement
+            options = {**self._options, "rank": rank, "world_size": world_size}
+            try:
+                core = _core.Loader(self._data._core, self._ordinal, options, self._framework.current_stream)
+            except InvalidArgumentError as error:
+                crop = options["crop"]
+                raise _words.of_loader(error, None if crop == "none" else f"{crop}_crop") from None
+            if self._restore is not None:
+                core.resume(self._restore)
+                if self._going is not None:
+                    core.begin(self._going, True)
+            self.length = core.batches()
+            self._core = core
+        return self._core
+
+    def _settle(self, begins: bool) -> None:
+        """Follows rank and world size until the first epoch begins, and says so where they change later."""
+        if self._fixed:
+            return
+        if self._decided:
+            running = distributed()
+            if running is not None and running != self._placement:
+                raise InvalidArgumentError(
+                    f"torch.distributed says rank {running[0]} of {running[1]}, but this loader began its first epoch as rank "
+                    f"{self._placement[0]} of {self._placement[1]}: make the Loader (or begin its first epoch) after "
+                    "init_process_group(), or name rank= and world_size="
+                )
+            return
+        now = placement()
+        if now != self._placement:
+            self._alive()
+            core, self._core, self._placement = self._core, None, now
+            core.close()
+        self._alive()
+        self._decided = begins
+
+    def _park(self) -> None:
+        """Ends the C++ loader for now."""
+        core, self._core, self._data, self._orphan = self._core, None, None, False
+        if core is None:
+            return
+        try:
+            if self._turn > 0:
+                self._restore = core.state()[2]
+            core.close()
+        except ShardError:  # a child of fork(), where it is not to be used anyway
+            pass
+
+    def drop(self) -> None:
+        """The Loader is gone. May be called by the garbage collector, at any point of any thread."""
+        if not self.lock.acquire(blocking=False):
+            self._orphan = True  # whoever holds the lock works with it just now
+            return
+        try:
+            if self._inside > 0:
+                self._orphan = True
+            else:
+                self._park()
+        finally:
+            self.lock.release()
+
+    def after_fork_in_child(self) -> None:
+        self.lock = threading.Lock()
+        self._inside = 0
+
+    # --- epochs -------------------------------------------------------------------------------------------------------------
+
+    def _begin(self, number: int) -> int:
+        self._settle(begins=True)
+        core = self._alive()
+        resumed = False
+        if self._loaded is not None:
+            at, batch = self._loaded
+            ended = batch >= self.length
+            if number != at and not (ended and number == at + 1):
+                where = f"at the end of epoch {at}" if ended else f"in epoch {at}, before batch {batch} of {self.length}"
+                cure = f"go on with loader.epoch({at + 1})" if ended else f"loader.epoch({at}) is the rest of it"
+                raise InvalidArgumentError(
+                    f"epoch {number} was asked for, but the state that was loaded stands {where}: {cure}; to begin elsewhere, make a new Loader"
+                )
+            resumed = number == at
+        core.begin(number, resumed)
+        self._loaded = self._wanted = None
+        self._going = number
+        self._upcoming = number + 1
+        self._turn += 1
+        return self._turn
+
+    def begin(self, number: int) -> int:
+        """Begins an epoch; its turn, by which an iterator knows whether it is still meant."""
+        with self.lock:
+            return self._begin(number)
+
+    def _next_number(self) -> int:
+        return self._upcoming if self._wanted is None else self._wanted
+
+    def _require(self, turn: Optional[int]) -> None:
+        if turn is not None and turn != self._turn:
+            raise InvalidArgumentError("another epoch was begun, or a state loaded: this iterator is over")
+
+    def left(self, turn: Optional[int]) -> int:
+        with self.lock:
+            self._require(turn)
+            if turn is None:
+                self._settle(begins=False)
+                number, loaded = self._next_number(), self._loaded
+                return max(0, self.length - loaded[1]) if loaded is not None and loaded[0] == number else self.length
+            return max(0, self.length - int(self._alive().state()[1]))
+
+    def next(self, epoch: Any) -> Batch:
+        with self.lock:
+            self._require(epoch._turn)
+            if epoch._turn is None:
+                epoch._turn = self._begin(self._next_number())
+            core = self._alive()
+            self._inside += 1
+        try:
+            stream = self._framework.stream()
+            try:
+                found = core.next(stream)
+            except ResourceError:  # batches may hang in reference cycles
+                gc.collect()
+                try:
+                    found = core.next(stream)
+                except ResourceError as error:
+                    raise _words.of_ring(error) from None
+            if found is None:
+                raise StopIteration
+            return Batch._made(found, self._framework, self._columns)
+        finally:
+            with self.lock:
+                self._inside -= 1
+                if self._orphan and self._inside == 0:
+                    self._park()
+
+    def set_epoch(self, number: int) -> None:
+        with self.lock:
+            self._wanted = number
+
+    # --- the rest ---------------------------------------------------------------------------------------------------------
+
+    def settled(self) -> "Placement":
+        """Rank and world size as they are now; `length` belongs to them. Waits for nobody once an epoch was begun."""
+        if self._fixed or self._closed:
+            return self._placement
+        if self._decided:
+            self._settle(begins=False)
+            return self._placement
+        with self.lock:
+            self._settle(begins=False)
+            return self._placement
+
+    def core(self) -> Any:
+        """For calls that may be made while another thread waits in the loader (cancel, stats): does not wait itself."""
+        core = self._core
+        if core is not None and not self._closed:
+            return core
+        with self.lock:
+            return self._alive()
+
+    def load(self, text: str) -> None:
+        with self.lock:
+            self._settle(begins=False)
+            core = self._alive()
+            core.resume(text)
+            epoch, batch, _ = core.state()
+            self._turn += 1
+            self._loaded, self._wanted, self._going = (epoch, batch), None, None
+            self._restore = text
+            self._upcoming = epoch if batch < self.length else epoch + 1
+
+    def close(self) -> None:
+        self._closed = True  # also where another thread waits for a batch: it is told
+        core, self._core = self._core, None
+        if core is not None:
+            core.close()
+
+
+_engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for engine in list(_engines):
+        engine.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,51 @@
+"""Messages of the C++ library in the words of Python: options by the names that they have here."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+from ._arrays import DTYPES
+from ._errors import ShardError
+
+# Options of the program shardify that are called otherwise here, or take a value here.
+_PROGRAM = {"world": "world_size", "shard-size": "shard_size_bytes", "overwrite": "overwrite=True", "fast-decode": "fast_decode=True"}
+
+
+def _told(error: ShardError, message: str) -> ShardError:
+    return type(error)(message).with_traceback(error.__traceback__)
+
+
+def of_convert(error: ShardError) -> ShardError:
+    """--max-pixels is max_pixels. What stands inside a path ('a/--b') stays as it is."""
+    message = re.sub(r"(?<![^\s('\"`,])--([a-z]+(?:-[a-z]+)*)\b(?![^\s)'\",.:;=])", lambda found: _PROGRAM.get(found[1], found[1].replace("-", "_")), str(error))
+    message = message.replace("rank must be 0 to world - 1", "rank must be 0 to world_size - 1")
+    return _told(error, message)
+
+
+def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
+    """crop_height is center_crop (whichever was given), f16 is float16, ... For messages that hold no path."""
+    crop = crop or "crop"
+    message = str(error)
+    for pattern, ours in (
+        (r"\bcrop_height is (\d+) and crop_width (\d+)", rf"{crop} is (\1, \2)"),
+        (r"\bcrop_height or crop_width\b", crop),
+        (r" \(crop_height x crop_width\)", f" ({crop})"),
+        (r"\bcrop_(height|width)\b", crop),
+        (r"\brandom_resized\b", "random_resized_crop"),
+        (r"\bflip_probability\b", "flip"),
+        (r"\bnormalization has\b", "the normalisation has"),
+        (r"\bnormalization applies\b", "mean and std apply"),
+        (r"\bleave normalization out\b", "leave mean and std out"),
+        (r"\band world (\d+): rank must be 0 to world - 1", r"and world_size \1: rank must be 0 to world_size - 1"),
+        (r"\btail pad(?: or wrap|, wrap or short)\b", 'tail="short" (drop_last=False), "pad" or "wrap"'),
+        (r"\bdtype u8 or codec packed\b", 'dtype="uint8" or codec="packed"'),
+    ):
+        message = re.sub(pattern, ours, message)
+    message = re.sub(r"(?<![\w\"'/.])(u8|f16|bf16|f32)(?![\w\"'/])", lambda found: DTYPES[found[1]], message)
+    return _told(error, message)
+
+
+def of_ring(error: ShardError) -> ShardError:
+    """A batch is released by letting go of its arrays."""
+    return _told(error, str(error).replace("release some", "let go of their arrays (keep copies: images.clone() or images.copy())"))

@@ -1,0 +1,2 @@
+// The program that the tests' precompiled header belongs to; never run.
+int main() { return 0; }

@@ -1,0 +1,206 @@
+// What this process may use of the machine: CPUs and memory under cgroups of version 1 and 2, on a made-up
+// /proc and /sys; local ranks.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <fstream>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "base/cgroup.hpp"
+#include "base/cpu_count.hpp"
+#include "base/system_memory.hpp"
+#include "temp_dir.hpp"
+
+namespace shard::testing {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
+
+class FakedRoot : public ::testing::Test {
+ protected:
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((dir_.path() / file).parent_path());
+    std::ofstream(dir_.path() / file) << text;
+  }
+  void memory(const std::string& folder, const std::string& max, std::uint64_t current,
+              const std::string& stat = "") const {
+    write(folder + "/memory.max", max + "\n");
+    write(folder + "/memory.current", std::to_string(current) + "\n");
+    write(folder + "/memory.stat", stat);
+  }
+  void version2(const std::string& group, const std::string& mount_root = "/") const {
+    write("proc/self/cgroup", "0::" + group + "\n");
+    write("proc/self/mountinfo",
+          "22 1 0:21 / / rw - overlay overlay rw\n"
+          "36 25 0:32 " +
+              mount_root + " /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
+    write("proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable:   67108864 kB\n");  // 64 GiB
+  }
+  void version1() const {
+    write("proc/self/cgroup", "5:cpu,cpuacct:/job\n4:memory:/job/step\n1:name=systemd:/x\n");
+    write("proc/self/mountinfo",
+          "40 30 0:40 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+          "41 30 0:41 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    write("proc/meminfo", "MemAvailable: 67108864 kB\n");
+  }
+  std::uint64_t available() const { return available_memory_bytes(dir_.path()); }
+  unsigned cpus() const { return cpu_count(dir_.path()); }
+
+  TempDir dir_;
+};
+
+unsigned cpus_of_this_thread() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  return static_cast<unsigned>(CPU_COUNT(&set));
+}
+
+TEST_F(FakedRoot, MemoryIsWhatTheMachineHasWhereNoGroupLimitsIt) {
+  version2("/a/b");
+  EXPECT_EQ(available(), 64 * kGiB);
+  memory("sys/fs/cgroup/a/b", "max", 5 * kGiB);
+  EXPECT_EQ(available(), 64 * kGiB);
+}
+
+TEST_F(FakedRoot, TheTightestAncestorDecides) {
+  version2("/a/b/c");
+  memory("sys/fs/cgroup/a/b/c", std::to_string(40 * kGiB), kGiB);
+  memory("sys/fs/cgroup/a/b", "max", 2 * kGiB);
+  memory("sys/fs/cgroup/a", std::to_string(16 * kGiB), 6 * kGiB);
+  EXPECT_EQ(available(), 10 * kGiB);
+  memory("sys/fs/cgroup", std::to_string(8 * kGiB), 7 * kGiB);
+  EXPECT_EQ(available(), kGiB);
+  memory("sys/fs/cgroup", std::to_string(8 * kGiB), 9 * kGiB);
+  EXPECT_EQ(available(), 0U);
+}
+
+TEST_F(FakedRoot, PageCacheCountsAsAvailableUnlessItIsDirty) {
+  version2("/job");
+  const std::string cache = "anon " + std::to_string(2 * kGiB) + "\nfile " + std::to_string(9 * kGiB) +
+                            "\nshmem " + std::to_string(3 * kGiB) + "\nfile_mapped 4096\nfile_dirty " +
+                            std::to_string(kGiB) + "\nfile_writeback 0\ninactive_file " +
+                            std::to_string(5 * kGiB) + "\nactive_file " + std::to_string(kGiB) + "\n";
+  memory("sys/fs/cgroup/job", std::to_string(12 * kGiB), 11 * kGiB, cache);
+  EXPECT_EQ(available(), 6 * kGiB);  // 1 free, and 6 of cache less 1 that is dirty
+}
+
+TEST_F(FakedRoot, MemoryHighIsALimitToo) {
+  version2("/job");
+  memory("sys/fs/cgroup/job", "max", kGiB);
+  write("sys/fs/cgroup/job/memory.high", std::to_string(3 * kGiB));
+  EXPECT_EQ(available(), 2 * kGiB);
+}
+
+// Without a cgroup namespace a container sees its group as the root of the mount, and its path from outside.
+TEST_F(FakedRoot, AContainerFindsItsGroupAtTheRootOfTheMount) {
+  version2("/docker/4711/inner", "/docker/4711");
+  memory("sys/fs/cgroup", std::to_string(4 * kGiB), kGiB);
+  EXPECT_EQ(available(), 3 * kGiB);
+  memory("sys/fs/cgroup/inner", std::to_string(2 * kGiB), kGiB);
+  EXPECT_EQ(available(), kGiB);
+  version2("/somewhere/else", "/docker/4711");
+  EXPECT_EQ(available(), 3 * kGiB);
+  version2("/../../outside");
+  EXPECT_EQ(available(), 3 * kGiB);
+}
+
+TEST_F(FakedRoot, VersionOneIsReadWithItsAncestors) {
+  version1();
+  const std::string folder = "sys/fs/cgroup/memory";
+  write(folder + "/job/step/memory.limit_in_bytes", "9223372036854771712\n");
+  write(folder + "/job/step/memory.usage_in_bytes", "4096\n");
+  write(folder + "/job/memory.limit_in_bytes", std::to_string(8 * kGiB));
+  write(folder + "/job/memory.usage_in_bytes", std::to_string(6 * kGiB));
+  EXPECT_EQ(available(), 2 * kGiB);
+  write(folder + "/job/memory.stat", "inactive_file 1\nactive_file 1\ntotal_inactive_file " +
+                                         std::to_string(3 * kGiB) + "\ntotal_active_file " +
+                                         std::to_string(kGiB) + "\ntotal_dirty 0\n");
+  EXPECT_EQ(available(), 6 * kGiB);
+}
+
+TEST_F(FakedRoot, WhatCannotBeReadIsNoLimit) {
+  EXPECT_EQ(available(), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(cpus(), cpus_of_this_thread());
+  version2("/job");
+  write("sys/fs/cgroup/job/memory.max", "nonsense");
+  write("sys/fs/cgroup/job/cpu.max", "-5 x");
+  EXPECT_EQ(available(), 64 * kGiB);
+  EXPECT_EQ(cpus(), cpus_of_this_thread());
+}
+
+TEST_F(FakedRoot, TheCpuQuotaOfAnyAncestorBoundsTheCpus) {
+  version2("/a/b");
+  write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cpus(), cpus_of_this_thread());
+  write("sys/fs/cgroup/a/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cpus(), 1U) << "rounded up";
+  write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cpus(), std::min(2U, cpus_of_this_thread()));
+  write("sys/fs/cgroup/a/cpu.max", "99900000 100000\n");
+  EXPECT_EQ(cpus(), std::min(999U, cpus_of_this_thread()));
+}
+
+TEST_F(FakedRoot, TheCpuQuotaOfVersionOne) {
+  version1();
+  write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpus(), cpus_of_this_thread());
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "100000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cpus(), 1U);
+}
+
+TEST(CpuCount, FollowsTheAffinityOfTheProcess) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(cpu_count(), 1U);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_GE(cpu_count(), 1U);
+}
+
+std::map<std::string, std::string> g_variables;
+const char* variable(const char* name) {
+  const auto found = g_variables.find(name);
+  return found == g_variables.end() ? nullptr : found->second.c_str();
+}
+std::uint64_t ranks_with(std::map<std::string, std::string> variables) {
+  g_variables = std::move(variables);
+  return local_rank_count(&variable);
+}
+
+TEST(LocalRanks, AreWhatTheLauncherSays) {
+  EXPECT_EQ(ranks_with({}), 1U);
+  EXPECT_EQ(ranks_with({{"LOCAL_WORLD_SIZE", "8"}, {"SLURM_NTASKS_PER_NODE", "1"}}), 8U);
+  EXPECT_EQ(ranks_with({{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}), 4U);
+  EXPECT_EQ(ranks_with({{"MPI_LOCALNRANKS", "2"}}), 2U);
+  EXPECT_EQ(ranks_with({{"SLURM_NTASKS_PER_NODE", "4"}}), 4U);
+}
+
+TEST(LocalRanks, OfSlurmAreReadFromItsLists) {
+  EXPECT_EQ(ranks_with({{"SLURM_NTASKS_PER_NODE", "4(x2)"}}), 4U);
+  const auto on_node = [](const char* node) {
+    return ranks_with({{"SLURM_STEP_TASKS_PER_NODE", "4(x2),3,2(x10)"}, {"SLURM_NODEID", node}});
+  };
+  EXPECT_EQ(on_node("0"), 4U);
+  EXPECT_EQ(on_node("1"), 4U);
+  EXPECT_EQ(on_node("2"), 3U);
+  EXPECT_EQ(on_node("3"), 2U);
+  EXPECT_EQ(on_node("99"), 2U);
+}
+
+TEST(LocalRanks, NonsenseIsOverlooked) {
+  for (const char* text : {"", "0", "-1", "x", "4(x", "4(x0)", "4;5", "99999999999999999999", "5000"})
+    EXPECT_EQ(ranks_with({{"LOCAL_WORLD_SIZE", text}, {"SLURM_NTASKS_PER_NODE", text}}), 1U) << text;
+  EXPECT_EQ(ranks_with({{"LOCAL_WORLD_SIZE", "4(x2)"}, {"MPI_LOCALNRANKS", "3"}}), 3U);
+}
+
+}  // namespace
+}  // namespace shard::testing
