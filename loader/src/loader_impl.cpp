@@ -77,8 +77,9 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       pool_(std::make_unique<HostPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
       compute_stream_(device_->create_stream()) {
-  transport_ =
-      make_transport({dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()}, reason_);
+  TransportContext context{dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()};
+  context.stopping = [this] { return stopping(); };
+  transport_ = make_transport(context, reason_);
   prepare_slots();
   if (options_.transport == TransportKind::resident) make_resident();
   try {

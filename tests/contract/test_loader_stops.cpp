@@ -4,10 +4,12 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
 
+#include "deadline.hpp"
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
@@ -209,6 +211,42 @@ TEST_P(LoaderStops, StartsAgainAfterItWasCancelledAtAnyMoment) {
   }
   std::vector<Seen> all = run_epoch(*device_, loader, 7777);
   EXPECT_EQ(all.size(), 25U);
+}
+
+// Registering a shard of a gigabyte takes seconds where its pages have to be read first.
+TEST_P(LoaderStops, JoinsWhileAShardIsBeingRegistered) {
+  auto* const limited = dynamic_cast<LimitedDevice*>(device_.get());
+  if (limited == nullptr) GTEST_SKIP() << "nothing is registered";
+  const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
+  limited->hold_registrations_from(tried + 1);
+  std::optional<Loader> loader(std::in_place, data_, device_, options(2));
+  for (int i = 0; i < 3; ++i) {
+    std::optional<Batch> batch = loader->next();
+    expect_right(*batch);
+  }
+  ASSERT_TRUE(comes_true([&] { return limited->calls(DeviceCall::registration) > tried; }));
+  expect_prompt([&] { loader.reset(); });
+  for (DeviceCall call : kDeviceCalls) EXPECT_EQ(limited->alive(call), 0) << to_string(call);
+}
+
+// Without staging memory the loader's thread waits for the shard.
+TEST_P(LoaderStops, EndsAWaitForTheRegistrationOfAShard) {
+  auto* const limited = dynamic_cast<LimitedDevice*>(device_.get());
+  if (limited == nullptr) GTEST_SKIP() << "nothing is registered";
+  LoaderOptions o = options(2);
+  o.pinned_bytes = 1;
+  const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
+  limited->hold_registrations_from(tried + 1);
+  std::optional<Loader> loader(std::in_place, data_, device_, o);
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) expect_prompt([&] { loader->start_epoch(epoch); });
+  ASSERT_TRUE(comes_true([&] { return limited->calls(DeviceCall::registration) > tried; }));
+  expect_prompt([&] { loader->cancel(); });
+  EXPECT_SHARD_ERROR(loader->next(), ErrorCode::cancelled, "cancelled");
+  expect_prompt([&] { loader->start_epoch(3); });
+  expect_prompt([&] { loader.reset(); });
+  limited->hold_registrations_from(std::numeric_limits<std::uint64_t>::max());
+  loader.emplace(data_, device_, o);
+  EXPECT_EQ(run_epoch(*device_, *loader, 4).size(), 25U);
 }
 
 TEST_P(LoaderStops, TellsItsStatisticsAndStateToOtherThreadsWhileAnEpochRuns) {

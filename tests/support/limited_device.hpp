@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -59,7 +60,7 @@ class LimitedDevice final : public Device {
     const std::lock_guard lock(hook_mutex_);
     before_reads_ = std::move(hook);
   }
-  // Registrations from the k-th on, counted from 1, wait; infinite: none. Let them go before a loader ends.
+  // Registrations from the k-th on, counted from 1, wait until they are stopped; infinite: none.
   void hold_registrations_from(std::uint64_t k) {
     const std::lock_guard lock(mutex_);
     held_from_ = k;
@@ -93,11 +94,13 @@ class LimitedDevice final : public Device {
   }
   std::uint64_t free_memory_bytes() override { return std::uint64_t{1} << 20U; }
   std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
-                                                   const std::stop_token&) override {
+                                                   const std::stop_token& stop) override {
     const std::uint64_t number = enter(DeviceCall::registration);
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return number < held_from_; });
+      if (!changed_.wait_for(lock, stop, kLongestHold, [&] { return number < held_from_; }))
+        throw Error(stop.stop_requested() ? ErrorCode::cancelled : ErrorCode::resource,
+                    "the test holds registrations up");
     }
     return std::make_unique<CountedRegistration>(*this, range);
   }
@@ -195,7 +198,8 @@ class LimitedDevice final : public Device {
     Alive alive_;
   };
 
-  static constexpr std::size_t kPiece = 4096;  // of a registration
+  static constexpr std::size_t kPiece = 4096;              // of a registration
+  static constexpr std::chrono::seconds kLongestHold{30};  // whoever waits for one to end has failed by then
 
   Count& count(DeviceCall call) { return counts_[static_cast<std::size_t>(call)]; }
   const Count& count(DeviceCall call) const { return counts_[static_cast<std::size_t>(call)]; }
@@ -271,7 +275,7 @@ class LimitedDevice final : public Device {
   std::atomic<std::uint64_t> copies_from_pinned_{0};
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::uint64_t held_from_ = std::numeric_limits<std::uint64_t>::max();
   std::vector<Range> registered_;
   std::vector<Range> pinned_;

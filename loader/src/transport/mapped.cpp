@@ -154,7 +154,7 @@ class Mapped final : public Transport {
     for (const FetchItem& item : slot.fetch) {
       ShardInBatch& shard = in_batch_[item.at.shard];
       if (shard.in_place) continue;
-      registered_->use(item.at.shard);
+      registered_->use(item.at.shard, context_.stopping);
       shard.in_place = true;
       begin_in_place(slot, item.at.shard);
     }

@@ -1,41 +1,33 @@
 #include "transport/registered_shards.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "shard/error.hpp"
 #include "thread_name.hpp"
-#include "transport/transport.hpp"
+#include "transport/populate.hpp"
 
 namespace shard {
 
 namespace {
 
 constexpr std::uint64_t kProbeBytes = std::uint64_t{2} << 20U;
+constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
 
 std::span<const std::byte> images_of(const ShardReader& shard) {
   const std::uint64_t first = shard.header().images_begin;
   return shard.mapping().subspan(first, shard.header().images_end - first);
 }
 
-// Reads the pages in, so that one that cannot be had is an error here and not a signal later; then registers
-// them.
 std::unique_ptr<Registration> register_images(Device& device, const ShardReader& shard,
-                                              std::span<const std::byte> images) {
-  if (::madvise(const_cast<std::byte*>(images.data()), images.size(), MADV_POPULATE_READ) != 0 &&
-      errno != EINVAL) {
-    const int error = errno;
-    check_alive(shard);  // says so when the file was cut: EFAULT tells nobody
-    throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
-                                           std::generic_category().message(error)));
-  }
-  return device.register_read_only(images);
+                                              std::span<const std::byte> images,
+                                              const std::stop_token& stop) {
+  populate(shard, images, stop);
+  return device.register_read_only(images, stop);
 }
 
 }  // namespace
@@ -53,7 +45,7 @@ RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::
   budget_ = ask_budget_();
   const ShardReader& first = dataset_->shard(0);
   const std::span<const std::byte> images = images_of(first);
-  register_images(*device_, first, images.first(std::min<std::uint64_t>(images.size(), kProbeBytes)));
+  register_images(*device_, first, images.first(std::min<std::uint64_t>(images.size(), kProbeBytes)), {});
 }
 
 bool RegisteredShards::try_use(std::uint32_t shard) {
@@ -69,7 +61,7 @@ void RegisteredShards::take(Entry& entry) {
   entry.last_used = ++uses_;
 }
 
-void RegisteredShards::use(std::uint32_t shard) {
+void RegisteredShards::use(std::uint32_t shard, const std::function<bool()>& stopping) {
   const auto begin = std::chrono::steady_clock::now();
   Lock lock(mutex_);
   Entry& entry = shards_[shard];
@@ -80,11 +72,15 @@ void RegisteredShards::use(std::uint32_t shard) {
   }
   urgent_ = shard;
   wake();
-  changed_.wait(
-      lock, [&] { return entry.state == State::registered || entry.state == State::refused || no_room_; });
+  bool stopped = false;
+  const auto over = [&] {
+    return entry.state == State::registered || entry.state == State::refused || no_room_;
+  };
+  while (!stopped && !changed_.wait_for(lock, kTurn, over)) stopped = stopping && stopping();
   urgent_.reset();
   waited_nanoseconds_ += static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+  if (stopped) throw Error(ErrorCode::cancelled, "stopped while a shard was being registered");
   if (entry.state == State::refused) std::rethrow_exception(entry.error);
   if (entry.state != State::registered)
     throw Error(ErrorCode::resource,
@@ -166,11 +162,11 @@ void RegisteredShards::work(const std::stop_token& stop) {
   Lock lock(mutex_);
   std::optional<std::uint32_t> shard;
   while (changed_.wait(lock, stop, [&] { return (shard = next()).has_value(); }) && !stop.stop_requested())
-    bring(lock, *shard);
+    bring(lock, *shard, stop);
 }
 
 // Registers the shard, if it still is the next one once there is room for it.
-void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
+void RegisteredShards::bring(Lock& lock, std::uint32_t shard, const std::stop_token& stop) {
   Entry& entry = shards_[shard];
   std::unique_ptr<Registration> registration;
   std::uint64_t bytes = 0;
@@ -188,7 +184,7 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
     reserved_bytes_ += bytes;
     entry.state = State::changing;
     lock.unlock();
-    registration = register_images(*device_, reader, images);
+    registration = register_images(*device_, reader, images, stop);
   } catch (const Error& error) {
     entry.error = std::current_exception();  // nobody else looks at it in this state
     refusal = error.what();
@@ -198,7 +194,10 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard) {
     refusal = error.what();
   }
   if (!lock.owns_lock()) lock.lock();
-  if (registration) {
+  if (stop.stop_requested() && !registration) {  // nobody asks for a shard any longer
+    entry.state = State::absent;
+    reserved_bytes_ -= bytes;
+  } else if (registration) {
     entry.state = State::registered;
     entry.registration = std::move(registration);
     entry.last_use = Event();

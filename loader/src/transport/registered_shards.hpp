@@ -25,7 +25,8 @@
 
 namespace shard {
 
-// One thread, the feeder, calls; bytes(), holds_all() and remark() may be called by any.
+// One thread, the feeder, calls; bytes(), holds_all() and remark() may be called by any. The end of a shard's
+// registration is not waited for when this ends: it is stopped between two pieces.
 class RegisteredShards {
  public:
   // Registers the begin of the first shard for a moment: a platform that refuses says so now. Errors: io,
@@ -42,8 +43,9 @@ class RegisteredShards {
   // True: the shard's images are registered, and stay so until release(). Waits for nothing.
   bool try_use(std::uint32_t shard);
   // The same, but registers the shard before any other, and waits for that; one that was refused is tried
-  // again. Errors: io, corrupt, unsupported, resource.
-  void use(std::uint32_t shard);
+  // again. `stopping` is asked every few milliseconds, and ends the wait. Errors: io, corrupt, unsupported,
+  // resource, cancelled.
+  void use(std::uint32_t shard, const std::function<bool()>& stopping = {});
   // Ends one use of each; the device reads them until `done`.
   void release(std::span<const std::uint32_t> shards, const Event& done);
   // Shards that are needed from now on, in this order; replaces what was said before.
@@ -76,7 +78,7 @@ class RegisteredShards {
   void wake();
   void work(const std::stop_token& stop);
   std::optional<std::uint32_t> next();
-  void bring(Lock& lock, std::uint32_t shard);
+  void bring(Lock& lock, std::uint32_t shard, const std::stop_token& stop);
   bool make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes);
   void give_up(Lock& lock, std::uint32_t shard);
   void take(Entry& entry);

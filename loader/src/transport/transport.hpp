@@ -28,6 +28,9 @@ struct TransportContext {
   Stream* copy_stream = nullptr;
   HostPool* pool = nullptr;  // copy, decompression and verification
   std::uint64_t cache_bytes = last_cache_bytes();
+  // The epoch is to end: whoever waits for long in begin() or end() asks every few milliseconds, and throws
+  // cancelled. From any thread.
+  std::function<bool()> stopping{};
   // For tests of direct: what takes io_uring's place, and an alignment that reads keep to at least.
   std::function<std::unique_ptr<ReadQueue>(unsigned entries)> make_queue{};
   std::uint32_t least_alignment = 1;

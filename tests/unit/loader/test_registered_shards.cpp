@@ -1,16 +1,38 @@
 #include "transport/registered_shards.hpp"
 
+#include <fstream>
+#include <string>
+
 #include "deadline.hpp"
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
 #include "step_device.hpp"
+#include "transport/populate.hpp"
 
 namespace shard::testing {
 namespace {
 
 constexpr std::uint64_t kSamples = 20;
 constexpr std::uint64_t kBytes = kSamples * 360;  // of a shard's images
+
+// KiB of the mapping around an address that are in this process's page table.
+std::uint64_t resident_kib_of(const std::byte* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    std::uint64_t kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      inside = begin <= at && at < end;
+    } else if (inside && std::sscanf(line.c_str(), "Rss: %lu kB", &kib) == 1) {
+      return kib;
+    }
+  }
+  return 0;
+}
 
 class RegisteredShardsTest : public ::testing::Test {
  protected:
@@ -122,6 +144,38 @@ TEST_F(RegisteredShardsTest, AreTriedAgainAfterARefusalWhenAsked) {
   ASSERT_TRUE(comes_true([&] { return shards.holds_all(); }));
   EXPECT_EQ(shards.remark(), "");
   EXPECT_EQ(shards.bytes(), 4 * kBytes);
+}
+
+TEST_F(RegisteredShardsTest, EndWithoutTheRegistrationThatIsUnderWay) {
+  limited_->hold_registrations_from(2);  // after the one that is tried first
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    RegisteredShards shards(data_, limited_, 4 * kBytes);
+    shards.ahead({0, 1, 2, 3});
+    ASSERT_TRUE(comes_true([&] { return limited_->calls(DeviceCall::registration) >= 2; }));
+    EXPECT_SHARD_ERROR(shards.use(3, [] { return true; }), ErrorCode::cancelled, "stopped");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_EQ(limited_->calls(DeviceCall::registration), 2U);
+}
+
+TEST_F(RegisteredShardsTest, AreReadInUntilThatIsStopped) {
+  TempDir dir;
+  DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 3, 256, 256};
+  shape.shards = {20};
+  write_dataset(dir.path(), shape);
+  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const ShardReader& shard = data->shard(0);
+  const std::uint64_t first = shard.header().images_begin;
+  const auto images = shard.mapping().subspan(first, shard.header().images_end - first);
+  const auto resident_kib = [&] { return resident_kib_of(images.data()); };
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_SHARD_ERROR(populate(shard, images, stop.get_token()), ErrorCode::cancelled, "stopped");
+  EXPECT_LT(resident_kib(), images.size() / 1024);
+  populate(shard, images, {});
+  EXPECT_GE(resident_kib(), images.size() / 1024);
 }
 
 // What is wrong with one file says nothing of the others.
