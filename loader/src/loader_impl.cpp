@@ -40,6 +40,8 @@ std::shared_ptr<T> given(std::shared_ptr<T> pointer, const char* name) {
   return pointer;
 }
 
+[[noreturn]] void throw_cancelled() { throw Error(ErrorCode::cancelled, "the loader was cancelled"); }
+
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
 LoaderOptions checked(LoaderOptions options) {
@@ -196,20 +198,28 @@ void LoaderImpl::prepare_slots() {
 void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   require_same_process();
   require_ring();
-  if (go_on_to(epoch, first_batch)) return;
-  stop_epoch_ = true;
-  ring_->stop();  // a feeder that waits for a slot returns
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return idle_ && !request_; });
-  ring_->drain();
-  stop_epoch_ = false;
+  if (go_on_to(epoch, first_batch)) return;
   cancelled_ = false;
+  begin_epoch(lock, epoch, first_batch);
+}
+
+// A cancel() that comes while it waits for the feeder stays: nothing is begun then.
+void LoaderImpl::begin_epoch(std::unique_lock<std::mutex>& lock, std::uint64_t epoch,
+                             std::uint64_t first_batch) {
   failed_ = nullptr;
   last_ = {};
   started_ = true;
   epoch_ = epoch;
   consumed_ = first_batch;
   resumed_at_end_ = false;
+  stop_epoch_ = true;
+  ring_->stop();  // a feeder that waits for a slot returns
+  changed_.wait(lock, [&] { return idle_ && !request_; });
+  if (cancelled_) return;
+  ring_->drain();
+  stop_epoch_ = false;
+  failed_ = nullptr;  // what the feeder said meanwhile was of the epoch before
   if (!first_epoch_) first_epoch_ = epoch;
   if (first_batch < order_.batches()) {
     request_ = Request{epoch, first_batch};
@@ -220,9 +230,8 @@ void LoaderImpl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   changed_.notify_all();
 }
 
-// From the end of an epoch to the next one, which the feeder is at already.
+// From the end of an epoch to the next one, which the feeder is at already. With the mutex held.
 bool LoaderImpl::go_on_to(std::uint64_t epoch, std::uint64_t first_batch) {
-  std::lock_guard lock(mutex_);
   const bool next = started_ && !cancelled_ && !failed_ && epoch == epoch_ + 1 && first_batch == 0 &&
                     consumed_ == order_.batches();
   if (!next || !ring_->pass_end()) return false;
@@ -257,13 +266,12 @@ Slot* LoaderImpl::next() {
   require_ring();
   const ProfilerRange range(*device_, "shard: next");
   check_last_batch();
-  bool started = false;
   {
-    std::lock_guard lock(mutex_);
-    started = started_;
-    if (failed_ && !cancelled_) std::rethrow_exception(failed_);
+    std::unique_lock lock(mutex_);
+    if (!started_ && !cancelled_) begin_epoch(lock, epoch_, consumed_);
+    if (cancelled_) throw_cancelled();
+    if (failed_) std::rethrow_exception(failed_);
   }
-  if (!started) start_epoch(epoch_, consumed_);
   const auto begin = Clock::now();
   Slot* slot = nullptr;
   const Ring::Pop popped = ring_->pop_ready(slot);
@@ -272,7 +280,7 @@ Slot* LoaderImpl::next() {
   if (popped == Ring::Pop::failed) require_ring();
   if (popped == Ring::Pop::stopped || cancelled_) {
     if (slot != nullptr) ring_->give_back(slot, {slot->ready_event}, true);
-    throw Error(ErrorCode::cancelled, "the loader was cancelled");
+    throw_cancelled();
   }
   if (popped == Ring::Pop::end) {
     resumed_at_end_ = false;
@@ -297,13 +305,11 @@ Slot* LoaderImpl::next() {
 
 bool LoaderImpl::wait_ready(std::chrono::milliseconds timeout) {
   require_same_process();
-  bool started = false;
   {
-    std::lock_guard lock(mutex_);
-    started = started_;
+    std::unique_lock lock(mutex_);
+    if (!started_ && !cancelled_ && !ring_->failure()) begin_epoch(lock, epoch_, consumed_);
     if (failed_ || cancelled_ || ring_->failure()) return true;
   }
-  if (!started) start_epoch(epoch_, consumed_);
   const auto begin = Clock::now();
   const bool ready = ring_->wait_ready(timeout);
   std::lock_guard lock(mutex_);
@@ -313,10 +319,8 @@ bool LoaderImpl::wait_ready(std::chrono::milliseconds timeout) {
 
 void LoaderImpl::cancel() noexcept {
   if (made_by_another_process()) return;
-  {
-    std::lock_guard lock(mutex_);
-    cancelled_ = true;
-  }
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
   stop_epoch_ = true;
   ring_->stop();
 }

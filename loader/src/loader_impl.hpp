@@ -51,6 +51,7 @@ class LoaderImpl {
   void feed();  // the feeder thread
   bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
   bool go_on_to(std::uint64_t epoch, std::uint64_t first_batch);
+  void begin_epoch(std::unique_lock<std::mutex>& lock, std::uint64_t epoch, std::uint64_t first_batch);
   Slot* acquire();  // waits for a free slot and counts the wait; null: stopped
   void fail(Slot& slot, std::exception_ptr error);
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);

@@ -249,6 +249,52 @@ TEST_P(LoaderStops, EndsAWaitForTheRegistrationOfAShard) {
   EXPECT_EQ(run_epoch(*device_, *loader, 4).size(), 25U);
 }
 
+TEST_P(LoaderStops, StaysCancelledUntilAnEpochIsStarted) {
+  Loader loader(data_, device_, options(2));
+  loader.cancel();  // before its first epoch
+  for (int i = 0; i < 2; ++i) EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
+  EXPECT_TRUE(loader.wait_ready(std::chrono::milliseconds(0)));
+  loader.start_epoch(0);
+  EXPECT_EQ(run_epoch(*device_, loader, 0).size(), 25U);
+  loader.cancel();  // at its end, where the next epoch is begun already
+  EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
+  loader.start_epoch(1);
+  EXPECT_EQ(run_epoch(*device_, loader, 1).size(), 25U);
+}
+
+// Two threads, nothing between them: what is delivered is right, and each epoch runs to its end or is
+// cancelled. A cancel() after the last start_epoch() is never lost.
+TEST_P(LoaderStops, MayBeCancelledAndStartedAtTheSameTime) {
+  Loader loader(data_, device_, options(2));
+  const std::uint64_t count = rounds(300, 40);
+  for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
+    std::atomic<int> at{0};
+    std::thread other([&] {
+      at = 1;
+      while (at != 2) std::this_thread::yield();
+      loader.cancel();
+      at = 3;
+    });
+    while (at != 1) std::this_thread::yield();
+    at = 2;
+    loader.start_epoch(round);
+    const bool cancelled_later = at != 3;
+    std::uint64_t batches = 0;
+    try {
+      while (auto batch = loader.next()) {
+        EXPECT_EQ(batch->epoch(), round);
+        EXPECT_EQ(batch->index(), batches++);
+        expect_right(*batch);
+      }
+      EXPECT_EQ(batches, 25U);
+    } catch (const Error& error) {
+      EXPECT_EQ(to_string(error.code()), to_string(ErrorCode::cancelled)) << error.what();
+    }
+    other.join();
+    if (cancelled_later) EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
+  }
+}
+
 TEST_P(LoaderStops, TellsItsStatisticsAndStateToOtherThreadsWhileAnEpochRuns) {
   Loader loader(data_, device_, options(2));
   std::atomic<bool> finished{false};
@@ -308,6 +354,41 @@ TEST(LoaderOnAStalledDevice, WakesFromNextWhenCancelled) {
   device->run_freely(3);  // so that the loader's streams end
   loader.start_epoch(1);
   EXPECT_EQ(run_epoch(*device, loader, 1).size(), loader.batches_per_epoch());
+}
+
+// start_epoch() waits for the loader's thread, which waits for the device: a cancel() meanwhile is of the new
+// epoch.
+TEST(LoaderOnAStalledDevice, KeepsACancelThatComesWhileAnEpochIsStarted) {
+  TempDir dir;
+  write_dataset(dir.path(), {});
+  auto device = std::make_shared<StepDevice>();
+  LoaderOptions options;
+  options.order.batch_size = 8;
+  options.prefetch = 1;
+  options.transport = TransportKind::staged;
+  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  double waited = 0;
+  {
+    auto first = loader.next();
+    auto second = loader.next();
+    waited = loader.stats().consumer_seconds;
+  }
+  // The loader's thread has a slot again, and waits for the copies of its last batch.
+  ASSERT_TRUE(comes_true([&] { return loader.stats().consumer_seconds > waited; }));
+  std::atomic<bool> returned{false};
+  std::thread starting([&] {
+    loader.start_epoch(5);
+    returned = true;
+  });
+  ASSERT_TRUE(comes_true([&] { return loader.state().epoch == 5; }));
+  const bool before = !returned;
+  loader.cancel();
+  device->run_freely(3);
+  starting.join();
+  EXPECT_TRUE(before);
+  EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
+  loader.start_epoch(6);
+  EXPECT_EQ(run_epoch(*device, loader, 6).size(), loader.batches_per_epoch());
 }
 
 }  // namespace

@@ -175,7 +175,8 @@ class Loader {
   SampleSpec delivered() const noexcept;
   std::uint64_t batches_per_epoch() const noexcept;
 
-  void start_epoch(std::uint64_t epoch);  // drops what is prefetched
+  // Drops what is prefetched; waits until the loader's thread is done with the batch that it is at.
+  void start_epoch(std::uint64_t epoch);
   // The next batch, or nothing at the end of the epoch. Throws what failed on a worker, naming shard and
   // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). With
   // every slot lent out, and nothing to wait for, it throws resource.
@@ -183,7 +184,11 @@ class Loader {
   // True: next() would not wait for the loader; false: `timeout` passed before. For callers that have to look
   // at something else from time to time, as an interpreter at its signals. The wait counts as starvation.
   bool wait_ready(std::chrono::milliseconds timeout);
-  void cancel() noexcept;  // from any thread
+  // From any thread, at any time: next() throws cancelled from now on, also one that waits, until the next
+  // call of start_epoch() or resume(). Of a cancel() and a start_epoch() at the same time the later one
+  // holds: a cancel() that comes once start_epoch() has begun cancels the new epoch, also before it has
+  // returned.
+  void cancel() noexcept;
 
   LoaderState state() const;
   // Throws invalid_argument, saying what differs, when the state is of another data set, seed, global batch
