@@ -13,7 +13,7 @@ int main(int argc, char** argv) try {
   for (std::uint32_t s = 0; s < data.info().shards.size(); ++s) {
     const shard::ShardReader& reader = data.shard(s);  // mapped and checked
     for (std::uint64_t i = 0; i < reader.size(); ++i) {
-      reader.read(i, sample);  // a copy, decompressed if need be; reader.frame(i) is the row in the mapping
+      reader.read(i, sample);  // copies and decodes; reader.frame(i) is the stored row in the mapping
       std::cout << reader.key(i) << '\t' << reader.label(i) << '\t' << sample.size() << '\n';
     }
   }

@@ -55,10 +55,10 @@ def test_every_block_works_on_what_quickstart_makes(document, quickstart):
     assert before == {path: path.stat().st_mtime_ns for path in quickstart.rglob("*.safetensors")}  # convert() had nothing to do
 
 
-def test_the_readmes_loops_deliver_what_a_torchvision_model_takes(quickstart):
-    if not (ROOT / "README.md").exists():
+def test_the_loops_of_the_guide_deliver_what_a_torchvision_model_takes(quickstart):
+    if not (ROOT / "docs/python.md").exists():
         pytest.skip("not in a checkout")
-    seen = run_document("README.md")
+    seen = run_document("docs/python.md")
     for loader, rows in ((seen["train"], [8, 8, 8]), (seen["val"], [8, 1])):
         assert (loader.layout, loader.shape, loader.dtype) == ("nchw", (3, 224, 224), "float16")
         batches = [(np.asarray(images), np.asarray(labels)) for images, labels in loader]
