@@ -31,6 +31,8 @@
 
 namespace shard {
 
+struct StagingBuffer;
+
 // A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device
 // reads host memory.
 struct FetchItem {
@@ -47,7 +49,8 @@ struct FetchItem {
 struct Slot {
   std::unique_ptr<Block> images;          // device: delivered batch
   std::unique_ptr<Block> raw;             // device: stored batch before the transform; none where not needed
-  std::unique_ptr<Block> staging;         // pinned: stored batch; staged, direct, and mapped at first
+  std::unique_ptr<Block> staging;         // pinned: stored batch; direct
+  StagingBuffer* staged_in = nullptr;     // staged and mapped: the buffer that the batch took; null: none
   std::unique_ptr<Block> broken;          // codec packed, pinned: TransformWork::broken
   std::unique_ptr<Block> columns_host;    // pinned: columns, ids and mask, one after the other, 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device

@@ -1,7 +1,6 @@
 // Transport mapped on a device that does not read host memory: shards are registered ahead on a thread, and
 // samples whose shard is not registered are staged.
 #include <limits>
-#include <numeric>
 
 #include "deadline.hpp"
 #include "expect_error.hpp"
@@ -87,19 +86,19 @@ TEST_F(LoaderAhead, StagesUntilShardsAreRegisteredAndGivesTheStagingMemoryBack) 
     LoaderOptions o = options();
     o.verify = verify;
     Loader loader(data_, device_, o);
-    const std::uint64_t columns_bytes = loader.stats().pinned_bytes;
+    const std::uint64_t staging_bytes = 3 * 10 * kSampleBytes;
+    const std::uint64_t columns_bytes = loader.stats().pinned_bytes - staging_bytes;
     {
       const Held held(*device_, 2);  // after the one that the loader tried when it was made
       run_and_check(loader, 0);
       EXPECT_EQ(to_string(loader.stats().transport), "mapped");
-      EXPECT_EQ(loader.stats().pinned_bytes - columns_bytes, 3 * 10 * kSampleBytes);
+      EXPECT_EQ(loader.stats().pinned_bytes, columns_bytes + staging_bytes);
       EXPECT_EQ(loader.stats().registered_bytes, 0U);
       EXPECT_EQ(device_->copies_in_place(), 0U);
     }
     std::uint64_t epoch =
         run_until(loader, 1, [&] { return loader.stats().registered_bytes == kImagesBytes; });
-    run_and_check(loader, epoch++);  // its first batches may have been begun before that
-    EXPECT_EQ(loader.stats().pinned_bytes, columns_bytes);
+    epoch = run_until(loader, epoch, [&] { return loader.stats().pinned_bytes == columns_bytes; });
     const std::uint64_t staged = device_->copies_from_pinned();
     const std::uint64_t in_place = device_->copies_in_place();
     run_and_check(loader, epoch);
@@ -108,6 +107,18 @@ TEST_F(LoaderAhead, StagesUntilShardsAreRegisteredAndGivesTheStagingMemoryBack) 
     EXPECT_EQ(device_->calls(DeviceCall::registration), 1 + kShards);
     EXPECT_EQ(loader.stats().reason, "asked for");
   }
+}
+
+// No copy reads from two registrations, and samples lie across their ends.
+TEST_F(LoaderAhead, RegistersShardsInPieces) {
+  device_->set_piece_bytes(4096);
+  Loader loader(data_, device_, options());
+  const std::uint64_t epoch =
+      run_until(loader, 0, [&] { return loader.stats().registered_bytes == kImagesBytes; });
+  run_and_check(loader, epoch);
+  run_and_check(loader, epoch + 1);
+  EXPECT_EQ(device_->calls(DeviceCall::registration), 1 + 2 * kShards);
+  EXPECT_GT(device_->copies_in_place(), 0U);
 }
 
 TEST_F(LoaderAhead, TriesTheBeginOfAShardWhenItIsMade) {
@@ -143,7 +154,7 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
 }
 
 TEST_F(LoaderAhead, WaitsForRegistrationsWhereStagingMemoryIsRefused) {
-  device_->refuse_from(DeviceCall::pinned, 4, ErrorCode::resource);  // each slot has its columns
+  device_->refuse_from(DeviceCall::pinned, 2, ErrorCode::resource, 1);  // the second buffer
   Loader loader(data_, device_, options());
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
   EXPECT_EQ(device_->copies_from_pinned(), 0U);

@@ -40,15 +40,20 @@ class LimitedDevice final : public Device {
   LimitedDevice(std::shared_ptr<Device> inner, bool reads_host_memory)
       : inner_(std::move(inner)), info_(inner_->info()) {
     info_.reads_host_memory = reads_host_memory;
-    if (!reads_host_memory) info_.registration_piece_bytes = kPiece;
+    if (!reads_host_memory) info_.registration_piece_bytes = std::uint64_t{1} << 20U;
   }
 
-  // Refuses the k-th call of this kind, counted from 1, and all later ones; k 0: none any longer.
-  void refuse_from(DeviceCall call, std::uint64_t k, ErrorCode code) {
+  // Refuses the k-th call of this kind, counted from 1, and those after it, `count` in all; k 0: none any
+  // longer.
+  void refuse_from(DeviceCall call, std::uint64_t k, ErrorCode code,
+                   std::uint64_t count = std::numeric_limits<std::uint64_t>::max()) {
+    refused_count_ = count;
     refused_ = call;
     refused_from_ = k;
     code_ = code;
   }
+  // Registrations from now on take so long.
+  void slow_registrations(std::chrono::milliseconds time) { registration_time_ = time; }
   // Refuses registrations that are asked for on other threads than the caller's: those ahead of the order.
   void refuse_registrations_ahead(ErrorCode code) {
     own_thread_ = std::this_thread::get_id();
@@ -66,6 +71,8 @@ class LimitedDevice final : public Device {
     held_from_ = k;
     changed_.notify_all();
   }
+  // DeviceInfo::registration_piece_bytes; a multiple of a page.
+  void set_piece_bytes(std::uint64_t bytes) { info_.registration_piece_bytes = bytes; }
   // Copied ranges so far, by where they were read.
   std::uint64_t copies_in_place() const { return copies_in_place_; }
   std::uint64_t copies_from_pinned() const { return copies_from_pinned_; }
@@ -102,6 +109,7 @@ class LimitedDevice final : public Device {
         throw Error(stop.stop_requested() ? ErrorCode::cancelled : ErrorCode::resource,
                     "the test holds registrations up");
     }
+    std::this_thread::sleep_for(registration_time_.load());
     return std::make_unique<CountedRegistration>(*this, range);
   }
   std::unique_ptr<Stream> create_stream() override {
@@ -155,7 +163,7 @@ class LimitedDevice final : public Device {
         : device_(device),
           alive_(device.count(DeviceCall::registration)),
           inner_(device.inner_->register_read_only(range)) {
-      for (const Range piece : pieces()) device_.note_begin(device_.registered_, piece);
+      device_.note_begin(device_.registered_, range);
       device_.registered_bytes_ += range.size();
       if (device_.registered_bytes_ > device_.most_registered_bytes_)
         device_.most_registered_bytes_ = device_.registered_bytes_.load();
@@ -163,18 +171,12 @@ class LimitedDevice final : public Device {
     CountedRegistration(const CountedRegistration&) = delete;
     CountedRegistration& operator=(const CountedRegistration&) = delete;
     ~CountedRegistration() override {
-      for (const Range piece : pieces()) device_.note_end(device_.registered_, piece);
+      device_.note_end(device_.registered_, range());
       device_.registered_bytes_ -= range().size();
     }
     std::span<const std::byte> range() const noexcept override { return inner_->range(); }
 
    private:
-    std::vector<Range> pieces() const {
-      std::vector<Range> all;
-      for (Range left = range(); !left.empty(); left = left.subspan(all.back().size()))
-        all.push_back(left.first(std::min<std::size_t>(left.size(), kPiece)));
-      return all;
-    }
     LimitedDevice& device_;
     Alive alive_;
     std::unique_ptr<Registration> inner_;
@@ -198,14 +200,14 @@ class LimitedDevice final : public Device {
     Alive alive_;
   };
 
-  static constexpr std::size_t kPiece = 4096;              // of a registration
   static constexpr std::chrono::seconds kLongestHold{30};  // whoever waits for one to end has failed by then
 
   Count& count(DeviceCall call) { return counts_[static_cast<std::size_t>(call)]; }
   const Count& count(DeviceCall call) const { return counts_[static_cast<std::size_t>(call)]; }
   std::uint64_t enter(DeviceCall call) {
     const std::uint64_t number = ++count(call).calls;
-    if (refused_from_ != 0 && call == refused_ && number >= refused_from_)
+    if (refused_from_ != 0 && call == refused_ && number >= refused_from_ &&
+        number - refused_from_ < refused_count_)
       throw Error(code_, std::string("the test refuses ") + to_string(call) + " from call " +
                              std::to_string(refused_from_) + " on");
     if (call == DeviceCall::registration && own_thread_ != std::thread::id() &&
@@ -265,6 +267,8 @@ class LimitedDevice final : public Device {
   std::array<Count, 4> counts_;
   DeviceCall refused_ = DeviceCall::pinned;
   std::atomic<std::uint64_t> refused_from_ = 0;
+  std::atomic<std::uint64_t> refused_count_ = 0;
+  std::atomic<std::chrono::milliseconds> registration_time_{std::chrono::milliseconds(0)};
   ErrorCode code_ = ErrorCode::resource;
   std::mutex hook_mutex_;
   std::function<void(const std::byte*)> before_reads_;  // guarded by hook_mutex_

@@ -3,14 +3,11 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <iterator>
 #include <map>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include "shard/error.hpp"
 
@@ -18,52 +15,30 @@ namespace shard {
 
 namespace {
 
-// Pages are locked in pieces. While that goes on no other thread gets into CUDA, also not between two calls
-// (H200: 10 batches a second, for 20 GB/s of locking, whatever the size of the pieces), so each piece is
-// followed by a pause as long. A refusal comes early and is rolled back.
 class CudaRegistration final : public Registration {
  public:
-  CudaRegistration(const CudaContext& context, std::span<const std::byte> range, unsigned flags,
-                   const std::stop_token& stop)
+  CudaRegistration(const CudaContext& context, std::span<const std::byte> range, unsigned flags)
       : context_(context), range_(range) {
-    using Clock = std::chrono::steady_clock;
     const CudaScope scope(context);
-    for (std::size_t at = 0; at < range.size(); at += kRegistrationPiece) {
-      if (stop.stop_requested()) {
-        release();
-        throw Error(ErrorCode::cancelled, "registering a mapped shard was stopped");
-      }
-      void* begin = const_cast<std::byte*>(range.data() + at);
-      const auto started = Clock::now();
-      const cudaError_t error =
-          cudaHostRegister(begin, std::min(kRegistrationPiece, range.size() - at), flags);
-      if (error != cudaSuccess) {
-        cudaGetLastError();
-        release();
-        const bool memory = error == cudaErrorMemoryAllocation;
-        throw Error(memory ? ErrorCode::resource : ErrorCode::unsupported,
-                    fmt::format("registering {} bytes of a mapped shard was refused: {} ({})", range.size(),
-                                cudaGetErrorString(error), cudaGetErrorName(error)));
-      }
-      pieces_.push_back(begin);
-      std::this_thread::sleep_for(Clock::now() - started);
-    }
+    const cudaError_t error = cudaHostRegister(begin(), range.size(), flags);
+    if (error == cudaSuccess) return;
+    cudaGetLastError();
+    const bool memory = error == cudaErrorMemoryAllocation;
+    throw Error(memory ? ErrorCode::resource : ErrorCode::unsupported,
+                fmt::format("registering {} bytes of a mapped shard was refused: {} ({})", range.size(),
+                            cudaGetErrorString(error), cudaGetErrorName(error)));
   }
   CudaRegistration(const CudaRegistration&) = delete;
   CudaRegistration& operator=(const CudaRegistration&) = delete;
-  ~CudaRegistration() override { release(); }
+  ~CudaRegistration() override {
+    quietly(context_, [&] { cudaHostUnregister(begin()); });
+  }
   std::span<const std::byte> range() const noexcept override { return range_; }
 
  private:
-  void release() noexcept {
-    quietly(context_, [&] {
-      for (void* piece : pieces_) cudaHostUnregister(piece);
-    });
-    pieces_.clear();
-  }
+  void* begin() const noexcept { return const_cast<std::byte*>(range_.data()); }
   const CudaContext context_;
   std::span<const std::byte> range_;
-  std::vector<void*> pieces_;
 };
 
 // Page-locking belongs to the process: loaders of several devices that use one mapping share a registration
@@ -85,7 +60,8 @@ class SharedRegistration final : public Registration {
       shared_ = other;
       return;
     }
-    shared_ = std::make_shared<CudaRegistration>(context, range, flags, stop);
+    if (stop.stop_requested()) throw Error(ErrorCode::cancelled, "registering a mapped shard was stopped");
+    shared_ = std::make_shared<CudaRegistration>(context, range, flags);
     registered()[range.data()] = shared_;
   }
   SharedRegistration(const SharedRegistration&) = delete;

@@ -1,6 +1,6 @@
 // mapped: shards registered where they are mapped; the copy engine gathers the samples from the page cache.
 // Samples of shards that are not registered yet, or cannot be, are staged in pinned memory by the pool's
-// threads; one batched copy takes both.
+// threads, in the same few buffers as transport staged has; one batched copy takes both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "shard/error.hpp"
 #include "transport/pieces.hpp"
 #include "transport/registered_shards.hpp"
+#include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {
@@ -45,7 +46,11 @@ class Mapped final : public Transport {
   bool reads_in_place() const noexcept override { return in_place_; }
   void prepare(Slot&) override {}
 
+  // A batch may need no buffer; which one does is not known before.
+  bool has_room() const override { return !staging_ || staging_->has_room(); }
+
   void begin(Slot& slot) override {
+    slot.staged_in = nullptr;
     slot.copies.clear();
     slot.sources.clear();
     slot.host_rows.clear();
@@ -70,15 +75,14 @@ class Mapped final : public Transport {
     if (slot.filled.valid()) or_release(slot, [&] { finish(slot); });
   }
 
-  void skip(Slot& slot) override { give_back_staging(slot); }
-
   bool wait(const Slot& slot, std::chrono::microseconds time) const override {
     return wait_filled(slot, time);
   }
 
   TransportUse use() const noexcept override {
     if (!registered_) return {0, 0, 0, storage_nanoseconds_};
-    return {registered_->bytes(), pinned_bytes_, 0, storage_nanoseconds_ + registered_->waited_nanoseconds()};
+    return {registered_->bytes(), staging_ ? staging_->size_bytes() : 0, 0,
+            storage_nanoseconds_ + registered_->waited_nanoseconds()};
   }
 
   std::string remark() const override {
@@ -110,15 +114,15 @@ class Mapped final : public Transport {
     slot.used_shards.clear();
   }
 
-  // The copies out of it are done: the slot's ready_event was waited for.
-  void give_back_staging(Slot& slot) {
-    if (!slot.staging) return;
-    pinned_bytes_ -= slot.staging->size_bytes();
-    slot.staging.reset();
+  // Once all shards are registered, and the copies out of it are done.
+  void give_back_staging() {
+    if (!staging_ || !verifying_.empty() || !registered_->holds_all() || !staging_->may_end()) return;
+    staging_.reset();
+    context_.pool->use_threads(context_.pool->threads());
   }
 
   void prepare_registered(Slot& slot) {
-    if (registered_->holds_all()) give_back_staging(slot);
+    give_back_staging();
     if (batch_ == 0) epoch_ = slot.epoch;
     if (batch_ == 0) return;  // the very first batch comes before any registration
     if (std::exchange(epoch_, slot.epoch) != slot.epoch) registered_->retry_refused();
@@ -149,7 +153,11 @@ class Mapped final : public Transport {
       else
         begin_in_place(slot, item.at.shard);
     }
-    if (all || has_staging(slot)) return false;
+    if (all) return false;
+    if (staging_) {
+      slot.staged_in = &staging_->begin();
+      return false;
+    }
     finish_earlier();
     for (const FetchItem& item : slot.fetch) {
       ShardInBatch& shard = in_batch_[item.at.shard];
@@ -180,20 +188,7 @@ class Mapped final : public Transport {
     check_alive(context_.dataset->shard(shard));
   }
 
-  bool has_staging(Slot& slot) {
-    if (slot.staging || !may_stage_) return slot.staging != nullptr;
-    try {
-      slot.staging = context_.device->allocate_pinned(batch_bytes());
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::resource) throw;
-      stage_no_more(error.what());
-      return false;
-    }
-    pinned_bytes_ += slot.staging->size_bytes();
-    return true;
-  }
   void stage_no_more(const std::string& why) {
-    may_stage_ = false;
     const std::lock_guard lock(mutex_);
     no_staging_ = "batches wait until their shards are registered, for want of staging memory: " + why;
   }
@@ -205,7 +200,7 @@ class Mapped final : public Transport {
       FetchItem& item = slot.fetch[row];
       const std::span<const std::byte> frame = context_.dataset->shard(item.at.shard).frame(item.at.sample);
       const bool in_place = in_batch_[item.at.shard].in_place;
-      item.staging = in_place ? nullptr : slot.staging->data() + item.offset;
+      item.staging = in_place ? nullptr : slot.staged_in->memory->data() + item.offset;
       if (item.target == nullptr)
         slot.sources.push_back(frame.data());
       else if (in_place)
@@ -225,7 +220,7 @@ class Mapped final : public Transport {
 
   void host_row(const FetchItem& item, bool verify) const {
     if (item.staging != nullptr)
-      stage_row(*context_.dataset, item, item.staging, verify);
+      stage_row(*context_.dataset, item, item.staging, verify, cached_);
     else
       verify_mapped(context_.dataset->shard(item.at.shard), item.at.sample);
   }
@@ -241,6 +236,7 @@ class Mapped final : public Transport {
   }
   void queue(Slot& slot) {
     queue_copies(*context_.copy_stream, slot);
+    if (slot.staged_in != nullptr) slot.staged_in->copied = slot.copied_event;
     release(slot, slot.copied_event);
   }
 
@@ -275,10 +271,24 @@ class Mapped final : public Transport {
                       "needs only its window",
                       total, budget));
     registered_.emplace(context_.dataset, context_.device, budget_now);
-    const std::uint64_t ring = batch_bytes() * (options.prefetch + 1);
-    if (ring > options.pinned_bytes)
-      stage_no_more(fmt::format("{} slots of {} samples need {} bytes; pinned_bytes is {}",
-                                options.prefetch + 1, options.order.batch_size, ring, options.pinned_bytes));
+    make_staging();
+  }
+
+  // All of it at once: allocating pinned memory beside running batches takes the device's lock from them.
+  void make_staging() {
+    const LoaderOptions& options = *context_.options;
+    const StagingPlan plan = staging_plan(batch_bytes(), options.prefetch, context_.cache_bytes);
+    const std::uint64_t bytes = batch_bytes() * plan.buffers;
+    if (bytes > options.pinned_bytes)
+      return stage_no_more(fmt::format("{} batches of {} samples need {} bytes; pinned_bytes is {}",
+                                       plan.buffers, options.order.batch_size, bytes, options.pinned_bytes));
+    try {
+      staging_.emplace(*context_.device, *context_.pool, batch_bytes(), plan);
+      cached_ = plan.cached;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::resource) throw;
+      stage_no_more(error.what());
+    }
   }
 
   TransportContext context_;
@@ -288,8 +298,9 @@ class Mapped final : public Transport {
   std::deque<Slot*> verifying_;                 // begun and not ended: the pool stages or verifies samples
   std::uint64_t batch_ = 0;
   std::uint64_t epoch_ = 0;  // of the last batch
-  bool may_stage_ = true;
-  std::uint64_t pinned_bytes_ = 0;
+  std::optional<StagingRing>
+      staging_;          // until all shards are registered; none where there is no memory for it
+  bool cached_ = false;  // it is filled by stores that stay in the cache
   std::uint64_t storage_nanoseconds_ = 0;
   mutable std::mutex mutex_;
   std::string no_staging_;  // guarded by mutex_

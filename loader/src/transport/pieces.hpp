@@ -1,4 +1,4 @@
-// Copies out of registered memory, each out of one piece of it.
+// Copies out of registered memory, each out of one registration.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace shard {
 
-// Adds `item`, whose source lies `offset` bytes behind the begin of its registered range, in as many copies
-// as it touches pieces of `piece_bytes` (DeviceInfo::registration_piece_bytes; 0: no bound).
+// Adds `item`, whose source lies `offset` bytes behind the begin of what is registered piece by piece, in as
+// many copies as it touches pieces of `piece_bytes` (DeviceInfo::registration_piece_bytes; 0: no bound).
 inline void add_pieces(CopyItem item, std::uint64_t offset, std::uint64_t piece_bytes,
                        std::vector<CopyItem>& copies) {
   while (piece_bytes != 0 && offset % piece_bytes + item.size_bytes > piece_bytes) {

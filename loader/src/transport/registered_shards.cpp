@@ -17,17 +17,11 @@ namespace {
 
 constexpr std::uint64_t kProbeBytes = std::uint64_t{2} << 20U;
 constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
+constexpr int kPauses = 4;
 
 std::span<const std::byte> images_of(const ShardReader& shard) {
   const std::uint64_t first = shard.header().images_begin;
   return shard.mapping().subspan(first, shard.header().images_end - first);
-}
-
-std::unique_ptr<Registration> register_images(Device& device, const ShardReader& shard,
-                                              std::span<const std::byte> images,
-                                              const std::stop_token& stop) {
-  populate(shard, images, stop);
-  return device.register_read_only(images, stop);
 }
 
 }  // namespace
@@ -45,7 +39,9 @@ RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::
   budget_ = ask_budget_();
   const ShardReader& first = dataset_->shard(0);
   const std::span<const std::byte> images = images_of(first);
-  register_images(*device_, first, images.first(std::min<std::uint64_t>(images.size(), kProbeBytes)), {});
+  const auto probe = images.first(std::min<std::uint64_t>(images.size(), kProbeBytes));
+  populate(first, probe, {});
+  device_->register_read_only(probe);
 }
 
 bool RegisteredShards::try_use(std::uint32_t shard) {
@@ -165,10 +161,30 @@ void RegisteredShards::work(const std::stop_token& stop) {
     bring(lock, *shard, stop);
 }
 
+std::vector<std::unique_ptr<Registration>> RegisteredShards::register_images(
+    const ShardReader& shard, std::span<const std::byte> images, const std::stop_token& stop) {
+  const std::uint64_t most = device_->info().registration_piece_bytes;
+  std::vector<std::unique_ptr<Registration>> pieces;
+  while (!images.empty()) {
+    const auto piece = images.first(most == 0 ? images.size() : std::min<std::uint64_t>(images.size(), most));
+    images = images.subspan(piece.size());
+    populate(shard, piece, stop);
+    const auto begin = std::chrono::steady_clock::now();
+    pieces.push_back(device_->register_read_only(piece, stop));
+    pause(std::chrono::steady_clock::now() - begin, stop);
+  }
+  return pieces;
+}
+
+void RegisteredShards::pause(std::chrono::nanoseconds piece, const std::stop_token& stop) {
+  Lock lock(mutex_);
+  changed_.wait_for(lock, stop, kPauses * piece, [&] { return urgent_.has_value(); });
+}
+
 // Registers the shard, if it still is the next one once there is room for it.
 void RegisteredShards::bring(Lock& lock, std::uint32_t shard, const std::stop_token& stop) {
   Entry& entry = shards_[shard];
-  std::unique_ptr<Registration> registration;
+  std::vector<std::unique_ptr<Registration>> pieces;
   std::uint64_t bytes = 0;
   std::string refusal;
   bool by_platform = true;  // and not for what is wrong with the file
@@ -184,7 +200,7 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard, const std::stop_to
     reserved_bytes_ += bytes;
     entry.state = State::changing;
     lock.unlock();
-    registration = register_images(*device_, reader, images, stop);
+    pieces = register_images(reader, images, stop);
   } catch (const Error& error) {
     entry.error = std::current_exception();  // nobody else looks at it in this state
     refusal = error.what();
@@ -194,12 +210,13 @@ void RegisteredShards::bring(Lock& lock, std::uint32_t shard, const std::stop_to
     refusal = error.what();
   }
   if (!lock.owns_lock()) lock.lock();
-  if (stop.stop_requested() && !registration) {  // nobody asks for a shard any longer
+  if (stop.stop_requested() && pieces.empty()) {  // nobody asks for a shard any longer
     entry.state = State::absent;
     reserved_bytes_ -= bytes;
-  } else if (registration) {
+  } else if (!pieces.empty()) {
     entry.state = State::registered;
-    entry.registration = std::move(registration);
+    entry.pieces = std::move(pieces);
+    entry.bytes = bytes;
     entry.last_use = Event();
     entry.retried = false;
     bytes_ += bytes;
@@ -239,9 +256,9 @@ bool RegisteredShards::make_room(Lock& lock, std::uint32_t shard, std::uint64_t 
 
 void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
   Entry& entry = shards_[shard];
-  std::unique_ptr<Registration> registration = std::move(entry.registration);
+  std::vector<std::unique_ptr<Registration>> pieces = std::move(entry.pieces);
   const Event last_use = std::move(entry.last_use);
-  const std::uint64_t bytes = registration->range().size();
+  const std::uint64_t bytes = entry.bytes;
   entry.state = State::changing;
   bytes_ -= bytes;
   --registered_;
@@ -250,7 +267,7 @@ void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
     last_use.wait();
   } catch (...) {  // the copy failed: its batch says so
   }
-  registration.reset();
+  pieces.clear();
   lock.lock();
   entry.state = State::absent;
   reserved_bytes_ -= bytes;

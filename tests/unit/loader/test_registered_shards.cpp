@@ -159,6 +159,25 @@ TEST_F(RegisteredShardsTest, EndWithoutTheRegistrationThatIsUnderWay) {
   EXPECT_EQ(limited_->calls(DeviceCall::registration), 2U);
 }
 
+// The device is left to others between two pieces, unless a batch waits.
+TEST_F(RegisteredShardsTest, PauseBetweenPiecesWhereNobodyWaits) {
+  limited_->set_piece_bytes(4096);  // two pieces for each shard
+  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  limited_->slow_registrations(std::chrono::milliseconds(20));
+  const auto seconds = [](auto begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  auto begin = std::chrono::steady_clock::now();
+  shards.ahead({0, 1});
+  ASSERT_TRUE(comes(shards, 1));
+  EXPECT_GE(seconds(begin), 4 * 0.02 + 4 * 0.08);
+  EXPECT_EQ(limited_->calls(DeviceCall::registration), 5U);
+  limited_->slow_registrations(std::chrono::milliseconds(500));
+  begin = std::chrono::steady_clock::now();
+  shards.use(2);
+  EXPECT_LT(seconds(begin), 2 * 0.5 + 2.0);  // without the pauses of 2 seconds each
+}
+
 TEST_F(RegisteredShardsTest, AreReadInUntilThatIsStopped) {
   TempDir dir;
   DatasetShape shape;

@@ -31,8 +31,8 @@ struct DeviceInfo {
   std::string name;                  // "host", "NVIDIA H200"
   std::uint64_t memory_bytes = 0;    // device memory in all; 0 for the host
   bool registers_read_only = false;  // read-only file mappings can be registered in place
-  // A registered range consists of pieces of so many bytes from its begin; no copy may read from two. 0: of
-  // one.
+  // How much is best registered by one call: other threads wait for the device meanwhile. No copy may read
+  // from two registrations. 0: any size.
   std::uint64_t registration_piece_bytes = 0;
   bool batched_copy = false;  // one call copies many ranges
   bool reads_host_memory =
@@ -128,7 +128,7 @@ class Device {
   virtual std::uint64_t free_memory_bytes() = 0;  // device memory; host: available memory
   // `range` is page-aligned at its begin and belongs to a read-only shared mapping. Errors: unsupported (the
   // platform or the memory kind refuses; the device stays usable), resource (limit on locked memory),
-  // cancelled (`stop` was requested, which is looked at every few milliseconds).
+  // cancelled (`stop` was requested before, or while it waited).
   virtual std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
                                                            const std::stop_token& stop = {}) = 0;
   virtual std::unique_ptr<Stream> create_stream() = 0;

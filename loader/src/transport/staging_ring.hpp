@@ -1,0 +1,57 @@
+// Pinned memory in which batches are staged: a few buffers, which batches take in turn.
+//
+//   begin() ──▶ filling, by the pool's threads ──▶ Buffer::copied set: the device reads it ──▶ begin() again
+//
+// Used by a loader's feeder thread only. Batches queue their copies in the order in which they began; one
+// that fails leaves its buffer as it was.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "device/host_device.hpp"
+#include "shard/loader/device.hpp"
+#include "transport/staging_plan.hpp"
+
+namespace shard {
+
+struct StagingBuffer {
+  std::unique_ptr<Block> memory;
+  Event copied;  // the device has read it; set by whoever queued the copies out of it
+};
+
+class StagingRing {
+ public:
+  // Allocates all buffers. It sets how many of the pool's threads take work. Errors: resource.
+  StagingRing(Device& device, HostPool& pool, std::uint64_t batch_bytes, const StagingPlan& plan);
+  StagingRing(const StagingRing&) = delete;
+  StagingRing& operator=(const StagingRing&) = delete;
+
+  // False: begin() would wait for the device.
+  bool has_room() const;
+  // True: the device has read all that was copied out of it. Waits for nothing.
+  bool may_end() const;
+  // The next buffer in turn; waits for the copies out of it. Errors: io (they failed).
+  StagingBuffer& begin();
+  // Fill by stores that stay in the cache.
+  bool cached() const noexcept { return cached_; }
+  std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+
+ private:
+  static bool over(const StagingBuffer& buffer);
+  void adapt_threads();
+
+  HostPool& pool_;
+  bool cached_;
+  std::uint64_t size_bytes_;
+  std::vector<StagingBuffer> buffers_;
+  std::size_t next_ = 0;
+  std::size_t threads_;
+  std::uint64_t batches_ = 0;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds idle_;
+};
+
+}  // namespace shard
