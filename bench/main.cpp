@@ -4,9 +4,9 @@
 #include <functional>
 #include <string>
 
+#include "cli/cli.hpp"
+#include "cli/run_main.hpp"
 #include "commands.hpp"
-#include "common/cli.hpp"
-#include "common/run_main.hpp"
 
 int main(int argc, char** argv) {
   return shard::cli::run_main("shardbench", [&] {

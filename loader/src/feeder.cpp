@@ -8,10 +8,10 @@
 #include <numeric>
 #include <utility>
 
-#include "device/guarded_copy.hpp"
+#include "base/streaming_copy.hpp"
+#include "base/thread_name.hpp"
 #include "loader_impl.hpp"
 #include "shard/error.hpp"
-#include "thread_name.hpp"
 #include "timing.hpp"
 
 namespace shard {

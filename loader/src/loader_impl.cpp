@@ -7,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/checksum.hpp"
 #include "base/cpu_count.hpp"
-#include "shard/checksum.hpp"
 #include "shard/error.hpp"
 #include "timing.hpp"
 

@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "convert/convert.hpp"
-#include "convert_bench.hpp"
-#include "synth.hpp"
+#include "commands/convert/convert_bench.hpp"
+#include "data/synth.hpp"
+#include "shard/convert/convert.hpp"
 
 namespace shard::testing {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "device/guarded_copy.hpp"
+#include "base/streaming_copy.hpp"
 #include "shard/error.hpp"
 #include "transform/host_transform.hpp"
 

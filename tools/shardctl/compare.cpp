@@ -9,11 +9,11 @@
 #include <system_error>
 #include <tuple>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
-#include "common/progress.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
 #include "convert/input_file.hpp"
-#include "convert/options.hpp"
+#include "shard/convert/options.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <iterator>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
 
 namespace shard::ctl {
 namespace {

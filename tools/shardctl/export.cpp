@@ -5,9 +5,9 @@
 #include <bit>
 #include <filesystem>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
-#include "common/progress.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_handle.hpp"
 #include "shard/safetensors.hpp"
-#include "shard/unique_handle.hpp"
 
 namespace shard::ctl {
 

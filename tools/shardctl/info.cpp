@@ -7,8 +7,8 @@
 #include <map>
 #include <system_error>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"

@@ -4,9 +4,9 @@
 
 #include <functional>
 
-#include "common/cli.hpp"
-#include "common/output.hpp"
-#include "common/run_main.hpp"
+#include "cli/cli.hpp"
+#include "cli/output.hpp"
+#include "cli/run_main.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
 

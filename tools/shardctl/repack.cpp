@@ -7,13 +7,13 @@
 #include <fstream>
 #include <system_error>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
-#include "common/progress.hpp"
-#include "convert/options.hpp"
+#include "base/file.hpp"
+#include "base/publish.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
+#include "shard/convert/options.hpp"
 #include "shard/error.hpp"
-#include "shard/file.hpp"
-#include "shard/publish.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/parallel.hpp"

@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"

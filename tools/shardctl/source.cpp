@@ -4,7 +4,7 @@
 
 #include <system_error>
 
-#include "shard/checksum.hpp"
+#include "base/checksum.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <system_error>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
-#include "common/progress.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
 #include "convert/input_file.hpp"
-#include "convert/scan.hpp"
 #include "shard/codec.hpp"
+#include "shard/convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"

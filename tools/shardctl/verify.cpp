@@ -7,10 +7,10 @@
 #include <set>
 #include <system_error>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
-#include "common/progress.hpp"
-#include "shard/file.hpp"
+#include "base/file.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"

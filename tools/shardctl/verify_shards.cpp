@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "common/format.hpp"
+#include "cli/text.hpp"
 #include "shardctl/labels.hpp"
 #include "shardctl/parallel.hpp"
 #include "shardctl/source.hpp"

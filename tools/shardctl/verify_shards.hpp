@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/progress.hpp"
+#include "cli/progress.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 

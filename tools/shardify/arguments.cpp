@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "common/cli.hpp"
-#include "common/config_file.hpp"
-#include "common/format.hpp"
-#include "convert/launcher.hpp"
+#include "cli/cli.hpp"
+#include "cli/config_file.hpp"
+#include "cli/text.hpp"
+#include "convert/rank.hpp"
 #include "convert/text_options.hpp"
 #include "shard/error.hpp"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "convert/options.hpp"
+#include "shard/convert/options.hpp"
 
 namespace shard::shardify {
 

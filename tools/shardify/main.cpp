@@ -1,5 +1,5 @@
 // shardify: a folder of images to a data set of shards. Arguments, signals, progress; the work is in
-// tools/convert.
+// shard::convert.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,13 +15,13 @@
 #include <system_error>
 #include <thread>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
-#include "common/pace.hpp"
-#include "common/progress.hpp"
-#include "common/run_main.hpp"
-#include "convert/convert.hpp"
-#include "convert/estimate.hpp"
+#include "cli/output.hpp"
+#include "cli/pace.hpp"
+#include "cli/progress.hpp"
+#include "cli/run_main.hpp"
+#include "cli/text.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/convert/estimate.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shardify/arguments.hpp"

@@ -7,8 +7,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "common/format.hpp"
-#include "common/output.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::shardify {

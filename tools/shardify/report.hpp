@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "convert/convert.hpp"
-#include "convert/estimate.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/convert/estimate.hpp"
 
 namespace shard::shardify {
 

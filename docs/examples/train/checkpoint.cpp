@@ -1,14 +1,15 @@
 #include "checkpoint.hpp"
 
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 
-#include "shard/checksum.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
-#include "shard/file.hpp"
 
 namespace train {
 namespace {
@@ -17,9 +18,25 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr std::string_view kMagic = "shard-train 1\n";
 constexpr std::size_t kDigestSize = 16;
-constexpr std::uint64_t kMaxBytes = std::uint64_t{4} << 30U;
 
-std::string to_hex(double value) { return shard::to_hex(std::bit_cast<std::uint64_t>(value)); }
+// 64-bit FNV-1a: finds a damaged file.
+std::uint64_t digest(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+std::string to_hex(std::uint64_t value) {
+  std::string digits(kDigestSize, '0');
+  for (std::size_t i = kDigestSize; i-- > 0; value >>= 4U) digits[i] = "0123456789abcdef"[value & 15U];
+  return digits;
+}
+std::string to_hex(double value) { return to_hex(std::bit_cast<std::uint64_t>(value)); }
+
+bool from_hex(std::string_view digits, std::uint64_t& value) {
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  return digits.size() == kDigestSize && error == std::errc() && end == digits.data() + digits.size();
+}
 
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
   throw shard::Error(shard::ErrorCode::corrupt, "checkpoint '" + path.string() + "' " + why +
@@ -43,16 +60,20 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
              std::to_string(checkpoint.values.size()) + '\n';
   content.append(reinterpret_cast<const char*>(checkpoint.values.data()),
                  checkpoint.values.size() * sizeof(float));
-  content += shard::to_hex(shard::xxh3(content));
+  content += to_hex(digest(content));
   shard::publish_file(path, content);
 }
 
 Checkpoint load_checkpoint(const std::filesystem::path& path, const std::string& settings) {
-  const std::vector<std::byte> bytes = shard::read_file(path, kMaxBytes);
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw shard::Error(shard::ErrorCode::not_found, "cannot open checkpoint '" + path.string() + "'");
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  std::string_view text = content;
   if (!text.starts_with(kMagic)) refuse(path, "is not a checkpoint of this program");
   const std::string_view body = text.substr(0, text.size() - std::min(kDigestSize, text.size()));
-  if (shard::from_hex(text.substr(body.size())) != shard::xxh3(body))
+  std::uint64_t recorded = 0;
+  if (!from_hex(text.substr(body.size()), recorded) || recorded != digest(body))
     refuse(path, "is damaged: its checksum does not match");
   text = body.substr(kMagic.size());
 
@@ -67,9 +88,9 @@ Checkpoint load_checkpoint(const std::filesystem::path& path, const std::string&
   for (double* total : {&checkpoint.totals.loss, &checkpoint.totals.correct, &checkpoint.totals.samples}) {
     std::string digits;
     totals >> digits;
-    const auto bits = shard::from_hex(digits);
-    if (!bits) refuse(path, "has no totals");
-    *total = std::bit_cast<double>(*bits);
+    std::uint64_t bits = 0;
+    if (!from_hex(digits, bits)) refuse(path, "has no totals");
+    *total = std::bit_cast<double>(bits);
   }
   const std::string count = take_line(text);
   if (text.size() % sizeof(float) != 0 || std::to_string(text.size() / sizeof(float)) != count)

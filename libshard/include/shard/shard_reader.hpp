@@ -24,9 +24,12 @@
 #include "shard/codec.hpp"
 #include "shard/safetensors.hpp"
 #include "shard/sample_spec.hpp"
-#include "shard/unique_handle.hpp"
 
 namespace shard {
+
+struct FdTraits;
+template <class Traits>
+class UniqueHandle;
 
 // Everything the header of a shard says, checked against the profile (docs/format.md).
 struct ShardHeader {
@@ -85,8 +88,8 @@ class ShardReader {
   // the mapping still holds its bytes. A relative path means what it meant in open().
   std::string change() const;
   // Opens what stands under the path for reading, with further flags of open(2), close-on-exec. The caller
-  // compares its file_identity(). No descriptor: errno says why.
-  UniqueFd reopen(int flags) const noexcept;
+  // compares its file_identity() and closes the descriptor. -1: errno says why.
+  int reopen(int flags) const noexcept;
   // Throws corrupt, naming the path, when change() is not empty.
   void check_unchanged() const;
 
@@ -122,7 +125,8 @@ class ShardReader {
   struct Impl;
   explicit ShardReader(std::unique_ptr<Impl> impl) noexcept;
   // `folder`: the open folder of `path`, from which the file is looked up; it may have been moved since.
-  static ShardReader open_in(std::shared_ptr<const UniqueFd> folder, const std::filesystem::path& path);
+  static ShardReader open_in(std::shared_ptr<const UniqueHandle<FdTraits>> folder,
+                             const std::filesystem::path& path);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -13,13 +13,13 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/file.hpp"
+#include "base/file_io.hpp"
+#include "base/temp_file.hpp"
 #include "format/dataset_json.hpp"
-#include "format/file_io.hpp"
-#include "format/temp_file.hpp"
-#include "shard/checksum.hpp"
 #include "shard/error.hpp"
-#include "shard/file.hpp"
 
 namespace shard {
 namespace fs = std::filesystem;

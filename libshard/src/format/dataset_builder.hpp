@@ -12,10 +12,10 @@
 
 #include <fmt/format.h>
 
-#include "format/json.hpp"
-#include "format/quote.hpp"
+#include "base/checksum.hpp"
+#include "base/json.hpp"
+#include "base/quote.hpp"
 #include "format/shard_profile.hpp"
-#include "shard/checksum.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 

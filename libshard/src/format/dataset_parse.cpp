@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
 #include "format/dataset_builder.hpp"
 #include "format/dataset_json.hpp"
 #include "shard/keys.hpp"

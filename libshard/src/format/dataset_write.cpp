@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/json.hpp"
+#include "base/publish.hpp"
 #include "format/dataset_json.hpp"
-#include "format/json.hpp"
 #include "format/shard_profile.hpp"
-#include "shard/checksum.hpp"
 #include "shard/dataset.hpp"
 
 namespace shard {
@@ -73,6 +74,10 @@ std::string serialize_dataset(const DatasetInfo& info) {
   text += digest;
   text += kDigestAfter;
   return text;
+}
+
+void publish_file(const std::filesystem::path& path, std::string_view content) {
+  replace_file(path, content);
 }
 
 }  // namespace shard

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
 #include "shard/error.hpp"
 
 namespace shard::packed {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
-#include "format/json.hpp"
+#include "base/bytes.hpp"
+#include "base/json.hpp"
 #include "shard/error.hpp"
 
 namespace shard {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
-#include "format/json.hpp"
-#include "format/quote.hpp"
+#include "base/bytes.hpp"
+#include "base/json.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shard/safetensors.hpp"

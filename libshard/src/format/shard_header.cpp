@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
-#include "format/quote.hpp"
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "format/shard_profile.hpp"
-#include "shard/checksum.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shard/shard_reader.hpp"

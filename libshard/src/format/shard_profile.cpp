@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
-#include "format/utf8.hpp"
-#include "shard/checksum.hpp"
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/utf8.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

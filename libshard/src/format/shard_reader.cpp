@@ -12,13 +12,13 @@
 
 #include <fmt/format.h>
 
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/file_io.hpp"
 #include "base/guarded_read.hpp"
-#include "format/bytes.hpp"
-#include "format/file_io.hpp"
-#include "format/mapped_file.hpp"
+#include "base/mapped_file.hpp"
 #include "format/packed_frame.hpp"
 #include "format/shard_profile.hpp"
-#include "shard/checksum.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -371,7 +371,7 @@ const FileIdentity& ShardReader::identity() const noexcept { return impl_->ident
 std::span<const std::byte> ShardReader::mapping() const noexcept { return impl_->mapping->bytes(); }
 const std::map<std::string, Column>& ShardReader::columns() const noexcept { return impl_->columns; }
 std::string ShardReader::change() const { return impl_->change(); }
-UniqueFd ShardReader::reopen(int flags) const noexcept { return impl_->reopen(flags); }
+int ShardReader::reopen(int flags) const noexcept { return impl_->reopen(flags).release(); }
 void ShardReader::check_unchanged() const { impl_->check_unchanged(); }
 
 std::string ShardReader::key(std::uint64_t sample) const {

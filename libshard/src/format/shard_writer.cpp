@@ -10,11 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "format/bytes.hpp"
-#include "format/file_io.hpp"
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/file_io.hpp"
+#include "base/publish.hpp"
+#include "base/temp_file.hpp"
 #include "format/shard_profile.hpp"
-#include "format/temp_file.hpp"
-#include "shard/checksum.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -348,6 +349,10 @@ ShardSummary ShardWriter::publish(const ShardSummary* expected) {
     self.file.discard();
     throw;
   }
+}
+
+std::uint64_t remove_stale_temporaries(const std::filesystem::path& folder) {
+  return remove_temporaries(folder);
 }
 
 }  // namespace shard

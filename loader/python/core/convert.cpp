@@ -1,5 +1,5 @@
 // The converter, in this process.
-#include "convert/convert.hpp"
+#include "shard/convert/convert.hpp"
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>

@@ -12,12 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/unique_handle.hpp"
 #include "cuda/context.hpp"
 #include "cuda/registration.hpp"
 #include "cuda/transform.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/cuda_device.hpp"
-#include "shard/unique_handle.hpp"
 
 namespace shard {
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "device/guarded_copy.hpp"
+#include "base/streaming_copy.hpp"
 #include "shard/error.hpp"
 #include "transform/host_transform.hpp"
 

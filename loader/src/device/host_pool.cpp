@@ -5,9 +5,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/thread_name.hpp"
 #include "device/host_device.hpp"
 #include "shard/error.hpp"
-#include "thread_name.hpp"
 
 namespace shard {
 

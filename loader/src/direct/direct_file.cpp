@@ -7,13 +7,13 @@
 #include <string>
 #include <system_error>
 
-#include "format/file_io.hpp"
+#include "base/file_io.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
 
 DirectFile::DirectFile(const ShardReader& shard) {
-  descriptor_ = shard.reopen(O_DIRECT | O_NONBLOCK);
+  descriptor_.reset(shard.reopen(O_DIRECT | O_NONBLOCK));
   if (!descriptor_) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) shard.check_unchanged();

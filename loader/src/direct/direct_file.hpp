@@ -1,8 +1,8 @@
 // A shard's file opened a second time, for reads past the page cache.
 #pragma once
 
+#include "base/unique_handle.hpp"
 #include "shard/shard_reader.hpp"
-#include "shard/unique_handle.hpp"
 
 namespace shard {
 

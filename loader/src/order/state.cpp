@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "shard/checksum.hpp"
+#include "base/checksum.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 

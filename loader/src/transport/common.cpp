@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "device/guarded_copy.hpp"
-#include "shard/checksum.hpp"
+#include "base/checksum.hpp"
+#include "base/streaming_copy.hpp"
 #include "shard/error.hpp"
 #include "shard/packed_format.hpp"
 #include "transport/transport.hpp"

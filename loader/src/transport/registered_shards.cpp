@@ -7,8 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/thread_name.hpp"
 #include "shard/error.hpp"
-#include "thread_name.hpp"
 #include "transport/populate.hpp"
 
 namespace shard {

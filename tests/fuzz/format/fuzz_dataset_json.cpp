@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/checksum.hpp"
 #include "format/dataset_json.hpp"
-#include "shard/checksum.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 

@@ -1,7 +1,7 @@
 // Any bytes as the head of a shard: the last 8 bytes of the input are the size of its file.
 #include <cstdlib>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
 

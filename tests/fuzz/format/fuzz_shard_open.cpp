@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <vector>
 
-#include "format/bytes.hpp"
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
 #include "format/shard_profile.hpp"
 #include "memory_file.hpp"
-#include "shard/checksum.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
 

@@ -11,9 +11,9 @@
 #include <new>
 #include <thread>
 
+#include "base/checksum.hpp"
 #include "expect_error.hpp"
 #include "rounds.hpp"
-#include "shard/checksum.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
 

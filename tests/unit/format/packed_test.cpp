@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <random>
 
+#include "base/checksum.hpp"
 #include "expect_error.hpp"
 #include "packed_support.hpp"
-#include "shard/checksum.hpp"
 
 namespace shard {
 namespace {

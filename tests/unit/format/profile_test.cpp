@@ -4,11 +4,11 @@
 
 #include <functional>
 
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
 #include "expect_error.hpp"
-#include "format/bytes.hpp"
 #include "format/shard_profile.hpp"
 #include "memory_file.hpp"
-#include "shard/checksum.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
 

@@ -14,12 +14,12 @@
 #include <set>
 #include <vector>
 
+#include "base/file.hpp"
+#include "base/publish.hpp"
+#include "base/temp_file.hpp"
 #include "expect_error.hpp"
-#include "format/temp_file.hpp"
 #include "rounds.hpp"
 #include "shard/dataset.hpp"
-#include "shard/file.hpp"
-#include "shard/publish.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
 

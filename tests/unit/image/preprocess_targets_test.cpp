@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "base/simd_targets.hpp"
 #include "image/normalize.hpp"
-#include "image/simd_targets.hpp"
 #include "preprocess_support.hpp"
 
 namespace shard::testing {

@@ -1,0 +1,181 @@
+#include "commands/convert/convert_bench.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "base/cpu_count.hpp"
+#include "limits/pure_decode.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+#include "shard/image/preprocess.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::bench {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t kCheckedSamples = 16;
+
+class Stopwatch {
+ public:
+  Elapsed elapsed() const {
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(),
+            cpu_now() - cpu_start_};
+  }
+
+ private:
+  static double cpu_now() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  }
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double cpu_start_ = cpu_now();
+};
+
+Elapsed time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<bool>& cancel) {
+  std::vector<PureDecoder> decoders(jobs);
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> pixels{0};
+  const Stopwatch watch;
+  {
+    std::vector<std::jthread> threads;
+    for (PureDecoder& decoder : decoders) {
+      threads.emplace_back([&] {
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = next++; i < photos.size() && !cancel; i = next++)
+          sum += decoder.decode(photos.file(i));
+        pixels += sum;
+      });
+    }
+  }
+  const Elapsed elapsed = watch.elapsed();
+  if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was made has been removed");
+  if (pixels != photos.pixels())
+    throw Error(ErrorCode::resource, "libjpeg did not decode what it decoded before: out of memory?");
+  return elapsed;
+}
+
+// One conversion into a new folder below `scratch`; gone when the object is.
+class Conversion {
+ public:
+  Conversion(const PhotoSet& photos, convert::Options options, const fs::path& scratch,
+             const std::atomic<bool>& cancel)
+      : folder_(scratch) {
+    options.images = photos.list();
+    options.root = photos.root();
+    options.out = folder_.path() / "out";
+    convert::Hooks hooks;
+    hooks.cancel = &cancel;
+    const Stopwatch watch;
+    run_.summary = convert::run(options, hooks);
+    run_.elapsed = watch.elapsed();
+    if (!run_.summary.complete || run_.summary.samples != photos.size()) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("the conversion stored {} of {} images, all of which decode",
+                              run_.summary.samples, photos.size()));
+    }
+  }
+  const ConvertRun& result() const noexcept { return run_; }
+  fs::path out() const { return folder_.path() / "out"; }
+
+ private:
+  TempFolder folder_;
+  ConvertRun run_;
+};
+
+std::vector<std::byte> read_bytes(const fs::path& path) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(fs::file_size(path)));
+  std::FILE* file = std::fopen(path.c_str(), "rbe");
+  const std::size_t got = file == nullptr ? 0 : std::fread(bytes.data(), 1, bytes.size(), file);
+  if (file != nullptr) std::fclose(file);
+  if (got != bytes.size()) throw Error(ErrorCode::io, fmt::format("{}: cannot be read again", path.string()));
+  return bytes;
+}
+
+// A contender must make the right thing before it is timed: the first shard's digests hold, and a few samples
+// spread over the data set are, byte for byte, those of decoding the whole file and then preprocessing it.
+std::uint64_t check(const Conversion& conversion, const PhotoSet& photos, const convert::Options& options) {
+  const Dataset dataset = Dataset::open(conversion.out());
+  std::vector<std::byte> scratch;
+  const ShardReader& first = dataset.shard(0);
+  for (std::uint64_t i = 0; i < first.size(); ++i) first.verify_sample(i, scratch);
+
+  image::Decoder decoder;
+  image::Preprocessor preprocessor(options.preprocess);
+  std::vector<std::byte> expected(options.preprocess.sample_spec().size_bytes());
+  const std::uint64_t count = std::min(kCheckedSamples, dataset.size());
+  for (std::uint64_t k = 0; k < count; ++k) {
+    const Dataset::Location at = dataset.locate(k * dataset.size() / count);
+    const ShardReader& shard = dataset.shard(at.shard);
+    const std::string key(shard.key(at.sample));
+    preprocessor.run(decoder.decode(read_bytes(photos.root() / unescape_key(key)), {}), expected);
+    const auto stored = shard.frame(at.sample);
+    if (stored.size() != expected.size() ||
+        std::memcmp(stored.data(), expected.data(), expected.size()) != 0) {
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("sample '{}' is not what decoding and preprocessing it gives", key));
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+convert::Options preset_options(std::string_view preset) {
+  convert::Options options;
+  options.preprocess.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  if (preset == "eval") return options;
+  if (preset != "train") {
+    throw Error(ErrorCode::invalid_argument, fmt::format("--preset '{}': expected eval or train", preset));
+  }
+  options.preprocess.resize_short = 256;
+  options.preprocess.crop = image::Size{256, 256};
+  options.preprocess.dtype = DType::u8;
+  options.preprocess.layout = Layout::nhwc;
+  return options;
+}
+
+ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
+                                 const std::function<void(const std::string&)>& note,
+                                 const std::function<void(const ConvertBenchResult&)>& done) {
+  convert::Options conversion = preset_options(options.preset);
+  const TempFolder scratch(options.out);
+  note("reading the images into memory");
+  const PhotoSet photos(options.images, options.count, scratch.path(), cancel, options.most);
+
+  ConvertBenchResult result;
+  result.images = photos.size();
+  result.distinct = photos.distinct();
+  result.excluded = photos.excluded();
+  result.bytes = photos.bytes();
+  result.pixels = photos.pixels();
+  const unsigned jobs = options.jobs != 0 ? options.jobs : cpu_count();
+  if (options.scaling && jobs > 1) result.cases.push_back({1, {}, {}});
+  result.cases.push_back({jobs, {}, {}});
+
+  note("checking what the conversion makes (also the warm-up)");
+  conversion.jobs = jobs;
+  result.checked_samples = check(Conversion(photos, conversion, scratch.path(), cancel), photos, conversion);
+  time_decode(photos, jobs, cancel);
+  note("measuring");
+
+  for (unsigned k = 0; k < options.repeat; ++k) {
+    for (ConvertCase& one : result.cases) {
+      one.decodes.push_back(time_decode(photos, one.jobs, cancel));
+      conversion.jobs = one.jobs;
+      one.converts.push_back(Conversion(photos, conversion, scratch.path(), cancel).result());
+    }
+    done(result);
+  }
+  return result;
+}
+
+}  // namespace shard::bench

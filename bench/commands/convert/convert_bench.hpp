@@ -1,0 +1,65 @@
+// Conversion against pure decoding: the same photos on the same threads in the same run, turn and turn about.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/photo_set.hpp"
+#include "shard/convert/convert.hpp"
+
+namespace shard::bench {
+
+struct ConvertBenchOptions {
+  std::string images;
+  std::string preset = "train";  // or "eval": as shardify's
+  unsigned jobs = 0;             // 0: one thread a core
+  unsigned repeat = 5;
+  std::uint64_t count = 0;    // pictures; 0: every file once
+  std::uint64_t most = 0;     // then at most so many; 0: all
+  bool scaling = false;       // also on one thread
+  std::filesystem::path out;  // data sets go below it, and are removed; empty: the folder for temporary files
+};
+
+struct Elapsed {
+  double seconds = 0;      // by the clock
+  double cpu_seconds = 0;  // of all threads, user and system: steadier than the clock on a busy machine
+};
+
+struct ConvertRun {
+  Elapsed elapsed;  // of convert::run as a whole: scan, plan, decode, write, fsync, dataset.json
+  convert::Summary summary;
+};
+
+// On one number of threads: repeat k of decode came just before repeat k of convert.
+struct ConvertCase {
+  unsigned jobs = 0;
+  std::vector<Elapsed> decodes;
+  std::vector<ConvertRun> converts;
+};
+
+struct ConvertBenchResult {
+  std::uint64_t images = 0;
+  std::uint64_t distinct = 0;
+  std::uint64_t excluded = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t pixels = 0;
+  std::uint64_t checked_samples =
+      0;  // held against decode() and run() of shard::image, before anything was timed
+  std::vector<ConvertCase> cases;  // ascending threads
+};
+
+// The options of a conversion as `shardify --preset` sets them. Errors: invalid_argument.
+convert::Options preset_options(std::string_view preset);
+
+// `note` says what is being done before the first repeat, `done` comes after each. Errors: those of
+// convert::run; corrupt when the data set made is not what it must be; cancelled.
+ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
+                                 const std::function<void(const std::string&)>& note,
+                                 const std::function<void(const ConvertBenchResult&)>& done);
+
+}  // namespace shard::bench

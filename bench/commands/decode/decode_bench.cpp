@@ -1,0 +1,228 @@
+#include "commands/decode/decode_bench.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "base/cpu_count.hpp"
+#include "limits/pure_decode.hpp"
+#include "shard/convert/options.hpp"
+#include "shard/dtype.hpp"
+#include "shard/error.hpp"
+
+namespace shard::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::uint64_t kChecked = 256;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void stop_when(const std::atomic<bool>& cancel) {
+  if (cancel) throw Error(ErrorCode::cancelled, "stopped");
+}
+
+std::uint16_t half_at(std::span<const std::byte> bytes, std::uint64_t element) {
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, bytes.data() + 2 * element, 2);
+  return bits;
+}
+
+// Files in memory to pixels in a strip by libjpeg-turbo on all threads, for about `seconds`.
+double pure_rate(const PhotoSet& photos, unsigned threads, std::uint32_t min_short_side, double seconds) {
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::uint64_t> done{0};
+  const auto begin = Clock::now();
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned t = 0; t < threads; ++t)
+      workers.emplace_back([&] {
+        PureDecoder decoder;
+        for (std::uint64_t i = next++; seconds_since(begin) < seconds; i = next++) {
+          decoder.decode(photos.file(i % photos.size()), min_short_side);
+          ++done;
+        }
+      });
+  }
+  return static_cast<double>(done) / seconds_since(begin);
+}
+
+// Row by row, so that two tensors of a batch are never whole in memory beside the one that was made.
+class Reference {
+ public:
+  Reference(const PhotoSet& photos, const image::PreprocessOptions& options)
+      : photos_(photos), preprocessor_(options), spec_(options.sample_spec()), row_(spec_.size_bytes()) {}
+  std::span<const std::byte> make(std::uint64_t photo, const image::DecodeOptions& decode) {
+    preprocessor_.run(decoder_.decode(photos_.file(photo), decode), row_);
+    return row_;
+  }
+  LevelDifference compare(const DecodeContender& contender, std::span<const std::byte> made,
+                          const image::DecodeOptions& decode, const std::atomic<bool>& cancel) {
+    LevelDifference all;
+    const std::uint64_t size = spec_.size_bytes();
+    const std::uint64_t rows = made.size() / size;
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      stop_when(cancel);
+      const LevelDifference one =
+          level_difference(made.subspan(row * size, size), make(contender.photo(row), decode), spec_,
+                           preprocessor_.options().normalization);
+      all.mean += one.mean / static_cast<double>(rows);
+      if (!(one.most <= all.most)) all.most = one.most;
+    }
+    return all;
+  }
+
+ private:
+  const PhotoSet& photos_;
+  image::Decoder decoder_;
+  image::Preprocessor preprocessor_;
+  SampleSpec spec_;
+  std::vector<std::byte> row_;
+};
+
+// Also the warm-up. Returns its rate.
+double verify(const PhotoSet& photos, const DecodeOptions& options, DecodeContender& contender,
+              DecodeCase& one, const std::atomic<bool>& cancel) {
+  try {
+    one.checked = std::min(contender.photos(), std::max(kChecked, options.batch_size));
+    std::vector<std::byte> made(one.checked * options.preprocess().sample_spec().size_bytes(),
+                                std::byte{0xFF});  // NaN
+    const BatchRun run = contender.run(one.checked, made);
+    Reference reference(photos, options.preprocess());
+    one.difference = reference.compare(contender, made, contender.decode_options(), cancel);
+    one.from_full = contender.decode_options().fast_min_short_side == 0
+                        ? one.difference
+                        : reference.compare(contender, made, {}, cancel);
+    if (!one.difference.within(one.allowed))
+      one.problem = fmt::format(
+          "wrong: {:.2f} levels of 255 from the reference tensors on average and {:.1f} at most; at most "
+          "{:.2f} and {:.1f} are allowed",
+          one.difference.mean, one.difference.most, one.allowed.mean, one.allowed.most);
+    return run.rate();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    one.problem = error.what();
+    return 0;
+  }
+}
+
+}  // namespace
+
+LevelDifference level_difference(std::span<const std::byte> made, std::span<const std::byte> expected,
+                                 const SampleSpec& spec, const Normalization& normalization) {
+  if (made.size() == expected.size() && std::memcmp(made.data(), expected.data(), made.size()) == 0)
+    return {};
+  const double worst = std::nan("");
+  if (made.size() != expected.size() || spec.dtype != DType::f16 || spec.layout != Layout::nchw)
+    return {worst, worst};
+  const std::uint64_t plane = std::uint64_t{spec.height} * spec.width;
+  LevelDifference all;
+  for (std::uint64_t i = 0; i < spec.elements(); ++i) {
+    const double std = static_cast<double>(normalization.std[i / plane % 3]);
+    const double difference =
+        std::abs(static_cast<double>(f16_to_f32(half_at(made, i)) - f16_to_f32(half_at(expected, i)))) * 255 *
+        std;
+    all.mean += difference;
+    if (!(difference <= all.most)) all.most = difference;
+  }
+  all.mean /= static_cast<double>(spec.elements());
+  return all;
+}
+
+unsigned DecodeOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
+
+image::PreprocessOptions DecodeOptions::preprocess() const {
+  image::PreprocessOptions options;
+  options.resize_short = resize;
+  options.crop = image::Size{crop, crop};
+  options.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  return options;
+}
+
+void DecodeOptions::check() const {
+  preprocess().check();
+  if (batch_size < 1 || batch_size > 4096)
+    throw Error(ErrorCode::invalid_argument, fmt::format("--batch-size {}: expected 1 to 4096", batch_size));
+}
+
+Contenders make_nvjpeg_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+                                  const DecodeOptions& options, std::string& absent) {
+  Contenders list;
+#ifdef SHARD_WITH_NVJPEG
+  try {
+    detail::add_nvjpeg_contenders(list, photos, device, options, absent);
+  } catch (const Error& error) {
+    absent = error.what();
+    list.clear();
+  }
+#else
+  (void)photos;
+  (void)device;
+  (void)options;
+  absent = "this shardbench was built without nvJPEG";
+#endif
+  return list;
+}
+
+std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions& options,
+                                     const Contenders& contenders, const std::atomic<bool>& cancel,
+                                     const std::function<void(const std::vector<DecodeCase>&)>& done) {
+  options.check();
+  std::vector<DecodeCase> cases;
+  std::vector<double> rates;
+  for (const auto& contender : contenders) {
+    stop_when(cancel);
+    DecodeCase one;
+    one.name = contender->name();
+    one.how = contender->how();
+    one.limited_by = contender->limited_by();
+    one.limit = contender->limit();
+    one.photos = contender->photos();
+    one.allowed = contender->allowed();
+    rates.push_back(verify(photos, options, *contender, one, cancel));
+    contender->rest();
+    cases.push_back(one);
+  }
+  done(cases);
+  const std::uint32_t scaled = convert::fast_decode_side(options.preprocess());
+  for (unsigned k = 0; k < options.repeat; ++k) {
+    std::map<DecodeLimit, double> limits{{DecodeLimit::none, 0}};
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      stop_when(cancel);
+      DecodeCase& one = cases[i];
+      if (!one.problem.empty()) continue;
+      if (!limits.contains(one.limit))
+        limits[one.limit] = pure_rate(photos, options.jobs(), one.limit == DecodeLimit::scaled ? scaled : 0,
+                                      std::min(options.seconds, 2.0));
+      try {
+        // The first runs were short: they are held against the clock again after each one.
+        const auto rows = std::max<std::uint64_t>(options.batch_size,
+                                                  static_cast<std::uint64_t>(rates[i] * options.seconds));
+        const BatchRun run = contenders[i]->run(rows, {});
+        rates[i] = run.rate();
+        one.samples.push_back({run.rate(), limits[one.limit], run.cores()});
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::cancelled) throw;
+        one.problem = error.what();
+      }
+      contenders[i]->rest();
+    }
+    for (DecodeCase& one : cases)  // of the same repeat
+      for (const DecodeCase& other : cases)
+        if (!one.samples.empty() && other.name == one.limited_by &&
+            other.samples.size() == one.samples.size())
+          one.samples.back().limit_images_per_second = other.samples.back().images_per_second;
+    done(cases);
+  }
+  return cases;
+}
+
+}  // namespace shard::bench

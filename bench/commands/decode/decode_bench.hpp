@@ -1,0 +1,107 @@
+// Decoding on the fly: JPEG files in the page cache to normalised batches on the device. The rivals of
+// shards.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/photo_set.hpp"
+#include "feeds/batch_pipeline.hpp"
+#include "shard/image/preprocess.hpp"
+#include "shard/loader/device.hpp"
+
+namespace shard::bench {
+
+// Of normalised values, in levels of the byte that they came from (0 to 255).
+struct LevelDifference {
+  double mean = 0;
+  double most = 0;
+  bool within(const LevelDifference& bound) const noexcept {
+    return mean <= bound.mean && most <= bound.most;  // NaN is not
+  }
+};
+
+// Between tensors of float16 [sample, channel, row, column], C order.
+LevelDifference level_difference(std::span<const std::byte> made, std::span<const std::byte> expected,
+                                 const SampleSpec& spec, const Normalization& normalization);
+
+// What libjpeg-turbo needs for the same files alone; nvjpeg: the decode-only row of the same kind.
+enum class DecodeLimit : std::uint8_t { none, full, scaled };
+
+// One way to make batches. Photo `photo(row)` of the set is row `row` of a run.
+class DecodeContender {
+ public:
+  virtual ~DecodeContender() = default;
+  virtual std::string name() const = 0;
+  virtual std::string how() const = 0;
+  virtual DecodeLimit limit() const noexcept { return DecodeLimit::none; }
+  // Another contender's name, whose rate this one cannot exceed.
+  virtual std::string limited_by() const { return {}; }
+  virtual image::DecodeOptions decode_options() const { return {}; }  // of its reference
+  virtual LevelDifference allowed() const noexcept { return {}; }     // 0: the same bits
+  virtual std::uint64_t photos() const noexcept = 0;                  // that take part
+  virtual std::uint64_t photo(std::uint64_t row) const = 0;
+  // `rows` photos in turn, in batches. `out` as in BatchPipeline::run. Errors: io, cancelled.
+  virtual BatchRun run(std::uint64_t rows, std::span<std::byte> out) = 0;
+  // Gives back threads and memory until the next run.
+  virtual void rest() {}
+};
+
+struct DecodeOptions {
+  unsigned threads = 0;  // 0: one a core
+  std::uint64_t batch_size = 256;
+  std::uint32_t resize = 256;
+  std::uint32_t crop = 224;
+  double seconds = 2;  // of each sample, about
+  unsigned repeat = 5;
+  unsigned jobs() const;
+  image::PreprocessOptions preprocess() const;  // float16 [channel, row, column], ImageNet's normalisation
+  void check() const;                           // throws invalid_argument
+};
+
+struct DecodeSample {
+  double images_per_second = 0;
+  double limit_images_per_second = 0;  // 0: none
+  double cores = 0;
+};
+
+struct DecodeCase {
+  std::string name, how, limited_by;
+  DecodeLimit limit = DecodeLimit::none;
+  std::uint64_t photos = 0;
+  std::uint64_t checked = 0;
+  LevelDifference difference, allowed;  // from its own reference
+  LevelDifference from_full;            // from decoding in full
+  std::string problem;                  // wrong, or it failed: then it was not timed
+  std::vector<DecodeSample> samples;
+};
+
+using Contenders = std::vector<std::unique_ptr<DecodeContender>>;
+
+// libjpeg-turbo on all threads: {full, scaled DCT} x {normalised on the host, bytes normalised on the
+// device}.
+Contenders make_cpu_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+                               const DecodeOptions& options);
+// nvJPEG; none, with the reason in `absent`, where there is no CUDA device or no library, or it was built
+// without. `device` is a CUDA device.
+Contenders make_nvjpeg_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+                                  const DecodeOptions& options, std::string& absent);
+
+// Holds each contender against its reference, then times them in turn with their limits. `done`: after the
+// checks and after each repeat. Errors: cancelled.
+std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions& options,
+                                     const Contenders& contenders, const std::atomic<bool>& cancel,
+                                     const std::function<void(const std::vector<DecodeCase>&)>& done);
+
+namespace detail {
+void add_nvjpeg_contenders(Contenders& list, const PhotoSet& photos, const std::shared_ptr<Device>& device,
+                           const DecodeOptions& options, std::string& absent);  // built with nvJPEG only
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,200 @@
+#include "commands/load/load_bench.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <optional>
+
+#include "feeds/batch_pipeline.hpp"
+#include "limits/load_limits.hpp"
+
+namespace shard::bench {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kWarmStep = 0.2;  // seconds; a shard is registered in less
+constexpr std::chrono::seconds kWarmUp{60};
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Measured in turn with the loaders.
+class Limits {
+ public:
+  Limits(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
+         const LoaderOptions& options, TransportKind transport)
+      : dataset_(dataset), devices_(devices), options_(options) {
+    if (transport == TransportKind::direct) disk_.emplace(dataset, options);
+  }
+  void measure() {
+    if (disk_) {
+      limits_.push_back(disk_->fastest());
+      random_.push_back(disk_->as_loader());
+    } else if (devices_[0]->info().kind == DeviceKind::host) {
+      limits_.push_back(gather_limit(dataset_, *devices_[0], options_));
+    } else {
+      limits_.push_back(link_limit(devices_));
+    }
+  }
+  void report(LoadResult& result) const {
+    result.limit_bytes_per_second = median(limits_);
+    result.random_bytes_per_second = median(random_);
+    if (disk_) result.random_is = disk_->as_loader_is();
+    result.limit_is = disk_ ? "the disk as fast as it was seen: " + disk_->fastest_is()
+                      : devices_[0]->info().kind == DeviceKind::host
+                          ? "bare gather of what is stored, same threads, same samples"
+                          : "pinned memory to the device, blocks of 256 MiB";
+  }
+
+ private:
+  const Dataset& dataset_;
+  std::span<const std::shared_ptr<Device>> devices_;
+  const LoaderOptions& options_;
+  std::optional<DiskLimit> disk_;
+  std::vector<double> limits_;
+  std::vector<double> random_;
+};
+
+// One device's loader and consumer.
+class Consumer {
+ public:
+  Consumer(const std::shared_ptr<const Dataset>& dataset, const std::shared_ptr<Device>& device,
+           const LoaderOptions& options)
+      : loader_(dataset, device, options), stream_(device->create_stream()) {}
+
+  void first_batch() {
+    auto batch = loader_.next();
+    if (!batch) return;
+    take(*batch);
+    stream_->synchronize();
+  }
+  // Whole epochs until so many seconds are over; at least one. The clock starts when a batch arrives that was
+  // not ready before: those that the loader brought during a pause, and that batch, do not count.
+  // The rest of the epoch that runs, or the next one.
+  std::uint64_t run_epoch(std::uint64_t epoch) {
+    std::uint64_t samples = 0;
+    for (Batch& batch : loader_.epoch(epoch)) {
+      samples += batch.size();
+      take(batch);
+    }
+    stream_->synchronize();
+    epoch_ = epoch;
+    return samples;
+  }
+  struct Run {
+    std::uint64_t samples = 0;
+    double seconds = 0;
+    double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
+  };
+  Run run(double seconds) {
+    Run run;
+    const std::uint64_t ready = loader_.options().prefetch + 2;
+    std::uint64_t taken = 0;
+    auto begin = Clock::now();
+    do {
+      for (Batch& batch : loader_.epoch(++epoch_)) {
+        run.samples += batch.size();
+        take(batch);
+        if (++taken != ready) continue;
+        stream_->synchronize();
+        run.samples = 0;
+        begin = Clock::now();
+      }
+    } while (seconds_since(begin) < seconds || taken <= ready);
+    stream_->synchronize();
+    run.seconds = seconds_since(begin);
+    return run;
+  }
+  LoaderStats stats() const { return loader_.stats(); }
+
+ private:
+  void take(Batch& batch) {
+    batch.wait_on(*stream_);
+    batch.release();
+  }
+  Loader loader_;
+  std::unique_ptr<Stream> stream_;
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace
+
+LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
+                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load,
+                      const std::function<void(const LoadResult&)>& done) {
+  LoadResult result;
+  const auto made = Clock::now();
+  std::vector<std::unique_ptr<Consumer>> consumers;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    LoaderOptions options = load.options;
+    options.order.rank = static_cast<std::uint32_t>(i);
+    options.order.world = static_cast<std::uint32_t>(devices.size());
+    consumers.push_back(std::make_unique<Consumer>(dataset, devices[i], options));
+    if (i > 0) continue;
+    consumers[0]->first_batch();
+    result.first_batch_seconds = seconds_since(made);
+  }
+  auto run_all = [&](double seconds) {
+    std::vector<std::future<Consumer::Run>> running;
+    for (const auto& consumer : consumers)
+      running.push_back(
+          std::async(std::launch::async, [&consumer, seconds] { return consumer->run(seconds); }));
+    double samples_per_second = 0;
+    for (auto& one : running) samples_per_second += one.get().samples_per_second();
+    return samples_per_second;
+  };
+  for (std::uint32_t epoch = 0; epoch < load.first_epochs; ++epoch) {
+    std::vector<std::future<std::uint64_t>> running;
+    const auto begin = Clock::now();
+    for (const auto& consumer : consumers)
+      running.push_back(
+          std::async(std::launch::async, [&consumer, epoch] { return consumer->run_epoch(epoch); }));
+    std::uint64_t samples = 0;
+    for (auto& one : running) samples += one.get();
+    result.first_epochs.push_back(static_cast<double>(samples) / seconds_since(begin));
+  }
+  // Warm epochs: pages, residents, and registrations, which go on beside the batches.
+  const auto registered = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& consumer : consumers) bytes += consumer->stats().registered_bytes;
+    return bytes;
+  };
+  const auto warm_until = Clock::now() + kWarmUp;
+  std::uint64_t before = 0;
+  if (load.seconds > 0) {
+    do {
+      before = registered();
+      run_all(kWarmStep);
+    } while (registered() > before && Clock::now() < warm_until);
+  }
+  const TransportKind transport = consumers[0]->stats().transport;
+  Limits limits(*dataset, devices, load.options, transport);
+  const auto report = [&] {
+    limits.report(result);
+    result.stats.clear();
+    for (const auto& consumer : consumers) result.stats.push_back(consumer->stats());
+    if (done) done(result);
+  };
+  report();
+  for (std::uint32_t repeat = 0; load.seconds > 0 && repeat < load.repeats; ++repeat) {
+    limits.measure();
+    const double cpu = process_cpu_seconds();
+    const auto begin = Clock::now();
+    const double rate = run_all(load.seconds);
+    const double took = seconds_since(begin);
+    result.samples.push_back({rate, rate * static_cast<double>(dataset->info().spec.size_bytes()),
+                              (process_cpu_seconds() - cpu) / took});
+    report();
+  }
+  return result;
+}
+
+}  // namespace shard::bench

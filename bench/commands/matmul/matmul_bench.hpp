@@ -1,0 +1,91 @@
+// Square matrix products on the CPU and on a GPU: rates, what they cost with the copies, and whether they are
+// right.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "commands/matmul/gemm.hpp"
+
+namespace shard::bench {
+
+// One way to multiply float32 matrices. Matrices are [n, n], C order. Calls: load, then multiply and store as
+// often as wanted.
+class Multiplier {
+ public:
+  virtual ~Multiplier() = default;
+  virtual std::string name() const = 0;  // "CPU f32", "GPU TF32"
+  virtual bool on_gpu() const noexcept { return false; }
+  // Each of these takes as many seconds as it returns, for what is counted; the host's own copies are not.
+  virtual double load(std::size_t n, std::span<const float> a,
+                      std::span<const float> b) = 0;  // to the device
+  virtual double multiply(std::size_t times) = 0;     // the same product
+  virtual double store(std::span<float> c) = 0;       // from the device
+  // The largest error that a right product may have (largest_error below): rounding, not luck.
+  virtual double error_bound(std::size_t n) const noexcept = 0;
+  // Floating-point operations a second that the hardware cannot exceed; 0: not known.
+  virtual double peak_flops() = 0;
+  virtual std::string peak_is() const = 0;
+};
+
+std::unique_ptr<Multiplier> make_cpu_multiplier(unsigned threads);
+
+// float32, TF32 and float16 on the tensor cores where they have them (float32 sums), by cuBLAS. Empty, with
+// the reason in `absent`, where there is no CUDA device or no cuBLAS, or shardbench was built without them.
+std::vector<std::unique_ptr<Multiplier>> make_gpu_multipliers(std::string& absent);
+
+// Largest |c - a b| / (|a| |b|), entry by entry, of a sample of entries: every one up to n = 32, else 1,024
+// that hold the corners and lie in every part. The reference is summed in double.
+double largest_error(std::size_t n, std::span<const float> a, std::span<const float> b,
+                     std::span<const float> c);
+
+struct MatmulSample {
+  double flops = 0;             // a second, of the product alone, many in a row
+  double load_seconds = 0;      // both factors to the device
+  double multiply_seconds = 0;  // of one product, from the call to its end
+  double store_seconds = 0;     // the product from the device
+  double peak_flops = 0;
+  double trip_seconds() const noexcept { return load_seconds + multiply_seconds + store_seconds; }
+};
+
+struct MatmulCase {
+  std::size_t n = 0;
+  std::string name, peak_is;
+  bool on_gpu = false;
+  double error = 0;
+  double error_bound = 0;
+  std::string problem;  // the product is wrong, or there was no memory for it; then it was not timed
+  std::vector<MatmulSample> samples;
+};
+
+struct MatmulOptions {
+  std::vector<std::size_t> sizes{256, 512, 1024, 2048};
+  unsigned repeat = 5;
+  double seconds = 0.05;  // of each sample, at least
+};
+
+// By size, then in the order of the multipliers, which take turns. `done`: after each size. Errors:
+// invalid_argument (a size, its bounds), cancelled.
+std::vector<MatmulCase> bench_matmul(const MatmulOptions& options,
+                                     std::span<const std::unique_ptr<Multiplier>> multipliers,
+                                     const std::atomic<bool>& cancel,
+                                     const std::function<void(const std::vector<MatmulCase>&)>& done);
+
+// Floating-point operations a second of `multiprocessors` at `clock_hz`, multiply and add counted one each,
+// dense, float32 sums; 0: compute capability not known here, or none of the kind.
+enum class GpuArithmetic : std::uint8_t { f32, tf32, f16 };
+double gpu_peak_flops(GpuArithmetic kind, int compute_major, int compute_minor, int multiprocessors,
+                      std::uint64_t clock_hz) noexcept;
+
+namespace detail {
+void add_cublas_multipliers(std::vector<std::unique_ptr<Multiplier>>& list,
+                            std::string& absent);  // with CUDA only
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,362 @@
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "commands/pipeline/pipeline_bench.hpp"
+#include "feeds/row_makers.hpp"
+#include "feeds/sample_reference.hpp"
+#include "harness/interrupt.hpp"
+#include "shard/error.hpp"
+#include "transport/transport.hpp"
+
+namespace shard::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Decodes rows of a batch on a pool's threads, each with a decoder of its own.
+class Decoders {
+ public:
+  Decoders(const TierImages& images, DatasetInfo info, unsigned threads)
+      : images_(images), info_(std::move(info)), pool_(threads) {
+    for (unsigned i = 0; i < threads; ++i)
+      free_.push_back(std::make_unique<ImageMaker>(images_, info_, nullptr));
+  }
+  // `filled` is done, or failed, when all rows are there.
+  void submit(std::uint64_t first, std::uint64_t rows, std::byte* target, std::future<void>& filled) {
+    const std::uint64_t size = info_.spec.size_bytes();
+    submit_rows(pool_, rows, filled, [this, first, target, size](std::size_t row) {
+      if (interrupted()) throw Error(ErrorCode::cancelled, "stopped");
+      auto maker = take();
+      try {
+        maker->make(first + row, {target + row * size, size});
+      } catch (...) {
+        give(std::move(maker));
+        throw;
+      }
+      give(std::move(maker));
+    });
+  }
+  const DatasetInfo& info() const noexcept { return info_; }
+  const TierImages& images() const noexcept { return images_; }
+
+ private:
+  std::unique_ptr<ImageMaker> take() {
+    const std::scoped_lock lock(mutex_);
+    auto maker = std::move(free_.back());
+    free_.pop_back();
+    return maker;
+  }
+  void give(std::unique_ptr<ImageMaker> maker) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(maker));
+  }
+  const TierImages& images_;
+  DatasetInfo info_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ImageMaker>> free_;
+  HostPool pool_;  // last: its threads end first
+};
+
+// A batch in host memory and its place on the device.
+class BatchPlace {
+ public:
+  BatchPlace(Device& device, const DatasetInfo& info, std::uint64_t batch_size, bool pinned)
+      : info_(info),
+        transform_(delivered_transform(info)),
+        delivered_(check_transform(info.spec, transform_)),
+        batch_size_(batch_size),
+        computes_(!is_identity(info.spec, transform_)) {
+    const std::uint64_t bytes = batch_size * info.spec.size_bytes();
+    if (pinned) {
+      pinned_ = device.allocate_pinned(bytes);
+    } else {
+      pageable_.resize(bytes);
+    }
+    batch_ = device.allocate_device(batch_size * delivered_.size_bytes());
+    if (computes_) raw_ = device.allocate_device(bytes);
+  }
+  std::byte* rows() noexcept { return pinned_ ? pinned_->data() : pageable_.data(); }
+  const std::byte* images() const noexcept { return batch_->data(); }
+  // Queues the copy and the transform.
+  void upload(Stream& stream) {
+    const std::uint64_t size = info_.spec.size_bytes();
+    const CopyItem item{computes_ ? raw_->data() : batch_->data(), rows(), batch_size_ * size};
+    stream.copy({&item, 1});
+    if (!computes_) return;
+    std::vector<const std::byte*> sources;
+    std::vector<SampleView> views;
+    for (std::uint64_t i = 0; i < batch_size_; ++i) {
+      sources.push_back(raw_->data() + i * size);
+      views.push_back(draw_view(info_.spec, transform_, 0, 0, i));
+    }
+    TransformWork work;
+    work.stored = info_.spec;
+    work.delivered = delivered_;
+    work.normalization = info_.normalization;
+    work.normalize = true;
+    work.sources = sources;
+    work.views = views;
+    work.target = batch_->data();
+    stream.transform(work);
+  }
+
+ private:
+  const DatasetInfo& info_;
+  TransformOptions transform_;
+  SampleSpec delivered_;
+  std::uint64_t batch_size_;
+  bool computes_;
+  std::vector<std::byte> pageable_;
+  std::unique_ptr<Block> pinned_, batch_, raw_;
+};
+
+class DecodeFeed : public Feed {
+ public:
+  DecodeFeed(const TierImages& images, const DatasetInfo& info, std::shared_ptr<Device> device,
+             std::uint64_t batch_size, unsigned threads)
+      : device_(std::move(device)),
+        stream_(device_->create_stream()),
+        batch_size_(batch_size),
+        decoders_(images, info, threads) {}
+  std::span<const std::uint64_t> samples() const override { return samples_; }
+
+ protected:
+  void set_samples(std::uint64_t batch) {
+    samples_.clear();
+    const auto& all = decoders_.images().samples;
+    for (std::uint64_t i = 0; i < batch_size_; ++i)
+      samples_.push_back(all[(batch * batch_size_ + i) % all.size()]);
+  }
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::uint64_t batch_size_;
+  std::vector<std::uint64_t> samples_;
+  Decoders decoders_;
+};
+
+// Decodes a batch when it is asked for, copies it, waits.
+class PlainFeed final : public DecodeFeed {
+ public:
+  PlainFeed(const TierImages& images, const DatasetInfo& info, const std::shared_ptr<Device>& device,
+            std::uint64_t batch_size, unsigned threads, bool pinned)
+      : DecodeFeed(images, info, device, batch_size, threads),
+        place_(*device, decoders_.info(), batch_size, pinned) {}
+  BatchTimes next() override {
+    BatchTimes times;
+    auto begin = Clock::now();
+    std::future<void> filled;
+    decoders_.submit(batch_ * batch_size_, batch_size_, place_.rows(), filled);
+    filled.get();
+    times.load_seconds = seconds_since(begin);
+    begin = Clock::now();
+    place_.upload(*stream_);
+    stream_->synchronize();
+    times.transfer_seconds = seconds_since(begin);
+    set_samples(batch_++);
+    return times;
+  }
+  const std::byte* images() const override { return place_.images(); }
+  void release() override {}
+
+ private:
+  BatchPlace place_;
+  std::uint64_t batch_ = 0;
+};
+
+// A ring of batches that are decoded ahead, and, `to_device`, brought to the device ahead by a thread.
+class AheadFeed final : public DecodeFeed {
+ public:
+  AheadFeed(const TierImages& images, const DatasetInfo& info, const std::shared_ptr<Device>& device,
+            const PipelineOptions& options, bool to_device)
+      : DecodeFeed(images, info, device, options.batch_size, options.jobs()) {
+    for (std::size_t i = 0; i < options.prefetch + 1; ++i) {
+      slots_.push_back(std::make_unique<Slot>(*device, decoders_.info(), options.batch_size));
+      fill(i);
+    }
+    if (to_device) uploader_ = std::jthread([this](const std::stop_token& stop) { upload_all(stop); });
+  }
+  ~AheadFeed() override {
+    if (uploader_.joinable()) {
+      uploader_.request_stop();
+      {
+        const std::scoped_lock lock(mutex_);
+        changed_.notify_all();
+      }
+      uploader_.join();
+    }
+    for (const auto& slot : slots_)
+      if (slot->filled.valid()) slot->filled.wait();
+    try {
+      stream_->synchronize();  // it may still copy from the slots
+    } catch (const Error&) {   // told before
+    }
+  }
+
+  BatchTimes next() override {
+    BatchTimes times;
+    Slot& slot = *slots_[batch_ % slots_.size()];
+    auto begin = Clock::now();
+    if (uploader_.joinable()) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return error_ || queued_ > batch_; });
+      if (queued_ <= batch_) std::rethrow_exception(error_);
+    } else {
+      slot.filled.get();
+    }
+    times.load_seconds = seconds_since(begin);
+    begin = Clock::now();
+    if (uploader_.joinable()) {
+      slot.there.wait();
+    } else {
+      slot.place.upload(*stream_);
+      stream_->synchronize();
+    }
+    times.transfer_seconds = seconds_since(begin);
+    set_samples(batch_);
+    return times;
+  }
+  const std::byte* images() const override { return slots_[batch_ % slots_.size()]->place.images(); }
+  void release() override {
+    {
+      const std::scoped_lock lock(mutex_);
+      fill(batch_ + slots_.size());
+      ++batch_;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  struct Slot {
+    Slot(Device& device, const DatasetInfo& info, std::uint64_t batch_size)
+        : place(device, info, batch_size, true) {}
+    BatchPlace place;
+    std::future<void> filled;
+    Event there;
+  };
+  void fill(std::uint64_t batch) {
+    Slot& slot = *slots_[batch % slots_.size()];
+    decoders_.submit(batch * batch_size_, batch_size_, slot.place.rows(), slot.filled);
+    filling_ = batch + 1;
+  }
+  void upload_all(const std::stop_token& stop) {
+    try {
+      for (std::uint64_t batch = 0;; ++batch) {
+        Slot& slot = *slots_[batch % slots_.size()];
+        std::future<void> filled;
+        {
+          std::unique_lock lock(mutex_);
+          changed_.wait(lock, [&] { return stop.stop_requested() || filling_ > batch; });
+          if (stop.stop_requested()) return;
+          filled = std::move(slot.filled);
+        }
+        filled.get();
+        slot.place.upload(*stream_);
+        slot.there = stream_->record();
+        const std::scoped_lock lock(mutex_);
+        queued_ = batch + 1;
+        changed_.notify_all();
+      }
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      error_ = std::current_exception();
+      changed_.notify_all();
+    }
+  }
+
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t batch_ = 0;    // that the consumer has, or waits for
+  std::uint64_t filling_ = 0;  // batches that are decoded, or will be
+  std::uint64_t queued_ = 0;   // batches on their way to the device
+  std::exception_ptr error_;
+  std::jthread uploader_;
+};
+
+class LoaderFeed final : public Feed {
+ public:
+  LoaderFeed(const std::filesystem::path& folder, std::shared_ptr<Device> device,
+             const PipelineOptions& options)
+      : loader_(std::make_shared<const Dataset>(Dataset::open(folder)), std::move(device),
+                of(folder, options)) {
+    loader_.start_epoch(0);
+  }
+  BatchTimes next() override {
+    if (interrupted()) throw Error(ErrorCode::cancelled, "stopped");
+    BatchTimes times;
+    auto begin = Clock::now();
+    batch_.reset();
+    for (batch_ = loader_.next(); !batch_; batch_ = loader_.next()) loader_.start_epoch(++epoch_);
+    times.load_seconds = seconds_since(begin);
+    begin = Clock::now();
+    batch_->wait();
+    times.transfer_seconds = seconds_since(begin);
+    return times;
+  }
+  const std::byte* images() const override { return batch_->images(); }
+  std::span<const std::uint64_t> samples() const override { return batch_->ids(); }
+  void release() override { batch_.reset(); }
+
+ private:
+  static LoaderOptions of(const std::filesystem::path& folder, const PipelineOptions& options) {
+    const Dataset dataset = Dataset::open(folder);
+    LoaderOptions load;
+    load.transform = delivered_transform(dataset.info());
+    load.order.batch_size = options.batch_size;
+    load.order.tail = Tail::wrap;
+    load.prefetch = static_cast<std::uint32_t>(options.prefetch);
+    return load;
+  }
+  Loader loader_;
+  std::optional<Batch> batch_;
+  std::uint64_t epoch_ = 0;
+};
+
+}  // namespace
+
+std::vector<FeedKind> feed_kinds(const std::filesystem::path& folder, const TierImages& images,
+                                 const std::shared_ptr<Device>& device, const PipelineOptions& options) {
+  const DatasetInfo info = Dataset::open(folder).info();
+  const unsigned jobs = options.jobs();
+  const auto plain = [&images, info, device, options](unsigned threads, bool pinned) {
+    return [&images, info, device, options, threads, pinned] {
+      return std::make_unique<PlainFeed>(images, info, device, options.batch_size, threads, pinned);
+    };
+  };
+  const auto ahead = [&images, info, device, options](bool to_device) {
+    return [&images, info, device, options, to_device] {
+      return std::make_unique<AheadFeed>(images, info, device, options, to_device);
+    };
+  };
+  std::vector<FeedKind> kinds;
+  if (images.problem.empty()) {
+    kinds.push_back(
+        {"one thread", "decodes, copies from pageable memory, trains, one after the other", plain(1, false)});
+    kinds.push_back(
+        {"workers", fmt::format("{} threads decode a batch, then the same", jobs), plain(jobs, false)});
+    kinds.push_back({"+ pinned", "they decode into pinned memory", plain(jobs, true)});
+    kinds.push_back({"+ prefetch on the host",
+                     fmt::format("{} batches are decoded ahead while the device trains", options.prefetch),
+                     ahead(false)});
+    kinds.push_back({"+ prefetch on the device", "and copied and transformed ahead", ahead(true)});
+  }
+  kinds.push_back(
+      {"precomputed shards", fmt::format("the loader, {} batches ahead", options.prefetch),
+       [folder, device, options] { return std::make_unique<LoaderFeed>(folder, device, options); }});
+  return kinds;
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,19 @@
+// synth_photos: `shardbench synth` alone, for tools/quickstart. Not installed.
+#include <CLI/CLI.hpp>
+
+#include <functional>
+
+#include "cli/cli.hpp"
+#include "cli/run_main.hpp"
+#include "commands.hpp"
+
+int main(int argc, char** argv) {
+  return shard::cli::run_main("synth_photos", [&] {
+    CLI::App app{"Sample data to try shardify on", "synth_photos"};
+    app.require_subcommand(1);
+    std::function<int()> command;
+    shard::bench::add_synth(app, command);
+    if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
+    return command();
+  });
+}

@@ -1,0 +1,82 @@
+// What a storage tier gives: the loader's transports and decoding on the fly from it, cold and warm, each
+// beside its limit; and the same from emulated tiers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands/tiers/tiers_data.hpp"
+#include "harness/throttle.hpp"
+#include "shard/loader/loader.hpp"
+
+namespace shard::bench {
+
+enum class TierCache : std::uint8_t { cold, warm, around };  // around: past the page cache (O_DIRECT)
+std::string_view to_string(TierCache cache) noexcept;
+
+struct TierSample {
+  double samples_per_second = 0;
+  double limit_samples_per_second = 0;  // 0: none is known
+  double cores = 0;
+};
+
+struct TierRow {
+  std::string tier, dataset, contender;
+  TierCache cache = TierCache::warm;
+  bool decodes = false;
+  bool emulated = false;
+  double bytes_per_sample = 0;  // in storage
+  std::string limit_is;
+  std::string problem;  // why it was left out; then nothing else holds
+  std::vector<TierSample> samples;
+};
+// Medians; 0 where there are no samples.
+double rate_of(const TierRow& row);
+double limit_of(const TierRow& row);
+double cores_of(const TierRow& row);
+// The row that decodes on the same tier from the same cache; null: none was measured.
+const TierRow* rival_of(const TierRow& row, const std::vector<TierRow>& rows);
+double speed_up(const TierRow& row, const std::vector<TierRow>& rows);  // over its rival; 0: not known
+
+// A row to be measured. `verify` throws where the contender does not deliver the reference; then it is not
+// measured.
+struct TierTask {
+  TierRow row;
+  std::function<void()> verify;
+  std::function<TierSample(std::string& limit_is)> measure;
+};
+
+struct TierOptions {
+  unsigned threads = 0;  // that decode; 0: one a core
+  std::uint64_t batch_size = 256;
+  OrderMode order = OrderMode::windowed;
+  double seconds = 2;  // of a warm sample
+  unsigned repeat = 5;
+  unsigned jobs() const;
+};
+
+// Every row of a tier. `data` must outlive the tasks.
+std::vector<TierTask> tier_tasks(const std::string& tier, const TierData& data,
+                                 const std::vector<std::string>& labels,
+                                 const std::shared_ptr<Device>& device, const TierOptions& options,
+                                 const std::atomic<bool>& cancel);
+// Of an emulated one, whose real reads go to `data`: samples in sequence, and images one by one.
+std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& data,
+                                     const std::vector<std::string>& labels,
+                                     const std::shared_ptr<Device>& device, const TierOptions& options,
+                                     const std::atomic<bool>& cancel);
+
+// Verifies all, then measures them in turn. What one throws is its row's problem; cancelled ends all.
+// `done`: after the checks and after each repeat, with the rows so far.
+void run_tasks(std::vector<TierTask>& tasks, unsigned repeat, const std::atomic<bool>& cancel,
+               const std::function<void(unsigned repeats)>& done);
+
+// The storage bandwidth from which samples of `stored_bytes` come faster than images of `image_bytes` that
+// are decoded at `decode_rate`; 0: always.
+double break_even(double decode_rate, double stored_bytes, double image_bytes) noexcept;
+
+}  // namespace shard::bench

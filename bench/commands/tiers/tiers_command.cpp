@@ -1,0 +1,227 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+#include "commands.hpp"
+#include "commands/load/loader_arguments.hpp"
+#include "commands/tiers/tiers_report.hpp"
+#include "harness/common_options.hpp"
+#include "harness/filesystem_facts.hpp"
+#include "harness/interrupt.hpp"
+#include "harness/run_report.hpp"
+#include "harness/step_estimate.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::vector<std::string> datasets, tiers, emulate;
+  std::string images, device = "auto", order = "windowed";
+  Outputs outputs;
+  std::uint64_t count = 0;
+  double need = 0;
+  TierOptions options;
+};
+
+// "u8", "f16 packed"; with the folder's name where that is not enough.
+std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
+  std::vector<std::string> labels;
+  for (const fs::path& folder : folders) {
+    const Dataset dataset = Dataset::open(folder);
+    const DatasetInfo& info = dataset.info();
+    if (dataset.size() == 0)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: it has no samples", escape_key(folder.string())));
+    labels.emplace_back(to_string(info.spec.dtype));
+    if (info.codec.kind != Codec::Kind::none) labels.back() += " " + to_string(info.codec);
+  }
+  std::vector<std::string> unique = labels;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    if (std::count(labels.begin(), labels.end(), labels[i]) > 1)
+      unique[i] += " " + escape_key(folders[i].string());
+  return unique;
+}
+
+class TiersRun {
+ public:
+  TiersRun(Arguments& arguments, const std::string& command)
+      : arguments_(arguments), report_("tiers", command, machine(), arguments.outputs) {
+    if (arguments_.order == "shuffle") arguments_.options.order = OrderMode::shuffle;
+    if (arguments_.order == "sequential") arguments_.options.order = OrderMode::sequential;
+    for (const std::string& text : arguments_.emulate) emulated_.push_back(parse_emulated(text));
+    for (const std::string& text : arguments_.tiers) places_.push_back(parse_tier(text));
+    if (places_.empty()) places_ = {{"memory", "/dev/shm"}, {"here", {}}};
+    for (const std::string& folder : arguments_.datasets) datasets_.emplace_back(folder);
+    labels_ = labels_of(datasets_);
+    device_ = devices_of(arguments_.device, std::min(arguments_.options.jobs(), 64U))[0];
+  }
+
+  int run() {
+    const InterruptGuard interrupt;
+    try {
+      images_ = match_images(Dataset::open(datasets_[0]), arguments_.images, arguments_.count);
+    } catch (const Error& error) {
+      images_.problem = error.what();
+    }
+    for (const TierPlace& place : places_) measure(place.name, place, nullptr);
+    for (const EmulatedTier& tier : emulated_) measure(tier.name + " (emulated)", {}, &tier);
+    progress_.finish();
+    save();
+    if (!report_.on_stdout()) print();
+    report_.finish(tiers_chart(rows_));
+    const bool complete = problems_.empty() && std::all_of(rows_.begin(), rows_.end(), [](const TierRow& r) {
+                            return r.problem.empty();
+                          });
+    return complete ? 0 : 1;
+  }
+
+ private:
+  void measure(const std::string& name, const TierPlace& place, const EmulatedTier* emulated) {
+    const std::size_t before = rows_.size();
+    try {
+      const auto note = [&](const std::string& text) { progress_.prepare(text); };
+      const TierData data(place, datasets_, images_, interrupt_flag(), note);
+      nlohmann::ordered_json facts{{"name", name}, {"path", data.folder().string()}};
+      if (emulated != nullptr) {
+        facts["emulated"] = emulated->description();
+        facts["bytes_per_second"] = emulated->bytes_per_second;
+        facts["latency_seconds"] = emulated->latency_seconds;
+      } else {
+        const FilesystemFacts filesystem = filesystem_facts(data.folder());
+        facts["filesystem"] = filesystem.type;
+        facts["source"] = filesystem.source;
+        headers_ += fmt::format("{}: {} ({} on {}){}\n", name, escape_key(data.folder().string()),
+                                filesystem.type, escape_key(filesystem.source),
+                                data.memory() ? "; its files are always in memory: nothing is cold" : "");
+      }
+      if (emulated != nullptr)
+        headers_ +=
+            fmt::format("{}: {}; real reads, held back; samples in sequence, images one request each\n", name,
+                        emulated->description());
+      report_.json()["tiers"].push_back(facts);
+      auto tasks =
+          emulated != nullptr
+              ? emulated_tasks(*emulated, data, labels_, device_, arguments_.options, interrupt_flag())
+              : tier_tasks(name, data, labels_, device_, arguments_.options, interrupt_flag());
+      run_tasks(tasks, arguments_.options.repeat, interrupt_flag(), [&](unsigned repeats) {
+        rows_.resize(before);
+        for (const TierTask& task : tasks) rows_.push_back(task.row);
+        const std::size_t each = arguments_.options.repeat;
+        progress_.show(done_ + repeats, each * (places_.size() + emulated_.size()), name);
+        save();
+      });
+      rows_.resize(before);
+      for (const TierTask& task : tasks) rows_.push_back(task.row);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;
+      problems_.push_back(fmt::format("tier {} was left out: {}", name, error.what()));
+    } catch (const fs::filesystem_error& error) {
+      problems_.push_back(fmt::format("tier {} was left out: {}", name, error.what()));
+    }
+    done_ += arguments_.options.repeat;
+  }
+
+  void save() {
+    nlohmann::ordered_json& json = report_.json();
+    json["device"] = device_->info().name;
+    json["datasets"] = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < datasets_.size(); ++i)
+      json["datasets"].push_back({{"folder", datasets_[i].string()}, {"name", labels_[i]}});
+    json["images"] = images_.paths.size();
+    json["threads"] = arguments_.options.jobs();
+    json["batch_size"] = arguments_.options.batch_size;
+    json["order"] = arguments_.order;
+    json["repeat"] = arguments_.options.repeat;
+    json["seconds"] = arguments_.options.seconds;
+    json["problems"] = problems_;
+    json["rows"] = tiers_json(rows_);
+    report_.save();
+  }
+
+  void print() const {
+    cli::out("device: {}; {} images, {} threads decode, batches of {}, order {}\n{}\n", device_->info().name,
+             images_.paths.size(), arguments_.options.jobs(), arguments_.options.batch_size, arguments_.order,
+             headers_);
+    cli::write_out(tiers_table(rows_) + "\n" + need_text(rows_, arguments_.need) + break_even_text(rows_) +
+                   tiers_notes(rows_));
+    for (const std::string& problem : problems_) cli::out("{}\n", problem);
+  }
+
+  Arguments& arguments_;
+  Report report_;
+  std::vector<TierPlace> places_;
+  std::vector<EmulatedTier> emulated_;
+  std::vector<fs::path> datasets_;
+  std::vector<std::string> labels_;
+  std::shared_ptr<Device> device_;
+  TierImages images_;
+  std::vector<TierRow> rows_;
+  std::vector<std::string> problems_;
+  std::string headers_;
+  StepProgress progress_{"repeat"};
+  std::size_t done_ = 0;  // repeats of former tiers
+};
+
+}  // namespace
+
+void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
+  auto arguments = std::make_shared<Arguments>();
+  TierOptions& options = arguments->options;
+  CLI::App* sub = app.add_subcommand(
+      "tiers",
+      "What your storage gives: the loader's transports and decoding on the fly from each tier, cold (the "
+      "page "
+      "cache of\n"
+      "exactly these files is dropped, and looked at) and warm, each beside its limit, into the GPU where "
+      "there "
+      "is one. Each\n"
+      "must deliver the samples of the data set before it is timed. Copies go into a folder of their own "
+      "below "
+      "the tier's,\n"
+      "which is removed. Exit code 1: a row was left out, with the reason.\n"
+      "Example: shardbench tiers out/train --images photos --tier nvme=/mnt/nvme --emulate hdd --need 20000 "
+      "--json tiers.json");
+  sub->add_option("DATASET", arguments->datasets,
+                  "Folders made by shardify of the same images, such as plain and packed ones")
+      ->required();
+  sub->add_option("--images", arguments->images, "The folder of images that they were made of")->required();
+  sub->add_option("--tier", arguments->tiers,
+                  "NAME=PATH: a folder on the tier, each (default: /dev/shm, and where DATASET is)");
+  sub->add_option(
+      "--emulate", arguments->emulate,
+      "Also a tier that you do not have: hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]");
+  sub->add_option("--need", arguments->need, "Say which tiers keep a GPU of so many samples/s fed")
+      ->check(CLI::Range(0.0, 1e9));
+  sub->add_option("--device", arguments->device, "host or cuda (default: cuda where there is one)");
+  sub->add_option("--count", arguments->count,
+                  "Images to decode, evenly chosen (default: all; --quick: 512)");
+  sub->add_option("--order", arguments->order, "Of the loader's samples")
+      ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
+      ->capture_default_str();
+  sub->add_option("--threads", options.threads, "That decode; the host device's (default: one a core)")
+      ->check(CLI::Range(1, 64));
+  sub->add_option("--batch-size", options.batch_size, "Samples a batch")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  add_seconds_option(*sub, options.seconds, "Of a sample that has no natural end");
+  add_repeat_option(*sub, options.repeat);
+  add_quick_option(*sub, options.repeat, options.seconds, 0.5, ", and 512 images", [arguments] {
+    if (arguments->count == 0) arguments->count = 512;
+  });
+  add_output_options(*sub, arguments->outputs);
+  sub->callback([arguments, &command, command_line] {
+    command = [arguments, command_line] { return TiersRun(*arguments, command_line).run(); };
+  });
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,94 @@
+#include "data/jpeg_encoder.hpp"
+
+#include <csetjmp>
+#include <cstdio>
+#include <cstdlib>
+
+#include <jpeglib.h>
+
+#include "shard/error.hpp"
+
+namespace shard::bench {
+namespace {
+
+struct ErrorManager {
+  jpeg_error_mgr base;
+  std::jmp_buf jump;
+  char message[JMSG_LENGTH_MAX];
+};
+
+void on_error(j_common_ptr info) {
+  auto* errors = reinterpret_cast<ErrorManager*>(info->err);
+  errors->base.format_message(info, errors->message);
+  std::longjmp(errors->jump, 1);
+}
+void on_message(j_common_ptr) {}
+
+struct Output {
+  unsigned char* data = nullptr;
+  unsigned long size_bytes = 0;
+};
+
+void set_sampling(jpeg_compress_struct& info, Sampling sampling) {
+  if (sampling == Sampling::gray) {
+    jpeg_set_colorspace(&info, JCS_GRAYSCALE);
+    return;
+  }
+  jpeg_set_colorspace(&info, JCS_YCbCr);
+  info.comp_info[0].h_samp_factor = sampling == Sampling::s444 ? 1 : 2;
+  info.comp_info[0].v_samp_factor = sampling == Sampling::s420 ? 2 : 1;
+}
+
+// No C++ object with a destructor lives here: libjpeg leaves by longjmp. False: errors.message says why.
+bool encode(const PhotoPlan& plan, const std::uint8_t* ycc, const char* comment, unsigned comment_bytes,
+            ErrorManager& errors, Output& output) {
+  jpeg_compress_struct info;
+  info.err = jpeg_std_error(&errors.base);
+  errors.base.error_exit = on_error;
+  errors.base.output_message = on_message;
+  if (setjmp(errors.jump) != 0) {
+    jpeg_destroy_compress(&info);
+    return false;
+  }
+  jpeg_create_compress(&info);
+  jpeg_mem_dest(&info, &output.data, &output.size_bytes);
+  info.image_width = plan.width;
+  info.image_height = plan.height;
+  info.input_components = 3;
+  info.in_color_space = JCS_YCbCr;
+  jpeg_set_defaults(&info);
+  jpeg_set_quality(&info, plan.quality, TRUE);
+  set_sampling(info, plan.sampling);
+  if (plan.progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  jpeg_write_marker(&info, JPEG_COM, reinterpret_cast<const JOCTET*>(comment), comment_bytes);
+  while (info.next_scanline < info.image_height) {
+    // jpeglib takes rows as pointers to mutable bytes, and only reads them.
+    JSAMPROW row = const_cast<JSAMPROW>(ycc + std::size_t{info.next_scanline} * plan.width * 3);
+    jpeg_write_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_compress(&info);
+  jpeg_destroy_compress(&info);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_photo(const PhotoPlan& plan, std::span<const std::uint8_t> ycc,
+                                    const std::string& comment) {
+  if (ycc.size() != std::size_t{plan.width} * plan.height * 3) {
+    throw Error(ErrorCode::invalid_argument, "encode_photo: the picture has another size than the plan says");
+  }
+  ErrorManager errors{};
+  Output output;
+  const bool done =
+      encode(plan, ycc.data(), comment.data(), static_cast<unsigned>(comment.size()), errors, output);
+  const auto* bytes = reinterpret_cast<const std::byte*>(output.data);
+  std::vector<std::byte> file;
+  if (done) file.assign(bytes, bytes + output.size_bytes);
+  std::free(output.data);
+  if (!done) throw Error(ErrorCode::resource, std::string("JPEG encoder: ") + errors.message);
+  return file;
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,26 @@
+// The folder of `shardbench synth`: where a picture lies, how it is signed, and whether a folder may be
+// written to.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "data/photo.hpp"
+#include "data/synth.hpp"
+
+namespace shard::bench {
+
+inline constexpr const char* kTemporarySuffix = ".tmp";
+
+std::filesystem::path photo_path(const PhotoPlan& plan);  // "class_03/img_000123.jpg"
+
+// The COM segment of each picture: "shardbench synth 1 seed 0 classes 10 index 123". By it the command knows
+// its own work.
+std::string photo_comment(const PhotoPlan& plan);
+
+// Makes the folder and those of its classes; refuses one that holds anything else than what the same command
+// would make. Removes temporary files that a killed run left. Errors: invalid_argument (what was found, what
+// to do), io.
+void prepare_folder(const SynthOptions& options);
+
+}  // namespace shard::bench

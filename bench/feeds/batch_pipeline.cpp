@@ -1,0 +1,176 @@
+#include "feeds/batch_pipeline.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "harness/interrupt.hpp"
+#include "shard/error.hpp"
+
+namespace shard::bench {
+
+double process_cpu_seconds() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+struct BatchPipeline::Slot {
+  std::unique_ptr<Block> rows;   // pinned; none where the batch itself is written
+  std::unique_ptr<Block> raw;    // device, before the transform; none where there is none, and on the host
+  std::unique_ptr<Block> batch;  // device
+  std::byte* target = nullptr;   // where makers write
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::uint64_t owner = 0;  // the batch whose rows it takes
+  std::uint64_t left = 0;   // rows that are still to be made
+  bool submitted = false;
+  Event done;
+};
+
+struct BatchPipeline::Run {
+  std::uint64_t rows = 0;
+  std::span<std::byte> out;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  std::exception_ptr error;
+};
+
+BatchPipeline::BatchPipeline(std::shared_ptr<Device> device, BatchPipelineOptions options)
+    : device_(std::move(device)),
+      options_(std::move(options)),
+      delivered_(check_transform(options_.made, options_.transform)),
+      on_host_(device_->info().kind == DeviceKind::host),
+      computes_(!is_identity(options_.made, options_.transform)),
+      stream_(device_->create_stream()) {
+  const std::uint64_t made_bytes = options_.batch_size * options_.made.size_bytes();
+  for (std::size_t i = 0; i < options_.slots; ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->batch = device_->allocate_device(options_.batch_size * delivered_.size_bytes());
+    if (computes_ || !on_host_) slot->rows = device_->allocate_pinned(made_bytes);
+    if (computes_ && !on_host_) slot->raw = device_->allocate_device(made_bytes);
+    slot->target = slot->rows ? slot->rows->data() : slot->batch->data();
+    slots_.push_back(std::move(slot));
+  }
+  for (unsigned i = 0; i < options_.threads; ++i) makers_.push_back(options_.maker());
+}
+
+BatchPipeline::~BatchPipeline() = default;
+
+BatchRun BatchPipeline::run(std::uint64_t rows, std::span<std::byte> out) {
+  Run run;
+  run.rows = rows;
+  run.out = out;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i]->owner = i;
+    slots_[i]->left = std::min(options_.batch_size, rows - std::min(rows, i * options_.batch_size));
+    slots_[i]->submitted = false;
+    slots_[i]->done = {};
+  }
+  const double cpu = process_cpu_seconds();
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> threads;
+    for (const auto& maker : makers_) threads.emplace_back([&] { work(run, *maker); });
+  }
+  stream_->synchronize();
+  BatchRun result;
+  result.rows = rows;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.cpu_seconds = process_cpu_seconds() - cpu;
+  if (run.error) std::rethrow_exception(run.error);
+  return result;
+}
+
+void BatchPipeline::work(Run& run, RowMaker& maker) {
+  try {
+    for (std::uint64_t row = run.next++; row < run.rows && !run.failed; row = run.next++) {
+      if (interrupted()) throw Error(ErrorCode::cancelled, "stopped");
+      const std::uint64_t batch = row / options_.batch_size;
+      Slot& slot = *slots_[batch % slots_.size()];
+      wait_for(run, slot, batch);
+      if (run.failed) return;
+      const std::uint64_t size = options_.made.size_bytes();
+      maker.make(row, {slot.target + row % options_.batch_size * size, size});
+      const std::scoped_lock lock(slot.mutex);
+      if (--slot.left == 0) submit(run, slot, batch);
+    }
+  } catch (...) {
+    {
+      const std::scoped_lock lock(run.mutex);
+      if (!run.error) run.error = std::current_exception();
+    }
+    run.failed = true;
+    for (const auto& slot : slots_) {
+      const std::scoped_lock lock(slot->mutex);
+      slot->changed.notify_all();
+    }
+  }
+}
+
+// Until the slot takes rows of `batch`. Who comes first after the batch before it waits for the device.
+void BatchPipeline::wait_for(Run& run, Slot& slot, std::uint64_t batch) {
+  std::unique_lock lock(slot.mutex);
+  while (slot.owner != batch && !run.failed) {
+    if (slot.submitted && slot.owner + slots_.size() == batch) {
+      slot.done.wait();
+      slot.owner = batch;
+      slot.left = std::min(options_.batch_size, run.rows - batch * options_.batch_size);
+      slot.submitted = false;
+      slot.changed.notify_all();
+      return;
+    }
+    slot.changed.wait(lock);
+  }
+}
+
+// slot.mutex is held.
+void BatchPipeline::submit(Run& run, Slot& slot, std::uint64_t batch) {
+  const std::uint64_t first = batch * options_.batch_size;
+  const std::uint64_t rows = std::min(options_.batch_size, run.rows - first);
+  const std::uint64_t made = options_.made.size_bytes();
+  const std::scoped_lock lock(stream_mutex_);
+  if (slot.rows && !(on_host_ && computes_)) {
+    const CopyItem item{computes_ ? slot.raw->data() : slot.batch->data(), slot.target, rows * made};
+    stream_->copy({&item, 1});
+  }
+  if (computes_) {
+    const std::byte* const source = slot.raw ? slot.raw->data() : slot.target;
+    std::vector<const std::byte*> sources;
+    std::vector<SampleView> views;
+    for (std::uint64_t i = 0; i < rows; ++i) {
+      sources.push_back(source + i * made);
+      views.push_back(draw_view(options_.made, options_.transform, 0, 0, first + i));
+    }
+    TransformWork work;
+    work.stored = options_.made;
+    work.delivered = delivered_;
+    work.normalization = options_.transform.normalization.value_or(Normalization{});
+    work.normalize = options_.made.dtype == DType::u8 && delivered_.dtype != DType::u8;
+    work.sources = sources;
+    work.views = views;
+    work.target = slot.batch->data();
+    stream_->transform(work);
+  }
+  if (!run.out.empty()) {
+    const std::uint64_t size = delivered_.size_bytes();
+    const CopyItem item{run.out.data() + first * size, slot.batch->data(), rows * size};
+    stream_->copy_to_host({&item, 1});
+  }
+  slot.done = stream_->record();
+  slot.submitted = true;
+  slot.changed.notify_all();
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,52 @@
+// Rows of a data set's samples made on the fly: decoded from their images, or read sample by sample; held
+// back where the storage is emulated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "commands/tiers/tiers_data.hpp"
+#include "convert/input_file.hpp"
+#include "feeds/batch_pipeline.hpp"
+#include "harness/throttle.hpp"
+#include "shard/dataset.hpp"
+#include "shard/image/preprocess.hpp"
+
+namespace shard::bench {
+
+// An image file, read from the tier (held back where that is emulated), to a row.
+class ImageMaker final : public RowMaker {
+ public:
+  // `throttle`: none where null. `images` must outlive it.
+  ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle);
+  void make(std::uint64_t index, std::span<std::byte> row) override;
+
+ private:
+  const TierImages& images_;
+  convert::InputReader reader_;
+  image::Decoder decoder_;
+  image::Preprocessor preprocessor_;
+  image::DecodeOptions decode_;
+  Throttle* throttle_;
+};
+
+// A stored sample, read with a call of its own and held back, to a row.
+class SampleMaker final : public RowMaker {
+ public:
+  SampleMaker(std::shared_ptr<const Dataset> dataset, Throttle& throttle);
+  void make(std::uint64_t index, std::span<std::byte> row) override;
+
+ private:
+  int descriptor_of(const ShardReader& shard, std::uint32_t index);
+
+  std::shared_ptr<const Dataset> dataset_;
+  Throttle& throttle_;
+  std::unordered_map<std::uint32_t, UniqueFd> files_;  // by shard; a few
+  std::vector<std::byte> frame_;
+};
+
+}  // namespace shard::bench

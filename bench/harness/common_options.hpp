@@ -1,0 +1,62 @@
+// Options that several subcommands have. The variables must live until the parser has run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "harness/run_report.hpp"
+#include "report/plot.hpp"
+
+namespace shard::bench {
+
+inline void add_repeat_option(CLI::App& app, unsigned& repeat, const char* of = "Samples of each") {
+  app.add_option("--repeat", repeat, of)->check(CLI::Range(1, 1000))->capture_default_str();
+}
+
+inline void add_seconds_option(CLI::App& app, double& seconds, const char* of = "Of each sample, at least") {
+  app.add_option("--seconds", seconds, of)->check(CLI::Range(0.0, 600.0))->capture_default_str();
+}
+
+template <class Number>
+void lower_to(Number& value, Number most) {
+  value = std::min(value, most);
+}
+
+// Comes after the options that `lower` changes: the parser sets them in the order in which they were added.
+inline void add_quick_option(CLI::App& app, const std::string& what, std::function<void()> lower) {
+  app.add_flag_callback("--quick", std::move(lower), what);
+}
+
+// At most 3 samples of at most `most_seconds`, and what `also` lowers.
+inline void add_quick_option(CLI::App& app, unsigned& repeat, double& seconds, double most_seconds,
+                             const std::string& also_what = "", std::function<void()> also = {}) {
+  add_quick_option(app, fmt::format("At most 3 samples of {} s{}", most_seconds, also_what),
+                   [&repeat, &seconds, most_seconds, also = std::move(also)] {
+                     lower_to(repeat, 3U);
+                     lower_to(seconds, most_seconds);
+                     if (also) also();
+                   });
+}
+
+inline void add_json_option(CLI::App& app, std::string& path, const char* what = "Every sample as JSON") {
+  app.add_option("--json", path, std::string(what) + ": a file, or - for standard output");
+}
+
+// --json, --csv and, where the subcommand draws one, --plot, whose file's name is looked at before any work.
+enum class Chart : bool { none, bars };
+inline void add_output_options(CLI::App& app, Outputs& outputs, const char* what = "Every sample as JSON",
+                               Chart chart = Chart::bars) {
+  add_json_option(app, outputs.json, what);
+  app.add_option("--csv", outputs.csv, "The rows, without their samples, as CSV: a file");
+  if (chart == Chart::bars)
+    app.add_option("--plot", outputs.plot, "A chart: FILE.svg, or FILE.png where there is gnuplot")
+        ->each([](const std::string& file) { check_chart_file(file); });
+}
+
+}  // namespace shard::bench

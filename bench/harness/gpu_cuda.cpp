@@ -1,0 +1,104 @@
+// GPUs as the CUDA runtime describes them.
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <memory>
+#include <string>
+
+#include <fmt/core.h>
+
+#include "harness/gpu_facts.hpp"
+#include "shard/error.hpp"
+#include "shard/loader/cuda_device.hpp"
+
+namespace shard::bench::detail {
+namespace {
+
+std::string version_text(int version) {
+  return version == 0 ? std::string() : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+int attribute(cudaDeviceAttr which, int ordinal) {
+  int value = 0;
+  if (cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess) return value;
+  cudaGetLastError();
+  return 0;
+}
+
+std::string bus_id_of(int ordinal) {
+  std::array<char, 32> id{};
+  if (cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()) - 1, ordinal) != cudaSuccess) {
+    cudaGetLastError();
+    return {};
+  }
+  std::string text = id.data();  // sysfs writes it in lower case
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// Registers a page of a mapped file, as the loader registers shards: this program's own.
+std::string try_registration(Device& device) {
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const mapped = file < 0 ? MAP_FAILED : ::mmap(nullptr, page, PROT_READ, MAP_SHARED, file, 0);
+  if (file >= 0) ::close(file);
+  if (mapped == MAP_FAILED) return "not tried: /proc/self/exe cannot be mapped";
+  std::string result = "works";
+  try {
+    device.register_read_only({static_cast<const std::byte*>(mapped), page});
+  } catch (const Error& error) {
+    result = error.what();
+  }
+  ::munmap(mapped, page);
+  return result;
+}
+
+GpuFacts facts_of(int ordinal) {
+  const std::shared_ptr<Device> device = make_cuda_device(ordinal);
+  GpuFacts gpu;
+  gpu.ordinal = ordinal;
+  gpu.name = device->info().name;
+  gpu.memory_bytes = device->info().memory_bytes;
+  gpu.free_bytes = device->free_memory_bytes();
+  gpu.compute_major = attribute(cudaDevAttrComputeCapabilityMajor, ordinal);
+  gpu.compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, ordinal);
+  gpu.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, ordinal);
+  gpu.clock_hz = static_cast<std::uint64_t>(attribute(cudaDevAttrClockRate, ordinal)) * 1000;
+  gpu.bus_id = bus_id_of(ordinal);
+  if (!gpu.bus_id.empty()) gpu.links = read_pcie_links("/sys/bus/pci/devices/" + gpu.bus_id);
+  gpu.registers_read_only = device->info().registers_read_only;
+  gpu.registration = try_registration(*device);
+  gpu.batched_copy = device->info().batched_copy;
+  return gpu;
+}
+
+}  // namespace
+
+void add_cuda_gpus(GpuReport& report) {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) == cudaSuccess) report.driver = version_text(version);
+  if (cudaRuntimeGetVersion(&version) == cudaSuccess) report.runtime = version_text(version);
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0) {
+    report.absent = report.driver.empty()  ? "no NVIDIA driver is loaded"
+                    : error != cudaSuccess ? cudaGetErrorString(error)
+                                           : "the driver shows none";
+    cudaGetLastError();
+    return;
+  }
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    try {
+      report.gpus.push_back(facts_of(ordinal));
+    } catch (const Error& failure) {  // one that is lost or in use by another process alone
+      report.absent +=
+          fmt::format("{}GPU {}: {}", report.absent.empty() ? "" : "; ", ordinal, failure.what());
+    }
+  }
+}
+
+}  // namespace shard::bench::detail

@@ -1,0 +1,34 @@
+// Progress through a known number of steps, and about how long the rest of them takes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/progress.hpp"
+
+namespace shard::bench {
+
+// "repeat 3 of 5, about 12.3 s left": two are done, which took `seconds`.
+std::string step_text(std::string_view step, std::size_t done, std::size_t count, double seconds);
+
+class StepProgress {
+ public:
+  explicit StepProgress(std::string step) : step_(std::move(step)) {}
+  // What is done beside the steps; what is done before the first one does not count as its time.
+  void prepare(std::string_view text);
+  // Shows that `done` of `count` steps are done, after `stage` where there is one.
+  void show(std::size_t done, std::size_t count, std::string_view stage = {});
+  void finish() noexcept { progress_.finish(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string step_;
+  bool stepped_ = false;
+  Clock::time_point begin_ = Clock::now();  // of the first step
+  cli::Progress progress_;
+};
+
+}  // namespace shard::bench

@@ -1,0 +1,162 @@
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
+#include "commands.hpp"
+#include "harness/interrupt.hpp"
+#include "report/book.hpp"
+#include "report/child.hpp"
+#include "report/jobs.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::bench {
+namespace {
+
+struct Arguments {
+  ReportOptions options;
+  bool from_json = false;
+};
+
+class ReportRun {
+ public:
+  ReportRun(const ReportOptions& options, const std::string& command)
+      : options_(options), book_(options.folder, command) {
+    book_.make_folder();
+  }
+
+  int run() {
+    const InterruptGuard interrupt;
+    try {
+      book_.set_fact("Form", options_.quick ? "quick: fewer and shorter samples" : "full");
+      run_jobs();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::cancelled) throw;
+      for (const char* part : kReportParts)
+        if (!done_.contains(part)) book_.set_problem(part, "not measured to its end: interrupted");
+      book_.save();
+      throw Error(ErrorCode::cancelled,
+                  fmt::format("stopped; {} has what was measured until then", book_.page().string()));
+    }
+    progress_.finish();
+    book_.save();
+    return finish_report(book_, incomplete_);
+  }
+
+  static int finish_report(const ReportBook& book, bool incomplete) {
+    for (const std::string& missing : book.missing()) cli::out("{}\n", missing);
+    cli::out("{}\n", book.page().string());
+    return book.missing().empty() && !incomplete ? 0 : 1;
+  }
+
+ private:
+  void run_jobs() {
+    const ReportData data(options_, interrupt_flag(),
+                          [&](const std::string& text) { progress_.update(text); });
+    book_.set_fact("Images and data sets", data.made());
+    const std::vector<ReportJob> jobs = report_jobs(options_, data);
+    double rest = 0;
+    for (const ReportJob& job : jobs) rest += job.arguments.empty() ? 0 : job.weight;
+    const auto begin = std::chrono::steady_clock::now();
+    double past = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const ReportJob& job = jobs[i];
+      if (job.arguments.empty()) {
+        book_.set_problem(job.name, job.left_out);
+        done_.insert(job.name);
+        continue;
+      }
+      const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      const double pace = past > 10 ? spent / past : 1;  // of this machine against the one of the weights
+      run_job(job, fmt::format("{} of {}, {}, about {} left", i + 1, jobs.size(), job.name,
+                               cli::human_duration(rest * pace)));
+      rest -= job.weight;
+      past += job.weight;
+      book_.save();
+    }
+  }
+
+  void run_job(const ReportJob& job, const std::string& where) {
+    progress_.update(where);
+    std::vector<std::string> arguments = job.arguments;
+    arguments.insert(arguments.end(), {"--json", book_.json_of(job.name).string()});
+    const ChildEnd end = run_child(arguments, interrupt_flag(),
+                                   [&](const std::string& line) { progress_.update(where + ": " + line); });
+    if (interrupted()) throw Error(ErrorCode::cancelled, "stopped");
+    done_.insert(job.name);
+    if (end.exit_code == 0) return;
+    incomplete_ = true;
+    if (end.exit_code == 1 && std::filesystem::exists(book_.json_of(job.name))) return;  // its rows say why
+    book_.set_problem(job.name,
+                      fmt::format("failed with exit code {}: {}", end.exit_code,
+                                  end.last_line.empty() ? "it said nothing" : end.last_line),
+                      fmt::format("shardbench {}", fmt::join(job.arguments, " ")));
+  }
+
+  const ReportOptions& options_;
+  ReportBook book_;
+  std::set<std::string> done_;
+  bool incomplete_ = false;
+  cli::Progress progress_;
+};
+
+int page_only(const ReportOptions& options, const std::string& command) {
+  if (!std::filesystem::is_directory(options.folder))
+    throw Error(ErrorCode::not_found, fmt::format("{}: no such folder", escape_key(options.folder.string())));
+  ReportBook book(options.folder, command);
+  book.save();
+  return ReportRun::finish_report(book, false);
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
+  auto arguments = std::make_shared<Arguments>();
+  ReportOptions& options = arguments->options;
+  CLI::App* sub = app.add_subcommand("report",
+                                     "Run the other subcommands one after the other and write one page, "
+                                     "DIR/index.html, of their tables and charts,\n"
+                                     "with NAME.json of each beside it. The page needs no network. Without "
+                                     "--images and --dataset, pictures and "
+                                     "data sets\n"
+                                     "are made in DIR and removed again. Takes less than 10 minutes on 2 "
+                                     "cores, with --quick about one; with your "
+                                     "own\n"
+                                     "images at most 1,000 of them are decoded (--quick: 256), your data "
+                                     "sets are copied whole to each tier. "
+                                     "Exit code\n"
+                                     "1: something was left out, and the page says what and why.\n"
+                                     "Example: shardbench report report --images photos --dataset out/plain "
+                                     "out/packed --tier nvme=/mnt/nvme");
+  sub->add_option("DIR", options.folder, "Folder to make: new, empty, or of an earlier report")->required();
+  sub->add_option("--images", options.images, "Folder of JPEGs; with --dataset those that it was made of");
+  sub->add_option(
+      "--dataset", options.datasets,
+      "Folders made by shardify of the same images, such as plain and packed ones (default: made of "
+      "--images, where there are at most 4,000)");
+  sub->add_option("--tier", options.tiers, "NAME=PATH, each: as of shardbench tiers");
+  sub->add_option("--emulate", options.emulate, "Also a tier that you do not have: as of shardbench tiers");
+  sub->add_option("--device", options.device, "auto: cuda where there is one")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  sub->add_option("--seconds", options.seconds, "Of each sample, about (default: 1; --quick: 0.3)")
+      ->check(CLI::Range(0.001, 600.0));
+  sub->add_flag("--quick", options.quick, "Fewer and shorter samples, smaller sizes");
+  sub->add_flag("--from-json", arguments->from_json, "Measure nothing: the page of the JSON files in DIR");
+  sub->callback([arguments, &command, command_line] {
+    command = [arguments, command_line] {
+      const ReportOptions& given = arguments->options;
+      return arguments->from_json ? page_only(given, command_line) : ReportRun(given, command_line).run();
+    };
+  });
+}
+
+}  // namespace shard::bench

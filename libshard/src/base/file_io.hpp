@@ -1,0 +1,46 @@
+// System calls on files, each with the path and the system's reason in its error. EINTR and short transfers
+// are handled.
+//
+// Errors of all: not_found (ENOENT), resource (EMFILE, ENFILE), io (everything else).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/unique_handle.hpp"
+
+namespace shard {
+
+// Throws `what` "PATH": reason of `error_number`.
+[[noreturn]] void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number);
+
+// For EMFILE and ENFILE what to do, in brackets after a space; else empty.
+std::string descriptor_advice(int error_number);
+
+UniqueFd open_read(const std::filesystem::path& path);
+// Bytes of a regular file; io for anything else.
+std::uint64_t regular_file_size(int fd, const std::filesystem::path& path);
+// Fills `out` from `offset`; io when the file ends before.
+void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std::filesystem::path& path);
+void pwrite_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
+                const std::filesystem::path& path);
+// Reserves the first `size_bytes`, so that writing them cannot run out of space; where the file system
+// cannot, only sets the size. ENOSPC names what is needed and what is free.
+void preallocate(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
+void truncate(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
+void sync_file(int fd, const std::filesystem::path& path);
+void sync_folder(const std::filesystem::path& folder);
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+// Renames without replacing: false, and nothing has changed, when `to` exists. renameat2(RENAME_NOREPLACE);
+// where the file system has not got that, a hard link; where it has neither, a look before the rename.
+bool rename_file_new(const std::filesystem::path& from, const std::filesystem::path& to);
+// Whether `path` is a regular file that holds the same bytes as `fd`. Errors: io.
+bool holds_same_bytes(int fd, const std::filesystem::path& fd_path, const std::filesystem::path& path);
+// The folder that holds `path`: "." for a plain name.
+std::filesystem::path folder_of(const std::filesystem::path& path);
+
+}  // namespace shard

@@ -1,0 +1,227 @@
+#include "convert/claim.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "base/file.hpp"
+#include "base/publish.hpp"
+#include "convert/input_table.hpp"
+#include "convert/replace.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// A process that has the lock of an empty folder is about to publish its plan.
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kPoll = std::chrono::milliseconds(10);
+
+std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, const DatasetInfo& info) {
+  std::map<std::uint64_t, ShardSummary> missing;
+  for (const ShardSummary& shard : info.shards) {
+    std::error_code error;
+    const fs::path path = options.out / shard.file;
+    const bool regular = fs::is_regular_file(path, error);
+    if (!error && regular && fs::file_size(path, error) == shard.size_bytes && !error) continue;
+    const auto number = shard_number(shard.file);
+    if (!number)
+      throw Error(
+          ErrorCode::corrupt,
+          fmt::format("shard '{}' is missing and was not made by shardify: restore it", path.string()));
+    if (*number % options.world == options.rank) missing.emplace(*number, shard);
+  }
+  return missing;
+}
+
+// A run that was killed between dataset.json and its last removals.
+void tidy(const Options& options, const PlanRecord& record, Claim& claim) {
+  if (record.stage == Stage::staged || !has_leftovers(options.out)) return;
+  const bool shared = claim.folder.held() && options.world > 1;
+  if (claim.folder.take(options.out, true) == LockResult::busy) return;  // they do it
+  if (!shared) finish_replacement(options.out);
+  remove_progress_files(options.out);
+}
+
+std::string rank_text(const Options& options) {
+  return options.world == 1 ? std::string() : fmt::format(" as rank {} of {}", options.rank, options.world);
+}
+
+// The record of the conversion that OUT holds unfinished; nothing when another process has just completed it.
+std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
+  try {
+    return read_plan(out);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::not_found && folder_state(out) != FolderState::foreign)
+      return std::nullopt;
+    throw;
+  }
+}
+
+}  // namespace
+
+void record_values(Pipeline& options, const Normalization& n, const ColumnSpec& labels) {
+  options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
+  options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
+  options["labels"] = fmt::format("{} [{}]", to_string(labels.dtype), fmt::join(labels.row_shape, ", "));
+}
+
+PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
+  PlanRecord there = asked;
+  there.fingerprint = info.fingerprint;
+  // An earlier version, which did not record sizes, made a data set of inputs with these names and labels.
+  const bool as_before = info.source_digest == asked.names_digest;
+  there.source_digest = as_before ? asked.source_digest : info.source_digest;
+  there.inputs = info.inputs;
+  there.options["dtype"] = std::string(to_string(info.spec.dtype));
+  there.options["layout"] = std::string(to_string(info.spec.layout));
+  there.options["codec"] = to_string(info.codec);
+  if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
+  there.options.erase("on_warning");  // recorded where it is not the default
+  for (const auto& [key, value] : info.pipeline) there.options[key] = value;
+  return there;
+}
+
+void refuse_busy(const fs::path& out, std::int64_t pid, const std::string& as) {
+  throw Error(ErrorCode::resource,
+              fmt::format("'{}': {} is at work there{}: wait until it has ended, then run this again",
+                          out.string(), process_text(pid), as));
+}
+
+bool dataset_is_there(const fs::path& out) {
+  std::error_code error;
+  return fs::exists(out / kDatasetFile, error);
+}
+
+DatasetInfo read_dataset_info(const fs::path& out) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32U;
+  const std::vector<std::byte> bytes = read_file(out / kDatasetFile, kMaxBytes);
+  try {
+    return parse_dataset({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("'{}': {}", out.string(), error.what()));
+  }
+}
+
+void make_folders(const fs::path& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) == 0) return;  // what it is if no folder is said later
+  fs::path above = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();
+  if (above.empty()) above = ".";
+  if (errno == ENOENT && above != folder) make_folders(above);
+  if (::mkdir(folder.c_str(), 0777) != 0) {
+    const int error = errno;
+    if (error == EEXIST) return;  // another process was quicker
+    throw Error(ErrorCode::io, fmt::format("cannot make the folder '{}': {}", folder.string(),
+                                           std::generic_category().message(error)));
+  }
+  try {
+    flush_folder(above);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("the folder '{}' was made, but {}", folder.string(), error.what()));
+  }
+}
+
+std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
+  std::vector<std::uint64_t> shards;
+  for (std::uint64_t shard = options.rank; shard < plan.shards(); shard += options.world)
+    shards.push_back(shard);
+  return shards;
+}
+
+void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
+  if (options.codec.kind != Codec::Kind::none) return;  // unknown before; a full disk is an error then
+  std::uint64_t samples = 0;
+  for (std::uint64_t shard : todo) samples += plan.shard_inputs(shard);
+  const std::uint64_t needed = samples * options.preprocess.sample_spec().size_bytes();
+  struct statvfs info {};
+  if (::statvfs(options.out.c_str(), &info) != 0) return;  // network file systems may not say
+  const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
+  if (needed > free)
+    throw Error(
+        ErrorCode::io,
+        fmt::format(
+            "'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
+            "or a smaller --dtype, --crop, or --codec packed or zstd",
+            options.out.string(), free, needed, samples));
+}
+
+void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim) {
+  const fs::path& out = options.out;
+  const bool alone = options.world == 1;
+  claim.complete = false;
+  claim.missing.clear();
+  make_folders(out);
+  bool asked = claim.folder.held();
+  const auto give_up = Clock::now() + kPatience;
+  for (;;) {
+    const FolderState state = folder_state(out);
+    if (state == FolderState::foreign)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
+                      out.string()));
+    if (state == FolderState::complete) {
+      const DatasetInfo info = read_dataset_info(out);
+      require_same_plan(recorded_plan(info, record), record, out,
+                        [&] { return describe_changes(out, nullptr, plan); });
+      claim.missing = missing_shards(options, info);
+      if (claim.missing.empty()) tidy(options, record, claim);
+      claim.complete = claim.missing.empty();
+      if (claim.complete || asked) return;
+    }
+    if (!asked) {
+      // A conversion that is there already may differ: that is what is to be said, whoever is at work.
+      asked = claim.folder.take(out, alone) != LockResult::busy;
+      if (asked) continue;
+      if (state == FolderState::empty && Clock::now() < give_up) {
+        std::this_thread::sleep_for(kPoll);
+        continue;
+      }
+      if (state == FolderState::incomplete) {
+        const auto there = unfinished_plan(out);
+        if (!there) continue;
+        require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
+      }
+      refuse_busy(out, claim.folder.holder(), "");
+    }
+    if (alone && record.stage != Stage::staged && finish_replacement(out)) continue;
+    if (state == FolderState::empty) {
+      // Before the record is there: who has no space may come back with other options.
+      require_space(plan, options, shards_of(plan, options));
+      publish_new_file(out / kPlanFile, serialize_plan(record));
+      continue;  // it is read back, whoever published it
+    }
+    const auto there = unfinished_plan(out);
+    if (!there) continue;
+    if (there->stage == Stage::replacing)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("'{}' holds a data set that is half replaced: run this once as one process, which "
+                      "finishes that, then start the others",
+                      out.string()));
+    require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
+    switch (claim.rank.take(out / kPlanFile, options.rank, options.world)) {
+      case LockResult::busy:
+        refuse_busy(out, claim.rank.holder(), rank_text(options));
+      case LockResult::gone:
+        continue;
+      case LockResult::taken:
+      case LockResult::unsupported:
+        return;
+    }
+  }
+}
+
+}  // namespace shard::convert

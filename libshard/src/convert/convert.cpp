@@ -1,0 +1,342 @@
+#include "shard/convert/convert.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "base/checksum.hpp"
+#include "base/file.hpp"
+#include "base/publish.hpp"
+#include "convert/claim.hpp"
+#include "convert/input_file.hpp"
+#include "convert/input_table.hpp"
+#include "convert/journal.hpp"
+#include "convert/replace.hpp"
+#include "convert/scheduler.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+PlanRecord record_of(const Plan& plan, const Options& options) {
+  PlanRecord record;
+  record.fingerprint = fingerprint_of(options, plan.labels.column);
+  record.source_digest = plan.source_digest;
+  record.names_digest = plan.names_digest;
+  record.inputs = plan.listed;
+  record.samples_per_shard = plan.per_shard;
+  record.options = pipeline_of(options);
+  const SampleSpec spec = options.preprocess.sample_spec();
+  record.options["dtype"] = std::string(to_string(spec.dtype));
+  record.options["layout"] = std::string(to_string(spec.layout));
+  record.options["codec"] = to_string(options.codec);
+  record.options["samples_per_shard"] = std::to_string(plan.per_shard);
+  record_values(record.options, options.preprocess.normalization, plan.labels.column);
+  return record;
+}
+
+ShardWriterOptions writer_options(const Plan& plan, const Options& options, const PlanRecord& record) {
+  ShardWriterOptions writer;
+  writer.spec = options.preprocess.sample_spec();
+  writer.normalization = options.preprocess.normalization;
+  writer.pipeline = pipeline_of(options);
+  writer.codec = options.codec;
+  writer.fingerprint = record.fingerprint;
+  writer.columns = {plan.labels.column};
+  return writer;
+}
+
+// One worker thread's run.
+class Worker {
+ public:
+  Worker(const Plan& plan, const Options& options, Scheduler& scheduler, const Hooks& hooks)
+      : plan_(plan),
+        options_(options),
+        scheduler_(scheduler),
+        hooks_(hooks),
+        reader_(plan.list.root),
+        preprocessor_(options.preprocess),
+        decode_(decode_options(options, hooks.cancel)),
+        sample_(options.preprocess.sample_spec().size_bytes()) {}
+
+  void run() noexcept {
+    try {
+      while (auto item = scheduler_.next()) {
+        convert(*item);
+        scheduler_.done(*item);
+      }
+    } catch (...) {
+      scheduler_.fail(std::current_exception());
+    }
+  }
+
+  StageSeconds stages;
+  std::uint64_t converted = 0;
+  std::uint64_t bytes_read = 0;
+  image::WarningCounts warnings;
+
+ private:
+  void convert(const Item& item) {
+    const Input& input = plan_.list.inputs[item.index];
+    const std::uint64_t row = item.index - item.job->first;
+    const auto begin = Clock::now();
+    auto read_done = begin;
+    image::WarningSet found;
+    try {
+      const std::span<const std::byte> file = reader_.read(input.path);
+      bytes_read += file.size();
+      read_done = Clock::now();
+      plan_.require_size(item.index, file.size());
+      item.job->digests[row] = xxh3(file);
+      found = preprocessor_.run_file(decoder_, file, decode_, sample_);
+    } catch (const Error& error) {
+      const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
+                        (error.code() == ErrorCode::resource && read_done == begin &&
+                         dynamic_cast<const UnreadableInput*>(&error) == nullptr);
+      if (ours) throw;
+      reject(item, row, input, reject_reason(error));
+      return;
+    }
+    const auto preprocessed = Clock::now();
+    const std::span<const std::byte> labels(plan_.labels.rows.data() + item.index * plan_.labels.row_bytes,
+                                            plan_.labels.row_bytes);
+    item.job->writer.put(row, input.key(), labels, sample_);
+    ++item.job->stored;
+    if (!found.empty()) {
+      warnings.add(found);
+      std::lock_guard lock(item.job->mutex);
+      item.job->warnings.add(found);
+    }
+    ++converted;
+    const auto stored = Clock::now();
+    stages.read += std::chrono::duration<double>(read_done - begin).count();
+    stages.preprocess += std::chrono::duration<double>(preprocessed - read_done).count();
+    stages.store += std::chrono::duration<double>(stored - preprocessed).count();
+    if (hooks_.counters != nullptr) {
+      hooks_.counters->stored += 1;
+      hooks_.counters->bytes_stored += sample_.size();
+      hooks_.counters->bytes_read += bytes_read - counted_bytes_;
+      counted_bytes_ = bytes_read;
+    }
+  }
+
+  void reject(const Item& item, std::uint64_t row, const Input& input, const std::string& reason) {
+    if (options_.on_error == OnError::fail)
+      throw Error(ErrorCode::corrupt, fmt::format("'{}': {} (--on-error fail)", input.key(), reason));
+    item.job->writer.skip(row);
+    {
+      std::lock_guard lock(item.job->mutex);
+      item.job->rejects.emplace_back(item.index, Reject{input.key(), escape_key(reason)});
+    }
+    if (hooks_.counters != nullptr) hooks_.counters->rejected += 1;
+  }
+
+  const Plan& plan_;
+  const Options& options_;
+  Scheduler& scheduler_;
+  const Hooks& hooks_;
+  InputReader reader_;
+  image::Decoder decoder_;
+  image::Preprocessor preprocessor_;
+  image::DecodeOptions decode_;
+  std::vector<std::byte> sample_;
+  std::uint64_t counted_bytes_ = 0;
+};
+
+void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
+                    std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
+                    Summary& summary) {
+  const ShardWriterOptions writer = writer_options(plan, options, record);
+  Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (unsigned i = 0; i < options.threads(); ++i)
+    workers.push_back(std::make_unique<Worker>(plan, options, scheduler, hooks));
+  {
+    std::vector<std::jthread> threads;
+    try {
+      for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
+    } catch (const std::system_error& error) {
+      scheduler.fail(std::make_exception_ptr(Error(
+          ErrorCode::resource,
+          fmt::format("cannot start {} threads: {} (use fewer --jobs)", workers.size(), error.what()))));
+    }
+  }
+  scheduler.finish();
+  for (const auto& worker : workers) {
+    summary.stages.read += worker->stages.read;
+    summary.stages.preprocess += worker->stages.preprocess;
+    summary.stages.store += worker->stages.store;
+    summary.converted += worker->converted;
+    summary.warnings.add(worker->warnings);
+    summary.bytes_read += worker->bytes_read;
+  }
+  summary.stages.publish = scheduler.publish_seconds();
+  summary.stages.wait = static_cast<double>(scheduler.wait_nanoseconds()) * 1e-9;
+}
+
+// The whole data set's figures, with the work of this run.
+Summary finished(const DatasetInfo& info, const Summary& run) {
+  Summary whole = summary_of(info);
+  whole.warnings = run.warnings;
+  whole.converted = run.converted;
+  whole.bytes_read = run.bytes_read;
+  whole.scan_seconds = run.scan_seconds;
+  whole.convert_seconds = run.convert_seconds;
+  whole.stages = run.stages;
+  return whole;
+}
+
+// dataset.json appears once. Where another process has written it meanwhile, it must be the same.
+void publish_dataset_file(const Options& options, const std::string& json) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32U;
+  const fs::path path = options.out / kDatasetFile;
+  if (publish_new_file(path, json)) return;
+  const std::vector<std::byte> there = read_file(path, kMaxBytes);
+  if (std::string_view(reinterpret_cast<const char*>(there.data()), there.size()) == json) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("'{}' was written by another conversion meanwhile, with another content", path.string()));
+}
+
+// rejects.csv and inputs.csv, then dataset.json, once every shard is finished. False: other processes still
+// work, or another one has just done this.
+bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
+  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {  // cheap: most ranks end here
+    std::error_code error;
+    if (!fs::exists(receipt_path(options.out, shard), error)) return false;
+  }
+  DatasetInfo info;
+  info.spec = options.preprocess.sample_spec();
+  info.normalization = options.preprocess.normalization;
+  info.pipeline = pipeline_of(options);
+  info.codec = options.codec;
+  info.fingerprint = record.fingerprint;
+  info.columns = {plan.labels.column};
+  info.classes = plan.labels.classes;
+  info.source_digest = plan.source_digest;
+  info.inputs = plan.listed;
+  std::vector<Reject> rejects = plan.list.rejects;
+  image::WarningCounts warnings;
+  PendingFile inputs(options.out / kInputsFile);
+  inputs.append(kInputsHeader);
+  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
+    auto receipt = finished_shard(options.out, record, shard);
+    if (!receipt) return false;
+    if (receipt->shard.samples != 0) info.shards.push_back(receipt->shard);
+    warnings.add(receipt->warnings);
+    rejects.insert(rejects.end(), receipt->rejects.begin(), receipt->rejects.end());
+    inputs.append(receipt->inputs);
+  }
+  // Still this conversion's folder? Only where locks do not work can it be another's.
+  if (dataset_is_there(options.out)) return false;
+  require_same_plan(read_plan(options.out), record, options.out);
+  info.rejects = rejects.size();
+  std::string csv = "path,reason\n";
+  for (const Reject& reject : rejects) csv += csv_field(reject.key) + "," + csv_field(reject.reason) + "\n";
+  publish_file(options.out / kRejectsFile, csv);
+  if (info.shards.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("none of the {} inputs could be stored; the reasons are in '{}'", plan.listed,
+                            (options.out / kRejectsFile).string()));
+  inputs.publish();
+  publish_dataset_file(options, serialize_dataset(info));
+  summary.warnings = warnings;
+  summary = finished(info, summary);
+  return true;
+}
+
+// Converts what is missing in options.out and completes it. Of a staged conversion the plan and the receipts
+// stay: it is told by them.
+Summary run_in(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
+               Claim& claim) {
+  const auto begin = Clock::now();
+  claim_folder(plan, options, record, claim);
+  Summary summary;
+  if (claim.complete) {
+    summary = summary_of(read_dataset_info(options.out));
+    summary.was_complete = true;
+    return summary;
+  }
+  remove_stale_temporaries(options.out);
+  std::vector<std::uint64_t> todo;
+  std::uint64_t planned = 0;
+  std::uint64_t resumed = 0;
+  for (const std::uint64_t shard : shards_of(plan, options)) {
+    planned += plan.shard_inputs(shard);
+    const bool done = claim.missing.empty() ? finished_shard(options.out, record, shard).has_value()
+                                            : claim.missing.count(shard) == 0;
+    if (done)
+      resumed += plan.shard_inputs(shard);
+    else
+      todo.push_back(shard);
+  }
+  if (hooks.counters != nullptr) {
+    hooks.counters->planned = planned;
+    hooks.counters->resumed = resumed;
+  }
+  require_space(plan, options, todo);
+  summary.inputs = plan.listed;
+  summary.scan_seconds = seconds_since(begin);
+
+  const auto convert_begin = Clock::now();
+  if (!todo.empty()) convert_shards(plan, options, record, hooks, todo, claim.missing, summary);
+  summary.convert_seconds = seconds_since(convert_begin);
+  if (!dataset_is_there(options.out) && !publish_dataset(plan, options, record, summary) &&
+      !dataset_is_there(options.out)) {
+    summary.shards = todo.size();
+    summary.samples = summary.converted;
+    return summary;
+  }
+  // Also when another process was quicker.
+  summary = finished(read_dataset_info(options.out), summary);
+  if (record.stage != Stage::staged) remove_progress_files(options.out);
+  return summary;
+}
+
+}  // namespace
+
+Summary summary_of(const DatasetInfo& info) {
+  Summary summary;
+  summary.complete = true;
+  summary.inputs = info.inputs;
+  summary.samples = info.samples();
+  summary.rejects = info.rejects;
+  summary.shards = info.shards.size();
+  for (const ShardSummary& shard : info.shards) summary.size_bytes += shard.size_bytes;
+  return summary;
+}
+
+Summary run(const Options& options, const Hooks& hooks) {
+  const auto begin = Clock::now();
+  options.check();
+  const Plan plan = make_plan(options);
+  if (hooks.planned) hooks.planned(plan);
+  const PlanRecord record = record_of(plan, options);
+  const double plan_seconds = seconds_since(begin);
+  const RunIn run_there = [&](const Options& there, const PlanRecord& staged, Claim& claim) {
+    Summary summary = run_in(plan, there, staged, hooks, claim);
+    summary.scan_seconds += plan_seconds;
+    return summary;
+  };
+  const FolderState state = folder_state(options.out);
+  if ((options.overwrite || options.refresh) &&
+      (state == FolderState::complete || state == FolderState::incomplete))
+    return replace_dataset(plan, options, record, hooks, run_there);
+  Claim claim;
+  return run_there(options, record, claim);
+}
+
+}  // namespace shard::convert

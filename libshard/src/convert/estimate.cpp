@@ -1,0 +1,102 @@
+#include "shard/convert/estimate.hpp"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "convert/input_file.hpp"
+#include "shard/codec.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t kImages = 64;
+constexpr double kSeconds = 2.0;
+constexpr std::size_t kNamedRejects = 5;
+
+std::optional<std::uint64_t> free_bytes_at(fs::path folder) {
+  std::error_code error;
+  folder = fs::absolute(folder, error);
+  while (!fs::exists(folder, error) && folder != folder.root_path()) folder = folder.parent_path();
+  struct statvfs info {};
+  if (::statvfs(folder.c_str(), &info) != 0) return std::nullopt;
+  return std::uint64_t{info.f_bavail} * info.f_frsize;
+}
+
+void count_classes(const Plan& plan, Estimate& estimate) {
+  estimate.classes = plan.labels.classes;
+  estimate.class_counts.assign(plan.labels.classes.size(), 0);
+  if (estimate.classes.empty()) return;
+  for (std::size_t i = 0; i < plan.list.inputs.size(); ++i) {
+    std::uint64_t label = 0;
+    for (std::size_t b = 8; b-- > 0;)
+      label = label << 8U | std::to_integer<std::uint64_t>(plan.labels.rows[8 * i + b]);
+    ++estimate.class_counts[label];
+  }
+}
+
+}  // namespace
+
+Estimate estimate(const Options& options, const Hooks& hooks) {
+  const Plan plan = make_plan(options);
+  if (hooks.planned) hooks.planned(plan);
+  Estimate result;
+  result.listed = plan.listed;
+  result.inputs = plan.list.inputs.size();
+  result.rejects = plan.list.rejects;
+  result.shards = plan.shards();
+  result.per_shard = plan.per_shard;
+  result.sample_bytes = options.preprocess.sample_spec().size_bytes();
+  result.out_bytes = result.inputs * result.sample_bytes;
+  result.free_bytes = free_bytes_at(options.out);
+  count_classes(plan, result);
+
+  InputReader reader(plan.list.root);
+  image::Decoder decoder;
+  image::Preprocessor preprocessor(options.preprocess);
+  const image::DecodeOptions decode = decode_options(options, hooks.cancel);
+  std::vector<std::byte> sample(result.sample_bytes);
+  const SampleSpec spec = options.preprocess.sample_spec();
+  const SampleCodec codec(options.codec, spec, options.preprocess.normalization);
+  const SampleCodec packer({Codec::Kind::packed, 0}, spec, options.preprocess.normalization);
+
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  double seconds = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t compressed = 0;
+  std::uint64_t packed = 0;
+  const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
+  for (std::uint64_t k = 0; k < wanted && seconds < kSeconds; ++k) {
+    const Input& input = plan.list.inputs[k * result.inputs / wanted];
+    ++result.sampled;
+    try {
+      const auto file = reader.read(input.path);
+      bytes += file.size();
+      preprocessor.run_file(decoder, file, decode, sample);
+      compressed += codec.encode(sample).size();
+      packed += packer.encode(sample).size();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;
+      ++result.sampled_rejects;
+      if (result.sampled_reject_list.size() < kNamedRejects)
+        result.sampled_reject_list.push_back({input.key(), reject_reason(error)});
+    }
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  const std::uint64_t good = result.sampled - result.sampled_rejects;
+  result.seconds_per_image = seconds / static_cast<double>(result.sampled);
+  result.seconds = result.seconds_per_image * static_cast<double>(result.inputs) / options.threads();
+  if (good > 0) result.mean_input_bytes = bytes / good;
+  if (good > 0) result.mean_packed_bytes = packed / good;
+  if (good > 0)
+    result.compressed_ratio =
+        static_cast<double>(compressed) / static_cast<double>(good * result.sample_bytes);
+  return result;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,71 @@
+#include "convert/input_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+#include <system_error>
+
+#include "base/unique_handle.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30U;
+constexpr std::size_t kKeepBytes = std::size_t{8} << 20U;  // a larger buffer is given back after use
+
+[[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
+  const std::string text = std::generic_category().message(error);
+  const std::string name = escape_key(path.string());
+  if (error == EMFILE || error == ENFILE)
+    throw Error(ErrorCode::resource,
+                fmt::format("cannot open '{}': {} (raise 'ulimit -n' or use fewer --jobs)", name, text));
+  if (error == ENOMEM) throw Error(ErrorCode::resource, fmt::format("cannot {} '{}': {}", what, name, text));
+  throw UnreadableInput(ErrorCode::io, fmt::format("cannot {}: {}", what, text));
+}
+
+}  // namespace
+
+std::span<const std::byte> InputReader::read(const std::string& relative_path) {
+  const std::filesystem::path path = root_ / relative_path;
+  int opened = -1;
+  do {  // O_NONBLOCK: opening a pipe must not wait for its writer
+    opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (opened < 0 && errno == EINTR);
+  const UniqueFd fd(opened);
+  if (!fd) fail("open", path, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail("read", path, errno);
+  if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size > kMaxFileBytes)
+    throw UnreadableInput(ErrorCode::resource,
+                          fmt::format("has {} bytes; images have at most {}", size, kMaxFileBytes));
+  if (buffer_.size() > kKeepBytes && size <= kKeepBytes) {
+    buffer_.clear();
+    buffer_.shrink_to_fit();
+  }
+  try {
+    if (buffer_.size() < size) buffer_.resize(size);
+  } catch (const std::bad_alloc&) {
+    throw UnreadableInput(ErrorCode::resource, fmt::format("no memory for its {} bytes", size));
+  }
+  std::size_t filled = 0;
+  while (filled < size) {
+    const ssize_t got = ::read(fd.get(), buffer_.data() + filled, size - filled);
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail("read", path, errno);
+    }
+    if (got == 0) break;  // became shorter: what is there is judged by the decoder
+    filled += static_cast<std::size_t>(got);
+  }
+  return {buffer_.data(), filled};
+}
+
+}  // namespace shard::convert

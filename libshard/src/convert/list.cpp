@@ -1,0 +1,210 @@
+// Reads a list of paths: what their keys are relative to, and which folders are classes.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <istream>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "shard/convert/scan.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_absolute(std::string_view path) { return path.starts_with('/'); }
+
+std::string_view name_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// Folders between a key and the root.
+std::size_t depth_of(std::string_view key) {
+  return static_cast<std::size_t>(std::count(key.begin(), key.end(), '/'));
+}
+
+std::vector<std::string> read_paths(std::istream& in, const std::string& name) {
+  std::vector<std::string> paths;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) paths.push_back(fs::path(line).lexically_normal().string());
+  }
+  if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading the list {} failed", name));
+  return paths;
+}
+
+// Moves the paths for which `reason_of` gives a reason to `skipped`.
+template <class ReasonOf>
+void skip_paths(std::vector<std::string>& paths, std::vector<Skip>& skipped, ReasonOf reason_of) {
+  std::vector<std::string> kept;
+  kept.reserve(paths.size());
+  for (std::string& path : paths) {
+    if (const std::optional<SkipReason> reason = reason_of(path))
+      skipped.push_back({escape_key(path), *reason});
+    else
+      kept.push_back(std::move(path));
+  }
+  paths = std::move(kept);
+}
+
+// By the last part and the content. The folders above are looked at when the root is known: it may lie in a
+// hidden folder itself.
+std::optional<SkipReason> reason_of_file(const std::string& path) {
+  const std::string_view name = name_of(path);
+  if (const auto reason = skip_by_name(name)) return reason;
+  if (has_image_name(name) || is_image_file(AT_FDCWD, path.c_str())) return std::nullopt;
+  return SkipReason::no_image;
+}
+
+// The deepest folder that all paths lie in, with a trailing '/', or empty.
+std::string common_folder(const std::vector<std::string>& paths) {
+  std::string common = paths.front().substr(0, paths.front().rfind('/') + 1);
+  for (const std::string& path : paths) {
+    while (!path.starts_with(common)) {
+      common.pop_back();
+      common.resize(common.rfind('/') + 1);  // npos + 1 = 0
+    }
+  }
+  return common;
+}
+
+std::string absolute_path(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+// The keys that two paths would have below `root`: the one in the fewest folders and the one in the most.
+std::string two_keys(const std::vector<std::string>& paths, const std::string& root) {
+  const auto [low, high] = std::minmax_element(
+      paths.begin(), paths.end(),
+      [](const std::string& a, const std::string& b) { return depth_of(a) < depth_of(b); });
+  return fmt::format("with --root '{}' the keys would be '{}' and '{}'",
+                     escape_key(root.empty() ? "." : root), escape_key(low->substr(root.size())),
+                     escape_key(high->substr(root.size())));
+}
+
+constexpr const char* kGiveRoot = "give --root: the folder that the class folders lie in";
+
+// The root that a list has without being told: the deepest common folder, where no wrong path can have moved
+// it. So all paths lie in it, or all lie in folders of it; else it is refused.
+std::string obvious_root(const std::vector<std::string>& paths, const std::string& name) {
+  const auto relative =
+      std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !is_absolute(p); });
+  const auto absolute =
+      std::find_if(paths.begin(), paths.end(), [](const auto& p) { return is_absolute(p); });
+  if (relative != paths.end() && absolute != paths.end()) {
+    std::vector<std::string> same = paths;
+    for (std::string& path : same) path = absolute_path(path);
+    throw Error(ErrorCode::invalid_argument, fmt::format("the list {} has relative and absolute paths ('{}', "
+                                                         "'{}'), so its classes are not obvious: {}; {}",
+                                                         name, escape_key(*relative), escape_key(*absolute),
+                                                         two_keys(same, common_folder(same)), kGiveRoot));
+  }
+  std::string root = common_folder(paths);
+  const auto [low, high] = std::minmax_element(
+      paths.begin(), paths.end(), [](const auto& a, const auto& b) { return depth_of(a) < depth_of(b); });
+  const std::size_t above = depth_of(root);
+  const bool alike = depth_of(*low) == depth_of(*high) && depth_of(*low) - above <= 1;
+  if (!alike)
+    throw Error(ErrorCode::invalid_argument, fmt::format("the classes of the list {} are not obvious: {}; {}",
+                                                         name, two_keys(paths, root), kGiveRoot));
+  return root;
+}
+
+// `path` below `root` (with a trailing '/', or empty); nothing when it lies elsewhere.
+std::optional<std::string> key_below(const std::string& path, const std::string& root,
+                                     const std::string& absolute_root) {
+  std::string key;
+  if (is_absolute(path) == is_absolute(root) && path.starts_with(root)) {
+    key = path.substr(root.size());
+  } else if (is_absolute(path) != is_absolute(root)) {
+    const std::string whole = absolute_path(path);
+    if (!whole.starts_with(absolute_root)) return std::nullopt;
+    key = whole.substr(absolute_root.size());
+  } else {
+    return std::nullopt;
+  }
+  if (key.empty() || key.starts_with('/') || key == ".." || key.starts_with("../")) return std::nullopt;
+  return key;
+}
+
+bool is_there(const fs::path& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+// A folder of which no listed file is there must not be a class: it may be one wrong path, and would move the
+// labels of all others. `list.inputs` are sorted. The paths of such folders become rejects, or are refused
+// where the root was not given, because it follows from them too.
+void take_classes(InputList& list, const std::string& name, bool root_given) {
+  std::vector<Input> kept;
+  for (auto first = list.inputs.begin(); first != list.inputs.end();) {
+    const std::size_t slash = first->path.find('/');
+    const bool in_folder = slash != std::string::npos;
+    const std::string prefix = in_folder ? first->path.substr(0, slash + 1) : "";
+    const std::string folder = prefix.substr(0, in_folder ? slash : 0);
+    const auto last = std::find_if(first, list.inputs.end(), [&](const Input& input) {
+      return in_folder ? !input.path.starts_with(prefix) : input.path.find('/') != std::string::npos;
+    });
+    const bool there = !in_folder || std::any_of(first, last, [&](const Input& input) {
+      return is_there(list.root / input.path);
+    });
+    if (!there && !root_given)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format(
+              "no file that the list {} has in the folder '{}' is there, first '{}': correct the list, "
+              "or give --root '{}' (keys as '{}'), then they become rejects and no class",
+              name, escape_key(folder), escape_key((list.root / first->path).string()),
+              escape_key(list.root.empty() ? "." : list.root.string()), first->key()));
+    if (there && in_folder) list.folders.push_back(folder);
+    for (; first != last; ++first) {
+      if (there)
+        kept.push_back(std::move(*first));
+      else
+        list.rejects.push_back({first->key(), "cannot open: no listed file of its folder is there"});
+    }
+  }
+  list.inputs = std::move(kept);
+}
+
+}  // namespace
+
+InputList scan_list(std::istream& in, const std::string& name, const fs::path& given_root) {
+  InputList list;
+  std::vector<std::string> paths = read_paths(in, name);
+  skip_paths(paths, list.skipped, reason_of_file);
+  if (paths.empty()) return list;
+
+  const bool root_given = !given_root.empty();
+  std::string root = given_root.lexically_normal().string();
+  if (!root_given) {
+    const std::size_t common = common_folder(paths).size();
+    skip_paths(paths, list.skipped,
+               [&](const std::string& path) { return skip_by_path(path.substr(common)); });
+    if (paths.empty()) return list;
+    root = obvious_root(paths, name);
+  }
+  if (!root.empty() && root.back() != '/') root += '/';
+  if (root == "./") root.clear();
+  list.root = root;
+  const std::string absolute_root = absolute_path(root.empty() ? "./" : root);
+  for (const std::string& path : paths) {
+    std::optional<std::string> key = key_below(path, root, absolute_root);
+    if (!key)
+      throw Error(ErrorCode::invalid_argument, fmt::format("'{}' in {} is not below --root '{}'",
+                                                           escape_key(path), name, escape_key(root)));
+    if (const auto reason = skip_by_path(*key))
+      list.skipped.push_back({escape_key(*key), *reason});
+    else
+      list.inputs.push_back({std::move(*key)});
+  }
+  std::sort(list.inputs.begin(), list.inputs.end(),
+            [](const Input& a, const Input& b) { return a.path < b.path; });
+  take_classes(list, name, root_given);
+  return list;
+}
+
+}  // namespace shard::convert

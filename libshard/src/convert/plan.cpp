@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "base/checksum.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void refuse_out_inside_images(const Options& options) {
+  if (options.images == "-" || options.images.starts_with("@")) return;
+  std::error_code error;
+  const fs::path images = fs::weakly_canonical(options.images, error);
+  if (error) return;  // scan will say what is wrong
+  const fs::path out = fs::weakly_canonical(options.out, error);
+  if (error) return;
+  for (fs::path folder = out;; folder = folder.parent_path()) {
+    if (folder == images)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("OUT '{}' lies inside IMAGES '{}': it would become input; choose a folder outside",
+                      options.out.string(), options.images));
+    if (folder == folder.parent_path()) return;  // the root
+  }
+}
+
+// --strict: what is passed over counts as an input that is not stored.
+void reject_skipped(InputList& list) {
+  for (Skip& skip : list.skipped)
+    list.rejects.push_back({std::move(skip.key), "skipped: " + std::string(to_string(skip.reason))});
+  list.skipped.clear();
+}
+
+// On several threads: a network file system answers one question at a time.
+std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
+  constexpr std::size_t kStep = 256;
+  std::vector<std::uint64_t> sizes(list.inputs.size(), Plan::kUnknownSize);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t begin = next.fetch_add(kStep); begin < sizes.size(); begin = next.fetch_add(kStep)) {
+      for (std::size_t i = begin; i < std::min(begin + kStep, sizes.size()); ++i) {
+        struct stat status {};
+        const fs::path path = list.root / list.inputs[i].path;
+        if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+          sizes[i] = static_cast<std::uint64_t>(status.st_size);
+      }
+    }
+  };
+  std::vector<std::jthread> helpers;
+  try {
+    for (std::size_t i = 1; i < threads && i * kStep < sizes.size(); ++i) helpers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // With fewer threads it takes longer.
+  }
+  work();
+  return sizes;
+}
+
+}  // namespace
+
+void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
+  const auto planned = size_of(input);
+  if (planned == found) return;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("'{}' has {} bytes, and had {} when this run began: inputs must stay as they are while "
+                  "they are converted; run this again, with --refresh if it then says that they changed",
+                  list.inputs[input].key(), found, planned ? fmt::to_string(*planned) : "none to be read"));
+}
+
+std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
+  const std::uint64_t first = shard * per_shard;
+  return std::min<std::uint64_t>(per_shard, list.inputs.size() - first);
+}
+
+Plan make_plan(const Options& options) {
+  options.check();
+  refuse_out_inside_images(options);
+  Plan plan;
+  plan.list = scan(options.images, options.root);
+  plan.labels = options.labels.empty() ? labels_from_folders(plan.list)
+                                       : labels_from_csv(plan.list, options.labels, options.unlisted);
+  if (options.strict) reject_skipped(plan.list);
+  plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
+  if (plan.list.inputs.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("none of the {} inputs has a label: '{}' {}", plan.listed,
+                            plan.list.rejects.front().key, plan.list.rejects.front().reason));
+  plan.per_shard = options.per_shard();
+
+  std::size_t text_bytes = 0;
+  for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
+  std::string text;
+  text.reserve(text_bytes);  // no doubling: with many inputs this is the peak of memory
+  for (const Input& input : plan.list.inputs) text += input.path + '\0';
+  for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
+  for (const std::string& name : plan.labels.classes) text += name + '\0';
+  const std::uint64_t names = xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
+  plan.names_digest = to_hex(names);
+  plan.sizes = sizes_of(plan.list, options.threads());
+  Xxh3Stream sizes;
+  for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
+  plan.source_digest = to_hex(names ^ (sizes.digest() * 0xC2B2AE3D27D4EB4FU));
+  return plan;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,71 @@
+#include "shard/convert/scan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iostream>
+#include <system_error>
+
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+void sort_unique(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+template <class T>
+void sort_by_key(std::vector<T>& items) {
+  std::sort(items.begin(), items.end(), [](const T& a, const T& b) { return a.key < b.key; });
+}
+
+[[noreturn]] void refuse_nothing(const std::string& images, const InputList& list) {
+  std::string text = fmt::format("no images found in '{}': nothing to convert", escape_key(images));
+  if (!list.skipped.empty())
+    text += fmt::format(" ({} skipped, first '{}': {})", list.skipped.size(), list.skipped.front().key,
+                        to_string(list.skipped.front().reason));
+  else if (!list.rejects.empty())
+    text += fmt::format(" ('{}': {})", list.rejects.front().key, list.rejects.front().reason);
+  throw Error(ErrorCode::invalid_argument, text);
+}
+
+}  // namespace
+
+std::string Input::key() const { return escape_key(path); }
+
+InputList scan(const std::string& images, const std::filesystem::path& list_root) {
+  InputList list;
+  if (images == "-") {
+    list = scan_list(std::cin, "on standard input", list_root);
+  } else if (images.starts_with("@")) {
+    const std::string file = images.substr(1);
+    std::ifstream in(file, std::ios::binary);
+    if (!in)
+      throw Error(ErrorCode::not_found, fmt::format("cannot read the list '{}': {}", escape_key(file),
+                                                    std::generic_category().message(errno)));
+    list = scan_list(in, "'" + escape_key(file) + "'", list_root);
+  } else {
+    list = scan_folder(images);
+  }
+  sort_by_key(list.rejects);
+  sort_by_key(list.skipped);
+  if (list.inputs.empty()) refuse_nothing(images, list);
+  std::sort(list.inputs.begin(), list.inputs.end(),
+            [](const Input& a, const Input& b) { return a.path < b.path; });
+  sort_unique(list.folders);
+  sort_unique(list.empty_folders);
+  auto twice = std::adjacent_find(list.inputs.begin(), list.inputs.end(),
+                                  [](const Input& a, const Input& b) { return a.path == b.path; });
+  if (twice != list.inputs.end())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}' is listed twice: keys must be unique", twice->key()));
+  return list;
+}
+
+}  // namespace shard::convert

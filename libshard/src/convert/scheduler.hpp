@@ -1,0 +1,110 @@
+// Hands out samples to workers, shard by shard, and publishes shards when their last sample is done.
+//
+//   next() -> Item -> [decode] -> done(item)        at most kShardsInFlight shards are open, the rest waits
+//                                   `- last one -> publisher thread: publish, receipt
+//
+// Bounded in two ways: a shard is opened only when another was published, and no worker runs further than
+// `window` samples ahead of the slowest one (frames of codecs with variable size wait in memory for their
+// turn).
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "convert/journal.hpp"
+#include "shard/convert/convert.hpp"
+
+namespace shard::convert {
+
+struct ShardJob {
+  explicit ShardJob(ShardWriter shard_writer) : writer(std::move(shard_writer)) {}
+
+  ShardWriter writer;
+  std::uint64_t shard = 0;
+  std::uint64_t first = 0;  // index of its first input
+  std::uint64_t count = 0;
+  std::atomic<std::uint64_t> left{0};
+  std::atomic<std::uint64_t> stored{0};
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, Reject>> rejects;  // by index, guarded by mutex
+  image::WarningCounts warnings;                          // guarded by mutex
+  std::vector<std::optional<std::uint64_t>> digests;      // of each input that could be read; each set once
+};
+
+struct Item {
+  ShardJob* job = nullptr;
+  std::uint64_t index = 0;  // of the input
+  std::uint64_t ticket = 0;
+};
+
+class Scheduler {
+ public:
+  // `todo`: the shards to convert, in order; those that turn out to be finished when it is their turn are
+  // passed over. `missing`: the shards that a complete data set lacks, which must come out just so; empty
+  // when the data set is not complete. All references must outlive it.
+  Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
+            const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
+            const std::map<std::uint64_t, ShardSummary>& missing, const Hooks& hooks);
+  ~Scheduler();  // stops, joins; shards that were not published leave nothing behind
+
+  // The next sample, or nothing when all were handed out or the run stops. Blocks until a shard may be
+  // opened.
+  std::optional<Item> next();
+  void done(const Item& item);
+  // Ends the run: the first error is what finish() throws.
+  void fail(std::exception_ptr error);
+  bool stopped() const noexcept;
+  // After the workers have ended: waits for the publisher, throws the first error.
+  void finish();
+
+  double publish_seconds() const noexcept { return publish_seconds_; }  // after finish()
+  std::uint64_t wait_nanoseconds() const noexcept { return wait_nanoseconds_; }
+
+ private:
+  bool skip_finished();  // with mutex_ held: to the next shard that is still to be made; false: there is none
+  void open_next_shard();  // with mutex_ held
+  void publish_loop();
+  void publish(ShardJob& job);
+  void publish_missing(ShardJob& job);  // of a complete data set
+
+  const Plan& plan_;
+  const Options& options_;
+  const PlanRecord& record_;
+  const ShardWriterOptions& writer_options_;
+  const std::vector<std::uint64_t> todo_;
+  const std::map<std::uint64_t, ShardSummary>& missing_;
+  const Hooks& hooks_;
+  const std::uint64_t window_;
+
+  std::mutex mutex_;
+  std::condition_variable may_open_;             // a shard was published, a sample was done, or the run stops
+  std::condition_variable may_publish_;          // a shard is full, or the run stops
+  std::vector<std::unique_ptr<ShardJob>> open_;  // in flight
+  std::deque<ShardJob*> full_;
+  ShardJob* current_ = nullptr;
+  std::uint64_t current_next_ = 0;  // next sample in the current shard
+  std::size_t todo_next_ = 0;
+  bool looked_ = false;  // skip_finished() has looked at the shard that is next
+  std::uint64_t tickets_ = 0;
+  std::set<std::uint64_t> active_;  // tickets handed out and not done
+  bool all_handed_out_ = false;
+  bool stop_ = false;
+  std::exception_ptr error_;
+  double publish_seconds_ = 0;
+  std::atomic<std::uint64_t> wait_nanoseconds_{0};
+  std::thread publisher_;
+};
+
+}  // namespace shard::convert

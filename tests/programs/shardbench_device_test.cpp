@@ -1,0 +1,139 @@
+// shardbench device: reads what the kernel says as it says it, and goes on where it says nothing.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "harness/cpu_facts.hpp"
+#include "harness/filesystem_facts.hpp"
+#include "harness/gpu_facts.hpp"
+#include "harness/pcie.hpp"
+#include "shardbench_support.hpp"
+#include "temp_dir.hpp"
+
+namespace shard::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+void write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+TEST(PcieLinks, AreReadAsTheKernelWritesThem) {
+  const testing::TempDir dir;
+  write(dir.path() / "current_link_speed", "2.5 GT/s PCIe\n");
+  write(dir.path() / "current_link_width", "8\n");
+  write(dir.path() / "max_link_speed", "32.0 GT/s PCIe\n");
+  write(dir.path() / "max_link_width", "16\n");
+  const PcieLinks links = read_pcie_links(dir.path());
+  EXPECT_EQ(links.now.generation, 1);
+  EXPECT_EQ(links.now.width, 8);
+  EXPECT_DOUBLE_EQ(links.now.bytes_per_second(), 2e9);
+  EXPECT_EQ(links.most.generation, 5);
+  EXPECT_NEAR(links.most.bytes_per_second(), 63.015e9, 1e6);
+  EXPECT_EQ(to_string(links.most), "gen 5 x16 (63.0 GB/s)");
+}
+
+TEST(PcieLinks, AreNotKnownWhereTheKernelDoesNotSay) {
+  const testing::TempDir dir;
+  write(dir.path() / "current_link_speed", "Unknown\n");
+  write(dir.path() / "current_link_width", "255\n");
+  const PcieLinks links = read_pcie_links(dir.path());
+  EXPECT_EQ(links.now.generation, 0);
+  EXPECT_EQ(links.now.width, 0);
+  EXPECT_EQ(to_string(links.now), "not known");
+  EXPECT_EQ(to_string(links.most), "not known");
+}
+
+TEST(CgroupQuota, IsTheSmallestOfTheGroupAndThoseAboveIt) {
+  const testing::TempDir dir;
+  const std::string membership = "12:cpuset:/other\n0::/a/b/c\n";
+  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 0);
+  write(dir.path() / "a/b/c/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 0);
+  write(dir.path() / "a/cpu.max", "400000 100000\n");
+  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 4);
+  write(dir.path() / "a/b/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 1.5);
+  write(dir.path() / "cpu.max", "50000 100000\n");  // a container's root
+  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 0.5);
+  EXPECT_EQ(cgroup_quota_cores(dir.path(), "0::/\n"), 0.5);
+}
+
+TEST(CpuCaches, AreSortedByLevel) {
+  const testing::TempDir dir;
+  write(dir.path() / "index0/level", "3\n");
+  write(dir.path() / "index0/type", "Unified\n");
+  write(dir.path() / "index0/size", "36M\n");
+  write(dir.path() / "index1/level", "1\n");
+  write(dir.path() / "index1/type", "Data\n");
+  write(dir.path() / "index1/size", "48K\n");
+  const auto caches = read_caches(dir.path());
+  ASSERT_EQ(caches.size(), 2U);
+  EXPECT_EQ(caches[0].type, "Data");
+  EXPECT_EQ(caches[0].size_bytes, 48U << 10U);
+  EXPECT_EQ(caches[1].level, 3);
+  EXPECT_EQ(caches[1].size_bytes, 36U << 20U);
+}
+
+TEST(FindMount, TakesTheLastOfTheLongestMountPointAbove) {
+  const std::string mounts =
+      "1 0 259:2 / / rw - ext4 /dev/root rw\n"
+      "2 1 0:40 / /data rw shared:1 - nfs4 server:/export rw\n"
+      "3 2 8:1 / /data/my\\040disk rw - xfs /dev/sda1 rw\n"
+      "4 1 0:41 / /data rw - nfs4 newer:/export rw\n"
+      "a line that is none\n";
+  EXPECT_EQ(find_mount(mounts, "/data/my disk/x")->source, "/dev/sda1");
+  EXPECT_EQ(find_mount(mounts, "/data/my disk/x")->device, "8:1");
+  EXPECT_EQ(find_mount(mounts, "/data/my")->source, "newer:/export");
+  EXPECT_EQ(find_mount(mounts, "/data")->type, "nfs4");
+  EXPECT_EQ(find_mount(mounts, "/database")->type, "ext4");
+  EXPECT_FALSE(find_mount("", "/data"));
+}
+
+TEST(FilesystemFacts, SayWhatIsFreeAndLeaveNothingBehind) {
+  const testing::TempDir dir;
+  const FilesystemFacts facts = filesystem_facts(dir.path());
+  EXPECT_EQ(facts.problem, "");
+  EXPECT_EQ(facts.size_bytes, fs::space(dir.path()).capacity);
+  EXPECT_LE(facts.free_bytes, facts.size_bytes);
+  EXPECT_GT(facts.block_bytes, 0U);
+  EXPECT_NE(facts.direct, "");
+  EXPECT_TRUE(fs::is_empty(dir.path()));
+  EXPECT_NE(filesystem_facts(dir.path() / "absent").problem.find("No such file"), std::string::npos);
+}
+
+TEST(DeviceProgram, DescribesTheMachineAndNamesThePathLeftOut) {
+  const testing::TempDir dir;
+  const fs::path json = dir.path() / "device.json";
+  const testing::ProgramResult run = testing::shardbench(
+      "device " + dir.path().string() + " " + (dir.path() / "absent").string() + " --json " + json.string());
+  EXPECT_EQ(run.exit_code, 1) << run.output;
+  EXPECT_NE(run.output.find("left out: No such file"), std::string::npos) << run.output;
+  std::ifstream in(json);
+  const auto report = nlohmann::json::parse(in);
+  EXPECT_EQ(report["benchmark"], "device");
+  EXPECT_EQ(report["complete"], true);
+  ASSERT_EQ(report["filesystems"].size(), 2U);
+  EXPECT_GT(report["filesystems"][0]["size_bytes"], 0);
+  EXPECT_TRUE(report["filesystems"][1].contains("problem"));
+  EXPECT_FALSE(report["cpu"]["simd"].get<std::string>().empty());
+  EXPECT_GT(report["memory"]["registered_budget_bytes"], 0);
+  const GpuReport gpu = gpu_report();
+  EXPECT_EQ(report["cuda"]["devices"].size(), gpu.gpus.size());
+  EXPECT_EQ(gpu.gpus.empty(), run.output.find("no CUDA device") != std::string::npos) << run.output;
+  EXPECT_TRUE(!gpu.gpus.empty() || !gpu.absent.empty());
+}
+
+TEST(DeviceProgram, PrintsNothingButJsonWhenThatGoesToStandardOutput) {
+  const testing::ProgramResult run = testing::shardbench("device --json -");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(run.output)["benchmark"], "device");
+}
+
+}  // namespace
+}  // namespace shard::bench

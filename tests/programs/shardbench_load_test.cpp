@@ -1,0 +1,133 @@
+// shardbench load: what it measures is what the loader delivered.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "commands/load/load_bench.hpp"
+#include "data/load_data.hpp"
+#include "limits/load_limits.hpp"
+#include "temp_dir.hpp"
+
+namespace shard::bench {
+namespace {
+
+TEST(ShardbenchLoad, MeasuresWholeEpochsAgainstABareGather) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 32, 32}, 2);
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
+  ASSERT_EQ(dataset->size(), 100U);
+  LoadCase load;
+  load.options.order.batch_size = 10;
+  load.options.verify = Verify::always;  // the random samples carry true checksums
+  load.seconds = 0.01;
+  load.repeats = 2;
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
+  ASSERT_EQ(result.samples.size(), 2U);
+  for (const LoadSample& sample : result.samples) {
+    EXPECT_GT(sample.samples_per_second, 0);
+    EXPECT_DOUBLE_EQ(sample.bytes_per_second, sample.samples_per_second * 3072);
+  }
+  EXPECT_GT(result.limit_bytes_per_second, 0);
+  ASSERT_EQ(result.stats.size(), 1U);
+  EXPECT_EQ(result.stats[0].transport, TransportKind::mapped);
+  EXPECT_EQ(result.stats[0].batches % 10, 1U);  // whole epochs of ten, and the first batch
+}
+
+TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 8, 8}, 1);
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
+  LoadCase load;
+  load.options.order.batch_size = 10;
+  load.seconds = 0.01;
+  load.repeats = 1;
+  const std::vector<std::shared_ptr<Device>> devices{make_host_device(1), make_host_device(1)};
+  const LoadResult result = bench_load(dataset, devices, load);
+  ASSERT_EQ(result.stats.size(), 2U);
+  EXPECT_EQ(result.stats[0].batches % 5, 1U);  // five of ten each, and the first batch of the first
+  EXPECT_EQ(result.stats[1].batches % 5, 0U);
+}
+
+TEST(ShardbenchLoad, MakesASparseDataSetThatLoadsAsZeros) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_sparse_dataset(folder, 100, 7, {DType::u8, Layout::nhwc, 3, 64, 64});
+  const Dataset dataset = Dataset::open(folder);
+  ASSERT_EQ(dataset.size(), 100U);
+  ASSERT_EQ(dataset.info().shards.size(), 7U);
+  std::vector<std::byte> scratch;
+  for (std::uint32_t s = 0; s < 7; ++s) {
+    dataset.shard(s).verify_head();
+    for (std::uint64_t i = 0; i < dataset.shard(s).size(); ++i) dataset.shard(s).verify_sample(i, scratch);
+  }
+}
+
+TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 2000, {DType::u8, Layout::nhwc, 3, 32, 32}, 1);
+  const Dataset dataset = Dataset::open(folder);
+  const int direct = ::open(dataset.shard(0).path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+  LoaderOptions options;
+  options.order.batch_size = 16;
+  DiskLimit disk(dataset, options);
+  EXPECT_EQ(disk.fastest() > 0, direct >= 0);
+  EXPECT_EQ(disk.as_loader() > 0, direct >= 0);
+  // Samples of 3,072 bytes at any place: one or two pages; five batches of 16, or threads.
+  const std::string is = disk.as_loader_is();
+  EXPECT_TRUE(is == "random places, blocks of 8 KiB, 80 requests of io_uring" ||
+              is == "random places, blocks of 8 KiB, 32 threads")
+      << is;
+  if (direct >= 0) {
+    EXPECT_NE(disk.fastest_is().find("blocks of"), std::string::npos);
+  }
+  if (direct >= 0) ::close(direct);
+}
+
+// The frames of constant samples are much smaller than the samples, and the last one ends with its file.
+TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
+  for (const Codec codec : {Codec{Codec::Kind::zstd, 1}, Codec{Codec::Kind::packed, 3}}) {
+    const testing::TempDir dir;
+    DatasetInfo info;
+    info.spec = {DType::u8, Layout::nhwc, 3, 200, 200};
+    info.codec = codec;
+    info.fingerprint = info.source_digest = "0123456789abcdef";
+    info.inputs = 4;
+    ShardWriterOptions options;
+    options.spec = info.spec;
+    options.codec = codec;
+    options.fingerprint = info.fingerprint;
+    ShardWriter writer = ShardWriter::create(dir.path() / "s", 4, options);
+    const std::vector<std::byte> sample(info.spec.size_bytes(), std::byte{7});
+    for (std::uint64_t i = 0; i < 4; ++i) writer.put(i, std::to_string(i), std::vector<std::byte>(8), sample);
+    info.shards = {writer.publish()};
+    publish_file(dir.path() / kDatasetFile, serialize_dataset(info));
+    LoadCase load;
+    load.options.order.batch_size = 2;
+    load.options.verify = Verify::always;
+    load.seconds = 0.01;
+    load.repeats = 1;
+    const auto dataset = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+    const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
+    const LoadResult result = bench_load(dataset, devices, load);
+    EXPECT_GT(result.limit_bytes_per_second, 0);
+    EXPECT_EQ(result.stats[0].transport,
+              info.codec.kind == Codec::Kind::zstd ? TransportKind::staged : TransportKind::mapped);
+  }
+}
+
+TEST(ShardbenchLoad, KeepsADataSetThatIsThere) {
+  const testing::TempDir dir;
+  const std::string folder = (dir.path() / "data").string();
+  make_random_dataset(folder, 10, {DType::u8, Layout::nhwc, 3, 8, 8}, 1);
+  make_random_dataset(folder, 20, {DType::u8, Layout::nhwc, 3, 8, 8}, 1);
+  EXPECT_EQ(Dataset::open(folder).size(), 10U);
+}
+
+}  // namespace
+}  // namespace shard::bench

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Reads every #include of the tree and checks that each folder includes only what lies below it:
+
+    base <- format <- image <- convert <- tools          base, format <- loader          loader, convert <- bench, loader/python
+
+Private headers of the loader stay in the loader, and examples see what is installed and nothing else.
+
+    includes.py [ROOT]     exit code 1 and a line for each include that breaks an arrow
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# Folder: (its name, the names it may include besides itself). The longest path that fits counts.
+ROOMS = {
+    "libshard/src/base": ("base", ""),
+    "libshard/include/shard/error.hpp": ("base", ""),
+    "libshard/include/shard/keys.hpp": ("base", ""),
+    "libshard/src/format": ("format", "base"),
+    "libshard/include/shard": ("format", "base"),
+    "libshard/src/image": ("image", "base format"),
+    "libshard/include/shard/image": ("image", "base format"),
+    "libshard/src/convert": ("convert", "base format image"),
+    "libshard/include/shard/convert": ("convert", "base format image"),
+    "loader/include": ("loader", "base format"),
+    "loader/src": ("loader/src", "base format loader"),
+    "tools/cli": ("cli", "base format"),
+    "tools/shardify": ("shardify", "base format image convert cli"),
+    "tools/shardctl": ("shardctl", "base format image convert cli"),
+    "bench": ("bench", "base format image convert cli loader"),
+    "loader/python": ("python", "base format image convert loader"),
+    "docs/examples": ("examples", "base format image convert loader"),
+    "tests": ("tests", "base format image convert loader loader/src cli bench"),
+}
+PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
+PUBLIC = ("libshard/include/", "loader/include/")
+# Where the text of an include is looked up, in this order; then beside the file.
+ROOTS = ("libshard/include", "loader/include", "libshard/src", "loader/src", "tools", "bench", "tests/support")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def room_of(path):
+    fits = [folder for folder in ROOMS if path == folder or path.startswith(folder + "/")]
+    return ROOMS[max(fits, key=len)] if fits else None
+
+
+def found(root, file, text):
+    """The file that an include names, as a path below root; None: not ours."""
+    if (root / file).parent.joinpath(text).is_file():
+        return (root / file).parent.joinpath(text).resolve().relative_to(root).as_posix()
+    for folder in ROOTS:
+        if (root / folder / text).is_file():
+            return f"{folder}/{text}"
+    return None
+
+
+def broken(root, file, text):
+    target = found(root, file, text)
+    if target is None:
+        return f'{file}: "{text}" is not found; foreign headers are included with <>'
+    name, below = room_of(file)
+    target_name, _ = room_of(target)
+    if target_name != name and target_name not in below.split():
+        return f"{file}: {name} may not include {target} ({target_name}); allowed: {below or 'itself'}"
+    if file.startswith(PUBLIC_ONLY) and not target.startswith(PUBLIC) and Path(target).parent != Path(file).parent:
+        return f"{file}: {target} is not installed"
+    return None
+
+
+def check(root):
+    files = [path for folder in ("libshard", "loader", "tools", "bench", "tests", "docs") for path in (root / folder).rglob("*")
+             if path.suffix in (".hpp", ".cpp", ".cu", ".cuh")]
+    lines = []
+    for path in sorted(files):
+        file = path.relative_to(root).as_posix()
+        if room_of(file) is None:
+            lines.append(f"{file}: lies in no folder of the list in tests/structure/includes.py")
+            continue
+        lines += filter(None, (broken(root, file, text) for text in INCLUDE.findall(path.read_text(errors="replace"))))
+    return len(files), lines
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[2]).resolve()
+    count, lines = check(root)
+    print("\n".join(lines) if lines else f"{count} files: every include follows the arrows")
+    return 1 if lines or count < 100 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

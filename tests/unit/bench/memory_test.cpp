@@ -1,0 +1,189 @@
+// shardbench memory: the formula gives what the loader counts, to the byte, for every transport.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands/memory/memory_bench.hpp"
+#include "data/load_data.hpp"
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+#include "temp_dir.hpp"
+
+namespace shard::bench {
+namespace {
+
+const std::atomic<bool> kGoOn{false};
+const auto kNoProgress = [](const std::vector<MemoryCase>&) {};
+
+class MemoryBench : public ::testing::Test {
+ protected:
+  std::shared_ptr<const Dataset> make(std::uint64_t samples, std::uint32_t side,
+                                      std::uint64_t shards = 3) const {
+    const std::string folder = (dir_.path() / ("data" + std::to_string(side))).string();
+    make_sparse_dataset(folder, samples, shards, {DType::u8, Layout::nhwc, 3, side, side});
+    return std::make_shared<const Dataset>(Dataset::open(folder));
+  }
+  // With reads_in_place off it stands for a GPU.
+  static std::shared_ptr<Device> device(bool reads_in_place) {
+    return std::make_shared<testing::LimitedDevice>(make_host_device(1), reads_in_place);
+  }
+
+ private:
+  testing::TempDir dir_;
+};
+
+TEST_F(MemoryBench, PredictsWhatTheLoaderCountsToTheByte) {
+  // Samples that are, and that are not, a multiple of the disk's blocks; batches smaller and larger than the
+  // data set.
+  for (const std::uint32_t side : {64U, 33U}) {
+    const auto dataset = make(60, side);
+    for (const bool reads_in_place : {true, false}) {
+      for (const TransportKind transport :
+           {TransportKind::automatic, TransportKind::mapped, TransportKind::staged, TransportKind::direct,
+            TransportKind::resident}) {
+        for (const bool identity : {true, false}) {
+          SCOPED_TRACE(std::string(to_string(transport)) + (reads_in_place ? " in place, " : " as a GPU, ") +
+                       (identity ? "stored, side " : "cropped f16, side ") + std::to_string(side));
+          MemoryOptions options;
+          options.loader.transport = transport;
+          options.loader.prefetch = 2;
+          options.loader.threads = 1;
+          options.batch_sizes = {1, 7, 100};
+          if (transport == TransportKind::resident) options.loader.resident_bytes = 20 * 3 * side * side + 5;
+          if (!identity) {
+            options.loader.transform.crop = CropKind::center;
+            options.loader.transform.crop_height = options.loader.transform.crop_width = 20;
+            options.loader.transform.dtype = DType::f16;
+          }
+          for (const MemoryCase& one :
+               bench_memory(dataset, device(reads_in_place), options, kGoOn, kNoProgress)) {
+            if (transport == TransportKind::direct && one.problem.find("O_DIRECT") != std::string::npos)
+              continue;
+            ASSERT_EQ(one.problem, "") << one.batch_size;
+            EXPECT_EQ(one.predicted.device_bytes, one.measured.device_bytes) << one.batch_size;
+            EXPECT_EQ(one.predicted.pinned_bytes, one.measured.pinned_bytes) << one.batch_size;
+            EXPECT_EQ(one.predicted.registered_bytes, one.measured.registered_bytes) << one.batch_size;
+            EXPECT_GE(one.batches, 6U);
+            EXPECT_TRUE(one.link == one.transport || transport == TransportKind::resident);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Frames of random sizes; a crop that is resized needs room for whole samples on a GPU.
+TEST_F(MemoryBench, PredictsPackedSamplesToTheByte) {
+  const testing::TempDir dir;
+  testing::DatasetShape shape;
+  shape.spec = {DType::u8, Layout::nhwc, 3, 40, 33};
+  shape.codec = {Codec::Kind::packed};
+  testing::write_dataset(dir.path(), shape);
+  const auto dataset = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  for (const bool reads_in_place : {true, false}) {
+    for (const TransportKind transport :
+         {TransportKind::automatic, TransportKind::staged, TransportKind::direct, TransportKind::resident}) {
+      for (const CropKind crop : {CropKind::none, CropKind::random_resized}) {
+        SCOPED_TRACE(std::string(to_string(transport)) + (reads_in_place ? " in place" : " as a GPU"));
+        MemoryOptions options;
+        options.loader.transport = transport;
+        options.loader.prefetch = 2;
+        options.loader.threads = 1;
+        options.batch_sizes = {7};
+        options.loader.transform.crop = crop;
+        if (crop != CropKind::none)
+          options.loader.transform.crop_height = options.loader.transform.crop_width = 20;
+        for (const MemoryCase& one :
+             bench_memory(dataset, device(reads_in_place), options, kGoOn, kNoProgress)) {
+          if (transport == TransportKind::direct && one.problem.find("O_DIRECT") != std::string::npos)
+            continue;
+          ASSERT_EQ(one.problem, "");
+          EXPECT_EQ(one.predicted, one.measured);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(MemoryBench, PredictsStatedFigures) {
+  const auto dataset = make(60, 64);
+  LoaderOptions options;
+  options.order.batch_size = 10;
+  options.prefetch = 3;
+  const DeviceInfo host = device(true)->info();
+  const DeviceInfo gpu = device(false)->info();
+  constexpr std::uint64_t kSample = 3 * 64 * 64;
+  // Labels and ids: 10 x 8 bytes, the mask 10; each 256 when rounded up.
+  constexpr std::uint64_t kColumns = 3 * 256;
+  EXPECT_EQ(predict_memory(*dataset, host, options, TransportKind::mapped, 0),
+            (LoaderMemory{4 * (10 * kSample + kColumns), 4 * kColumns, 0}));
+  EXPECT_EQ(predict_memory(*dataset, gpu, options, TransportKind::mapped, 0),
+            (LoaderMemory{4 * (10 * kSample + kColumns), 4 * kColumns, 60 * kSample}));
+  options.transform.dtype = DType::f32;
+  EXPECT_EQ(predict_memory(*dataset, gpu, options, TransportKind::staged, 0),
+            (LoaderMemory{4 * (10 * kSample * 5 + kColumns), 4 * (kColumns + 10 * kSample), 0}));
+  options.transport = TransportKind::resident;
+  options.resident_bytes = 7 * kSample + 1;
+  EXPECT_EQ(predict_memory(*dataset, gpu, options, TransportKind::staged, 0).device_bytes,
+            4 * (10 * kSample * 5 + kColumns) + 7 * kSample);
+}
+
+TEST_F(MemoryBench, SeesTheProcessGrowByWhatWasPredicted) {
+  const auto dataset = make(256, 224);
+  MemoryOptions options;
+  options.loader.transport = TransportKind::staged;
+  options.loader.prefetch = 1;
+  options.loader.threads = 1;
+  options.batch_sizes = {32, 128};
+  for (const MemoryCase& one : bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress)) {
+    ASSERT_EQ(one.problem, "");
+    const std::uint64_t predicted = one.predicted.device_bytes + one.predicted.pinned_bytes;
+    EXPECT_LT(difference(predicted, one.process_after - one.process_before), 0.1) << one.batch_size;
+  }
+}
+
+TEST_F(MemoryBench, LeavesOutWhatDoesNotFitAndGoesOn) {
+  const auto dataset = make(60, 64);
+  MemoryOptions options;
+  options.loader.transport = TransportKind::staged;
+  options.loader.pinned_bytes = 2'000'000;
+  options.batch_sizes = {100, 2};
+  const auto cases = bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress);
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_NE(cases[0].problem.find("pinned_bytes is 2000000"), std::string::npos) << cases[0].problem;
+  EXPECT_EQ(cases[1].problem, "");
+  EXPECT_GT(cases[1].measured.pinned_bytes, 0U);
+}
+
+TEST_F(MemoryBench, RefusesBatchSizesOutOfBoundsAndStopsWhenAskedTo) {
+  const auto dataset = make(60, 64);
+  MemoryOptions options;
+  options.batch_sizes = {8, 0};
+  EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress),
+                     ErrorCode::invalid_argument, "--batch-sizes 0: expected 1 to 65536");
+  options.batch_sizes = {65'537};
+  EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress),
+                     ErrorCode::invalid_argument, "--batch-sizes 65537");
+  options.batch_sizes = {8};
+  options.loader.prefetch = 0;
+  EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, kGoOn, kNoProgress),
+                     ErrorCode::invalid_argument, "prefetch is 0");
+  options.loader.prefetch = 1;
+  const std::atomic<bool> stop{true};
+  EXPECT_SHARD_ERROR(bench_memory(dataset, make_host_device(1), options, stop, kNoProgress),
+                     ErrorCode::cancelled, "stopped");
+}
+
+TEST(Difference, IsAShareOfThePrediction) {
+  EXPECT_EQ(difference(0, 0), 0);
+  EXPECT_EQ(difference(100, 100), 0);
+  EXPECT_EQ(difference(0, 5), 1);
+  EXPECT_DOUBLE_EQ(difference(100, 90), 0.1);
+  EXPECT_DOUBLE_EQ(difference(100, 102), 0.02);
+}
+
+}  // namespace
+}  // namespace shard::bench

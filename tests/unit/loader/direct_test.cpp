@@ -1,0 +1,335 @@
+// direct: alignments, queues that fail with reads under way, and refusals.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "device/host_device.hpp"
+#include "direct/direct_alignment.hpp"
+#include "expect_error.hpp"
+#include "loader_fixture.hpp"
+#include "rounds.hpp"
+#include "transport/transport.hpp"
+
+namespace shard::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(FindAlignment, DoublesUntilAReadIsAccepted) {
+  for (const std::uint32_t needed : {512U, 4096U, 8192U, 65536U, 1U << 20U}) {
+    std::uint32_t reads = 0;
+    const auto read = [&](std::uint32_t alignment) {
+      ++reads;
+      return alignment % needed == 0 ? 0 : EINVAL;
+    };
+    EXPECT_EQ(find_alignment(512, read), needed);
+    EXPECT_EQ(1U << (reads - 1), needed / 512);
+  }
+}
+
+TEST(FindAlignment, RefusesWhatIsNoMatterOfAlignment) {
+  EXPECT_SHARD_ERROR(find_alignment(4096, [](std::uint32_t) { return EINVAL; }), ErrorCode::unsupported,
+                     "aligned to 4096 to 1048576 bytes are refused");
+  EXPECT_SHARD_ERROR(find_alignment(512, [](std::uint32_t) { return EIO; }), ErrorCode::unsupported,
+                     "Input/output error");
+}
+
+// What a test knows of a queue, also when the queue is gone.
+struct QueueState {
+  enum class Call { none, start, flush, next_done };
+  Call fails = Call::none;
+  std::uint64_t after = 0;  // so many such calls
+  bool gone_with_reads = false;
+  std::uint64_t drained = 0;
+};
+
+// Reads only when it is asked for what is done: a request that was forgotten in it would be touched late.
+class LateQueue final : public ReadQueue {
+ public:
+  explicit LateQueue(QueueState& state) : state_(state) {}
+  LateQueue(const LateQueue&) = delete;
+  LateQueue& operator=(const LateQueue&) = delete;
+  ~LateQueue() override { state_.gone_with_reads = state_.gone_with_reads || !under_way_.empty(); }
+  std::string_view name() const noexcept override { return "late"; }
+  void start(ReadRequest& request) override {
+    fail(QueueState::Call::start);
+    under_way_.push_back(&request);
+  }
+  void flush() override { fail(QueueState::Call::flush); }
+  ReadRequest& next_done() override {
+    fail(QueueState::Call::next_done);
+    ReadRequest& request = *under_way_.front();
+    under_way_.pop_front();
+    request.result =
+        ::pread(request.descriptor, request.target, request.size_bytes, static_cast<off_t>(request.offset));
+    return request;
+  }
+  void drain() noexcept override {
+    state_.drained += under_way_.size();
+    under_way_.clear();
+  }
+
+ private:
+  void fail(QueueState::Call call) {
+    if (call != state_.fails) return;
+    if (state_.after == 0) throw Error(ErrorCode::io, "the test fails the queue");
+    --state_.after;
+  }
+  QueueState& state_;
+  std::deque<ReadRequest*> under_way_;
+};
+
+class DirectTest : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBatch = 6;
+  static constexpr std::size_t kSlots = 3;
+
+  void make(const DatasetShape& shape) {
+    fs::remove_all(dir_.path() / "data");
+    fs::create_directory(dir_.path() / "data");
+    write_dataset(dir_.path() / "data", shape);
+    shape_ = shape;
+    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path() / "data"));
+    options_.order.batch_size = kBatch;
+    options_.prefetch = kSlots - 1;
+    context_.dataset = data_;
+    context_.device = device_;
+    context_.options = &options_;
+    context_.copy_stream = stream_.get();
+    context_.pool = &pool_;
+  }
+  static DatasetShape two_shards() {
+    DatasetShape shape;
+    shape.shards = {40, 40};
+    return shape;
+  }
+  // Null, and the test skipped, where there is no O_DIRECT.
+  std::unique_ptr<Transport> direct() {
+    std::unique_ptr<Transport> transport;
+    const UniqueFd probe(
+        ::open((dir_.path() / "data" / kDatasetFile).c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+    if (!probe) return nullptr;
+    transport = make_direct(context_, detail_);
+    slots_ = std::vector<Slot>(kSlots);
+    for (Slot& slot : slots_) {
+      slot.images = device_->allocate_device(kBatch * size());
+      transport->prepare(slot);
+    }
+    return transport;
+  }
+  std::uint64_t size() const { return data_->info().spec.size_bytes(); }
+  // Brings samples [n x batch, (n + 1) x batch) into slot n modulo the number of slots.
+  Slot& begin(Transport& transport, std::size_t n) {
+    Slot& slot = slots_[n % kSlots];
+    slot.fetch.clear();
+    for (std::uint64_t i = 0; i < kBatch; ++i) {
+      const std::uint64_t sample = n * kBatch + i;
+      slot.fetch.push_back(
+          {sample, data_->locate(sample), slot.images->data() + i * size(), size(), i * size(), true});
+    }
+    transport.begin(slot);
+    return slot;
+  }
+  void end_and_expect(Transport& transport, std::size_t n) {
+    Slot& slot = slots_[n % kSlots];
+    transport.end(slot);
+    slot.copied_event.wait();
+    for (std::uint64_t i = 0; i < kBatch; ++i) {
+      const auto expected = sample_of(shape_, n * kBatch + i);
+      EXPECT_EQ(std::memcmp(slot.images->data() + i * size(), expected.data(), size()), 0)
+          << "batch " << n << ", sample " << i;
+    }
+  }
+
+  TempDir dir_;
+  DatasetShape shape_;
+  std::shared_ptr<const Dataset> data_;
+  std::shared_ptr<Device> device_ = make_host_device(2);
+  std::unique_ptr<Stream> stream_ = device_->create_stream();
+  LoaderOptions options_;
+  HostPool pool_{2};
+  TransportContext context_;
+  std::string detail_;
+  std::vector<Slot> slots_;
+};
+
+TEST_F(DirectTest, ReadsWithLargerAlignmentsThanAPage) {
+  DatasetShape small;
+  small.shards = {20, 17};
+  DatasetShape compressed = small;
+  compressed.codec = {Codec::Kind::zstd, 1};
+  DatasetShape pages = small;  // each sample would be aligned, if the first one were
+  pages.spec = {DType::u8, Layout::nhwc, 4, 64, 64};
+  for (const DatasetShape& shape : {small, compressed, pages}) {
+    for (const std::uint32_t alignment : {1U, 4096U, 16384U, 65536U}) {
+      SCOPED_TRACE(alignment);
+      make(shape);
+      context_.least_alignment = alignment;
+      const auto transport = direct();
+      if (!transport) GTEST_SKIP() << "no O_DIRECT here";
+      if (alignment > 4096) {
+        EXPECT_NE(detail_.find("aligned to " + std::to_string(alignment)), std::string::npos) << detail_;
+      }
+      for (std::size_t n = 0; n < 6; ++n) {
+        begin(*transport, n);
+        end_and_expect(*transport, n);
+      }
+    }
+  }
+}
+
+TEST_F(DirectTest, DrainsAQueueThatFailsBeforeASlotIsUsedAgain) {
+  using Call = QueueState::Call;
+  for (const Call call : {Call::start, Call::flush, Call::next_done}) {
+    // try_out() makes one call of each
+    for (const std::uint64_t after : {1U, 2U, 3U, 8U}) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(call)) + " after " + std::to_string(after));
+      make(two_shards());
+      QueueState state{call, after};
+      context_.make_queue = [&](unsigned) { return std::make_unique<LateQueue>(state); };
+      {
+        auto transport = direct();
+        if (!transport) GTEST_SKIP() << "no O_DIRECT here";
+        EXPECT_EQ(transport->remark(), "");
+        std::uint64_t failed = 0;
+        for (std::size_t n = 0; n < 12; n += 2) {  // two at a time
+          Slot& first = begin(*transport, n);
+          static_cast<void>(first);
+          begin(*transport, n + 1);
+          for (const std::size_t ended : {n, n + 1}) {
+            try {
+              end_and_expect(*transport, ended);
+            } catch (const Error& error) {
+              ++failed;
+              EXPECT_EQ(to_string(error.code()), "io");
+              EXPECT_NE(std::string(error.what()).find("the test fails the queue"), std::string::npos)
+                  << error.what();
+            }
+          }
+        }
+        EXPECT_GE(failed, call == Call::flush ? 0U : 1U);  // the last flush of a batch loses none
+        EXPECT_LE(failed, 2U) << "what comes later is read by threads";
+        EXPECT_NE(transport->remark().find("32 threads read since the queue failed"), std::string::npos)
+            << transport->remark();
+      }
+      EXPECT_FALSE(state.gone_with_reads);
+    }
+  }
+}
+
+TEST_F(DirectTest, ReadsByThreadsWhereAQueueCannotBeUsed) {
+  make(two_shards());
+  QueueState state{QueueState::Call::next_done, 0};
+  context_.make_queue = [&](unsigned) { return std::make_unique<LateQueue>(state); };
+  const auto transport = direct();
+  if (!transport) GTEST_SKIP() << "no O_DIRECT here";
+  EXPECT_NE(detail_.find("32 threads"), std::string::npos) << detail_;
+  EXPECT_NE(detail_.find("the test fails the queue"), std::string::npos) << detail_;
+  EXPECT_EQ(state.drained, 1U);
+  EXPECT_FALSE(state.gone_with_reads);
+  begin(*transport, 0);
+  end_and_expect(*transport, 0);
+}
+
+TEST_F(DirectTest, IsDrainedWhenItEndsWithReadsUnderWay) {
+  make(two_shards());
+  QueueState state;
+  context_.make_queue = [&](unsigned) { return std::make_unique<LateQueue>(state); };
+  auto transport = direct();
+  if (!transport) GTEST_SKIP() << "no O_DIRECT here";
+  begin(*transport, 0);
+  begin(*transport, 1);
+  transport.reset();
+  EXPECT_EQ(state.drained, 2 * kBatch);
+  EXPECT_FALSE(state.gone_with_reads);
+}
+
+// Not only a filesystem without O_DIRECT: whatever refuses the file, another transport can be chosen.
+TEST_F(DirectTest, IsUnsupportedWhereAFileCannotBeOpenedAgain) {
+  make({});
+  const fs::path shard = data_->shard(0).path();
+  fs::permissions(shard, fs::perms::none);
+  const uid_t user = ::geteuid();
+  constexpr uid_t kNobody = 65534;
+  ASSERT_EQ(user == 0 ? ::seteuid(kNobody) : 0, 0);
+  EXPECT_SHARD_ERROR(make_direct(context_, detail_), ErrorCode::unsupported, "Permission denied");
+  ASSERT_EQ(user == 0 ? ::seteuid(user) : 0, 0);
+  fs::permissions(shard, fs::perms::owner_all);
+}
+
+// With io_uring and with threads.
+class ReadQueues : public ::testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<ReadQueue> make() const { return GetParam() ? make_uring_queue(4) : make_thread_queue(3); }
+};
+
+TEST_P(ReadQueues, LeaveRequestsAloneAfterTheyWereDrained) {
+  TempDir dir;
+  std::ofstream(dir.path() / "file") << std::string(std::size_t{1} << 20U, 'x');
+  const UniqueFd file(::open((dir.path() / "file").c_str(), O_RDONLY | O_CLOEXEC));
+  for (std::uint64_t round = 0; round < rounds(15, 5); ++round) {
+    std::unique_ptr<ReadQueue> queue;
+    try {
+      queue = make();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    std::vector<ReadRequest> requests(20);  // more than the kernel takes at once
+    std::vector<std::vector<std::byte>> memory(requests.size(),
+                                               std::vector<std::byte>(std::size_t{1} << 20U));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i].descriptor = file.get();
+      requests[i].target = memory[i].data();
+      requests[i].size_bytes = 1U << 20U;
+      queue->start(requests[i]);
+    }
+    if (round % 3 != 0) queue->flush();
+    for (std::uint64_t i = 0; i < round % 5; ++i) EXPECT_EQ(queue->next_done().result, 1 << 20);
+    queue->drain();
+    for (std::vector<std::byte>& bytes : memory) std::memset(bytes.data(), 'y', bytes.size());
+    queue.reset();
+    for (const std::vector<std::byte>& bytes : memory)
+      ASSERT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{'y'}), 1 << 20);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Queues, ReadQueues, ::testing::Bool(),
+                         [](const auto& uring) { return uring.param ? "uring" : "threads"; });
+
+// In a process of its own, whose memory has no room for another thread's stack.
+TEST(ThreadQueue, SaysWhichThreadCouldNotBeStarted) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer needs memory without limit";
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int code = 1;
+    const rlimit limit{std::uint64_t{1} << 20U, RLIM_INFINITY};  // less than is in use
+    if (::setrlimit(RLIMIT_AS, &limit) == 0) {
+      try {
+        make_thread_queue(32);
+      } catch (const Error& error) {
+        const bool named = std::string(error.what()).find("cannot start reading thread") != std::string::npos;
+        code = error.code() == ErrorCode::resource && named ? 0 : 2;
+      }
+    }
+    ::_exit(code);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace shard::testing

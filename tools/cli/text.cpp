@@ -1,0 +1,139 @@
+#include "cli/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "shard/error.hpp"
+
+namespace shard::cli {
+namespace {
+
+std::size_t code_points(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string three_digits(double value) {
+  if (value < 9.995) return fmt::format("{:.2f}", value);
+  if (value < 99.95) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.0f}", value);
+}
+
+// 0 when `unit` (lower case) is none.
+double unit_factor(std::string_view unit) {
+  if (unit.empty() || unit == "b") return 1;
+  constexpr std::string_view kLetters = "kmgtp";
+  const std::size_t power = kLetters.find(unit[0]);
+  if (power == std::string_view::npos) return 0;
+  const std::string_view rest = unit.substr(1);
+  if (rest.empty() || rest == "ib" || rest == "i") return std::pow(1024.0, static_cast<double>(power + 1));
+  if (rest == "b") return std::pow(1000.0, static_cast<double>(power + 1));
+  return 0;
+}
+
+}  // namespace
+
+std::string human_bytes(std::uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes) / 1024.0;
+  std::size_t unit = 0;
+  while (value >= 1023.5 && unit + 1 < kUnits.size()) {
+    value /= 1024.0;
+    ++unit;
+  }
+  return fmt::format("{} {}", three_digits(value), kUnits[unit]);
+}
+
+std::string human_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (std::size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, 1, ',');
+  return digits;
+}
+
+std::string counted(std::uint64_t count, std::string_view singular) {
+  return fmt::format("{} {}{}", human_count(count), singular, count == 1 ? "" : "s");
+}
+
+std::string human_duration(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e12) return "unknown";
+  if (seconds < 59.95) return three_digits(seconds) + " s";
+  const auto whole = static_cast<std::uint64_t>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
+  return fmt::format("{} d {:02} h", whole / 86400, whole / 3600 % 24);
+}
+
+std::uint64_t parse_size(std::string_view text) {
+  const auto refuse = [&](const char* why) {
+    return Error(
+        ErrorCode::invalid_argument,
+        fmt::format("size '{}' {}: write a number of bytes, or one with a unit such as 256MiB or 1GB", text,
+                    why));
+  };
+  std::size_t number_end = 0;
+  while (number_end < text.size() &&
+         ((text[number_end] >= '0' && text[number_end] <= '9') || text[number_end] == '.')) {
+    ++number_end;
+  }
+  const std::string_view number = text.substr(0, number_end);
+  std::string unit;
+  for (const char c : text.substr(number_end)) {
+    if (c != ' ' || !unit.empty()) unit += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  const double factor = unit_factor(unit);
+  if (number.empty() || factor == 0) throw refuse("is not a size");
+  if (number.find('.') == std::string_view::npos) {  // whole numbers are exact up to 64 bits
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    std::uint64_t product = 0;
+    if (error != std::errc{} || end != number.data() + number.size() ||
+        __builtin_mul_overflow(value, static_cast<std::uint64_t>(factor), &product)) {
+      throw refuse("does not fit into 64 bits");
+    }
+    return product;
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc{} || end != number.data() + number.size()) throw refuse("is not a size");
+  const double product = value * factor;
+  if (product >= 18446744073709551616.0) throw refuse("does not fit into 64 bits");
+  return static_cast<std::uint64_t>(product);
+}
+
+Table::Table(std::vector<Align> columns, std::string indent)
+    : columns_(std::move(columns)), indent_(std::move(indent)) {}
+
+void Table::add_row(std::vector<std::string> cells) {
+  if (cells.size() > columns_.size()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a table row has {} cells, the table {} columns", cells.size(), columns_.size()));
+  }
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::to_string() const {
+  std::vector<std::size_t> widths(columns_.size(), 0);
+  for (const auto& row : rows_) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], code_points(row[i]));
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line = indent_;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - code_points(row[i]), ' ');
+      if (i > 0) line += "  ";
+      line += columns_[i] == Align::right ? padding + row[i] : row[i] + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace shard::cli
