@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
 # pylint: disable=wrong-import-position,wildcard-import,unused-wildcard-import
 from shardify_support import *  # noqa: E402,F401,F403  the fault tests find all of it here
 from shardify_support import SANITIZED, SHARDIFY, TestCase, digests, environment, make_images, need, run, state, write  # noqa: E402

@@ -75,6 +75,11 @@ class Mapped final : public Transport {
     if (slot.filled.valid()) or_release(slot, [&] { finish(slot); });
   }
 
+  // Everything may be on the device by now, so that no batch comes here any more.
+  void skip(Slot&) override {
+    if (registered_) give_back_staging();
+  }
+
   bool wait(const Slot& slot, std::chrono::microseconds time) const override {
     return wait_filled(slot, time);
   }
