@@ -221,16 +221,15 @@ void LoaderImpl::gather_columns(Slot& slot) {
   }
 }
 
-std::uint64_t LoaderImpl::bytes_to_device(const Dataset::Location& at) const {
-  if (!packed_) return stored_.size_bytes();
+std::span<const std::byte> LoaderImpl::packed_frame(const Dataset::Location& at) const {
   const ShardReader& shard = dataset_->shard(at.shard);
-  const std::uint64_t size = shard.frame(at.sample).size();
-  if (size > most_bytes_to_device(dataset_->info()))
+  const std::span<const std::byte> frame = shard.frame(at.sample);
+  if (const std::uint64_t size = frame.size(); size > most_bytes_to_device(dataset_->info()))
     throw Error(ErrorCode::corrupt,
                 fmt::format("{}: sample {} ('{}'): a packed frame of {} bytes; a sample takes at most {}",
                             shard.path().string(), at.sample, shard.key(at.sample), size,
                             most_bytes_to_device(dataset_->info())));
-  return size;
+  return frame;
 }
 
 // Decides for each sample where it is brought to, or that it is on the device already.
@@ -244,13 +243,16 @@ void LoaderImpl::place_samples(Slot& slot) {
   std::uint64_t fetched = 0;
   for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
     const std::uint64_t sample = slot.indices.samples[i];
-    const std::uint64_t size = bytes_to_device(slot.locations[i]);
+    const std::span<const std::byte> frame =
+        packed_ ? packed_frame(slot.locations[i]) : std::span<const std::byte>();
+    const std::uint64_t size = packed_ ? frame.size() : stored_.size_bytes();
     std::byte* const target = base;
     if (base != nullptr) base += size;
     const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
     if (there == nullptr) {
       std::uint64_t& last_placed = shard_placed_[slot.locations[i].shard];
       FetchItem item{sample, slot.locations[i], target, size, fetched, last_placed != placed_};
+      item.frame = frame.data();
       last_placed = placed_;
       if (resident_)
         if (std::byte* const place = resident_->add(sample, size)) item.target = place;
@@ -304,8 +306,8 @@ void LoaderImpl::end(Slot& slot) {
   } else {
     slot.copied_event = Event();
   }
-  for (const Event& event : slot.released) compute_stream_->wait(event);
   hand_over(slot);
+  for (const Event& event : slot.released) compute_stream_->wait(event);  // over: mostly nothing to be queued
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
   if (!identity_) {

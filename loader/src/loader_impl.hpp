@@ -62,7 +62,7 @@ class LoaderImpl {
   void open_shards(const Slot& slot);
   void gather_columns(Slot& slot);
   void place_samples(Slot& slot);
-  std::uint64_t bytes_to_device(const Dataset::Location& at) const;
+  std::span<const std::byte> packed_frame(const Dataset::Location& at) const;
   void reuse(Slot& slot);
   void check_last_batch();
   bool stopping() const noexcept { return stop_epoch_.load(std::memory_order_relaxed); }

@@ -44,6 +44,8 @@ struct FetchItem {
   bool first_of_shard = false;   // no item before it in the batch lies in the same shard
   std::byte* staging =
       nullptr;  // mapped: where the host brings it first; null: it is read where it is mapped
+  const std::byte* frame =
+      nullptr;  // codec packed: where it is mapped, size_bytes of it; else null: not looked up
 };
 
 struct Slot {

@@ -133,7 +133,7 @@ void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target,
   const ShardReader& shard = dataset.shard(at.shard);
   if (item.first_of_shard) check_alive(shard);
   if (!decompressed_on_the_way(dataset)) {
-    const std::span<const std::byte> frame = shard.frame(at.sample);
+    const std::span<const std::byte> frame = frame_of(dataset, item);
     try {
       guarded("copy", [&] {
         if (cached)

@@ -152,7 +152,8 @@ class Mapped final : public Transport {
     for (const FetchItem& item : slot.fetch) {
       ShardInBatch& shard = in_batch_[item.at.shard];
       if (shard.batch == batch_) continue;
-      shard = {batch_, !registered_ || registered_->try_use(item.at.shard)};
+      shard.batch = batch_;
+      shard.in_place = !registered_ || registered_->try_use(item.at.shard);
       if (!shard.in_place)
         all = false;
       else
@@ -203,7 +204,7 @@ class Mapped final : public Transport {
     const std::uint64_t piece = context_.device->info().registration_piece_bytes;
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       FetchItem& item = slot.fetch[row];
-      const std::span<const std::byte> frame = context_.dataset->shard(item.at.shard).frame(item.at.sample);
+      const std::span<const std::byte> frame = frame_of(*context_.dataset, item);
       const bool in_place = in_batch_[item.at.shard].in_place;
       item.staging = in_place ? nullptr : slot.staged_in->memory->data() + item.offset;
       if (item.target == nullptr)

@@ -104,6 +104,11 @@ void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target,
 inline bool wait_filled(const Slot& slot, std::chrono::microseconds time) {
   return !slot.filled.valid() || slot.filled.wait_for(time) == std::future_status::ready;
 }
+// Where the sample is mapped, as it is stored.
+inline std::span<const std::byte> frame_of(const Dataset& dataset, const FetchItem& item) {
+  if (item.frame != nullptr) return {item.frame, static_cast<std::size_t>(item.size_bytes)};
+  return dataset.shard(item.at.shard).frame(item.at.sample);
+}
 // Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
 void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
                  std::function<void(std::size_t)> body);
