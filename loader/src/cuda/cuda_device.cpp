@@ -5,11 +5,15 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_handle.hpp"
@@ -104,7 +108,10 @@ class CudaEvent final : public Event::Impl {
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
   ~CudaEvent() override { pool_->give(std::move(event_)); }
+  // Known without asking CUDA, which takes its lock: once over, an event stays so.
+  bool known_over() const noexcept { return over_.load(std::memory_order_acquire); }
   bool done() override {
+    if (known_over()) return true;
     const CudaScope scope(pool_->context());
     const cudaError_t error = cudaEventQuery(event_.get());
     if (error == cudaErrorNotReady) {
@@ -112,11 +119,14 @@ class CudaEvent final : public Event::Impl {
       return false;
     }
     check_cuda(error, "cudaEventQuery");
+    over_.store(true, std::memory_order_release);
     return true;
   }
   void wait() override {
+    if (known_over()) return;
     const CudaScope scope(pool_->context());
     check_cuda(cudaEventSynchronize(event_.get()), "cudaEventSynchronize");
+    over_.store(true, std::memory_order_release);
   }
   // CUDA has no wait with an end: it is asked again and again.
   bool wait_for(std::chrono::milliseconds timeout) override {
@@ -133,7 +143,14 @@ class CudaEvent final : public Event::Impl {
  private:
   std::shared_ptr<EventPool> pool_;
   UniqueEvent event_;
+  std::atomic<bool> over_{false};
 };
+
+// Nothing has to wait for it any longer.
+bool known_over(const Event& event) {
+  const auto* const cuda = dynamic_cast<const CudaEvent*>(event.impl());
+  return event.impl() == nullptr || (cuda != nullptr && cuda->known_over());
+}
 
 class PinnedBlock final : public Block {
  public:
@@ -198,8 +215,12 @@ class DeviceBlock final : public Block {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(const CudaContext& context, bool batched, std::shared_ptr<EventPool> events)
-      : context_(context), batched_(batched), events_(std::move(events)) {
+  CudaStream(const CudaContext& context, bool batched, bool kernels_read_registered,
+             std::shared_ptr<EventPool> events)
+      : context_(context),
+        batched_(batched),
+        kernels_read_registered_(kernels_read_registered),
+        events_(std::move(events)) {
     const CudaScope scope(context);
     cudaStream_t stream = nullptr;
     check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
@@ -209,79 +230,131 @@ class CudaStream final : public Stream {
   CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override {
     quietly(context_, [&] {
+      flush_upload();
       cudaStreamSynchronize(stream_.get());
       stream_.reset();
     });
   }
 
   void copy(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyHostToDevice); }
+  // The copy engine takes the host 1 us a range (batches of 32 frames, H200), which for small ones is longer
+  // than the link takes. One launch takes as long as a few of them.
+  void copy_pinned(std::span<const CopyItem> items) override {
+    const auto add = [](std::uint64_t sum, const CopyItem& item) { return sum + item.size_bytes; };
+    const std::uint64_t bytes = std::accumulate(items.begin(), items.end(), std::uint64_t{0}, add);
+    const std::uint64_t small = items.size() <= kPinnedItems ? kSmallItemBytes : kSmallItemBytes / 2;
+    if (!kernels_read_registered_ || items.size() < kFewItems || bytes > small * items.size())
+      return copy(items);
+    const CudaScope scope(context_);
+    flush_upload();
+    for (; !items.empty(); items = items.subspan(std::min(items.size(), kPinnedItems)))
+      launch_copy_pinned(items.first(std::min(items.size(), kPinnedItems)), stream_.get());
+  }
   void upload(const CopyItem& item) override {
     const CudaScope scope(context_);
-    if (item.size_bytes > kUploadBytes)
+    flush_upload();
+    if (item.size_bytes > kUploadBytes) {
       check_cuda(
           cudaMemcpyAsync(item.target, item.source, item.size_bytes, cudaMemcpyHostToDevice, stream_.get()),
           "cudaMemcpyAsync");
-    else
-      launch_upload(item, stream_.get());
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    upload_ = item;
   }
   void gather(std::span<const CopyItem> items) override {
     if (items.empty()) return;
     const CudaScope scope(context_);
+    flush_upload();
     Scratch& scratch = next_scratch(gather_scratch_bytes(items.size()));
+    scratch.tables_there = false;
     launch_gather(items, scratch.pinned->data(), scratch.device->data(), stream_.get());
-    scratch.used = record();
+    mark_used();
   }
   void copy_to_host(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyDeviceToHost); }
 
   void transform(const TransformWork& work) override {
     const CudaScope scope(context_);
     Scratch& scratch = next_scratch(transform_scratch_bytes(work));
-    launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get());
-    scratch.used = record();
+    TransformLaunch with;
+    with.tables_there = std::exchange(scratch.tables_there, false);
+    with.upload = take_upload();
+    scratch.tables_there =
+        launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get(), with);
+    mark_used();
   }
 
   Event record() override {
     const CudaScope scope(context_);
-    return Event(std::make_shared<CudaEvent>(events_, stream_.get()));
+    flush_upload();
+    Event event(std::make_shared<CudaEvent>(events_, stream_.get()));
+    const std::lock_guard lock(mutex_);
+    for (const std::size_t scratch : unrecorded_) scratch_[scratch].used = event;
+    unrecorded_.clear();
+    return event;
   }
   void wait(const Event& event) override {
-    if (event.impl() == nullptr || event.impl()->native() == nullptr) return;
+    if (known_over(event) || event.impl()->native() == nullptr) return;
     const CudaScope scope(context_);
     check_cuda(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(event.impl()->native()), 0),
                "cudaStreamWaitEvent");
   }
   void synchronize() override {
     const CudaScope scope(context_);
+    flush_upload();
     check_cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
   }
-  void* native() noexcept override { return stream_.get(); }
+  void* native() noexcept override {
+    quietly(context_, [&] { flush_upload(); });  // others queue behind it
+    return stream_.get();
+  }
 
  private:
-  // Parameters of a transform in flight; used again when its kernel has ended.
+  // Parameters of a transform or gather in flight; used again when its kernels have ended.
   struct Scratch {
     std::unique_ptr<Block> pinned;
     std::unique_ptr<Block> device;
-    Event used;
+    bool tables_there = false;  // of launch_transform()
+    Event used;                 // guarded by mutex_
   };
 
+  // To be used by what is queued next, and then by mark_used().
   Scratch& next_scratch(std::uint64_t size) {
-    if (scratch_.size() < kScratches) {
-      scratch_.emplace_back();
-      scratch_next_ = scratch_.size() - 1;
-    } else {
-      scratch_next_ = (scratch_next_ + 1) % kScratches;
-    }
+    scratch_next_ = (scratch_next_ + 1) % kScratches;
+    if (is_unrecorded(scratch_next_)) record();
     Scratch& scratch = scratch_[scratch_next_];
-    scratch.used.wait();
+    Event used;
+    {
+      const std::lock_guard lock(mutex_);
+      used = scratch.used;
+    }
+    used.wait();
     if (!scratch.pinned || scratch.pinned->size_bytes() < size) {
+      scratch.tables_there = false;
       scratch.pinned = std::make_unique<PinnedBlock>(context_, size);
       scratch.device = std::make_unique<DeviceBlock>(context_, size);
     }
     return scratch;
   }
+  // Until the next event that is recorded.
+  void mark_used() {
+    const std::lock_guard lock(mutex_);
+    unrecorded_.push_back(scratch_next_);
+  }
+  bool is_unrecorded(std::size_t scratch) {
+    const std::lock_guard lock(mutex_);
+    return std::find(unrecorded_.begin(), unrecorded_.end(), scratch) != unrecorded_.end();
+  }
+
+  CopyItem take_upload() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(upload_, CopyItem{});
+  }
+  void flush_upload() { launch_upload(take_upload(), stream_.get()); }
 
   void copy_items(std::span<const CopyItem> items, cudaMemcpyKind kind) {
     const CudaScope scope(context_);
+    flush_upload();
     if (!batched_ || items.size() < 2) {
       for (const CopyItem& item : items)
         check_cuda(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
@@ -305,14 +378,20 @@ class CudaStream final : public Stream {
   }
 
   static constexpr std::size_t kScratches = 8;
+  static constexpr std::size_t kFewItems = 4;  // as long for the host as one launch
+  static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
   static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
                                                 << 10U;  // beyond, the copy engine is faster
   const CudaContext context_;
   bool batched_;
+  bool kernels_read_registered_;
   std::shared_ptr<EventPool> events_;
   UniqueStream stream_;
-  std::vector<Scratch> scratch_;
+  std::array<Scratch, kScratches> scratch_;
   std::size_t scratch_next_ = 0;
+  std::mutex mutex_;                     // record() is for any thread
+  std::vector<std::size_t> unrecorded_;  // scratches without an event behind their use; guarded by mutex_
+  CopyItem upload_;                      // goes with what is queued next; guarded by mutex_
   std::vector<void*> targets_;
   std::vector<const void*> sources_;
   std::vector<std::size_t> sizes_;
@@ -345,6 +424,10 @@ class CudaDevice final : public Device {
     info_.registers_read_only = read_only != 0;
     info_.registration_piece_bytes = kRegistrationPiece;
     info_.batched_copy = driver >= 12'080;
+    int host_pointers = 0;
+    check_cuda(cudaDeviceGetAttribute(&host_pointers, cudaDevAttrCanUseHostPointerForRegisteredMem, ordinal),
+               "cudaDeviceGetAttribute");
+    kernels_read_registered_ = host_pointers != 0;
     context_ = start_cuda(ordinal);
     events_ = std::make_shared<EventPool>(context_);
   }
@@ -367,16 +450,18 @@ class CudaDevice final : public Device {
                                                    const std::stop_token& stop) override {
     if (!info_.registers_read_only)
       throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", info_.name));
-    return register_shared(context_, range, cudaHostRegisterPortable | cudaHostRegisterReadOnly, stop);
+    unsigned flags = cudaHostRegisterPortable | cudaHostRegisterReadOnly;
+    if (kernels_read_registered_) flags |= cudaHostRegisterMapped;
+    return register_shared(context_, range, flags, stop);
   }
   std::unique_ptr<Stream> create_stream() override {
-    return std::make_unique<CudaStream>(context_, info_.batched_copy, events_);
+    return std::make_unique<CudaStream>(context_, info_.batched_copy, kernels_read_registered_, events_);
   }
   void wait(StreamRef stream, const Event& event) override {
     const cudaStream_t native = native_of(stream);
     const CudaScope scope(context_);
     refuse_capture(native);
-    if (event.impl() == nullptr) return;
+    if (known_over(event)) return;
     check_cuda(cudaStreamWaitEvent(native, static_cast<cudaEvent_t>(event.impl()->native()), 0),
                "cudaStreamWaitEvent");
   }
@@ -409,6 +494,7 @@ class CudaDevice final : public Device {
     return static_cast<cudaStream_t>(native);
   }
   DeviceInfo info_;
+  bool kernels_read_registered_ = false;  // at the addresses that the host uses
   CudaContext context_;
   std::shared_ptr<EventPool> events_;
 };

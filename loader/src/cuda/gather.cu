@@ -41,7 +41,7 @@ __device__ void copy_units(const CopyItem& item, std::uint64_t begin, std::uint6
   if (rest + threadIdx.x < end) item.target[rest + threadIdx.x] = item.source[rest + threadIdx.x];
 }
 
-__global__ void __launch_bounds__(kThreads) gather_items(const CopyItem* items, std::uint32_t count) {
+__device__ void copy_items(const CopyItem* items, std::uint32_t count) {
   for (std::uint32_t i = blockIdx.y; i < count; i += gridDim.y) {
     const CopyItem item = items[i];
     const auto both =
@@ -59,25 +59,68 @@ __global__ void __launch_bounds__(kThreads) gather_items(const CopyItem* items, 
   }
 }
 
-// Parameters from pinned memory by a kernel that reads them over the link: a copy would queue behind the
-// batches in the copy engine, and the transform with it.
-__global__ void __launch_bounds__(kThreads)
-    upload_words(uint4* target, const uint4* source, std::uint32_t words) {
-  for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < words; i += gridDim.x * kThreads)
-    target[i] = source[i];
+__global__ void __launch_bounds__(kThreads) gather_items(const CopyItem* items, std::uint32_t count) {
+  copy_items(items, count);
 }
 
-void upload(std::byte* device, const std::byte* pinned, std::size_t bytes, cudaStream_t stream) {
-  const auto words = static_cast<std::uint32_t>((bytes + 15) / 16);
-  upload_words<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(
-      reinterpret_cast<uint4*>(device), reinterpret_cast<const uint4*>(pinned), words);
-  check_launch("an upload");
+struct Words {
+  uint4* target;
+  const uint4* source;
+  std::uint32_t count;
+};
+
+Words words_of(const CopyItem& item) {
+  return {reinterpret_cast<uint4*>(item.target), reinterpret_cast<const uint4*>(item.source),
+          static_cast<std::uint32_t>((item.size_bytes + 15) / 16)};
+}
+
+// Parameters from pinned memory by a kernel that reads them over the link: a copy would queue behind the
+// batches in the copy engine, and the transform with it.
+__global__ void __launch_bounds__(kThreads) upload_words(Words first, Words second) {
+  for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < first.count + second.count;
+       i += gridDim.x * kThreads) {
+    if (i < first.count)
+      first.target[i] = first.source[i];
+    else
+      second.target[i - first.count] = second.source[i - first.count];
+  }
+}
+
+struct PinnedItems {
+  CopyItem items[kPinnedItems];
+};
+static_assert(sizeof(PinnedItems) <= 4000);  // parameters of a kernel have 4 KiB
+
+// What is read here is read again on the device at once: the target stays in the L2 cache.
+__global__ void __launch_bounds__(kThreads)
+    copy_pinned(const __grid_constant__ PinnedItems pinned, std::uint32_t count) {
+  copy_items(pinned.items, count);
+}
+
+unsigned blocks_of(std::span<const CopyItem> items) {
+  std::uint64_t largest = 1;
+  for (const CopyItem& item : items) largest = std::max(largest, item.size_bytes);
+  return static_cast<unsigned>(
+      std::min<std::uint64_t>((largest + kGatherBlockBytes - 1) / kGatherBlockBytes, 1U << 20U));
 }
 
 }  // namespace
 
-void launch_upload(const CopyItem& item, cudaStream_t stream) {
-  if (item.size_bytes > 0) upload(item.target, item.source, item.size_bytes, stream);
+void launch_upload(const CopyItem& item, cudaStream_t stream, const CopyItem& other) {
+  const Words first = words_of(item);
+  const Words second = words_of(other);
+  const std::uint32_t words = first.count + second.count;
+  if (words == 0) return;
+  upload_words<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(first, second);
+  check_launch("an upload");
+}
+
+void launch_copy_pinned(std::span<const CopyItem> items, cudaStream_t stream) {
+  PinnedItems pinned;
+  std::copy(items.begin(), items.end(), pinned.items);
+  const dim3 grid(blocks_of(items), static_cast<unsigned>(items.size()));
+  copy_pinned<<<grid, kThreads, 0, stream>>>(pinned, static_cast<std::uint32_t>(items.size()));
+  check_launch("a copy of pinned memory");
 }
 
 std::size_t gather_scratch_bytes(std::size_t items) noexcept {
@@ -87,13 +130,9 @@ std::size_t gather_scratch_bytes(std::size_t items) noexcept {
 void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device,
                    cudaStream_t stream) {
   if (items.empty()) return;
-  std::uint64_t largest = 1;
-  for (const CopyItem& item : items) largest = std::max(largest, item.size_bytes);
   std::memcpy(pinned, items.data(), items.size_bytes());
-  upload(device, pinned, items.size_bytes(), stream);
-  const auto blocks = static_cast<unsigned>(
-      std::min<std::uint64_t>((largest + kGatherBlockBytes - 1) / kGatherBlockBytes, 1U << 20U));
-  const dim3 grid(blocks, static_cast<unsigned>(std::min<std::size_t>(items.size(), kMaxGridY)));
+  launch_upload({device, pinned, items.size_bytes()}, stream);
+  const dim3 grid(blocks_of(items), static_cast<unsigned>(std::min<std::size_t>(items.size(), kMaxGridY)));
   gather_items<<<grid, kThreads, 0, stream>>>(reinterpret_cast<const CopyItem*>(device),
                                               static_cast<std::uint32_t>(items.size()));
   check_launch("a gather");

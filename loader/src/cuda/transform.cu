@@ -89,10 +89,14 @@ std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
   return sizeof(Tables) + passes * work.sources.size() * sizeof(SampleRecord);
 }
 
-void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream) {
+bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
+                      const TransformLaunch& with) {
   check_work(work);
   const std::size_t samples = work.sources.size();
-  if (samples == 0) return;
+  if (samples == 0) {
+    launch_upload(with.upload, stream);
+    return with.tables_there;
+  }
   const bool packed = !work.frame_bytes.empty();
   bool resized = false;
   auto* const records = reinterpret_cast<SampleRecord*>(pinned + sizeof(Tables));
@@ -123,10 +127,12 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   const bool of_bytes = work.stored.dtype == DType::u8;
   const ValueMap* const map =
       of_bytes && work.delivered.dtype != DType::u8 ? &cached_value_map(work) : nullptr;
-  if (map != nullptr) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
-  const std::size_t begin = map != nullptr ? 0 : sizeof(Tables);
+  const bool tables =
+      map != nullptr && !(with.tables_there && std::memcmp(pinned, map->bits.data(), sizeof(Tables)) == 0);
+  if (tables) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
+  const std::size_t begin = tables ? 0 : sizeof(Tables);
   const std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
-  launch_upload({device + begin, pinned + begin, end - begin}, stream);
+  launch_upload({device + begin, pinned + begin, end - begin}, stream, with.upload);
   Launch launch = make_launch(work, map, device);
   const gpu::Unpacking unpacking = make_unpacking(work, resized);
   if (packed && resized) {
@@ -152,6 +158,7 @@ void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     gpu::launch_copy(work, launch, stream);
   }
   gpu::check_launch("the transform");
+  return with.tables_there || map != nullptr;
 }
 
 }  // namespace shard

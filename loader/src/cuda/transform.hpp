@@ -18,12 +18,28 @@
 namespace shard {
 
 // Copies pinned host memory to the device by a kernel that reads it over the link. Rounds the size up to 16
-// bytes; both 16-byte aligned.
-void launch_upload(const CopyItem& item, cudaStream_t stream);
+// bytes; both 16-byte aligned. `other`: a second range, in the same kernel.
+void launch_upload(const CopyItem& item, cudaStream_t stream, const CopyItem& other = {});
+
+// The most ranges that one launch_copy_pinned() takes.
+inline constexpr std::size_t kPinnedItems = 128;
+// Copies ranges of host memory that the device can address, by one kernel that reads them over the link.
+// items: 1 to kPinnedItems.
+void launch_copy_pinned(std::span<const CopyItem> items, cudaStream_t stream);
 
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept;
-// work.sources and work.target: memory that the device can address.
-void launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream);
+// What a transform's launch may share with others.
+struct TransformLaunch {
+  // What the last launch_transform() with these scratches returned; false where they were used otherwise
+  // since.
+  bool tables_there = false;
+  // Goes to the device with the parameters, in the same kernel (launch_upload).
+  CopyItem upload{};
+};
+// work.sources and work.target: memory that the device can address. True: both scratches hold tables of
+// values, which a launch with the same ones need not bring again.
+bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
+                      const TransformLaunch& with = {});
 
 std::size_t gather_scratch_bytes(std::size_t items) noexcept;
 // Copies ranges of device memory; fastest where sources and targets are 16-byte aligned.

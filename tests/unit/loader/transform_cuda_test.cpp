@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,8 +54,9 @@ class TransformCuda : public ::testing::Test {
   }
 
   // Every sample in its own block of exactly its size, so that compute-sanitizer sees any step outside it.
-  // `broken`: which frames of codec packed are none.
-  std::vector<std::byte> by_kernel(const RandomWork& random, std::vector<std::uint32_t>* broken = nullptr) {
+  // `broken`: which frames of codec packed are none. `launch`: instead of a scratch of its own.
+  std::vector<std::byte> by_kernel(const RandomWork& random, std::vector<std::uint32_t>* broken = nullptr,
+                                   const std::function<void(const TransformWork&)>& launch = {}) {
     RandomWork on_device = random;
     std::vector<DeviceBytes> blocks;
     for (std::size_t i = 0; i < random.samples.size(); ++i) {
@@ -72,7 +75,10 @@ class TransformCuda : public ::testing::Test {
     work.unpacked = unpacked.get();
     const PinnedBytes pinned = pinned_bytes(transform_scratch_bytes(work));
     const DeviceBytes scratch = device_bytes(transform_scratch_bytes(work));
-    launch_transform(work, pinned.get(), scratch.get(), nullptr);
+    if (launch)
+      launch(work);
+    else
+      launch_transform(work, pinned.get(), scratch.get(), nullptr);
     require(cudaDeviceSynchronize());
     if (broken != nullptr) broken->assign(work.broken, work.broken + random.samples.size());
     std::vector<std::byte> batch(random.target_bytes());
@@ -299,6 +305,44 @@ TEST_F(TransformCuda, GathersRangesOfAnySizeAndAlignment) {
     std::vector<std::byte> got(source.size());
     require(cudaMemcpy(got.data(), to.get(), got.size(), cudaMemcpyDeviceToHost));
     EXPECT_EQ(got, expected) << unit;
+    // The same ranges out of pinned memory, by one launch for as many as it takes.
+    const PinnedBytes host = pinned_bytes(source.size());
+    std::copy(source.begin(), source.end(), host.get());
+    for (CopyItem& item : items) item.source = host.get() + (item.source - from.get());
+    require(cudaMemset(to.get(), 0xEE, source.size()));
+    for (std::span<const CopyItem> left = items; !left.empty();) {
+      const auto some = left.first(std::min(left.size(), kPinnedItems));
+      launch_copy_pinned(some, nullptr);
+      left = left.subspan(some.size());
+    }
+    require(cudaMemcpy(got.data(), to.get(), got.size(), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got, expected) << unit;
+  }
+}
+
+// A scratch that was used before keeps its tables; other tables of values replace them.
+TEST_F(TransformCuda, BringsTablesOfValuesOnceAndAgainWhenTheyAreOthers) {
+  const PinnedBytes pinned = pinned_bytes(std::size_t{1} << 20U);
+  const DeviceBytes scratch = device_bytes(std::size_t{1} << 20U);
+  const DeviceBytes extra = device_bytes(64);
+  const PinnedBytes extra_host = pinned_bytes(64);
+  bool there = false;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Random random(seed / 3);  // each of them three times
+    const RandomWork work = testing::random_work(random, 40);
+    std::fill_n(extra_host.get(), 64, static_cast<std::byte>(seed));
+    const std::vector<std::byte> expected = by_kernel(work);
+    EXPECT_EQ(by_kernel(work, nullptr,
+                        [&](const TransformWork& on_device) {
+                          ASSERT_LE(transform_scratch_bytes(on_device), std::size_t{1} << 20U);
+                          there = launch_transform(on_device, pinned.get(), scratch.get(), nullptr,
+                                                   {there, {extra.get(), extra_host.get(), 64}});
+                        }),
+              expected)
+        << seed;
+    std::vector<std::byte> got(64);
+    require(cudaMemcpy(got.data(), extra.get(), 64, cudaMemcpyDeviceToHost));
+    EXPECT_EQ(got, std::vector<std::byte>(64, static_cast<std::byte>(seed)));
   }
 }
 

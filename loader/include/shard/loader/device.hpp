@@ -98,6 +98,9 @@ class Stream {
   // the work is done. Source and target ranges do not overlap. The array itself is read before the call
   // returns.
   virtual void copy(std::span<const CopyItem> items) = 0;
+  // The same; all sources lie in pinned memory (Device::allocate_pinned) or in registered ranges, so that a
+  // kernel of the device may read them: where that costs the host less than the copy engine.
+  virtual void copy_pinned(std::span<const CopyItem> items) { copy(items); }
   // Queue a host-to-device copy of a small range of pinned memory (Device::allocate_pinned) outside of the
   // copy engine where the device can (there it would queue behind whole batches); both 16-byte aligned.
   virtual void upload(const CopyItem& item) = 0;
