@@ -193,7 +193,7 @@ void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(
 
 void queue_copies(Stream& stream, Slot& slot) {
   for (const Event& event : slot.released) stream.wait(event);
-  stream.copy(slot.copies);
+  stream.copy_pinned(slot.copies);
   slot.copied_event = stream.record();
 }
 
