@@ -8,31 +8,14 @@
 #include <utility>
 
 #include "base/checksum.hpp"
-#include "base/cpu_count.hpp"
+#include "loader_options.hpp"
+#include "memory_plan.hpp"
 #include "shard/error.hpp"
 #include "timing.hpp"
 
 namespace shard {
 
 namespace {
-
-constexpr std::uint64_t kColumnAlign = 256;
-
-std::vector<std::uint64_t> shard_samples(const Dataset& dataset) {
-  std::vector<std::uint64_t> samples;
-  for (const ShardSummary& shard : dataset.info().shards) samples.push_back(shard.samples);
-  return samples;
-}
-
-std::uint64_t row_bytes(const ColumnSpec& column) {
-  std::uint64_t bytes = size_bytes(column.dtype);
-  for (std::uint64_t extent : column.row_shape) bytes *= extent;
-  return bytes;
-}
-
-std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + kColumnAlign - 1) / kColumnAlign * kColumnAlign;
-}
 
 template <class T>
 std::shared_ptr<T> given(std::shared_ptr<T> pointer, const char* name) {
@@ -42,32 +25,14 @@ std::shared_ptr<T> given(std::shared_ptr<T> pointer, const char* name) {
 
 [[noreturn]] void throw_cancelled() { throw Error(ErrorCode::cancelled, "the loader was cancelled"); }
 
-unsigned default_threads() { return std::min(cpu_count(), 8U); }
-
-LoaderOptions checked(LoaderOptions options) {
-  auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
-  if (options.transport > TransportKind::resident)
-    refuse(fmt::format("transport is {}; it must be automatic (0), mapped, staged, direct or resident (4)",
-                       static_cast<int>(options.transport)));
-  if (options.verify > Verify::always)
-    refuse(fmt::format("verify is {}; it must be never (0), first_epoch or always (2)",
-                       static_cast<int>(options.verify)));
-  if (options.prefetch < 1 || options.prefetch > 64)
-    refuse(fmt::format("prefetch is {}; it must be 1 to 64", options.prefetch));
-  if (options.threads > 256)
-    refuse(fmt::format("threads is {}; it must be 0 (as many as cores, up to 8) to 256", options.threads));
-  if (options.threads == 0) options.threads = default_threads();
-  return options;
-}
-
 }  // namespace
 
 LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
                        LoaderOptions options)
     : dataset_(given(std::move(dataset), "data set")),
       device_(given(std::move(device), "device")),
-      options_(checked(std::move(options))),
-      order_(shard_samples(*dataset_), options_.order),
+      options_(check_loader_options(std::move(options))),
+      order_(samples_of_shards(dataset_->info()), options_.order),
       order_digest_(order_.digest()),
       stored_(dataset_->info().spec),
       transform_(plan_transform(dataset_->info(), options_.transform)),
@@ -124,71 +89,54 @@ void LoaderImpl::require_ring() const {
 }
 
 void LoaderImpl::make_resident() {
-  // The other half is left to what is allocated later: models, and other processes.
-  const std::uint64_t budget =
-      options_.resident_bytes != 0 ? options_.resident_bytes : device_->free_memory_bytes() / 2;
   const std::uint64_t samples = order_.samples_of_rank();
   const std::uint64_t sample = most_bytes_to_device(dataset_->info());
-  if (budget < sample)
-    throw Error(
-        ErrorCode::resource,
-        fmt::format("resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
-                    "use another transport",
-                    budget, sample));
-  std::uint64_t all = samples * sample;
-  std::uint64_t capacity = std::min(all, budget / sample * sample);
-  if (packed_) {
-    std::uint64_t shards = 0;
-    for (const ShardSummary& shard : dataset_->info().shards) shards += shard.size_bytes;  // mostly frames
-    all = std::min(all, shards);
-    capacity = std::min(all, budget);
-  }
-  resident_.emplace(*device_, capacity);
-  const std::string part = packed_ ? fmt::format("{} of {} bytes of shards", capacity, all)
-                                   : fmt::format("{} of {} samples", capacity / sample, samples);
+  const std::uint64_t free = options_.resident_bytes != 0 ? 0 : device_->free_memory_bytes();
+  const ResidentMemory memory = resident_memory(dataset_->info(), options_, samples, free);
+  resident_.emplace(*device_, memory.capacity_bytes);
+  stats_.device_bytes += memory.capacity_bytes;
+  const std::string part =
+      packed_ ? fmt::format("{} of {} bytes of shards", memory.capacity_bytes, memory.all_bytes)
+              : fmt::format("{} of {} samples", memory.capacity_bytes / sample, samples);
   reason_ = fmt::format("asked for; {} fit; the others come {}", part, to_string(transport_->kind()));
 }
 
 void LoaderImpl::prepare_slots() {
-  shard_columns_.resize(dataset_->info().shards.size());
-  shard_placed_.resize(dataset_->info().shards.size());
+  const DatasetInfo& info = dataset_->info();
+  shard_columns_.resize(info.shards.size());
+  shard_placed_.resize(info.shards.size());
   const std::uint64_t batch = options_.order.batch_size;
-  const bool raw =
-      !identity_ && !(transport_->reads_in_place() && options_.transport != TransportKind::resident);
-  std::uint64_t columns_bytes = aligned(sizeof(std::int64_t) * batch) + aligned(batch);  // ids and mask
-  for (const ColumnSpec& column : dataset_->info().columns)
-    columns_bytes += aligned(row_bytes(column) * batch);
-  if (packed_ && options_.transform.crop == CropKind::random_resized && !device_->info().reads_host_memory) {
-    unpacked_ = device_->allocate_device(stored_.elements() * batch);
-    stats_.device_bytes += unpacked_->size_bytes();
+  const SlotMemory memory = slot_memory(info, device_->info(), options_, transport_->kind());
+  if (const std::uint64_t bytes = unpacked_memory_bytes(info, device_->info(), options_); bytes > 0) {
+    unpacked_ = device_->allocate_device(bytes);
+    stats_.device_bytes += bytes;
     transform_.unpacked = unpacked_->data();
   }
   for (Slot& slot : ring_->slots()) {
-    slot.images = device_->allocate_device(delivered_.size_bytes() * batch);
-    if (raw) slot.raw = device_->allocate_device(most_bytes_to_device(dataset_->info()) * batch);
-    if (packed_) {
-      slot.broken = device_->allocate_pinned(sizeof(std::uint32_t) * batch);
-      std::memset(slot.broken->data(), 0, slot.broken->size_bytes());
-      columns_pinned_bytes_ += slot.broken->size_bytes();
+    slot.images = device_->allocate_device(memory.images_bytes);
+    if (memory.raw_bytes > 0) slot.raw = device_->allocate_device(memory.raw_bytes);
+    if (memory.broken_bytes > 0) {
+      slot.broken = device_->allocate_pinned(memory.broken_bytes);
+      std::memset(slot.broken->data(), 0, memory.broken_bytes);
     }
-    slot.columns_host = device_->allocate_pinned(columns_bytes);
-    slot.columns_device = device_->allocate_device(columns_bytes);
-    stats_.device_bytes += slot.images->size_bytes() + (raw ? slot.raw->size_bytes() : 0) + columns_bytes;
-    columns_pinned_bytes_ += columns_bytes;
-    std::uint64_t at = 0;
-    const auto place = [&](const std::string& name, DType dtype, std::uint64_t bytes) {
-      ColumnView view{name, dtype, {batch}, slot.columns_host->data() + at, slot.columns_device->data() + at};
-      at += aligned(bytes * batch);
-      return view;
+    slot.columns_host = device_->allocate_pinned(memory.columns_bytes);
+    slot.columns_device = device_->allocate_device(memory.columns_bytes);
+    stats_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
+    columns_pinned_bytes_ += memory.columns_bytes + memory.broken_bytes;
+    auto offset = memory.columns_offsets.begin();
+    const auto place = [&](const std::string& name, DType dtype) {
+      const std::uint64_t at = *offset++;
+      return ColumnView{
+          name, dtype, {batch}, slot.columns_host->data() + at, slot.columns_device->data() + at};
     };
-    for (const ColumnSpec& column : dataset_->info().columns) {
-      ColumnView view = place(column.name, column.dtype, row_bytes(column));
+    for (const ColumnSpec& column : info.columns) {
+      ColumnView view = place(column.name, column.dtype);
       view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
       slot.columns.push_back(std::move(view));
     }
-    slot.ids = place("ids", DType::i64, sizeof(std::int64_t));
-    slot.mask = place("mask", DType::boolean, 1);
-    slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), columns_bytes};
+    slot.ids = place("ids", DType::i64);
+    slot.mask = place("mask", DType::boolean);
+    slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), memory.columns_bytes};
     transport_->prepare(slot);
   }
   stats_.pinned_bytes =
@@ -373,7 +321,6 @@ LoaderStats LoaderImpl::stats() const {
   stats.reason = reason_;
   if (const std::string remark = transport_->remark(); !remark.empty()) stats.reason += "; " + remark;
   stats.consumer_seconds = static_cast<double>(consumer_wait_nanoseconds_) * 1e-9;
-  stats.device_bytes += resident_ ? resident_->device_bytes() : 0;
   return stats;
 }
 

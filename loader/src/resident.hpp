@@ -35,7 +35,6 @@ class ResidentSamples {
   }
   // The sample did not come: it is to be brought again.
   void forget(std::uint64_t sample) noexcept { place_.erase(sample); }
-  std::uint64_t device_bytes() const noexcept { return block_->size_bytes(); }
 
  private:
   std::unordered_map<std::uint64_t, std::uint64_t> place_;  // by sample: where it begins

@@ -142,7 +142,8 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
     Loader loader(data_, device_, o);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
     EXPECT_EQ(device_->copies_from_pinned(), 0U);
-    EXPECT_NE(loader.stats().reason.find("need 10800 bytes; pinned_bytes is 10799"), std::string::npos)
+    EXPECT_NE(loader.stats().reason.find("need 10800 bytes of pinned memory; pinned_bytes is 10799"),
+              std::string::npos)
         << loader.stats().reason;
   }
   o = windowed(kShards);

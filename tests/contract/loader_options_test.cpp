@@ -5,6 +5,7 @@
 #include "expect_error.hpp"
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
+#include "shard/loader/memory.hpp"
 
 namespace shard::testing {
 namespace {
@@ -198,6 +199,8 @@ TEST_F(LoaderOptionsTable, RefusesEachBadOptionByNameValueAndBounds) {
     bad.change(options);
     for (const std::string& piece : bad.pieces)
       EXPECT_SHARD_ERROR(Loader(data_, device, options), bad.code, piece);
+    for (const std::string& piece : bad.pieces)
+      EXPECT_SHARD_ERROR(plan_memory(*data_, *device, options), bad.code, piece);
     for (DeviceCall call : kDeviceCalls) EXPECT_EQ(device->alive(call), 0) << to_string(call);
   }
 }

@@ -10,6 +10,7 @@
 #include "expect_error.hpp"
 #include "loader_fixture.hpp"
 #include "shard/loader/dlpack.hpp"
+#include "shard/loader/memory.hpp"
 
 namespace shard::testing {
 
@@ -130,6 +131,25 @@ TEST_P(LoaderContract, GoesOnFromAShortTailAndResumesBeforeIt) {
   resumed.resume(end);
   EXPECT_TRUE(run_epoch(*device_, resumed, 0).empty());
   EXPECT_EQ(run_epoch(*device_, resumed, 1), second);
+}
+
+TEST_P(LoaderContract, TakesTheDeviceAndPinnedMemoryThatWasPlanned) {
+  auto data = dataset();
+  std::vector<TransportKind> kinds = link_transports(dir_.path());
+  kinds.push_back(TransportKind::resident);
+  for (TransportKind kind : kinds) {
+    LoaderOptions o = options();
+    o.transport = kind;
+    o.transform.dtype = DType::f16;
+    o.resident_bytes = 10'000;
+    const LoaderMemory plan = plan_memory(*data, *device_, o);
+    Loader loader(data, device_, o);
+    EXPECT_EQ(loader.stats().device_bytes, plan.device_bytes) << to_string(kind);
+    EXPECT_GE(loader.stats().pinned_bytes, plan.pinned_bytes) << to_string(kind);
+    if (kind == TransportKind::staged || kind == TransportKind::direct) {
+      EXPECT_EQ(loader.stats().pinned_bytes, plan.pinned_bytes) << to_string(kind);
+    }
+  }
 }
 
 // Room for what the rank comes to, and no more than half of the free memory unless it is asked for.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/system_memory.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "commands.hpp"
@@ -15,7 +16,6 @@
 #include "harness/run_report.hpp"
 #include "harness/step_estimate.hpp"
 #include "shard/error.hpp"
-#include "transport/transport.hpp"
 
 namespace shard::bench {
 namespace {
@@ -48,7 +48,8 @@ std::vector<Row> rows_of(const MemoryCase& one, const Device& device, const Load
   const bool host = device.info().kind == DeviceKind::host;
   const std::uint64_t available = shard::available_memory_bytes();
   const std::uint64_t on_device = host ? available : device.info().memory_bytes;
-  const bool ring = one.link == TransportKind::staged || one.link == TransportKind::direct;
+  const bool ring =
+      one.predicted.transport == TransportKind::staged || one.predicted.transport == TransportKind::direct;
   const LoaderMemory& p = one.predicted;
   std::vector<Row> rows{
       {"device", p.device_bytes, one.measured.device_bytes, on_device,
@@ -126,7 +127,7 @@ void add_json(Json& json, const Cases& cases, const Device& device, const Argume
       continue;
     }
     entry["transport"] = to_string(one.transport);
-    entry["predicted_link"] = to_string(one.link);
+    entry["predicted_link"] = to_string(one.predicted.transport);
     entry["reason"] = one.reason;
     entry["batches"] = one.batches;
     for (const Row& row : rows_of(one, device, options))
@@ -198,7 +199,7 @@ void add_memory(CLI::App& app, std::function<int()>& command, const std::string&
   LoaderOptions& loader = arguments->options.loader;
   CLI::App* sub = app.add_subcommand(
       "memory",
-      "The memory that a loader of DATASET takes for each batch size: predicted from sizes alone (the "
+      "The memory that a loader of DATASET takes for each batch size: computed before (plan_memory(), the "
       "formula is in\n"
       "docs/loader.md), as the loader counts it, and as the GPU or the process does. Exit code 1: a batch "
       "size was\n"

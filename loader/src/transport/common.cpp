@@ -11,7 +11,6 @@
 #include "base/checksum.hpp"
 #include "base/streaming_copy.hpp"
 #include "shard/error.hpp"
-#include "shard/packed_format.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {
@@ -69,12 +68,6 @@ std::uint64_t sample_at(const ShardReader& shard, const std::byte* at) {
 }
 
 }  // namespace
-
-std::uint64_t most_bytes_to_device(const DatasetInfo& info) {
-  if (info.codec.kind != Codec::Kind::packed) return info.spec.size_bytes();
-  const std::uint64_t stored = packed::kStoredBegin + info.spec.elements();  // no frame is longer
-  return (stored + packed::kAlignment - 1) / packed::kAlignment * packed::kAlignment;
-}
 
 void check_alive(const ShardReader& shard) {
   const std::string change = shard.change();

@@ -26,7 +26,6 @@ namespace {
 
 constexpr unsigned kMaxEntries = 512;     // requests with the kernel; the others wait in their order
 constexpr unsigned kReadingThreads = 32;  // where io_uring is refused
-constexpr std::uint64_t kMaxRead = std::uint64_t{1} << 30U;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -45,24 +44,10 @@ class Direct final : public Transport {
     const auto first = open_first();
     const std::uint64_t batch = options.order.batch_size;
     const std::uint64_t slots = options.prefetch + 1;
-    // A row of staging memory holds a sample, or the aligned range around it.
-    const std::uint64_t most = most_bytes_to_device(context.dataset->info());
-    const bool always_aligned = context.dataset->info().codec.kind == Codec::Kind::none &&
-                                most % alignment_ == 0 && alignment_ <= kPage;  // images begin at a page
-    pitch_ = stored_plain_ && !always_aligned ? round_up(most, unit_) + unit_ : most;
-    if (pitch_ > kMaxRead)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("a sample of {} bytes is more than a direct read takes", most));
-    if (pitch_ * batch * slots > options.pinned_bytes)
-      throw Error(
-          ErrorCode::resource,
-          fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
-                      "it, or lower prefetch or batch_size",
-                      slots, batch, pitch_ * batch * slots, options.pinned_bytes));
     const DatasetInfo& info = context.dataset->info();
-    std::uint64_t stored = 0;
-    for (const ShardSummary& shard : info.shards) stored += shard.size_bytes;
-    const std::uint64_t mean = std::min(pitch_, stored / info.samples() + unit_);
+    memory_ = direct_memory(info, options, alignment_);
+    const std::uint64_t mean =
+        std::min(memory_.pitch_bytes, shard_bytes(info) / info.samples() + memory_.unit_bytes);
     depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (mean * batch), 1, slots);
     const auto entries =
         static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch)));
@@ -85,7 +70,7 @@ class Direct final : public Transport {
   std::size_t depth() const noexcept override { return depth_; }
 
   void prepare(Slot& slot) override {
-    slot.staging = context_.device->allocate_pinned(pitch_ * context_.options->order.batch_size + unit_);
+    slot.staging = context_.device->allocate_pinned(memory_.slot_bytes);
     pinned_bytes_ += slot.staging->size_bytes();
   }
 
@@ -141,8 +126,6 @@ class Direct final : public Transport {
   }
 
  private:
-  static constexpr std::uint64_t kPage = 4096;
-
   struct Reads;
   struct Read : ReadRequest {
     Reads* owner = nullptr;
@@ -178,7 +161,6 @@ class Direct final : public Transport {
       alignment_ =
           std::max(direct_alignment(first->descriptor(), context_.dataset->shard(0).file_size_bytes()),
                    context_.least_alignment);
-      unit_ = std::max<std::uint64_t>(alignment_, kPage);
       return first;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::io) throw;
@@ -189,12 +171,12 @@ class Direct final : public Transport {
   // One read through the queue: a kernel or a container's rules may allow the queue and refuse its use.
   void try_out(const DirectFile& file) {
     const std::unique_ptr<std::byte, FreeBytes> memory(
-        static_cast<std::byte*>(std::aligned_alloc(unit_, unit_)));
+        static_cast<std::byte*>(std::aligned_alloc(memory_.unit_bytes, memory_.unit_bytes)));
     if (!memory) throw Error(ErrorCode::resource, "no host memory for a page");
     ReadRequest read;
     read.descriptor = file.descriptor();
     read.target = memory.get();
-    read.size_bytes = static_cast<std::uint32_t>(unit_);
+    read.size_bytes = static_cast<std::uint32_t>(memory_.unit_bytes);
     try {
       queue_->start(read);
       queue_->flush();
@@ -261,7 +243,7 @@ class Direct final : public Transport {
     const std::uint64_t align = alignment_;
     const std::uint64_t begin = offset / align * align;
     const std::uint64_t size = round_up(offset + frame.size(), align) - begin;
-    if (size > (stored_plain_ ? pitch_ : kMaxRead))
+    if (size > (stored_plain_ ? memory_.pitch_bytes : kMaxDirectRead))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{}: sample {}: a direct read of {} bytes is too large; use transport staged",
                               shard.path().string(), item.at.sample, size));
@@ -270,13 +252,13 @@ class Direct final : public Transport {
     read.skew = static_cast<std::uint32_t>(offset - begin);
     read.needed = read.skew + static_cast<std::uint32_t>(frame.size());
     read.frame_begin = reads.frames_bytes;
-    if (!stored_plain_) reads.frames_bytes += round_up(size, unit_);
+    if (!stored_plain_) reads.frames_bytes += round_up(size, memory_.unit_bytes);
     reads.reads.push_back(std::move(read));
   }
 
   void reserve_frames(Reads& reads) const {
     if (reads.frames_capacity >= reads.frames_bytes) return;
-    reads.frames.reset(static_cast<std::byte*>(std::aligned_alloc(unit_, reads.frames_bytes)));
+    reads.frames.reset(static_cast<std::byte*>(std::aligned_alloc(memory_.unit_bytes, reads.frames_bytes)));
     reads.frames_capacity = reads.frames ? reads.frames_bytes : 0;
     if (!reads.frames)
       throw Error(ErrorCode::resource, fmt::format("no host memory for {} bytes of compressed frames; lower "
@@ -330,8 +312,8 @@ class Direct final : public Transport {
   // Reads ask for aligned memory, which a device's pinned block need not be.
   std::byte* row_begin(const Slot& slot, std::size_t row) const {
     std::byte* const block = slot.staging->data();
-    const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % unit_;
-    return block + (skew == 0 ? 0 : unit_ - skew) + row * pitch_;
+    const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % memory_.unit_bytes;
+    return block + (skew == 0 ? 0 : memory_.unit_bytes - skew) + row * memory_.pitch_bytes;
   }
 
   // Where the sample of a row lies once its read is done and it is unpacked.
@@ -357,8 +339,7 @@ class Direct final : public Transport {
   TransportContext context_;
   bool stored_plain_;
   std::uint32_t alignment_ = 1;  // of reads
-  std::uint64_t unit_ = kPage;   // the same, at least a page: of memory
-  std::uint64_t pitch_ = 0;      // bytes between rows of staging memory
+  DirectMemory memory_;
   std::uint64_t depth_ = 1;
   DirectFiles files_;
   std::unordered_map<const Slot*, Reads> reads_;

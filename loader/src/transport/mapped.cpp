@@ -1,8 +1,6 @@
 // mapped: shards registered where they are mapped; the copy engine gathers the samples from the page cache.
 // Samples of shards that are not registered yet, or cannot be, are staged in pinned memory by the pool's
 // threads, in the same few buffers as transport staged has; one batched copy takes both.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -31,13 +29,7 @@ class Mapped final : public Transport {
   explicit Mapped(const TransportContext& context)
       : context_(context), in_place_(context.device->info().reads_host_memory) {
     const DatasetInfo& info = context.dataset->info();
-    if (decompressed_on_the_way(*context.dataset))
-      throw Error(
-          ErrorCode::unsupported,
-          fmt::format("samples stored with codec {} must be decompressed first", to_string(info.codec)));
-    if (!context.device->info().registers_read_only)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("{} cannot register read-only mappings", context.device->info().name));
+    check_mapped(info, context.device->info(), *context.options, registered_budget_bytes(*context.options));
     in_batch_.resize(info.shards.size());
     if (!in_place_) start_registering();
   }
@@ -246,51 +238,20 @@ class Mapped final : public Transport {
     release(slot, slot.copied_event);
   }
 
-  std::uint64_t batch_bytes() const {
-    return most_bytes_to_device(context_.dataset->info()) * context_.options->order.batch_size;
-  }
-
   void start_registering() {
-    const LoaderOptions& options = *context_.options;
     // By default what the machine grants, which changes while the loader runs.
-    const std::function<std::uint64_t()> budget_now = [given = options.registered_bytes] {
-      return given != 0 ? given : default_memory_budget_bytes();
-    };
-    const std::uint64_t budget = budget_now();
-    std::uint64_t total = 0;
-    std::uint64_t largest = 0;
-    for (const ShardSummary& shard : context_.dataset->info().shards) {
-      total += shard.size_bytes;
-      largest = std::max(largest, shard.size_bytes);
-    }
-    if (largest > budget)
-      throw Error(
-          ErrorCode::resource,
-          fmt::format(
-              "a shard of {} bytes exceeds the budget of {} bytes for registered memory (registered_bytes)",
-              largest, budget));
-    if (total > budget && options.order.mode == OrderMode::shuffle)
-      throw Error(
-          ErrorCode::resource,
-          fmt::format("{} bytes of shards exceed the budget of {} bytes for registered memory "
-                      "(registered_bytes), and a global shuffle needs all of them at once; a windowed order "
-                      "needs only its window",
-                      total, budget));
-    registered_.emplace(context_.dataset, context_.device, budget_now);
+    registered_.emplace(context_.dataset, context_.device,
+                        [options = *context_.options] { return registered_budget_bytes(options); });
     make_staging();
   }
 
   // All of it at once: allocating pinned memory beside running batches takes the device's lock from them.
   void make_staging() {
-    const LoaderOptions& options = *context_.options;
-    const StagingPlan plan = staging_plan(batch_bytes(), options.prefetch, context_.cache_bytes);
-    const std::uint64_t bytes = batch_bytes() * plan.buffers;
-    if (bytes > options.pinned_bytes)
-      return stage_no_more(fmt::format("{} batches of {} samples need {} bytes; pinned_bytes is {}",
-                                       plan.buffers, options.order.batch_size, bytes, options.pinned_bytes));
     try {
-      staging_.emplace(*context_.device, *context_.pool, batch_bytes(), plan);
-      cached_ = plan.cached;
+      const StagingMemory memory =
+          staging_memory(context_.dataset->info(), *context_.options, context_.cache_bytes);
+      staging_.emplace(*context_.device, *context_.pool, memory);
+      cached_ = memory.plan.cached;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::resource) throw;
       stage_no_more(error.what());

@@ -1,11 +1,8 @@
 // staged: threads copy (or decompress) the samples of a batch into pinned memory, one copy takes them to the
 // device.
-#include <fmt/format.h>
-
 #include <chrono>
 #include <memory>
 
-#include "shard/error.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
 
@@ -16,7 +13,9 @@ namespace {
 class Staged final : public Transport {
  public:
   explicit Staged(const TransportContext& context)
-      : context_(context), ring_(*context.device, *context.pool, batch_bytes(), checked_plan()) {}
+      : context_(context),
+        ring_(*context.device, *context.pool,
+              staging_memory(context.dataset->info(), *context.options, context.cache_bytes)) {}
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
 
@@ -51,22 +50,6 @@ class Staged final : public Transport {
   TransportUse use() const noexcept override { return {0, ring_.size_bytes(), 0, storage_nanoseconds_}; }
 
  private:
-  std::uint64_t batch_bytes() const {
-    return most_bytes_to_device(context_.dataset->info()) * context_.options->order.batch_size;
-  }
-  StagingPlan checked_plan() const {
-    const LoaderOptions& options = *context_.options;
-    const StagingPlan plan = staging_plan(batch_bytes(), options.prefetch, context_.cache_bytes);
-    const std::uint64_t bytes = batch_bytes() * plan.buffers;
-    if (bytes > options.pinned_bytes)
-      throw Error(ErrorCode::resource,
-                  fmt::format("staging {} batches of {} samples needs {} bytes of pinned memory; "
-                              "pinned_bytes is {}: raise it, or "
-                              "lower prefetch or batch_size",
-                              plan.buffers, options.order.batch_size, bytes, options.pinned_bytes));
-    return plan;
-  }
-
   TransportContext context_;
   StagingRing ring_;
   std::uint64_t storage_nanoseconds_ = 0;

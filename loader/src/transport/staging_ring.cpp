@@ -12,14 +12,14 @@ constexpr double kLeastIdle = 0.02;
 
 }  // namespace
 
-StagingRing::StagingRing(Device& device, HostPool& pool, std::uint64_t batch_bytes, const StagingPlan& plan)
+StagingRing::StagingRing(Device& device, HostPool& pool, const StagingMemory& memory)
     : pool_(pool),
-      cached_(plan.cached),
-      size_bytes_(batch_bytes * plan.buffers),
-      buffers_(plan.buffers),
+      cached_(memory.plan.cached),
+      size_bytes_(memory.size_bytes()),
+      buffers_(memory.plan.buffers),
       threads_(pool.threads()),
       idle_(pool.idle()) {
-  for (StagingBuffer& buffer : buffers_) buffer.memory = device.allocate_pinned(batch_bytes);
+  for (StagingBuffer& buffer : buffers_) buffer.memory = device.allocate_pinned(memory.batch_bytes);
 }
 
 bool StagingRing::over(const StagingBuffer& buffer) {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "device/host_device.hpp"
+#include "memory_plan.hpp"
 #include "shard/loader/device.hpp"
-#include "transport/staging_plan.hpp"
 
 namespace shard {
 
@@ -25,7 +25,7 @@ struct StagingBuffer {
 class StagingRing {
  public:
   // Allocates all buffers. It sets how many of the pool's threads take work. Errors: resource.
-  StagingRing(Device& device, HostPool& pool, std::uint64_t batch_bytes, const StagingPlan& plan);
+  StagingRing(Device& device, HostPool& pool, const StagingMemory& memory);
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 

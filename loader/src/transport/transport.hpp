@@ -13,10 +13,11 @@
 #include "base/system_memory.hpp"
 #include "device/host_device.hpp"
 #include "direct/read_queue.hpp"
+#include "memory_plan.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
-#include "transport/staging_plan.hpp"
+#include "transport/choose.hpp"
 
 namespace shard {
 
@@ -35,9 +36,6 @@ struct TransportContext {
   std::function<std::unique_ptr<ReadQueue>(unsigned entries)> make_queue{};
   std::uint32_t least_alignment = 1;
 };
-
-// The most bytes that a sample takes on its way to the device.
-std::uint64_t most_bytes_to_device(const DatasetInfo& info);
 
 struct TransportUse {
   std::uint64_t registered_bytes = 0;
@@ -78,7 +76,7 @@ std::unique_ptr<Transport> make_mapped(const TransportContext& context);
 std::unique_ptr<Transport> make_staged(const TransportContext& context);
 // detail: how it reads.
 std::unique_ptr<Transport> make_direct(const TransportContext& context, std::string& detail);
-// automatic: chooses and says why.
+// automatic: chooses and says why (choose.hpp).
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
 
 // Compares what stands under the path of a shard with the file that is mapped, so that one that was cut or

@@ -1,0 +1,18 @@
+// What a loader does with its arguments before anything else.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shard/loader/loader.hpp"
+
+namespace shard {
+
+// The options with `threads` filled in. Errors: invalid_argument (naming the option and its bounds). Order
+// checks those of the order, plan_transform() those of the transform.
+LoaderOptions check_loader_options(LoaderOptions options);
+
+// What an Order is made from.
+std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info);
+
+}  // namespace shard

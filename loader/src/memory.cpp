@@ -1,0 +1,89 @@
+#include "shard/loader/memory.hpp"
+
+#include <algorithm>
+
+#include "base/system_memory.hpp"
+#include "direct/direct_alignment.hpp"
+#include "direct/direct_file.hpp"
+#include "loader_options.hpp"
+#include "memory_plan.hpp"
+#include "shard/error.hpp"
+#include "transport/choose.hpp"
+
+namespace shard {
+
+namespace {
+
+std::uint64_t images_bytes(const Dataset& dataset) {
+  const DatasetInfo& info = dataset.info();
+  if (info.codec.kind == Codec::Kind::none) return info.samples() * info.spec.size_bytes();
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < info.shards.size(); ++i) {
+    const ShardHeader& header = dataset.shard(i).header();
+    bytes += header.images_end - header.images_begin;
+  }
+  return bytes;
+}
+
+std::uint32_t alignment_of(const Dataset& dataset) {
+  const ShardReader& first = dataset.shard(0);
+  try {
+    return direct_alignment(DirectFile(first).descriptor(), first.file_size_bytes());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    throw Error(ErrorCode::unsupported, error.what());
+  }
+}
+
+// With samples that come by `link`. Errors: what speaks against it.
+LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceInfo& device,
+                       const LoaderOptions& options) {
+  const DatasetInfo& info = dataset.info();
+  const std::uint64_t slots = std::uint64_t{options.prefetch} + 1;
+  const SlotMemory slot = slot_memory(info, device, options, link);
+  LoaderMemory memory;
+  memory.transport = link;
+  if (link == TransportKind::mapped) {
+    const std::uint64_t budget = registered_budget_bytes(options);
+    check_mapped(info, device, options, budget);
+    if (!device.reads_host_memory) memory.registered_bytes = std::min(images_bytes(dataset), budget);
+  } else if (link == TransportKind::direct) {
+    memory.pinned_bytes = slots * direct_memory(info, options, alignment_of(dataset)).slot_bytes;
+  } else {
+    memory.pinned_bytes = staging_memory(info, options, last_cache_bytes()).size_bytes();
+  }
+  memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +
+                        unpacked_memory_bytes(info, device, options);
+  memory.pinned_bytes += slots * (slot.columns_bytes + slot.broken_bytes);
+  return memory;
+}
+
+}  // namespace
+
+LoaderMemory plan_memory(const Dataset& dataset, const DeviceInfo& device, const LoaderOptions& given,
+                         std::uint64_t free_device_bytes) {
+  const DatasetInfo& info = dataset.info();
+  const LoaderOptions options = check_loader_options(given);
+  const std::uint64_t samples = Order(samples_of_shards(info), options.order).samples_of_rank();
+  const std::vector<TransportKind> kinds = transports_to_try(info, device, options, available_memory_bytes());
+  LoaderMemory memory;
+  for (const TransportKind kind : kinds) {
+    try {
+      memory = memory_by(kind, dataset, device, options);
+      break;
+    } catch (const Error& error) {
+      if (kind == kinds.back() || !may_be_replaced(error)) throw;
+    }
+  }
+  if (options.transport != TransportKind::resident) return memory;
+  const std::uint64_t left = free_device_bytes - std::min(free_device_bytes, memory.device_bytes);
+  memory.device_bytes += resident_memory(info, options, samples, left).capacity_bytes;
+  return memory;
+}
+
+LoaderMemory plan_memory(const Dataset& dataset, Device& device, const LoaderOptions& options) {
+  const bool counts = options.transport == TransportKind::resident && options.resident_bytes == 0;
+  return plan_memory(dataset, device.info(), options, counts ? device.free_memory_bytes() : 0);
+}
+
+}  // namespace shard

@@ -1,0 +1,146 @@
+#include "memory_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/system_memory.hpp"
+#include "format/shard_profile.hpp"
+#include "shard/error.hpp"
+#include "shard/packed_format.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::uint64_t kColumnAlign = 256;
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
+
+bool is_packed(const DatasetInfo& info) { return info.codec.kind == Codec::Kind::packed; }
+
+}  // namespace
+
+std::uint64_t most_bytes_to_device(const DatasetInfo& info) {
+  if (!is_packed(info)) return info.spec.size_bytes();
+  return round_up(packed::kStoredBegin + info.spec.elements(), packed::kAlignment);  // no frame is longer
+}
+
+std::uint64_t shard_bytes(const DatasetInfo& info) {
+  std::uint64_t total = 0;
+  for (const ShardSummary& shard : info.shards) total += shard.size_bytes;
+  return total;
+}
+
+SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                       TransportKind link) {
+  const std::uint64_t batch = options.order.batch_size;
+  SlotMemory memory;
+  memory.images_bytes = plan_transform(info, options.transform).delivered.size_bytes() * batch;
+  const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
+                        options.transport != TransportKind::resident;
+  if (!in_place && !is_identity(info, options.transform))
+    memory.raw_bytes = most_bytes_to_device(info) * batch;
+  const auto add = [&](std::uint64_t row) {
+    memory.columns_offsets.push_back(memory.columns_bytes);
+    memory.columns_bytes += round_up(row * batch, kColumnAlign);
+  };
+  for (const ColumnSpec& column : info.columns) add(row_bytes(column));
+  add(sizeof(std::int64_t));  // ids
+  add(1);                     // mask
+  if (is_packed(info)) memory.broken_bytes = sizeof(std::uint32_t) * batch;
+  return memory;
+}
+
+std::uint64_t unpacked_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
+                                    const LoaderOptions& options) {
+  const bool whole = is_packed(info) && options.transform.crop == CropKind::random_resized;
+  return whole && !device.reads_host_memory ? info.spec.elements() * options.order.batch_size : 0;
+}
+
+StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
+                             std::uint64_t cache_bytes) {
+  StagingMemory memory;
+  memory.batch_bytes = most_bytes_to_device(info) * options.order.batch_size;
+  memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
+  if (memory.size_bytes() > options.pinned_bytes)
+    throw Error(ErrorCode::resource,
+                fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
+                            "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
+                            memory.plan.buffers, options.order.batch_size, memory.size_bytes(),
+                            options.pinned_bytes));
+  return memory;
+}
+
+DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment) {
+  const std::uint64_t batch = options.order.batch_size;
+  const std::uint64_t most = most_bytes_to_device(info);
+  const std::uint64_t unit = std::max<std::uint64_t>(alignment, kPage);
+  // Decompressed on the way, or whole blocks: images begin at a page.
+  const bool aligned = info.codec.kind == Codec::Kind::zstd ||
+                       (info.codec.kind == Codec::Kind::none && most % alignment == 0 && alignment <= kPage);
+  const std::uint64_t pitch = aligned ? most : round_up(most, unit) + unit;
+  if (pitch > kMaxDirectRead)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a sample of {} bytes is more than a direct read takes", most));
+  const std::uint64_t all = pitch * batch * slots_of(options);
+  if (all > options.pinned_bytes)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
+                    "it, or lower prefetch or batch_size",
+                    slots_of(options), batch, all, options.pinned_bytes));
+  return {unit, pitch, pitch * batch + unit};
+}
+
+void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                  std::uint64_t budget_bytes) {
+  if (info.codec.kind == Codec::Kind::zstd)
+    throw Error(ErrorCode::unsupported, fmt::format("samples stored with codec {} must be decompressed first",
+                                                    to_string(info.codec)));
+  if (!device.registers_read_only)
+    throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", device.name));
+  if (device.reads_host_memory) return;
+  std::uint64_t largest = 0;
+  for (const ShardSummary& shard : info.shards) largest = std::max(largest, shard.size_bytes);
+  if (largest > budget_bytes)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format(
+            "a shard of {} bytes exceeds the budget of {} bytes for registered memory (registered_bytes)",
+            largest, budget_bytes));
+  const std::uint64_t total = shard_bytes(info);
+  if (total > budget_bytes && options.order.mode == OrderMode::shuffle)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} bytes of shards exceed the budget of {} bytes for registered memory "
+                    "(registered_bytes), and a global shuffle needs all of them at once; a windowed order "
+                    "needs only its window",
+                    total, budget_bytes));
+}
+
+std::uint64_t registered_budget_bytes(const LoaderOptions& options) {
+  return options.registered_bytes != 0 ? options.registered_bytes : default_memory_budget_bytes();
+}
+
+ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint64_t samples,
+                               std::uint64_t free_device_bytes) {
+  // The other half is left to what is allocated later: models, and other processes.
+  const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : free_device_bytes / 2;
+  const std::uint64_t sample = most_bytes_to_device(info);
+  if (budget < sample)
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("resident_bytes is {}: not even one sample of {} bytes stays on the device; raise it, or "
+                    "use another transport",
+                    budget, sample));
+  std::uint64_t all = samples * sample;
+  if (!is_packed(info)) return {std::min(all, budget / sample * sample), all};
+  all = std::min(all, shard_bytes(info));  // a shard is mostly frames
+  return {std::min(all, budget), all};
+}
+
+}  // namespace shard

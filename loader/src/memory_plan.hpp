@@ -1,0 +1,74 @@
+// The size of every buffer of a loader, as a pure function of data set, device, options and machine. The
+// loader and its transports allocate by it, and plan_memory() (shard/loader/memory.hpp) reports it.
+//
+//   device   slots x (images + raw + columns) + unpacked + resident
+//   pinned   slots x (columns + broken) + staging
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shard/loader/memory.hpp"
+#include "transport/staging_plan.hpp"
+
+namespace shard {
+
+// The most bytes that a sample takes on its way to the device.
+std::uint64_t most_bytes_to_device(const DatasetInfo& info);
+// Bytes of all shards.
+std::uint64_t shard_bytes(const DatasetInfo& info);
+
+// What each slot of the ring has, whatever the transport.
+struct SlotMemory {
+  std::uint64_t images_bytes = 0;   // device: the delivered batch
+  std::uint64_t raw_bytes = 0;      // device: the stored batch; 0 where nothing is computed from a copy
+  std::uint64_t columns_bytes = 0;  // device, and the same again pinned
+  std::vector<std::uint64_t> columns_offsets;  // in it: the data set's columns in order, then ids, then mask
+  std::uint64_t broken_bytes = 0;  // pinned: TransformWork::broken; 0 where no frames are unpacked
+};
+// `link`: how samples reach the device (mapped, staged or direct).
+SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                       TransportKind link);
+// Device memory for TransformWork::unpacked, once for all slots; 0: none is needed.
+std::uint64_t unpacked_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
+                                    const LoaderOptions& options);
+
+// The pinned ring of transport staged, and of mapped until all shards are registered.
+struct StagingMemory {
+  std::uint64_t batch_bytes = 0;  // of one buffer
+  StagingPlan plan;
+  std::uint64_t size_bytes() const noexcept { return batch_bytes * plan.buffers; }
+};
+// `cache_bytes`: of the last cache. Errors: resource (it exceeds LoaderOptions::pinned_bytes).
+StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
+                             std::uint64_t cache_bytes);
+
+// The pinned memory of transport direct, in each slot.
+struct DirectMemory {
+  std::uint64_t unit_bytes = 0;   // memory and reads of compressed frames are multiples of it
+  std::uint64_t pitch_bytes = 0;  // from row to row: a sample, or the aligned range around it
+  std::uint64_t slot_bytes = 0;
+};
+// `alignment`: of reads, in bytes. Errors: resource (it exceeds LoaderOptions::pinned_bytes), unsupported (a
+// sample is larger than a direct read).
+inline constexpr std::uint64_t kMaxDirectRead = std::uint64_t{1} << 30U;
+DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment);
+
+// Throws what speaks against transport mapped as far as it can be told without trying. `budget_bytes`: of
+// registered memory. Errors: unsupported, resource.
+void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
+                  std::uint64_t budget_bytes);
+// LoaderOptions::registered_bytes, or what the machine grants now.
+std::uint64_t registered_budget_bytes(const LoaderOptions& options);
+
+// Device memory of transport resident.
+struct ResidentMemory {
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t all_bytes = 0;  // with which every sample of the rank would stay
+};
+// `samples`: those that the rank reads. `free_device_bytes`: beside the ring. Errors: resource (not one
+// sample fits).
+ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint64_t samples,
+                               std::uint64_t free_device_bytes);
+
+}  // namespace shard

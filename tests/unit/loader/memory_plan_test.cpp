@@ -1,0 +1,176 @@
+// plan_memory(): figures stated by hand, and what a loader then counts.
+#include "memory_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+
+#include "expect_error.hpp"
+#include "limited_device.hpp"
+#include "loader_fixture.hpp"
+#include "transport/choose.hpp"
+
+namespace shard::testing {
+namespace {
+
+constexpr std::uint64_t kSample = 3 * 12 * 10;
+constexpr std::uint64_t kSamples = 101;
+// Batches of 10: labels and ids are 80 bytes each, the mask 10; each takes 256.
+constexpr std::uint64_t kColumns = 3 * 256;
+
+class MemoryPlan : public ::testing::Test {
+ protected:
+  const Dataset& dataset(const DatasetShape& shape = {}) {
+    write_dataset(dir_.path(), shape);
+    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    return *data_;
+  }
+  static LoaderOptions options(TransportKind transport) {
+    LoaderOptions options;
+    options.order.batch_size = 10;
+    options.prefetch = 3;
+    options.threads = 1;
+    options.transport = transport;
+    return options;
+  }
+  static DeviceInfo host() { return make_host_device(1)->info(); }
+  static DeviceInfo gpu() { return make_gpu_like_device(1)->info(); }
+
+  TempDir dir_;
+  std::shared_ptr<const Dataset> data_;
+};
+
+TEST_F(MemoryPlan, GivesStatedFiguresForEachTransport) {
+  const Dataset& data = dataset();
+  constexpr std::uint64_t kDevice = 4 * (10 * kSample + kColumns);
+  EXPECT_EQ(plan_memory(data, host(), options(TransportKind::mapped), 0),
+            (LoaderMemory{kDevice, 4 * kColumns, 0, TransportKind::mapped}));
+  EXPECT_EQ(plan_memory(data, gpu(), options(TransportKind::mapped), 0),
+            (LoaderMemory{kDevice, 4 * kColumns, kSamples * kSample, TransportKind::mapped}));
+
+  // u8 to f32: the stored batch is on the device too.
+  LoaderOptions staged = options(TransportKind::staged);
+  staged.transform.dtype = DType::f32;
+  const std::uint64_t buffers = staging_memory(data.info(), staged, last_cache_bytes()).plan.buffers;
+  EXPECT_EQ(plan_memory(data, gpu(), staged, 0),
+            (LoaderMemory{4 * (10 * kSample * 5 + kColumns), 4 * kColumns + buffers * 10 * kSample, 0,
+                          TransportKind::staged}));
+  // The host device reads samples where they are mapped.
+  staged.transport = TransportKind::mapped;
+  EXPECT_EQ(plan_memory(data, host(), staged, 0).device_bytes, 4 * (10 * kSample * 4 + kColumns));
+}
+
+TEST_F(MemoryPlan, CountsEachColumnRoundedUp) {
+  DatasetInfo info = dataset().info();
+  info.columns = {{"labels", DType::i64, {}}, {"boxes", DType::f32, {7, 4}}};
+  const SlotMemory slot = slot_memory(info, gpu(), options(TransportKind::staged), TransportKind::staged);
+  EXPECT_EQ(slot.columns_offsets, (std::vector<std::uint64_t>{0, 256, 256 + 1280, 512 + 1280}));
+  EXPECT_EQ(slot.columns_bytes, 3 * 256 + 1280);  // 10 boxes of 112 bytes are 1120
+}
+
+TEST_F(MemoryPlan, AddsARangeAroundEachSampleWhereDirectReadsAreNotAligned) {
+  DatasetInfo info = dataset().info();
+  const LoaderOptions direct = options(TransportKind::direct);
+  EXPECT_EQ(direct_memory(info, direct, 512).pitch_bytes, 8192);  // 360 bytes: two pages at most
+  EXPECT_EQ(direct_memory(info, direct, 512).slot_bytes, 10 * 8192 + 4096);
+  info.spec.height = info.spec.width = 64;  // 3 pages
+  EXPECT_EQ(direct_memory(info, direct, 4096).slot_bytes, 10 * 3 * 4096 + 4096);
+  EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes, 3 * 8192);  // more than the images are aligned to
+  info.codec = {Codec::Kind::zstd};
+  EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes, 3 * 4096) << "samples are decompressed to it";
+  info.spec.width = info.spec.height = 32'768;
+  EXPECT_SHARD_ERROR(direct_memory(info, direct, 4096), ErrorCode::unsupported, "a direct read takes");
+}
+
+TEST_F(MemoryPlan, KeepsNoMoreResidentThanThereIsAndIsAskedFor) {
+  const Dataset& data = dataset();
+  LoaderOptions resident = options(TransportKind::resident);
+  const std::uint64_t ring = plan_memory(data, gpu(), options(TransportKind::mapped), 0).device_bytes;
+  EXPECT_EQ(plan_memory(data, gpu(), resident, 1 << 20).device_bytes, ring + kSamples * kSample);
+  // Half of what is free beside the ring.
+  EXPECT_EQ(plan_memory(data, gpu(), resident, ring + 2 * 20 * kSample + 1).device_bytes,
+            ring + 20 * kSample);
+  EXPECT_SHARD_ERROR(plan_memory(data, gpu(), resident, ring), ErrorCode::resource, "not even one sample");
+  resident.resident_bytes = 7 * kSample + 1;
+  EXPECT_EQ(plan_memory(data, gpu(), resident, 0).device_bytes, ring + 7 * kSample);
+  resident.order.mode = OrderMode::sequential;
+  resident.order.world = 20;
+  resident.order.batch_size = 5;
+  EXPECT_EQ(resident_memory(data.info(), resident, 5, 0).all_bytes, 5 * kSample);
+}
+
+TEST_F(MemoryPlan, TakesTheFirstTransportThatNothingSpeaksAgainst) {
+  const Dataset& data = dataset();
+  LoaderOptions automatic = options(TransportKind::automatic);
+  EXPECT_EQ(plan_memory(data, gpu(), automatic, 0).transport, TransportKind::mapped);
+  automatic.registered_bytes = shard_bytes(data.info()) - 1;
+  EXPECT_EQ(plan_memory(data, gpu(), automatic, 0).transport, TransportKind::staged);
+  EXPECT_EQ(plan_memory(data, host(), automatic, 0).transport, TransportKind::mapped);
+  automatic.order.mode = OrderMode::windowed;
+  const LoaderMemory windowed = plan_memory(data, gpu(), automatic, 0);
+  EXPECT_EQ(windowed.transport, TransportKind::mapped);
+  EXPECT_EQ(windowed.registered_bytes, std::min(automatic.registered_bytes, kSamples * kSample));
+  automatic.registered_bytes = 0;
+  DeviceInfo other = gpu();
+  other.registers_read_only = false;
+  EXPECT_EQ(plan_memory(data, other, automatic, 0).transport, TransportKind::staged);
+
+  constexpr TransportKind kMapped = TransportKind::mapped;
+  constexpr TransportKind kStaged = TransportKind::staged;
+  constexpr TransportKind kDirect = TransportKind::direct;
+  using Kinds = std::vector<TransportKind>;
+  const std::uint64_t all = shard_bytes(data.info());
+  EXPECT_EQ(transports_to_try(data.info(), host(), automatic, all), (Kinds{kMapped, kStaged}));
+  EXPECT_EQ(transports_to_try(data.info(), host(), automatic, all - 1), (Kinds{kDirect, kMapped, kStaged}));
+  EXPECT_EQ(transports_to_try(data.info(), gpu(), automatic, all - 1), (Kinds{kMapped, kDirect, kStaged}));
+  EXPECT_EQ(transports_to_try(data.info(), gpu(), options(kDirect), all - 1), (Kinds{kDirect}));
+}
+
+// Runs until shards are registered and the staging memory they replace is given back.
+TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
+  DatasetShape packed;
+  packed.codec = {Codec::Kind::packed};
+  DatasetShape zstd;
+  zstd.codec = {Codec::Kind::zstd, 3};
+  for (const DatasetShape& shape : {DatasetShape{}, packed, zstd}) {
+    const TempDir folder;
+    write_dataset(folder.path(), shape);
+    const auto data = std::make_shared<const Dataset>(Dataset::open(folder.path()));
+    std::vector<TransportKind> kinds = link_transports(folder.path());
+    kinds.insert(kinds.end(), {TransportKind::automatic, TransportKind::resident});
+    for (const TransportKind kind : kinds) {
+      if (kind == TransportKind::mapped && shape.codec.kind == Codec::Kind::zstd) continue;
+      for (const bool as_gpu : {true, false}) {
+        for (const CropKind crop : {CropKind::none, CropKind::random_resized}) {
+          SCOPED_TRACE(std::string(to_string(kind)) + ", codec " + to_string(shape.codec) +
+                       (as_gpu ? ", as a GPU" : ", host"));
+          const std::shared_ptr<Device> device = as_gpu ? make_gpu_like_device(1) : make_host_device(1);
+          LoaderOptions o = options(kind);
+          o.resident_bytes = 12'345;
+          o.transform.crop = crop;
+          if (crop != CropKind::none) o.transform.crop_height = o.transform.crop_width = 8;
+          const LoaderMemory plan = plan_memory(*data, *device, o);
+          Loader loader(data, device, o);
+          LoaderStats stats;
+          const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+          for (std::uint64_t epoch = 0; epoch < 2 || (stats.pinned_bytes > plan.pinned_bytes &&
+                                                      std::chrono::steady_clock::now() < deadline);
+               ++epoch) {
+            run_epoch(*device, loader, epoch);
+            stats = loader.stats();
+          }
+          EXPECT_EQ(stats.device_bytes, plan.device_bytes);
+          EXPECT_EQ(stats.pinned_bytes, plan.pinned_bytes);
+          EXPECT_EQ(stats.registered_bytes, plan.registered_bytes);
+          if (kind != TransportKind::resident) {
+            EXPECT_EQ(stats.transport, plan.transport);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shard::testing
