@@ -41,7 +41,7 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       identity_(is_identity(dataset_->info(), options_.transform)),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       retirement_{*ring_},
-      pool_(std::make_unique<HostPool>(options_.threads)),
+      pool_(std::make_unique<ThreadPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
       compute_stream_(device_->create_stream()) {
   TransportContext context{dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()};

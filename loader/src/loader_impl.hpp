@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "device/host_device.hpp"
+#include "base/thread_pool.hpp"
 #include "resident.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
@@ -93,7 +93,7 @@ class LoaderImpl {
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Block> unpacked_;  // device: TransformWork::unpacked
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<HostPool> pool_;
+  std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Stream>
       copy_stream_;  // one: two in turn were slower (batches of 32: 0.92 of the link for 0.94)
   std::unique_ptr<Stream> compute_stream_;

@@ -12,13 +12,13 @@
 
 #include <fmt/core.h>
 
+#include "base/thread_pool.hpp"
 #include "commands/decode/decode_bench.hpp"
 #include "commands/decode/decode_resize.hpp"
 #include "commands/decode/nvjpeg_library.hpp"
 #include "convert/input_file.hpp"
 #include "harness/interrupt.hpp"
 #include "shard/error.hpp"
-#include "transport/transport.hpp"
 
 namespace shard::bench {
 namespace {
@@ -100,7 +100,7 @@ struct Plan {
 // and parsed while the engine decodes this one and the kernels resize the one before.
 class Lane {
  public:
-  Lane(const Plan& plan, HostPool& readers)
+  Lane(const Plan& plan, ThreadPool& readers)
       : plan_(plan),
         readers_(readers),
         handle_(plan.backend.kind),
@@ -234,7 +234,7 @@ class Lane {
   }
 
   const Plan& plan_;
-  HostPool& readers_;
+  ThreadPool& readers_;
   NvjpegHandle handle_;
   std::unique_ptr<Stream> decoding_;
   std::unique_ptr<Stream> resizing_;
@@ -271,7 +271,7 @@ class NvjpegContender final : public DecodeContender {
                        lanes_ == 1 ? "1 handle" : fmt::format("{} handles", lanes_));
   }
   void start() {
-    readers_ = std::make_unique<HostPool>(std::clamp(plan_.options.jobs(), 1U, 64U));
+    readers_ = std::make_unique<ThreadPool>(std::clamp(plan_.options.jobs(), 1U, 64U));
     for (unsigned i = 0; i < lanes_; ++i) running_.push_back(std::make_unique<Lane>(plan_, *readers_));
     run_batches(4 * std::uint64_t{lanes_}, {});  // nvJPEG allocates as it goes
   }
@@ -309,7 +309,7 @@ class NvjpegContender final : public DecodeContender {
 
   Plan plan_;
   unsigned lanes_;
-  std::unique_ptr<HostPool> readers_;
+  std::unique_ptr<ThreadPool> readers_;
   std::vector<std::unique_ptr<Lane>> running_;
 };
 

@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "base/thread_pool.hpp"
 #include "commands/matmul/gemm_kernels.hpp"
 #include "shard/error.hpp"
-#include "transport/transport.hpp"
 
 namespace shard::bench {
 namespace {
@@ -93,7 +93,7 @@ struct Gemm::Packed {
 };
 
 Gemm::Gemm(unsigned threads)
-    : threads_(threads), pool_(std::make_unique<HostPool>(threads)), packed_(std::make_unique<Packed>()) {}
+    : threads_(threads), pool_(std::make_unique<ThreadPool>(threads)), packed_(std::make_unique<Packed>()) {}
 Gemm::~Gemm() = default;
 
 void Gemm::multiply(std::size_t n, std::span<const float> a, std::span<const float> b, std::span<float> c) {

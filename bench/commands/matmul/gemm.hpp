@@ -8,7 +8,7 @@
 #include <string>
 
 namespace shard {
-class HostPool;
+class ThreadPool;
 }
 
 namespace shard::bench {
@@ -32,7 +32,7 @@ class Gemm {
   template <class Body>
   void run(std::size_t n, std::size_t tasks, const Body& body);
   unsigned threads_;
-  std::unique_ptr<HostPool> pool_;
+  std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Packed> packed_;
 };
 

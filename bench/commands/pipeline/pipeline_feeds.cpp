@@ -10,12 +10,12 @@
 
 #include <fmt/core.h>
 
+#include "base/thread_pool.hpp"
 #include "commands/pipeline/pipeline_bench.hpp"
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"
 #include "harness/interrupt.hpp"
 #include "shard/error.hpp"
-#include "transport/transport.hpp"
 
 namespace shard::bench {
 namespace {
@@ -67,7 +67,7 @@ class Decoders {
   DatasetInfo info_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ImageMaker>> free_;
-  HostPool pool_;  // last: its threads end first
+  ThreadPool pool_;  // last: its threads end first
 };
 
 // A batch in host memory and its place on the device.

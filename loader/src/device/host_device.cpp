@@ -1,5 +1,3 @@
-#include "device/host_device.hpp"
-
 #include <fmt/format.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -8,7 +6,9 @@
 #include <new>
 
 #include "base/streaming_copy.hpp"
+#include "base/thread_pool.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/device.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {
@@ -102,7 +102,7 @@ class HostEvent final : public Event::Impl {
 // went finds it.
 class HostQueue : public std::enable_shared_from_this<HostQueue> {
  public:
-  explicit HostQueue(HostPool& pool) : pool_(pool) {}
+  explicit HostQueue(ThreadPool& pool) : pool_(pool) {}
 
   // `start` begins the step and calls step_done() when it has ended, at once or later.
   void push(std::function<void()> start) {
@@ -156,7 +156,7 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
     step();
   }
 
-  HostPool& pool_;
+  ThreadPool& pool_;
   std::mutex mutex_;
   std::deque<std::function<void()>> steps_;
   bool running_ = false;
@@ -166,7 +166,7 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
 
 class HostStream final : public Stream {
  public:
-  explicit HostStream(std::shared_ptr<HostPool> pool)
+  explicit HostStream(std::shared_ptr<ThreadPool> pool)
       : pool_(std::move(pool)), queue_(std::make_shared<HostQueue>(*pool_)) {}
   HostStream(const HostStream&) = delete;
   HostStream& operator=(const HostStream&) = delete;
@@ -229,7 +229,7 @@ class HostStream final : public Stream {
     });
   }
 
-  const std::shared_ptr<HostPool> pool_;  // ends with the last stream, when nothing is queued any more
+  const std::shared_ptr<ThreadPool> pool_;  // ends with the last stream, when nothing is queued any more
   std::shared_ptr<HostQueue> queue_;
 };
 
@@ -265,18 +265,18 @@ class HostDevice final : public Device {
  private:
   // The threads of all streams. They end with the last stream: a batch that is kept holds the device, and
   // must not keep threads of a loader that is gone.
-  std::shared_ptr<HostPool> pool() {
+  std::shared_ptr<ThreadPool> pool() {
     std::lock_guard lock(mutex_);
-    std::shared_ptr<HostPool> pool = pool_.lock();
+    std::shared_ptr<ThreadPool> pool = pool_.lock();
     if (!pool || pool->made_by_another_process())
-      pool_ = pool = std::make_shared<HostPool>(threads_, "shard-host");
+      pool_ = pool = std::make_shared<ThreadPool>(threads_, "shard-host");
     return pool;
   }
 
   DeviceInfo info_;
   const unsigned threads_;
   std::mutex mutex_;
-  std::weak_ptr<HostPool> pool_;
+  std::weak_ptr<ThreadPool> pool_;
 };
 
 // A stream that a device made itself.

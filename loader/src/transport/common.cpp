@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -145,28 +144,6 @@ void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target,
     }
   }
   if (verify) verify_stored(shard, at.sample, {target, item.size_bytes});
-}
-
-void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
-                 std::function<void(std::size_t)> body) {
-  constexpr std::size_t kGrain = 2;
-  auto done = std::make_shared<std::promise<void>>();
-  filled = done->get_future();
-  pool.submit({rows, kGrain,
-               [body = std::move(body)](std::size_t first, std::size_t last) {
-                 for (std::size_t row = first; row < last; ++row) body(row);
-               },
-               [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
-}
-
-void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body) {
-  std::promise<void> done;
-  pool.submit({rows, 1,
-               [&body](std::size_t first, std::size_t last) {
-                 for (std::size_t row = first; row < last; ++row) body(row);
-               },
-               [&done](std::exception_ptr error) { error ? done.set_exception(error) : done.set_value(); }});
-  done.get_future().get();
 }
 
 void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source) {

@@ -12,7 +12,7 @@ constexpr double kLeastIdle = 0.02;
 
 }  // namespace
 
-StagingRing::StagingRing(Device& device, HostPool& pool, const StagingMemory& memory)
+StagingRing::StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory)
     : pool_(pool),
       cached_(memory.plan.cached),
       size_bytes_(memory.size_bytes()),

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "device/host_device.hpp"
+#include "base/thread_pool.hpp"
 #include "memory_plan.hpp"
 #include "shard/loader/device.hpp"
 
@@ -25,7 +25,7 @@ struct StagingBuffer {
 class StagingRing {
  public:
   // Allocates all buffers. It sets how many of the pool's threads take work. Errors: resource.
-  StagingRing(Device& device, HostPool& pool, const StagingMemory& memory);
+  StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory);
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 
@@ -43,7 +43,7 @@ class StagingRing {
   static bool over(const StagingBuffer& buffer);
   void adapt_threads();
 
-  HostPool& pool_;
+  ThreadPool& pool_;
   bool cached_;
   std::uint64_t size_bytes_;
   std::vector<StagingBuffer> buffers_;

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/system_memory.hpp"
-#include "device/host_device.hpp"
+#include "base/thread_pool.hpp"
 #include "direct/read_queue.hpp"
 #include "memory_plan.hpp"
 #include "shard/error.hpp"
@@ -27,7 +27,7 @@ struct TransportContext {
   const LoaderOptions* options = nullptr;
   const Order* order = nullptr;
   Stream* copy_stream = nullptr;
-  HostPool* pool = nullptr;  // copy, decompression and verification
+  ThreadPool* pool = nullptr;  // copy, decompression and verification
   std::uint64_t cache_bytes = last_cache_bytes();
   // The epoch is to end: whoever waits for long in begin() or end() asks every few milliseconds, and throws
   // cancelled. From any thread.
@@ -107,11 +107,6 @@ inline std::span<const std::byte> frame_of(const Dataset& dataset, const FetchIt
   if (item.frame != nullptr) return {item.frame, static_cast<std::size_t>(item.size_bytes)};
   return dataset.shard(item.at.shard).frame(item.at.sample);
 }
-// Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
-void submit_rows(HostPool& pool, std::size_t rows, std::future<void>& filled,
-                 std::function<void(std::size_t)> body);
-// Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
-void run_rows(HostPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
 // Queues slot.copies behind the slot's release, and records slot.copied_event.
 void queue_copies(Stream& stream, Slot& slot);
 // Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the

@@ -13,8 +13,8 @@
 #include <fstream>
 #include <vector>
 
+#include "base/thread_pool.hpp"
 #include "base/unique_handle.hpp"
-#include "device/host_device.hpp"
 #include "direct/direct_alignment.hpp"
 #include "expect_error.hpp"
 #include "loader_fixture.hpp"
@@ -158,7 +158,7 @@ class DirectTest : public ::testing::Test {
   std::shared_ptr<Device> device_ = make_host_device(2);
   std::unique_ptr<Stream> stream_ = device_->create_stream();
   LoaderOptions options_;
-  HostPool pool_{2};
+  ThreadPool pool_{2};
   TransportContext context_;
   std::string detail_;
   std::vector<Slot> slots_;

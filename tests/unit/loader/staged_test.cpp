@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "device/host_device.hpp"
+#include "base/thread_pool.hpp"
 #include "loader_fixture.hpp"
 #include "step_device.hpp"
 #include "transport/staging_plan.hpp"
@@ -82,7 +82,7 @@ class StagedTest : public ::testing::Test {
   std::shared_ptr<StepDevice> device_ = std::make_shared<StepDevice>();  // copies when it is told to
   std::unique_ptr<Stream> stream_ = device_->create_stream();
   LoaderOptions options_;
-  HostPool pool_{2};
+  ThreadPool pool_{2};
   std::vector<Slot> slots_ = std::vector<Slot>(kSlots);
 };
 

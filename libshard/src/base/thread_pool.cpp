@@ -1,3 +1,5 @@
+#include "base/thread_pool.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -6,12 +8,11 @@
 #include <utility>
 
 #include "base/thread_name.hpp"
-#include "device/host_device.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
 
-struct HostPool::Active {
+struct ThreadPool::Active {
   Operation operation;
   std::atomic<std::size_t> next{0};
   std::atomic<std::size_t> left{0};  // rows not ended
@@ -19,7 +20,7 @@ struct HostPool::Active {
   std::exception_ptr error;  // the first, guarded by mutex
 };
 
-HostPool::HostPool(unsigned threads, const char* name)
+ThreadPool::ThreadPool(unsigned threads, const char* name)
     : process_(::getpid()), state_(std::make_unique<State>()) {
   state_->used = threads;
   try {
@@ -36,7 +37,7 @@ HostPool::HostPool(unsigned threads, const char* name)
   }
 }
 
-HostPool::~HostPool() {
+ThreadPool::~ThreadPool() {
   if (made_by_another_process()) {
     static_cast<void>(state_.release());  // its threads are not in this process, its mutex may be held by one
     return;
@@ -44,7 +45,7 @@ HostPool::~HostPool() {
   join();
 }
 
-void HostPool::join() {
+void ThreadPool::join() {
   {
     std::lock_guard lock(state_->mutex);
     state_->stop = true;
@@ -53,9 +54,9 @@ void HostPool::join() {
   for (std::thread& thread : state_->threads) thread.join();
 }
 
-bool HostPool::made_by_another_process() const noexcept { return ::getpid() != process_; }
+bool ThreadPool::made_by_another_process() const noexcept { return ::getpid() != process_; }
 
-void HostPool::submit(Operation operation) {
+void ThreadPool::submit(Operation operation) {
   if (operation.rows == 0) return operation.finished(nullptr);  // no thread would end its last row
   auto active = std::make_shared<Active>();
   active->operation = std::move(operation);
@@ -68,7 +69,7 @@ void HostPool::submit(Operation operation) {
   state_->changed.notify_all();
 }
 
-void HostPool::use_threads(std::size_t threads) {
+void ThreadPool::use_threads(std::size_t threads) {
   {
     std::lock_guard lock(state_->mutex);
     state_->used = std::clamp<std::size_t>(threads, 1, state_->threads.size());
@@ -76,13 +77,13 @@ void HostPool::use_threads(std::size_t threads) {
   state_->changed.notify_all();
 }
 
-std::chrono::nanoseconds HostPool::idle() const {
+std::chrono::nanoseconds ThreadPool::idle() const {
   std::lock_guard lock(state_->mutex);
   return state_->idle + (state_->is_idle() ? std::chrono::steady_clock::now() - state_->idle_since
                                            : std::chrono::nanoseconds{0});
 }
 
-void HostPool::work(State& state, std::size_t index) {
+void ThreadPool::work(State& state, std::size_t index) {
   bool was_running = false;
   for (;;) {
     std::shared_ptr<Active> active;
@@ -114,6 +115,28 @@ void HostPool::work(State& state, std::size_t index) {
     }
     if (active->left.fetch_sub(last - first) == last - first) active->operation.finished(active->error);
   }
+}
+
+void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
+                 std::function<void(std::size_t)> body) {
+  constexpr std::size_t kGrain = 2;
+  auto done = std::make_shared<std::promise<void>>();
+  filled = done->get_future();
+  pool.submit({rows, kGrain,
+               [body = std::move(body)](std::size_t first, std::size_t last) {
+                 for (std::size_t row = first; row < last; ++row) body(row);
+               },
+               [done](std::exception_ptr error) { error ? done->set_exception(error) : done->set_value(); }});
+}
+
+void run_rows(ThreadPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body) {
+  std::promise<void> done;
+  pool.submit({rows, 1,
+               [&body](std::size_t first, std::size_t last) {
+                 for (std::size_t row = first; row < last; ++row) body(row);
+               },
+               [&done](std::exception_ptr error) { error ? done.set_exception(error) : done.set_value(); }});
+  done.get_future().get();
 }
 
 }  // namespace shard

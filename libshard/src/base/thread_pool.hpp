@@ -1,4 +1,4 @@
-// The host as a device. See shard/loader/device.hpp; the pool below is what its streams share.
+// ThreadPool: a fixed number of threads that share operations of many rows.
 #pragma once
 
 #include <atomic>
@@ -8,18 +8,17 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "shard/loader/device.hpp"
-
 namespace shard {
 
 // Runs operations of many rows on a fixed number of threads. Operations are taken in the order of their
 // submission, rows of one operation by all threads together.
-class HostPool {
+class ThreadPool {
  public:
   struct Operation {
     std::size_t rows = 1;
@@ -30,10 +29,10 @@ class HostPool {
   };
 
   // name: of the threads, 15 characters at most. Errors: resource.
-  explicit HostPool(unsigned threads, const char* name = "shard-pool");
-  HostPool(const HostPool&) = delete;
-  HostPool& operator=(const HostPool&) = delete;
-  ~HostPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is
+  explicit ThreadPool(unsigned threads, const char* name = "shard-pool");
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  ~ThreadPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is
   void submit(Operation operation);
   // How many of the threads take work from now on, 1 to threads().
   void use_threads(std::size_t threads);
@@ -62,5 +61,11 @@ class HostPool {
   const int process_;
   std::unique_ptr<State> state_;
 };
+
+// Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
+void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
+                 std::function<void(std::size_t)> body);
+// Calls body(row) for each row on the pool's threads and waits; rethrows the first error.
+void run_rows(ThreadPool& pool, std::size_t rows, const std::function<void(std::size_t)>& body);
 
 }  // namespace shard

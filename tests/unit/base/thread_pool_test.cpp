@@ -1,4 +1,4 @@
-// HostPool: the threads that share the rows of an operation.
+// ThreadPool: the threads that share the rows of an operation.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -7,14 +7,14 @@
 #include <stdexcept>
 #include <thread>
 
-#include "device/host_device.hpp"
+#include "base/thread_pool.hpp"
 
 namespace shard {
 namespace {
 
 // The threads that took rows of one operation; each row waits for a moment, so that idle threads would take
 // some.
-std::set<std::thread::id> threads_of(HostPool& pool, std::size_t rows) {
+std::set<std::thread::id> threads_of(ThreadPool& pool, std::size_t rows) {
   std::mutex mutex;
   std::set<std::thread::id> threads;
   std::promise<void> done;
@@ -29,8 +29,8 @@ std::set<std::thread::id> threads_of(HostPool& pool, std::size_t rows) {
   return threads;
 }
 
-TEST(HostPool, GivesWorkToNoMoreThreadsThanItIsTold) {
-  HostPool pool(4);
+TEST(ThreadPool, GivesWorkToNoMoreThreadsThanItIsTold) {
+  ThreadPool pool(4);
   ASSERT_EQ(pool.threads(), 4U);
   EXPECT_GT(threads_of(pool, 100).size(), 1U);
   pool.use_threads(1);
@@ -40,10 +40,10 @@ TEST(HostPool, GivesWorkToNoMoreThreadsThanItIsTold) {
   EXPECT_GT(threads_of(pool, 100).size(), 1U);
 }
 
-TEST(HostPool, RunsWhatWasSubmittedBeforeItEndsAlsoOnOneThread) {
+TEST(ThreadPool, RunsWhatWasSubmittedBeforeItEndsAlsoOnOneThread) {
   std::atomic<int> rows{0};
   {
-    HostPool pool(3);
+    ThreadPool pool(3);
     pool.use_threads(1);
     for (int i = 0; i < 20; ++i)
       pool.submit({5, 1, [&](std::size_t first, std::size_t last) { rows += static_cast<int>(last - first); },
@@ -52,8 +52,8 @@ TEST(HostPool, RunsWhatWasSubmittedBeforeItEndsAlsoOnOneThread) {
   EXPECT_EQ(rows, 100);
 }
 
-TEST(HostPool, CountsTheTimeWithoutWork) {
-  HostPool pool(2);
+TEST(ThreadPool, CountsTheTimeWithoutWork) {
+  ThreadPool pool(2);
   const auto before = pool.idle();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const auto rest = pool.idle();
@@ -64,8 +64,8 @@ TEST(HostPool, CountsTheTimeWithoutWork) {
   EXPECT_LT(pool.idle() - rest, worked);
 }
 
-TEST(HostPool, HandsTheFirstErrorToWhoeverSubmitted) {
-  HostPool pool(2);
+TEST(ThreadPool, HandsTheFirstErrorToWhoeverSubmitted) {
+  ThreadPool pool(2);
   std::promise<std::exception_ptr> done;
   pool.submit({8, 1,
                [](std::size_t first, std::size_t) {
