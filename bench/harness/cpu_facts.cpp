@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/system_memory.hpp"
 #include "harness/machine.hpp"
-#include "transport/transport.hpp"
 
 namespace shard::bench {
 namespace {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "direct/read_queue.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/direct_reads.hpp"
 
 namespace shard::bench {
 

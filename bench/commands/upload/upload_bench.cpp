@@ -9,7 +9,7 @@
 
 #include "commands/upload/upload_memory.hpp"
 #include "shard/error.hpp"
-#include "transport/pieces.hpp"
+#include "shard/loader/pieces.hpp"
 
 namespace shard::bench {
 namespace {

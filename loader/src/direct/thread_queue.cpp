@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "direct/read_queue.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/direct_reads.hpp"
 
 namespace shard {
 

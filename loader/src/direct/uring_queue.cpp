@@ -9,8 +9,8 @@
 #include <system_error>
 #include <thread>
 
-#include "direct/read_queue.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/direct_reads.hpp"
 
 namespace shard {
 

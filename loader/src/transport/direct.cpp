@@ -16,8 +16,8 @@
 
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_files.hpp"
-#include "direct/read_queue.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/direct_reads.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "shard/error.hpp"
-#include "transport/pieces.hpp"
+#include "shard/loader/pieces.hpp"
 #include "transport/registered_shards.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"

@@ -12,9 +12,9 @@
 
 #include "base/system_memory.hpp"
 #include "base/thread_pool.hpp"
-#include "direct/read_queue.hpp"
 #include "memory_plan.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/direct_reads.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
 #include "transport/choose.hpp"

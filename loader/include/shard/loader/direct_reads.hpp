@@ -1,4 +1,4 @@
-// ReadQueue: many reads of files under way at once, started and collected by one thread.
+// Direct reads: many reads of files under way at once, started and collected by one thread.
 #pragma once
 
 #include <cstddef>

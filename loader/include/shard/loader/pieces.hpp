@@ -1,4 +1,4 @@
-// Copies out of registered memory, each out of one registration.
+// Copies out of memory that is registered in pieces: no copy may cross two of them.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace shard {
 
-// Adds `item`, whose source lies `offset` bytes behind the begin of what is registered piece by piece, in as
+// Adds `item`, whose source lies `offset` bytes behind the start of what is registered piece by piece, in as
 // many copies as it touches pieces of `piece_bytes` (DeviceInfo::registration_piece_bytes; 0: no bound).
 inline void add_pieces(CopyItem item, std::uint64_t offset, std::uint64_t piece_bytes,
                        std::vector<CopyItem>& copies) {
