@@ -265,10 +265,13 @@ void LoaderImpl::place_samples(Slot& slot) {
   }
 }
 
-void LoaderImpl::wait_copied(const Slot& slot) const {
+// Copies into the slot may stand behind the consumer's work on its last batch, which may never end.
+void LoaderImpl::wait_copied(const Slot& slot) {
   try {
-    slot.copied_event.wait();
-  } catch (const Error&) {
+    while (!slot.copied_event.wait_for(kTurn))
+      if (stopping()) throw Error(ErrorCode::cancelled, "stopped while samples are copied");
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
     rethrow_named(*dataset_);
   }
 }

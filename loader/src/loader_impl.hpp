@@ -56,7 +56,7 @@ class LoaderImpl {
   void fail(Slot& slot, std::exception_ptr error);
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
   void end(Slot& slot);
-  void wait_copied(const Slot& slot) const;
+  void wait_copied(const Slot& slot);
   void hand_over(Slot& slot);
   void draw_views(Slot& slot) const;
   void open_shards(const Slot& slot);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <future>
 #include <stdexcept>
+#include <thread>
 #include <type_traits>
 
 #include "expect_error.hpp"
@@ -157,7 +158,8 @@ TEST_P(StepBatch, SurvivesABreakAndTheNextEpoch) {
     reads.queue(stream(), batch);
     break;
   }
-  loader_->start_epoch(5);  // does not wait for the consumer
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the loader comes to the batch's slot again
+  loader_->start_epoch(5);                                      // does not wait for the consumer
   device_->let_go(stream());
   stream().synchronize();
   reads.expect_the_batch();

@@ -157,6 +157,8 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
   std::shared_ptr<Device> device_;
   std::shared_ptr<LimitedDevice> limited_;  // the same, where it is one
 };
+class FaultsOfMapped : public LoaderFaults {};    // the device reads the mapping itself
+class FaultsOfResident : public LoaderFaults {};  // samples stay on the device
 
 TEST_P(LoaderFaults, NamesAShardThatIsCutAtAnyLength) {
   const std::uint64_t size = fs::file_size(shard(2));
@@ -280,9 +282,7 @@ TEST_P(LoaderFaults, NamesTheSampleWhoseByteChangesWhileAnEpochRuns) {
 
 // The loader has checked the size of the shard's file, and the file is cut before its bytes are read: as with
 // a page that its disk cannot read, only the read itself finds out.
-TEST_P(LoaderFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
-  if (!limited_ || GetParam().transport != TransportKind::mapped || GetParam().refuses)
-    GTEST_SKIP() << "the device reads pinned memory only";
+TEST_P(FaultsOfMapped, NamesTheSampleThatTheDeviceCouldNotRead) {
   const auto data = open_dataset();
   LoaderOptions o = options();
   o.order.batch_size = 1;
@@ -316,9 +316,7 @@ TEST_P(LoaderFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   expect_right(drain(loader), 101);
 }
 
-TEST_P(LoaderFaults, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
-  if (!limited_ || GetParam().transport != TransportKind::resident)
-    GTEST_SKIP() << "nothing stays on the device";
+TEST_P(FaultsOfResident, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
   const auto data = open_dataset();
   LoaderOptions o = options();
   o.order.batch_size = 1;
@@ -476,8 +474,17 @@ TEST_P(LoaderFaults, SurvivesACutAtAnyMoment) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, LoaderFaults, ::testing::ValuesIn(kWays),
-                         [](const auto& way) { return std::string(way.param.name); });
+std::string name_of(const ::testing::TestParamInfo<Way>& way) { return way.param.name; }
+std::vector<Way> ways_of(TransportKind kind) {
+  std::vector<Way> ways;
+  for (const Way& way : kWays)
+    if (way.transport == kind && !way.refuses && !way.step) ways.push_back(way);
+  return ways;
+}
+INSTANTIATE_TEST_SUITE_P(Ways, LoaderFaults, ::testing::ValuesIn(kWays), name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, FaultsOfMapped, ::testing::ValuesIn(ways_of(TransportKind::mapped)), name_of);
+INSTANTIATE_TEST_SUITE_P(Ways, FaultsOfResident, ::testing::ValuesIn(ways_of(TransportKind::resident)),
+                         name_of);
 
 }  // namespace
 }  // namespace shard::testing

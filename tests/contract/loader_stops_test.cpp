@@ -76,6 +76,7 @@ class LoaderStops : public ::testing::TestWithParam<Way> {
   std::shared_ptr<Device> device_;
   double longest_ = 0;
 };
+class StopsWhileRegistering : public LoaderStops {};  // on a device that registers shards
 
 TEST_P(LoaderStops, JoinsWhereverItsConsumerStops) {
   for (std::uint32_t prefetch : {1U, 4U, 64U})
@@ -214,9 +215,9 @@ TEST_P(LoaderStops, StartsAgainAfterItWasCancelledAtAnyMoment) {
 }
 
 // Registering a shard of a gigabyte takes seconds where its pages have to be read first.
-TEST_P(LoaderStops, JoinsWhileAShardIsBeingRegistered) {
+TEST_P(StopsWhileRegistering, JoinsWhileAShardIsBeingRegistered) {
   auto* const limited = dynamic_cast<LimitedDevice*>(device_.get());
-  if (limited == nullptr) GTEST_SKIP() << "nothing is registered";
+  ASSERT_NE(limited, nullptr);
   const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
   limited->hold_registrations_from(tried + 1);
   std::optional<Loader> loader(std::in_place, data_, device_, options(2));
@@ -230,9 +231,9 @@ TEST_P(LoaderStops, JoinsWhileAShardIsBeingRegistered) {
 }
 
 // Without staging memory the loader's thread waits for the shard.
-TEST_P(LoaderStops, EndsAWaitForTheRegistrationOfAShard) {
+TEST_P(StopsWhileRegistering, EndsAWaitForTheRegistrationOfAShard) {
   auto* const limited = dynamic_cast<LimitedDevice*>(device_.get());
-  if (limited == nullptr) GTEST_SKIP() << "nothing is registered";
+  ASSERT_NE(limited, nullptr);
   LoaderOptions o = options(2);
   o.pinned_bytes = 1;
   const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
@@ -269,16 +270,18 @@ TEST_P(LoaderStops, MayBeCancelledAndStartedAtTheSameTime) {
   const std::uint64_t count = rounds(300, 40);
   for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
     std::atomic<int> at{0};
+    bool cancelled_later = false;  // cancel() was called when start_epoch() had returned
     std::thread other([&] {
       at = 1;
-      while (at != 2) std::this_thread::yield();
+      while (at == 1) std::this_thread::yield();
+      for (std::uint64_t i = 0; i < round % 4; ++i) std::this_thread::yield();
+      cancelled_later = at == 3;
       loader.cancel();
-      at = 3;
     });
     while (at != 1) std::this_thread::yield();
     at = 2;
     loader.start_epoch(round);
-    const bool cancelled_later = at != 3;
+    at = 3;
     std::uint64_t batches = 0;
     try {
       while (auto batch = loader.next()) {
@@ -322,6 +325,10 @@ INSTANTIATE_TEST_SUITE_P(Ways, LoaderStops,
                                            Way{"resident", TransportKind::resident, false},
                                            Way{"resident_gpu_like", TransportKind::resident, true},
                                            Way{"direct", TransportKind::direct, false}),
+                         [](const auto& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Ways, StopsWhileRegistering,
+                         ::testing::Values(Way{"mapped_gpu_like", TransportKind::mapped, true},
+                                           Way{"resident_gpu_like", TransportKind::resident, true}),
                          [](const auto& way) { return std::string(way.param.name); });
 
 // A device that does nothing until it is told to: next() waits, and would for ever.
