@@ -13,9 +13,19 @@ int main(int argc, char** argv) {
     std::string command_line = "shardbench";
     for (int k = 1; k < argc; ++k) command_line.append(" ").append(argv[k]);
 
-    CLI::App app{"Sample data, and measurements of shardify against what the machine allows", "shardbench"};
+    CLI::App app{R"(
+      Measure conversion, loading, decoding, storage and hardware, each beside the limit of this machine)",
+                 "shardbench"};
     app.set_version_flag("--version", SHARD_VERSION);
     app.require_subcommand(1);
+    app.footer(R"(
+      Exit codes:
+      - 0: everything was measured.
+      - 1: a part was left out, or a result was wrong. The output says which and why.
+      - 2: the usage was wrong, or something cannot be read or written.
+      - 130: interrupted. What was measured until then is in the file of --json.
+
+      The documentation is docs/shardbench.md.)");
     std::function<int()> command;
     shard::bench::add_synth(app, command);
     shard::bench::add_convert(app, command, command_line);

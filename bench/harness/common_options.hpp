@@ -15,11 +15,12 @@
 
 namespace shard::bench {
 
-inline void add_repeat_option(CLI::App& app, unsigned& repeat, const char* of = "Samples of each") {
+inline void add_repeat_option(CLI::App& app, unsigned& repeat, const char* of = "Samples of each row") {
   app.add_option("--repeat", repeat, of)->check(CLI::Range(1, 1000))->capture_default_str();
 }
 
-inline void add_seconds_option(CLI::App& app, double& seconds, const char* of = "Of each sample, at least") {
+inline void add_seconds_option(CLI::App& app, double& seconds,
+                               const char* of = "Length of a sample, at least") {
   app.add_option("--seconds", seconds, of)->check(CLI::Range(0.0, 600.0))->capture_default_str();
 }
 
@@ -36,7 +37,7 @@ inline void add_quick_option(CLI::App& app, const std::string& what, std::functi
 // At most 3 samples of at most `most_seconds`, and what `also` lowers.
 inline void add_quick_option(CLI::App& app, unsigned& repeat, double& seconds, double most_seconds,
                              const std::string& also_what = "", std::function<void()> also = {}) {
-  add_quick_option(app, fmt::format("At most 3 samples of {} s{}", most_seconds, also_what),
+  add_quick_option(app, fmt::format("Take at most 3 samples of {} s each{}", most_seconds, also_what),
                    [&repeat, &seconds, most_seconds, also = std::move(also)] {
                      lower_to(repeat, 3U);
                      lower_to(seconds, most_seconds);
@@ -44,18 +45,20 @@ inline void add_quick_option(CLI::App& app, unsigned& repeat, double& seconds, d
                    });
 }
 
-inline void add_json_option(CLI::App& app, std::string& path, const char* what = "Every sample as JSON") {
-  app.add_option("--json", path, std::string(what) + ": a file, or - for standard output");
+inline void add_json_option(CLI::App& app, std::string& path,
+                            const char* what = "Write every sample as JSON") {
+  app.add_option("--json", path, std::string(what) + "; - means standard output")->type_name("FILE");
 }
 
 // --json, --csv and, where the subcommand draws one, --plot, whose file's name is looked at before any work.
 enum class Chart : bool { none, bars };
-inline void add_output_options(CLI::App& app, Outputs& outputs, const char* what = "Every sample as JSON",
-                               Chart chart = Chart::bars) {
+inline void add_output_options(CLI::App& app, Outputs& outputs,
+                               const char* what = "Write every sample as JSON", Chart chart = Chart::bars) {
   add_json_option(app, outputs.json, what);
-  app.add_option("--csv", outputs.csv, "The rows, without their samples, as CSV: a file");
+  app.add_option("--csv", outputs.csv, "Write the rows of the table (medians) as CSV")->type_name("FILE");
   if (chart == Chart::bars)
-    app.add_option("--plot", outputs.plot, "A chart: FILE.svg, or FILE.png where there is gnuplot")
+    app.add_option("--plot", outputs.plot, "Draw a chart; with gnuplot installed, also as .png")
+        ->type_name("FILE.svg")
         ->each([](const std::string& file) { check_chart_file(file); });
 }
 

@@ -121,36 +121,38 @@ int page_only(const ReportOptions& options, const std::string& command) {
 void add_report(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   ReportOptions& options = arguments->options;
-  CLI::App* sub = app.add_subcommand("report",
-                                     "Run the other subcommands one after the other and write one page, "
-                                     "DIR/index.html, of their tables and charts,\n"
-                                     "with NAME.json of each beside it. The page needs no network. Without "
-                                     "--images and --dataset, pictures and "
-                                     "data sets\n"
-                                     "are made in DIR and removed again. Takes less than 10 minutes on 2 "
-                                     "cores, with --quick about one; with your "
-                                     "own\n"
-                                     "images at most 1,000 of them are decoded (--quick: 256), your data "
-                                     "sets are copied whole to each tier. "
-                                     "Exit code\n"
-                                     "1: something was left out, and the page says what and why.\n"
-                                     "Example: shardbench report report --images photos --dataset out/plain "
-                                     "out/packed --tier nvme=/mnt/nvme");
-  sub->add_option("DIR", options.folder, "Folder to make: new, empty, or of an earlier report")->required();
-  sub->add_option("--images", options.images, "Folder of JPEGs; with --dataset those that it was made of");
-  sub->add_option(
-      "--dataset", options.datasets,
-      "Folders made by shardify of the same images, such as plain and packed ones (default: made of "
-      "--images, where there are at most 4,000)");
-  sub->add_option("--tier", options.tiers, "NAME=PATH, each: as of shardbench tiers");
-  sub->add_option("--emulate", options.emulate, "Also a tier that you do not have: as of shardbench tiers");
-  sub->add_option("--device", options.device, "auto: cuda where there is one")
+  CLI::App* sub = app.add_subcommand("report", R"(
+      Run all of these and write one HTML page that needs no network
+
+      The page is DIR/index.html, with the JSON report of each subcommand beside it. Takes less than 10 minutes on 2 cores,
+      and about one with --quick. Without --images and --dataset, pictures and data sets are made in DIR and removed
+      again. Of your own images at most 1,000 are decoded (256 with --quick); your data sets are copied whole to each
+      tier. Exit code 1: something was left out, and the page says what and why.
+
+      Example: shardbench report report --images photos --dataset out/plain out/packed --tier nvme=/mnt/nvme)");
+  sub->add_option("DIR", options.folder, "The folder to make: new, empty, or of an earlier report")
+      ->required();
+  sub->add_option("--images", options.images, R"(
+A folder of JPEGs; with --dataset, those from which it was made)")
+      ->type_name("IMAGES")
+      ->default_str("made");
+  sub->add_option("--dataset", options.datasets,
+                  R"(
+Folders made by shardify from the same images, such as a plain and a packed one)")
+      ->type_name("DATASET")
+      ->default_str("made of --images, if there are at most 4,000");
+  sub->add_option("--tier", options.tiers, "As for shardbench tiers")->type_name("NAME=PATH");
+  sub->add_option("--emulate", options.emulate, "As for shardbench tiers")->type_name("TIER");
+  sub->add_option("--device", options.device, "auto: cuda, if there is one; host or cuda")
+      ->type_name("DEVICE")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
-  sub->add_option("--seconds", options.seconds, "Of each sample, about (default: 1; --quick: 0.3)")
+  sub->add_option("--seconds", options.seconds, "Length of a sample, about")
+      ->default_str("1; 0.3 with --quick")
       ->check(CLI::Range(0.001, 600.0));
-  sub->add_flag("--quick", options.quick, "Fewer and shorter samples, smaller sizes");
-  sub->add_flag("--from-json", arguments->from_json, "Measure nothing: the page of the JSON files in DIR");
+  sub->add_flag("--quick", options.quick, "Fewer and shorter samples, and smaller sizes");
+  sub->add_flag("--from-json", arguments->from_json, R"(
+Measure nothing, and write the page from the JSON files in DIR)");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] {
       const ReportOptions& given = arguments->options;

@@ -1,8 +1,10 @@
 #include "cli/cli.hpp"
 
 #include <cstdio>
+#include <memory>
 #include <sstream>
 
+#include "cli/help_format.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
 
@@ -25,6 +27,10 @@ std::string unknown_subcommand(const CLI::App& app, int argc, const char* const*
 }  // namespace
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, const char* const* argv) {
+  const auto formatter = std::make_shared<HelpFormatter>();
+  app.formatter(formatter);
+  for (CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; }))
+    subcommand->formatter(formatter);
   try {
     app.parse(argc, argv);
     return std::nullopt;

@@ -94,7 +94,10 @@ class ConfigFile : public CLI::Config {
 }  // namespace
 
 void add_config_file(CLI::App& app) {
-  app.set_config("--config", "", "Read options from a file: lines of NAME = VALUE; # starts a comment");
+  app.set_config("--config", "", R"(
+      Read options from a file with lines NAME = VALUE, where NAME is an option without the dashes. # starts a
+      comment. Options on the command line take precedence)")
+      ->type_name("FILE");
   app.config_formatter(std::make_shared<ConfigFile>(app));
   app.allow_config_extras(false);
 }

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <functional>
+#include <string>
 
 #include "cli/cli.hpp"
 #include "cli/output.hpp"
@@ -23,20 +24,24 @@ void raise_descriptor_limit() noexcept {
   setrlimit(RLIMIT_NOFILE, &limit);  // a refusal leaves what was
 }
 
+void add_path(CLI::App* command, std::string& path,
+              const char* help = "The folder of a data set, or a shard") {
+  command->add_option("PATH", path, help)->required();
+}
 void add_jobs(CLI::App* command, unsigned& jobs) {
-  command->add_option("-j,--jobs", jobs, "Threads; 0: one a core")
+  command->add_option("-j,--jobs", jobs, "Threads; 0 means one per core")
       ->check(CLI::Range(0U, kMaxJobs))
       ->capture_default_str();
 }
-void add_quiet(CLI::App* command, bool& quiet, const char* help = "No progress line") {
+void add_quiet(CLI::App* command, bool& quiet, const char* help = "Print no progress") {
   command->add_flag("-q,--quiet", quiet, help);
 }
 void add_verify(CLI::App* command, bool& verify) {
-  command->add_flag("!--no-verify", verify, "Do not compare what is read with its digests");
+  command->add_flag("!--no-verify", verify, "Do not compare samples with their digests");
 }
 void add_json(CLI::App* command, bool& json) { command->add_flag("--json", json, "Print JSON"); }
 void add_max_pixels(CLI::App* command, std::uint64_t& pixels) {
-  command->add_option("--max-pixels", pixels, "Refuse images with more pixels than this")
+  command->add_option("--max-pixels", pixels, "Reject images with more pixels")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
 }
@@ -54,56 +59,71 @@ int reading(const std::function<int()>& command) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Look at, check, compare, export and repack data sets made by shardify.", "shardctl");
+  CLI::App app("Print, check, compare, export and repack data sets that shardify made.", "shardctl");
   app.set_version_flag("--version", std::string("shardctl ") + SHARD_VERSION);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
-  app.footer(
-      "ls, show, compare, export, repack and stats check what they read.\n"
-      "Exit codes: 0 fine; 1 damaged samples or shards were found, or compare found differences;\n"
-      "2 bad usage, unreadable input or failed output.");
+  app.footer(R"(
+      ls, show, compare, export, repack and stats compare what they read with its digests.
+
+      Exit codes:
+      - 0: no problem was found.
+      - 1: samples or shards are damaged, or compare found differences.
+      - 2: something cannot be read or written, the data set is incomplete, or the usage was wrong.
+
+      The documentation is docs/shardctl.md.)");
 
   InfoOptions info_options;
-  CLI::App* info_command = app.add_subcommand("info", "What PATH holds and where its tensors lie");
-  info_command->add_option("PATH", info_options.path, "A data set folder, a shard, or any safetensors file")
-      ->required();
+  CLI::App* info_command = app.add_subcommand("info", R"(
+      Describe a data set or shard, and list its tensors with their offsets)");
+  add_path(info_command, info_options.path, "The folder of a data set, a shard, or any safetensors file");
   add_json(info_command, info_options.json);
 
   LsOptions ls_options;
-  CLI::App* ls_command = app.add_subcommand(
-      "ls", "Index, label and key of every sample; the tensors of another safetensors file");
-  ls_command->add_option("PATH", ls_options.path, "A data set folder or a shard")->required();
+  CLI::App* ls_command = app.add_subcommand("ls", R"(
+      Print index, label, class and key of every sample
+
+      For a safetensors file that is not a shard, print its tensors.)");
+  add_path(ls_command, ls_options.path);
   CLI::Option* csv = ls_command->add_flag("--csv", ls_options.csv, "Print CSV: index,label,class,key");
-  ls_command->add_flag("--json", ls_options.json, "Print JSON: a list with one line a sample")->excludes(csv);
+  ls_command->add_flag("--json", ls_options.json, "Print JSON: a list with one line per sample")
+      ->excludes(csv);
 
   VerifyOptions verify_options;
-  CLI::App* verify_command = app.add_subcommand(
-      "verify", "Check every rule and every digest; names shard and sample of each failure");
-  verify_command->add_option("PATH", verify_options.path, "A data set folder or a shard")->required();
+  CLI::App* verify_command = app.add_subcommand("verify", R"(
+      Check every rule of the format and every digest
+
+      Prints one line per problem, with shard, sample and key, and then the totals.)");
+  add_path(verify_command, verify_options.path);
   add_jobs(verify_command, verify_options.jobs);
-  add_quiet(verify_command, verify_options.quiet, "Print failures only");
+  add_quiet(verify_command, verify_options.quiet, "Print problems only");
   add_json(verify_command, verify_options.json);
 
   ShowOptions show_options;
-  CLI::App* show_command = app.add_subcommand("show", "Samples back as a PNG picture, with their labels");
-  show_command->add_option("PATH", show_options.path, "A data set folder or a shard")->required();
-  show_command->add_option("SAMPLES", show_options.samples,
-                           "Indices as ls prints them, and ranges: 0..16 are the samples 0 to 15");
-  show_command->add_option("-o,--output", show_options.output, "The picture to write (PNG)")->required();
-  show_command->add_option("--count", show_options.count, "This many random samples instead of indices");
-  show_command->add_option("--seed", show_options.seed, "Of the random samples")->capture_default_str();
-  show_command->add_option("--columns", show_options.columns, "Tiles in a row; 0: about square")
+  CLI::App* show_command = app.add_subcommand("show", "Draw samples with their labels as a PNG picture");
+  add_path(show_command, show_options.path);
+  show_command->add_option("SAMPLES", show_options.samples, R"(
+      Indices as ls prints them, or ranges: 0..16 means 0 to 15)");
+  show_command->add_option("-o,--output", show_options.output, "The picture to write")
+      ->type_name("FILE.png")
+      ->required();
+  show_command->add_option("--count", show_options.count, "Draw N random samples instead of SAMPLES");
+  show_command->add_option("--seed", show_options.seed, "Seed of the random samples")->capture_default_str();
+  show_command
+      ->add_option("--columns", show_options.columns, "Tiles per row; 0 makes the picture about square")
       ->check(CLI::Range(0U, 65535U))
       ->capture_default_str();
   add_verify(show_command, show_options.verify);
 
   CompareOptions compare_options;
-  CLI::App* compare_command =
-      app.add_subcommand("compare", "Decode the images again and report how the samples differ");
-  compare_command->add_option("PATH", compare_options.path, "A data set folder or a shard")->required();
-  compare_command->add_option("IMAGES", compare_options.images, "The folder that it was made from")
+  CLI::App* compare_command = app.add_subcommand("compare", R"(
+      Decode the images again and report how the stored samples differ)");
+  add_path(compare_command, compare_options.path);
+  compare_command->add_option("IMAGES", compare_options.images, "The folder of images from which it was made")
       ->required();
-  compare_command->add_option("--samples", compare_options.samples, "Only this many, evenly spread; 0: all")
+  compare_command
+      ->add_option("--samples", compare_options.samples, R"(
+      Compare only N samples, evenly spread; 0 means all)")
       ->capture_default_str();
   add_max_pixels(compare_command, compare_options.max_pixels);
   add_jobs(compare_command, compare_options.jobs);
@@ -111,36 +131,39 @@ int run(int argc, char** argv) {
   add_json(compare_command, compare_options.json);
 
   ExportOptions export_options;
-  CLI::App* export_command = app.add_subcommand("export", "Write the samples in another form");
-  export_command->add_option("PATH", export_options.path, "A data set folder or a shard")->required();
+  CLI::App* export_command = app.add_subcommand("export", "Write the samples as .npy files");
+  add_path(export_command, export_options.path);
   export_command
-      ->add_option(
-          "--npy", export_options.folder,
-          "New or empty folder for images.npy (bfloat16 becomes float32), labels.npy, keys.txt, classes.txt")
+      ->add_option("--npy", export_options.folder, R"(
+      The folder to write, new or empty: images.npy (bfloat16 becomes float32), labels.npy, keys.txt, classes.txt)")
+      ->type_name("DIR")
       ->required();
   add_verify(export_command, export_options.verify);
   add_quiet(export_command, export_options.quiet, "Print nothing");
 
   RepackOptions repack_options;
-  CLI::App* repack_command = app.add_subcommand(
-      "repack", "The samples with another codec, without decoding images again; their checksums stay");
-  repack_command->add_option("PATH", repack_options.path, "A data set folder")->required();
+  CLI::App* repack_command = app.add_subcommand("repack", R"(
+      Write a data set with another codec, without decoding images again
+
+      The checksums of the samples stay the same. A stopped repack continues with the same command.)");
+  add_path(repack_command, repack_options.path, "The folder of a data set");
   repack_command
-      ->add_option("NEW", repack_options.folder, "New or empty folder, or one of a repack that was stopped")
+      ->add_option("NEW", repack_options.folder, "The folder to write: new, empty, or of a stopped repack")
       ->required();
-  repack_command->add_option("--codec", repack_options.codec, "none, packed, or zstd[:1..19]")->required();
+  repack_command->add_option("--codec", repack_options.codec, "none, packed, or zstd[:1..19]")
+      ->type_name("CODEC")
+      ->required();
   add_jobs(repack_command, repack_options.jobs);
   add_quiet(repack_command, repack_options.quiet, "Print nothing");
 
   StatsOptions stats_options;
-  CLI::App* stats_command = app.add_subcommand("stats",
-                                               "Mean and standard deviation of the channels, for --mean and "
-                                               "--std of shardify; size with codec packed");
-  stats_command
-      ->add_option(
-          "PATH", stats_options.path,
-          "A data set folder, a shard, or images: a folder, @list.txt or - (resized to 256, cropped to 224)")
-      ->required();
+  CLI::App* stats_command = app.add_subcommand("stats", R"(
+      Print mean and standard deviation of each channel, and the size with codec packed
+
+      The numbers are in the form that --mean and --std of shardify take.)");
+  add_path(stats_command, stats_options.path, R"(
+      The folder of a data set, a shard, or images: a folder, @FILE or - (a list of paths). Images are resized to 256
+      and cropped to 224)");
   add_verify(stats_command, stats_options.verify);
   add_max_pixels(stats_command, stats_options.max_pixels);
   add_jobs(stats_command, stats_options.jobs);

@@ -42,128 +42,190 @@ void place(std::optional<std::uint32_t> world, Arguments& arguments) {
   }
 }
 
+// What the parser fills and is not an option of the conversion as it stands.
+struct Given {
+  convert::TextOptions text;
+  std::string shard_size;
+  CLI::Option* rank = nullptr;
+  CLI::Option* world = nullptr;
+};
+
+void add_input(CLI::App& app, convert::Options& options, Given& given) {
+  const char* group = "Input";
+  app.add_option("--labels", options.labels, R"(
+      Take the labels from a CSV table with lines path,label or path,v1,...,vk. The paths are relative to IMAGES.
+      Without a table, the class is the first folder of the path)")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--unlisted", given.text.unlisted, R"(
+      What to do with images that --labels does not name: reject them, or skip them to convert a subset)")
+      ->type_name("reject|skip")
+      ->default_str("reject")
+      ->group(group);
+  app.add_option("--root", options.root, R"(
+      For lists: keys and classes are relative to this folder. It can be left out if all paths are in one folder,
+      or all in subfolders of one folder)")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_flag("--strict", options.strict, R"(
+      Report hidden files, system files and files that are not images as rejects, instead of skipping them)")
+      ->group(group);
+  app.add_option("--on-error", given.text.on_error, R"(
+      skip: list bad images in OUT/rejects.csv and continue; fail: stop at the first one)")
+      ->type_name("skip|fail")
+      ->default_str("skip")
+      ->group(group);
+  app.add_option("--on-warning", given.text.on_warning, R"(
+      Which JPEGs with decoder warnings are stored. harmless: those with complete pixels; accept: all, with gray
+      for missing pixels; reject: none)")
+      ->type_name("harmless|accept|reject")
+      ->default_str("harmless")
+      ->group(group);
+  app.add_option("--max-pixels", options.max_pixels, "Reject larger images before they are decoded")
+      ->capture_default_str()
+      ->group(group);
+}
+
+void add_pixels(CLI::App& app, convert::Options& options, Given& given) {
+  const char* group = "Pixels";
+  app.add_option("--preset", given.text.preset, R"(
+      eval: short side 256, centre crop 224, f16, NCHW, normalised. train: short side 256, centre crop 256, u8,
+      NHWC; the loader crops and normalises. Other options override the preset)")
+      ->type_name("eval|train")
+      ->default_str("eval")
+      ->group(group);
+  app.add_option("--resize", given.text.resize, "Length of the short side after resizing")
+      ->type_name("N")
+      ->default_str("256")
+      ->group(group);
+  app.add_option("--crop", given.text.crop, "Centre crop; none needs --squash")
+      ->type_name("N|WxH|none")
+      ->default_str("by preset")
+      ->group(group);
+  app.add_option("--squash", given.text.squash, R"(
+      Resize to exactly this size, and ignore the aspect ratio. Nothing is cropped unless --crop is given)")
+      ->type_name("WxH")
+      ->group(group);
+  app.add_option("--filter", given.text.filter, "bilinear, bicubic, lanczos or box, with Pillow's results")
+      ->type_name("NAME")
+      ->default_str("bilinear")
+      ->group(group);
+  app.add_flag("--fast-decode", options.fast_decode, R"(
+      Decode JPEGs at a reduced size that still covers the target. Faster, but the pixels differ; the data set
+      records it)")
+      ->group(group);
+}
+
+void add_values(CLI::App& app, Given& given) {
+  const char* group = "Values";
+  app.add_option("--dtype", given.text.dtype, R"(
+      Data type of the stored values: u8, f16, bf16 or f32 (also uint8, float16, bfloat16, float32))")
+      ->type_name("DTYPE")
+      ->default_str("by preset")
+      ->group(group);
+  app.add_option("--layout", given.text.layout, "Order of the axes: nchw or nhwc")
+      ->type_name("LAYOUT")
+      ->default_str("by preset")
+      ->group(group);
+  app.add_option("--normalize", given.text.normalize, R"(
+      Mean and standard deviation: imagenet, clip, half (both 0.5) or none (values from 0 to 1). Floats are stored
+      normalised. For u8 the numbers are only recorded, and the loader applies them)")
+      ->type_name("NAME")
+      ->default_str("imagenet")
+      ->group(group);
+  app.add_option("--mean", given.text.mean, "The mean, in units of 0 to 1, instead of that of --normalize")
+      ->type_name("R,G,B")
+      ->group(group);
+  app.add_option("--std", given.text.std, "The standard deviation, likewise")
+      ->type_name("R,G,B")
+      ->group(group);
+}
+
+void add_output(CLI::App& app, convert::Options& options, Given& given) {
+  const char* group = "Output";
+  app.add_option("--codec", given.text.codec, R"(
+      How samples are stored, without loss: none, packed (about half the bytes on photographs), or zstd:LEVEL with
+      a level of 1 to 19 (zstd alone: 3))")
+      ->type_name("CODEC")
+      ->default_str("none")
+      ->group(group);
+  auto* shard_size =
+      app.add_option("--shard-size", given.shard_size, "Bytes of samples per shard, before the codec")
+          ->type_name("BYTES")
+          ->default_str("1GiB")
+          ->group(group);
+  app.add_option("--samples-per-shard", options.samples_per_shard, "The same as a number of samples")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
+      ->group(group)
+      ->excludes(shard_size);
+  auto* overwrite = app.add_flag("--overwrite", options.overwrite, R"(
+      Convert everything again. The old data set stays until the new one is complete)")
+                        ->group(group);
+  app.add_flag("--refresh", options.refresh, R"(
+      Compare all inputs with those of the existing data set, and convert only the shards whose inputs changed)")
+      ->group(group)
+      ->excludes(overwrite);
+}
+
+void add_running(CLI::App& app, Arguments& arguments, Given& given) {
+  const char* group = "Running";
+  app.add_option("--jobs", arguments.options.jobs, "Worker threads")
+      ->check(CLI::Range(1U, 1024U))
+      ->default_str("one per core")
+      ->group(group);
+  given.rank = app.add_option("--rank", arguments.options.rank, "The rank of this process, 0 to --world - 1")
+                   ->default_str("from mpirun, srun, torchrun or a job array");
+  given.world = app.add_option("--world", arguments.options.world, R"(
+      Number of processes that share the work on one OUT. --rank 0 --world 1 does everything in this process)")
+                    ->default_str("from the launcher, or 1");
+  given.rank->group(group)->needs(given.world);
+  given.world->group(group);
+  app.add_flag("--dry-run", arguments.dry_run, R"(
+      Print the plan, the sizes and an estimate of the time, and write nothing)")
+      ->group(group);
+  app.add_flag("--json", arguments.json, "Print the summary as JSON on standard output")->group(group);
+  app.add_flag("--quiet", arguments.quiet, "Print neither progress nor summary")->group(group);
+  cli::add_config_file(app);
+  app.get_config_ptr()->group(group);
+}
+
 }  // namespace
 
 std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments) {
   convert::Options& options = arguments.options;
-  convert::TextOptions text;
-  std::string shard_size_text;
-  CLI::App app(
-      "Decodes, resizes and normalises images once, into shards: safetensors files that training maps as "
-      "they are.\n"
-      "The same command again finishes what was interrupted.",
-      "shardify");
+  Given given;
+  CLI::App app(R"(
+      Convert a folder of images into shards: decoded, resized and normalised once, and stored in safetensors
+      files that training maps. An interrupted conversion continues with the same command.)",
+               "shardify");
   app.set_version_flag("--version", SHARD_VERSION);
-  app.add_option("IMAGES", options.images,
-                 "folder with a subfolder a class (IMAGES/<class>/**), or without subfolders (label 0);\n"
-                 "@FILE: a list of paths, one a line; -: such a list on standard input")
+  app.add_option("IMAGES", options.images, R"(
+      A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); @FILE, a
+      text file with one path per line; or -, the same list on standard input)")
       ->required();
-  app.add_option("OUT", options.out, "folder for the data set: new, empty, or of an earlier run")->required();
+  app.add_option("OUT", options.out,
+                 "The folder of the data set: new, empty, or the result of an earlier run")
+      ->required();
+  add_input(app, options, given);
+  add_pixels(app, options, given);
+  add_values(app, given);
+  add_output(app, options, given);
+  add_running(app, arguments, given);
+  app.footer(R"(
+      Exit codes:
+      - 0: every image is stored.
+      - 1: finished, but some images were rejected; OUT/rejects.csv lists path and reason.
+      - 2: nothing was published, or the usage was wrong. The message says what to do.
+      - 3: this process has finished its part of --world, and others are still working.
+      - 130: interrupted. The same command continues.
 
-  const char* input = "Input";
-  app.add_option("--labels", options.labels, "CSV: path,label or path,v1,...,vk; paths relative to IMAGES")
-      ->group(input);
-  app.add_option("--unlisted", text.unlisted,
-                 "images that --labels does not name: reject, or skip to convert a subset (default reject)")
-      ->group(input);
-  app.add_option("--root", options.root,
-                 "lists: keys and classes are relative to it; required unless all paths lie in one folder,\n"
-                 "or all in folders of one folder (default: that folder)")
-      ->group(input);
-  app.add_flag("--strict", options.strict,
-               "hidden names, litter of systems and files that are no images are rejects, not passed over")
-      ->group(input);
-  app.add_option("--on-error", text.on_error,
-                 "skip: bad images go to rejects.csv; fail: stop at the first (default skip)")
-      ->group(input);
-  app.add_option(
-         "--on-warning", text.on_warning,
-         "JPEGs that the decoder warns of. harmless: stored where the pixels are complete; accept: all are\n"
-         "stored, what is missing becomes gray; reject: none is (default harmless)")
-      ->group(input);
-  app.add_option("--max-pixels", options.max_pixels, "refuse larger images from their header")
-      ->capture_default_str()
-      ->group(input);
-
-  const char* pixels = "Pixels";
-  app.add_option("--preset", text.preset,
-                 "eval: short side 256, centre crop 224, f16 NCHW, normalised;\n"
-                 "train: short side 256, centre crop 256, u8 NHWC, normalised after loading (default eval)")
-      ->group(pixels);
-  app.add_option("--resize", text.resize, "short side after resizing")->group(pixels);
-  app.add_option("--crop", text.crop, "centre crop: N, WxH, or none (with --squash)")->group(pixels);
-  app.add_option("--squash", text.squash, "resize to exactly WxH, whatever the aspect; no crop unless --crop")
-      ->group(pixels);
-  app.add_option("--filter", text.filter, "bilinear, bicubic, lanczos or box, as Pillow's (default bilinear)")
-      ->group(pixels);
-  app.add_flag(
-         "--fast-decode", options.fast_decode,
-         "decode JPEGs at a reduced size that still covers the target: faster, not the same pixels; recorded")
-      ->group(pixels);
-
-  const char* values = "Values";
-  app.add_option("--dtype", text.dtype, "u8, f16, bf16 or f32 (also uint8, float16, bfloat16, float32)")
-      ->group(values);
-  app.add_option("--layout", text.layout, "nchw or nhwc")->group(values);
-  app.add_option("--normalize", text.normalize,
-                 "imagenet, clip, half (mean and std 0.5) or none (0 to 1); floats are stored normalised,\n"
-                 "for u8 it is recorded (default imagenet)")
-      ->group(values);
-  app.add_option("--mean", text.mean, "RED,GREEN,BLUE in units of 0 to 1, instead of --normalize's")
-      ->group(values);
-  app.add_option("--std", text.std, "RED,GREEN,BLUE, likewise")->group(values);
-
-  const char* output = "Output";
-  app.add_option("--codec", text.codec,
-                 "none, packed (lossless, about half the bytes on photographs), or zstd[:1..19]\n"
-                 "(default none; zstd: level 3)")
-      ->group(output);
-  auto* shard_size =
-      app.add_option("--shard-size", shard_size_text, "bytes of samples a shard (default 1GiB)")
-          ->group(output);
-  app.add_option("--samples-per-shard", options.samples_per_shard, "instead of --shard-size")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
-      ->group(output)
-      ->excludes(shard_size);
-  auto* overwrite = app.add_flag("--overwrite", options.overwrite,
-                                 "convert everything again; what is in OUT stays until the new data set is "
-                                 "complete")
-                        ->group(output);
-  app.add_flag("--refresh", options.refresh,
-               "compare all inputs with those that OUT was made of, convert the shards again whose inputs\n"
-               "changed, and keep the others")
-      ->group(output)
-      ->excludes(overwrite);
-
-  const char* running = "Running";
-  app.add_option("--jobs", options.jobs, "worker threads (default: one a core)")
-      ->check(CLI::Range(1U, 1024U))
-      ->group(running);
-  auto* rank =
-      app.add_option("--rank", options.rank,
-                     "this process of --world (default: from mpirun, srun, torchrun or a job array)");
-  auto* world =
-      app.add_option("--world", options.world,
-                     "processes that share the work on one OUT (with a rank from JOB_COMPLETION_INDEX\n"
-                     "or PMIX_RANK, or with --rank; --rank 0 --world 1: all of it in this process)");
-  rank->group(running)->needs(world);
-  world->group(running);
-  app.add_flag("--dry-run", arguments.dry_run, "print the plan, sizes and an estimate; write nothing")
-      ->group(running);
-  app.add_flag("--json", arguments.json, "machine-readable summary on standard output")->group(running);
-  app.add_flag("--quiet", arguments.quiet, "no progress, no summary")->group(running);
-  cli::add_config_file(app);
-  app.get_config_ptr()->group(running);
-  app.footer(
-      "Exit codes: 0 all images stored; 1 finished, some rejected (see OUT/rejects.csv);\n"
-      "2 failed: the message says whether anything is left to do; 3 this process is done, others of\n"
-      "--world are still at work; 130 interrupted (the same command goes on).");
+      The documentation is docs/shardify.md.)");
 
   if (auto code = cli::parse_arguments(app, argc, argv)) return code;
-  convert::apply(text, options);
-  if (!shard_size_text.empty()) options.shard_size_bytes = parse_shard_size(shard_size_text);
-  if (rank->count() == 0)
-    place(world->count() == 0 ? std::nullopt : std::optional(options.world), arguments);
+  convert::apply(given.text, options);
+  if (!given.shard_size.empty()) options.shard_size_bytes = parse_shard_size(given.shard_size);
+  if (given.rank->count() == 0)
+    place(given.world->count() == 0 ? std::nullopt : std::optional(options.world), arguments);
   else
     arguments.placement = "--rank, --world";
   options.check();

@@ -202,28 +202,28 @@ int run(Arguments& arguments, const std::string& command) {
 void add_decode(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   DecodeOptions& options = arguments->options;
-  CLI::App* sub = app.add_subcommand(
-      "decode",
-      "Time decoding on the fly, done as well as it can be: JPEG files in the page cache to normalised "
-      "batches on the\n"
-      "device, by libjpeg-turbo on all threads (full and scaled DCT, normalised on the host or on the "
-      "device) "
-      "and, on a\n"
-      "GPU, by nvJPEG (the hardware engine where there is one). Each is held against the converter's tensors "
-      "before it is\n"
-      "timed. Exit code 1: a contender was left out, with the reason.\n"
-      "Example: shardbench decode photos --device cuda --json decode.json");
-  sub->add_option("IMAGES", arguments->images, "Folder of JPEGs, or @FILE: a list of them")->required();
-  sub->add_option("--device", arguments->device, "host or cuda (default: cuda where there is one)");
-  sub->add_option("--threads", options.threads, "Decoding on the CPU (default: one a core)")
+  CLI::App* sub = app.add_subcommand("decode", R"(
+      Measure decoding on the fly, on the CPU and with nvJPEG
+
+      Times the way from JPEG files in the page cache to normalised float16 batches on the device, as fast as it can be done: by
+      libjpeg-turbo on all threads (full and scaled DCT, normalised on the host or on the device) and, on a GPU, by nvJPEG
+      (with the hardware engine, if there is one). Before timing, the pixels are compared with those of shardify. Exit
+      code 1: a candidate was left out, with the reason.
+
+      Example: shardbench decode photos --device cuda --json decode.json)");
+  sub->add_option("IMAGES", arguments->images, "A folder of JPEGs, or @FILE, a list of them")->required();
+  sub->add_option("--device", arguments->device, "host or cuda")
+      ->type_name("DEVICE")
+      ->default_str("cuda, if there is one");
+  sub->add_option("--threads", options.threads, "Threads that decode")
+      ->default_str("one per core")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--count", arguments->count,
-                  "Images: fewer than there are, evenly chosen, or more, repeated (default: all)");
+  sub->add_option("--count", arguments->count, "Images, evenly spread; more than there are repeats files")
+      ->default_str("all");
   sub->add_option("--resize", options.resize, "Short side")->capture_default_str();
-  sub->add_option("--crop-size", options.crop, "Rows and columns of the centre that is kept")
-      ->capture_default_str();
-  sub->add_option("--batch-size", options.batch_size, "Samples a batch, 1 to 4096")->capture_default_str();
-  add_seconds_option(*sub, options.seconds, "Of each sample, about");
+  sub->add_option("--crop-size", options.crop, "Rows and columns of the centre crop")->capture_default_str();
+  sub->add_option("--batch-size", options.batch_size, "Samples per batch, 1 to 4096")->capture_default_str();
+  add_seconds_option(*sub, options.seconds, "Length of a sample, about");
   add_repeat_option(*sub, options.repeat);
   add_quick_option(*sub, options.repeat, options.seconds, 0.5);
   add_output_options(*sub, arguments->outputs);

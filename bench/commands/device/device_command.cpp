@@ -203,15 +203,16 @@ int run(const Arguments& arguments, const std::string& command) {
 
 void add_device(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* sub = app.add_subcommand(
-      "device",
-      "What this machine offers a loader: GPUs and their links, memory that may be locked, processor, and "
-      "the\n"
-      "filesystems under the PATHs (where one can be written, a block is written to a file without a name).\n"
-      "Nothing is timed: PCIe figures are the link's own, in one direction. Works without a GPU.\n"
-      "Example: shardbench device /data /dev/shm --json device.json");
+  CLI::App* sub = app.add_subcommand("device", R"(
+      List what the loader can use on this machine
+
+      Describes the GPUs and their links, the memory that may be locked, the processor, and the filesystems of the PATHs
+      (if one can be written to, a block is written to a file without a name). Nothing is timed: PCIe figures are those
+      that the link reports, in one direction. Works without a GPU.
+
+      Example: shardbench device /data /dev/shm --json device.json)");
   sub->add_option("PATH", arguments->paths, "Files or folders whose filesystems are described");
-  add_output_options(*sub, arguments->outputs, "The same as JSON", Chart::none);
+  add_output_options(*sub, arguments->outputs, "Write the same as JSON", Chart::none);
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

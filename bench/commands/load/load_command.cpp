@@ -164,50 +164,63 @@ int run(Arguments& arguments, const std::string& command) {
 void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   LoaderOptions& options = arguments->load.options;
-  CLI::App* sub = app.add_subcommand(
-      "load",
-      "Time the loader on a data set against what carries its bytes, in the same process: on a GPU the link\n"
-      "(pinned memory, large blocks), on the host a bare gather of the same samples by the same threads.");
-  sub->add_option("DATASET", arguments->dataset, "Folder made by shardify")->required();
+  CLI::App* sub = app.add_subcommand("load", R"(
+      Compare the loader with the link to the GPU, the disk, or a bare copy loop
+
+      Times the loader on a data set, and its limit in the same process: on a GPU the link (large blocks of pinned
+      memory), on the host a bare copy of the same samples by the same threads, for transport direct the disk.
+
+      Example: shardbench load out/train --device cuda --dtype f16 --layout nchw)");
+  sub->add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
   sub->add_option("--device", arguments->device,
-                  "host, cuda, or cuda:N,M,...: a rank on each (default: cuda where there is one)");
+                  R"(
+host, cuda, or cuda:N,M,... for one rank on each of these GPUs)")
+      ->type_name("DEVICE")
+      ->default_str("cuda, if there is one");
   sub->add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
+      ->type_name("NAME")
       ->capture_default_str();
-  sub->add_option("--batch-size", options.order.batch_size, "Samples a batch")->capture_default_str();
+  sub->add_option("--batch-size", options.order.batch_size, "Samples per batch")->capture_default_str();
   sub->add_option("--prefetch", options.prefetch, "Batches ahead")->capture_default_str();
-  sub->add_option("--threads", options.threads,
-                  "Copy threads; on the host the device's (default: 8, host: 2)");
-  sub->add_option("--readahead", options.readahead_bytes, "Bytes of reads under way, transport direct")
+  sub->add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
+      ->default_str("8, host: 2");
+  sub->add_option("--readahead", options.readahead_bytes, "Reads in progress, for direct")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  sub->add_option("--order", arguments->order, "Order of the samples")
+  sub->add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
       ->capture_default_str();
-  sub->add_option("--window", options.order.window_shards, "Shards a window, windowed order")
+  sub->add_option("--window", options.order.window_shards, "Shards per window, for windowed")
       ->capture_default_str();
   arguments->transform.add_to(*sub);
-  sub->add_option("--registered", options.registered_bytes,
-                  "Budget for registered shards, transport mapped (default: half of the memory there is)")
+  sub->add_option("--registered", options.registered_bytes, "Budget for registered shards, for mapped")
+      ->default_str("half of the available memory")
       ->transform(CLI::AsSizeValue(false));
-  sub->add_option("--verify", arguments->verify, "Checksums while loading")
+  sub->add_option("--verify", arguments->verify, R"(
+Compare checksums while loading: never, first_epoch or always)")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"never", "first_epoch", "always"}))
       ->capture_default_str();
   add_seconds_option(*sub, arguments->load.seconds,
-                     "Of each repeat, at least one epoch; 0: only open and first batch");
-  add_repeat_option(*sub, arguments->load.repeats, "Repeats");
+                     "Length of a repeat, at least one epoch; 0: only open, and the first batch");
+  add_repeat_option(*sub, arguments->load.repeats, "Number of repeats");
   sub->add_option("--first-epochs", arguments->load.first_epochs,
-                  "Time so many epochs each for itself, from the first one on, before the warm-up")
+                  "Time the first N epochs one by one, before the warm-up")
       ->capture_default_str();
   sub->add_option("--make-random", arguments->make_random,
-                  "First write so many samples of pseudo-random bytes into DATASET, unless it is there");
+                  R"(
+First write N pseudo-random samples to DATASET, if it does not exist)");
   sub->add_option("--make-sparse", arguments->make_sparse,
-                  "The same of zeros, in sparse files: to time opening without the bytes");
+                  "The same with zeros in sparse files, to time opening");
   sub->add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse")->capture_default_str();
-  sub->add_option("--make-side", arguments->make_side, "Their rows and columns")->capture_default_str();
-  sub->add_option("--make-dtype", arguments->make_dtype, "u8 (NHWC) or f16, bf16, f32 (NCHW)")
+  sub->add_option("--make-side", arguments->make_side, "Rows and columns of the samples made")
+      ->capture_default_str();
+  sub->add_option("--make-dtype", arguments->make_dtype, "Their dtype: u8 (NHWC), or f16, bf16 or f32 (NCHW)")
+      ->type_name("DTYPE")
       ->capture_default_str();
   add_quick_option(*sub, arguments->load.repeats, arguments->load.seconds, 0.5);
-  add_output_options(*sub, arguments->outputs, "Report with every raw sample");
+  add_output_options(*sub, arguments->outputs, "Write the report with every sample as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

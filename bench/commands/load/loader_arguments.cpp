@@ -73,10 +73,16 @@ TransportKind transport_of(const std::string& name) {
 }
 
 void TransformArguments::add_to(CLI::App& app) {
-  app.add_option("--crop", crop, "none, center:N, random:N or random-resized:N")->capture_default_str();
+  app.add_option("--crop", crop, "none, center:N, random:N or random-resized:N")
+      ->type_name("CROP")
+      ->capture_default_str();
   app.add_flag("--flip", flip, "Mirror half of the samples");
-  app.add_option("--dtype", dtype, "Delivered: u8, f16, bf16, f32 (default: as stored)");
-  app.add_option("--layout", layout, "Delivered: nchw, nhwc (default: as stored)");
+  app.add_option("--dtype", dtype, "Delivered dtype: u8, f16, bf16 or f32")
+      ->type_name("DTYPE")
+      ->default_str("as stored");
+  app.add_option("--layout", layout, "Delivered layout: nchw or nhwc")
+      ->type_name("LAYOUT")
+      ->default_str("as stored");
 }
 
 TransformOptions TransformArguments::options() const {

@@ -192,22 +192,25 @@ int run(Arguments& arguments, const std::string& command) {
 void add_matmul(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   MatmulOptions& options = arguments->options;
-  CLI::App* sub = app.add_subcommand(
-      "matmul",
-      "Time square matrix products: float32 on all cores, and on the GPU (cuBLAS) float32, TF32 and float16 "
-      "with\n"
-      "float32 sums, beside what the hardware can at most, and with the copies there and back. Each product "
-      "is\n"
-      "held against one in double before it is timed; a wrong one is not timed, and the exit code is 1.\n"
-      "Example: shardbench matmul --sizes 256,1024,4096 --json matmul.json");
-  sub->add_option("--sizes", options.sizes, "Rows and columns, 1 to 16384 each")
+  CLI::App* sub = app.add_subcommand("matmul", R"(
+      Measure matrix products on the CPU and the GPU, with and without the copies
+
+      Times square products: float32 on all cores and, on the GPU (cuBLAS), float32, TF32, and float16 with float32 sums,
+      beside the peak of the hardware. Each product is first compared with one in double precision. A wrong one is not
+      timed, and the exit code is 1.
+
+      Example: shardbench matmul --sizes 256,1024,4096 --json matmul.json)");
+  sub->add_option("--sizes", options.sizes, "Rows and columns, 1 to 16384")
       ->delimiter(',')
       ->capture_default_str();
   sub->add_option("--device", arguments->device,
-                  "auto: the CPU, and the GPU where there is one; cuda: both or none")
+                  R"(
+auto: the CPU, and the GPU if there is one; host: the CPU; cuda: both, or an error)")
+      ->type_name("DEVICE")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
-  sub->add_option("--threads", arguments->threads, "On the CPU (default: one a core)")
+  sub->add_option("--threads", arguments->threads, "Threads on the CPU")
+      ->default_str("one per core")
       ->check(CLI::Range(1, 64));
   add_repeat_option(*sub, options.repeat);
   add_seconds_option(*sub, options.seconds);

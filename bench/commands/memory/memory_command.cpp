@@ -197,36 +197,38 @@ int run(Arguments& arguments, const std::string& command) {
 void add_memory(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   LoaderOptions& loader = arguments->options.loader;
-  CLI::App* sub = app.add_subcommand(
-      "memory",
-      "The memory that a loader of DATASET takes for each batch size: computed before (plan_memory(), the "
-      "formula is in\n"
-      "docs/loader.md), as the loader counts it, and as the GPU or the process does. Exit code 1: a batch "
-      "size was\n"
-      "left out, with the reason.\n"
-      "Example: shardbench memory out/train --batch-sizes 64,256 --transport staged --dtype f16");
-  sub->add_option("DATASET", arguments->dataset, "Folder made by shardify")->required();
-  sub->add_option("--batch-sizes", arguments->options.batch_sizes, "Samples a batch, 1 to 65536 each")
+  CLI::App* sub = app.add_subcommand("memory", R"(
+      Print device and pinned memory of the loader per batch size, predicted and measured
+
+      The memory is computed in advance (plan_memory(), the formula in docs/loader.md), counted by the loader, and measured on
+      the GPU or in the process. Exit code 1: a batch size was left out, with the reason.
+
+      Example: shardbench memory out/train --batch-sizes 64,256 --transport staged --dtype f16)");
+  sub->add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
+  sub->add_option("--batch-sizes", arguments->options.batch_sizes, "Samples per batch, 1 to 65536")
       ->delimiter(',')
       ->capture_default_str();
-  sub->add_option("--device", arguments->device, "host, cuda or cuda:N (default: cuda where there is one)");
+  sub->add_option("--device", arguments->device, "host, cuda or cuda:N")
+      ->type_name("DEVICE")
+      ->default_str("cuda, if there is one");
   sub->add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
+      ->type_name("NAME")
       ->capture_default_str();
   sub->add_option("--prefetch", loader.prefetch, "Batches ahead")->capture_default_str();
-  sub->add_option("--threads", arguments->threads, "Of the host device")
+  sub->add_option("--threads", arguments->threads, "Threads of the host device")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  const auto size = [&](const char* name, std::uint64_t& value, const char* text) {
-    sub->add_option(name, value, text)->transform(CLI::AsSizeValue(false));
+  const auto size = [&](const char* name, std::uint64_t& value, const char* text, const char* standard) {
+    sub->add_option(name, value, text)->transform(CLI::AsSizeValue(false))->default_str(standard);
   };
-  size("--pinned-bytes", loader.pinned_bytes, "Bound of the pinned ring (default: 1 GiB)");
-  size("--registered-bytes", loader.registered_bytes,
-       "Bound of registered shards (default: half of what is available)");
-  size("--resident-bytes", loader.resident_bytes, "Device memory for samples, resident (default: what fits)");
+  size("--pinned-bytes", loader.pinned_bytes, "Bound of pinned memory", "1 GiB");
+  size("--registered-bytes", loader.registered_bytes, "Bound of registered shards",
+       "half of the available memory");
+  size("--resident-bytes", loader.resident_bytes, "Device memory for samples, for resident", "what fits");
   arguments->transform.add_to(*sub);
-  add_quick_option(*sub, "At most 3 of the batch sizes",
+  add_quick_option(*sub, "Take at most 3 of the batch sizes",
                    [arguments] { lower_to_three(arguments->options.batch_sizes); });
-  add_output_options(*sub, arguments->outputs, "The report as JSON");
+  add_output_options(*sub, arguments->outputs, "Write the report as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

@@ -209,42 +209,43 @@ int run(Arguments& arguments, const std::string& command) {
 void add_pipeline(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   PipelineOptions& options = arguments->options;
-  CLI::App* sub = app.add_subcommand(
-      "pipeline",
-      "What each part of an input pipeline brings on this machine: one thread with pageable copies, workers, "
-      "pinned\n"
-      "memory, batches ahead on the host, on the device, and precomputed shards, each feeding the same "
-      "training "
-      "step of\n"
-      "matrix products. Each must deliver the samples of the data set before it is timed. Exit code 1: one "
-      "was "
-      "left out,\n"
-      "with the reason.\n"
-      "Example: shardbench pipeline out/train --images photos --step-ms 50 --json pipeline.json");
-  sub->add_option("DATASET", arguments->dataset, "Folder made by shardify")->required();
-  sub->add_option("--images", arguments->images, "The folder of images that it was made of")->required();
-  sub->add_option("--device", arguments->device, "host or cuda (default: cuda where there is one)");
-  sub->add_option("--step-ms", options.step_ms, "The training step of a batch, without anything beside it")
+  CLI::App* sub = app.add_subcommand("pipeline", R"(
+      Measure what workers, pinned memory, prefetching and shards each contribute to a training step
+
+      Feeds the same training step (matrix products) in several ways: one thread with pageable copies, worker threads,
+      pinned memory, batches ahead on the host, batches ahead on the device, and shards. Each must produce the
+      samples of the data set before it is timed. Exit code 1: a way was left out, with the reason.
+
+      Example: shardbench pipeline out/train --images photos --step-ms 50 --json pipeline.json)");
+  sub->add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
+  sub->add_option("--images", arguments->images, "The images from which the data set was made")
+      ->type_name("IMAGES")
+      ->required();
+  sub->add_option("--device", arguments->device, "host or cuda")
+      ->type_name("DEVICE")
+      ->default_str("cuda, if there is one");
+  sub->add_option("--step-ms", options.step_ms, "Length of the training step in ms, when nothing else runs")
       ->check(CLI::Range(0.01, 1e5))
       ->capture_default_str();
-  sub->add_option("--batches", options.batches, "Of each run that are timed")
+  sub->add_option("--batches", options.batches, "Timed batches per run")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  sub->add_option("--batch-size", options.batch_size, "Samples a batch, at most those of the data set")
+  sub->add_option("--batch-size", options.batch_size, "Samples per batch, at most those of the data set")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
   sub->add_option("--prefetch", options.prefetch, "Batches ahead")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  sub->add_option("--threads", options.threads, "That decode (default: one a core)")
+  sub->add_option("--threads", options.threads, "Threads that decode")
+      ->default_str("one per core")
       ->check(CLI::Range(1, 64));
-  sub->add_option("--count", arguments->count, "Images, evenly chosen (default: all)");
-  add_repeat_option(*sub, options.repeat, "Runs of each, in turn");
-  add_quick_option(*sub, "One run of at most 5 batches each", [arguments] {
+  sub->add_option("--count", arguments->count, "Images, evenly spread")->default_str("all");
+  add_repeat_option(*sub, options.repeat, "Runs of each way, alternating");
+  add_quick_option(*sub, "Take one run of at most 5 batches of each", [arguments] {
     arguments->options.repeat = 1;
     lower_to(arguments->options.batches, 5U);
   });
-  add_output_options(*sub, arguments->outputs, "Every batch as JSON");
+  add_output_options(*sub, arguments->outputs, "Write every batch as JSON");
   sub->callback([arguments, &command, command_line] {
     command = [arguments, command_line] { return run(*arguments, command_line); };
   });

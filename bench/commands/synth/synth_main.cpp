@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   return shard::cli::run_main("synth_photos", [&] {
-    CLI::App app{"Sample data to try shardify on", "synth_photos"};
+    CLI::App app{"Make sample data for shardify", "synth_photos"};
     app.require_subcommand(1);
     std::function<int()> command;
     shard::bench::add_synth(app, command);

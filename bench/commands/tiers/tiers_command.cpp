@@ -177,45 +177,49 @@ class TiersRun {
 void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   TierOptions& options = arguments->options;
-  CLI::App* sub = app.add_subcommand(
-      "tiers",
-      "What your storage gives: the loader's transports and decoding on the fly from each tier, cold (the "
-      "page "
-      "cache of\n"
-      "exactly these files is dropped, and looked at) and warm, each beside its limit, into the GPU where "
-      "there "
-      "is one. Each\n"
-      "must deliver the samples of the data set before it is timed. Copies go into a folder of their own "
-      "below "
-      "the tier's,\n"
-      "which is removed. Exit code 1: a row was left out, with the reason.\n"
-      "Example: shardbench tiers out/train --images photos --tier nvme=/mnt/nvme --emulate hdd --need 20000 "
-      "--json tiers.json");
+  CLI::App* sub = app.add_subcommand("tiers", R"(
+      Measure shards and decoding on the fly from each of your storage devices, cold and warm
+
+      Every row is beside its limit, and every candidate must produce the samples of the data set before it is timed.
+      Cold means that the page cache of exactly these files is dropped, and that this is verified. The files are copied
+      to a new folder below each tier, which is removed. Exit code 1: a row was left out, with the reason.
+
+      Example: shardbench tiers out/train --images photos --tier nvme=/mnt/nvme --emulate hdd --need 20000)");
   sub->add_option("DATASET", arguments->datasets,
-                  "Folders made by shardify of the same images, such as plain and packed ones")
+                  R"(
+Folders made by shardify from the same images, such as a plain and a packed one)")
       ->required();
-  sub->add_option("--images", arguments->images, "The folder of images that they were made of")->required();
-  sub->add_option("--tier", arguments->tiers,
-                  "NAME=PATH: a folder on the tier, each (default: /dev/shm, and where DATASET is)");
-  sub->add_option(
-      "--emulate", arguments->emulate,
-      "Also a tier that you do not have: hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]");
-  sub->add_option("--need", arguments->need, "Say which tiers keep a GPU of so many samples/s fed")
+  sub->add_option("--images", arguments->images, "The images from which the data sets were made")
+      ->type_name("IMAGES")
+      ->required();
+  sub->add_option("--tier", arguments->tiers, "A folder on the tier; can be repeated")
+      ->type_name("NAME=PATH")
+      ->default_str("/dev/shm and the folder of DATASET");
+  sub->add_option("--emulate", arguments->emulate,
+                  R"(
+A tier that you do not have: hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]; can be repeated)")
+      ->type_name("TIER");
+  sub->add_option("--need", arguments->need, "Print which tiers keep a GPU that consumes X samples/s fed")
       ->check(CLI::Range(0.0, 1e9));
-  sub->add_option("--device", arguments->device, "host or cuda (default: cuda where there is one)");
-  sub->add_option("--count", arguments->count,
-                  "Images to decode, evenly chosen (default: all; --quick: 512)");
-  sub->add_option("--order", arguments->order, "Of the loader's samples")
+  sub->add_option("--device", arguments->device, "host or cuda")
+      ->type_name("DEVICE")
+      ->default_str("cuda, if there is one");
+  sub->add_option("--count", arguments->count, "Images to decode, evenly spread")
+      ->default_str("all; 512 with --quick");
+  sub->add_option("--order", arguments->order, R"(
+Order of the loader's samples: shuffle, sequential or windowed)")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
       ->capture_default_str();
-  sub->add_option("--threads", options.threads, "That decode; the host device's (default: one a core)")
+  sub->add_option("--threads", options.threads, "Threads that decode; threads of the host device")
+      ->default_str("one per core")
       ->check(CLI::Range(1, 64));
-  sub->add_option("--batch-size", options.batch_size, "Samples a batch")
+  sub->add_option("--batch-size", options.batch_size, "Samples per batch")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  add_seconds_option(*sub, options.seconds, "Of a sample that has no natural end");
+  add_seconds_option(*sub, options.seconds, "Length of a sample that has no natural end");
   add_repeat_option(*sub, options.repeat);
-  add_quick_option(*sub, options.repeat, options.seconds, 0.5, ", and 512 images", [arguments] {
+  add_quick_option(*sub, options.repeat, options.seconds, 0.5, ", and decode 512 images", [arguments] {
     if (arguments->count == 0) arguments->count = 512;
   });
   add_output_options(*sub, arguments->outputs);

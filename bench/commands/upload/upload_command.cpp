@@ -190,34 +190,34 @@ int run(Arguments& arguments, const std::string& command) {
 void add_upload(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
   UploadOptions& options = arguments->options;
-  CLI::App* sub =
-      app.add_subcommand("upload",
-                         "Time the link to the GPU by itself: pageable, pinned and registered memory, one "
-                         "copy a call or many, by size of\n"
-                         "a copy, in both directions, to several GPUs; and how long a batch takes. What "
-                         "arrives is compared before it is\n"
-                         "timed. On the host device the rows are copies in memory. Exit code 1: a row was "
-                         "left out, with the reason.\n"
-                         "Example: shardbench upload --device cuda:0,1 --step-ms 45 --json upload.json");
+  CLI::App* sub = app.add_subcommand("upload", R"(
+      Measure the link to the GPU alone
+
+      Times copies from pageable, pinned and registered memory, one by one and batched, for several copy sizes, in both
+      directions and to several GPUs, and how long a batch takes. What arrives is compared before it is timed. On the
+      host device the rows are copies in memory. Exit code 1: a row was left out, with the reason.
+
+      Example: shardbench upload --device cuda:0,1 --step-ms 45 --json upload.json)");
   sub->add_option("--device", arguments->device,
-                  "host, cuda, or cuda:N,M,... for rows with all of them (default: cuda where there is one)");
-  sub->add_option("--chunks", options.chunks, "Bytes of a copy, each")
+                  "host, cuda, or cuda:N,M,... for rows with all of these GPUs")
+      ->type_name("DEVICE")
+      ->default_str("cuda, if there is one");
+  sub->add_option("--chunks", options.chunks, "Sizes of a copy")
       ->delimiter(',')
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  sub->add_option("--batch-sizes", options.batch_sizes, "Samples a batch, each")
+  sub->add_option("--batch-sizes", options.batch_sizes, "Samples per batch")
       ->delimiter(',')
       ->capture_default_str();
-  sub->add_option("--sample-bytes", options.sample_bytes, "Of a stored sample")
+  sub->add_option("--sample-bytes", options.sample_bytes, "Bytes of a stored sample")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  sub->add_option("--step-ms", arguments->step_ms,
-                  "Also the share of a training step of so many milliseconds")
+  sub->add_option("--step-ms", arguments->step_ms, "Also print the share of a training step of X ms")
       ->check(CLI::Range(0.001, 1e6));
-  sub->add_option("--memory", options.memory_bytes, "Bytes of each kind of memory, at both ends")
+  sub->add_option("--memory", options.memory_bytes, "Bytes of each kind of memory, on host and device")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
-  sub->add_option("--threads", arguments->threads, "Of the host device")
+  sub->add_option("--threads", arguments->threads, "Threads of the host device")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   add_repeat_option(*sub, options.repeat);

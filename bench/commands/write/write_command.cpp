@@ -197,22 +197,24 @@ int run(Arguments& arguments, const std::string& command) {
 
 void add_write(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App* sub = app.add_subcommand(
-      "write",
-      "Time the ways to write shards into PATH: buffered, O_DIRECT and mapped, each with and without "
-      "fallocate, one\n"
-      "thread, and say which is the fastest with fsync counted. Ways take turns; what was written is read "
-      "back\n"
-      "and compared. Writes into a folder of its own in PATH, which is removed, also when interrupted.\n"
-      "Example: shardbench write /data --size 4GiB --json write.json");
-  sub->add_option("PATH", arguments->options.folder, "Folder on the disk; it must exist")->required();
-  sub->add_option("--size", arguments->size,
-                  "Bytes of each run; more than the disk's own cache holds is better")
+  CLI::App* sub = app.add_subcommand("write", R"(
+      Find the fastest durable way of writing shards to a disk
+
+      Times writing shards to PATH by one thread: buffered, O_DIRECT and mapped, each with and without fallocate. The
+      ways alternate, and what was written is read back and compared. The files are in a new folder in PATH, which is
+      removed, even after an interrupt.
+
+      Example: shardbench write /data --size 4GiB --json write.json)");
+  sub->add_option("PATH", arguments->options.folder, "A folder on the disk; it must exist")->required();
+  sub->add_option("--size", arguments->size, "Bytes per run; use more than the disk's own cache")
+      ->type_name("BYTES")
       ->capture_default_str();
-  sub->add_option("--shard-size", arguments->shard_size, "Bytes of each file")->capture_default_str();
-  sub->add_option("--block", arguments->block, "Bytes of each write")->capture_default_str();
+  sub->add_option("--shard-size", arguments->shard_size, "Bytes per file")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  sub->add_option("--block", arguments->block, "Bytes per write")->type_name("BYTES")->capture_default_str();
   add_repeat_option(*sub, arguments->options.repeat, "Runs of each");
-  add_quick_option(*sub, "At most 3 runs of 128 MiB each", [arguments] {
+  add_quick_option(*sub, "Take at most 3 runs of 128 MiB of each", [arguments] {
     lower_to(arguments->options.repeat, 3U);
     const std::uint64_t size = std::min(size_of("--size", arguments->size), kQuickBytes);
     arguments->size = std::to_string(size);

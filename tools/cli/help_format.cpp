@@ -1,0 +1,144 @@
+#include "cli/help_format.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace shard::cli {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+constexpr std::size_t kNameColumn = 26;
+constexpr std::string_view kBlank = " \n";
+
+// The next word of `text`, which is removed from it, and what it starts.
+enum class Starts : std::uint8_t { nothing, item, paragraph };
+struct Word {
+  std::string_view text;
+  Starts starts = Starts::nothing;
+};
+Word next_word(std::string_view& text) {
+  Word word;
+  const std::size_t begin = std::min(text.find_first_not_of(kBlank), text.size());
+  const std::string_view before = text.substr(0, begin);
+  text.remove_prefix(begin);
+  word.text = text.substr(0, text.find_first_of(kBlank));
+  text.remove_prefix(word.text.size());
+  if (before.find('\n') != before.rfind('\n'))
+    word.starts = Starts::paragraph;
+  else if (before.find('\n') != std::string_view::npos && word.text == "-")
+    word.starts = Starts::item;
+  return word;
+}
+
+// "INT in [1 - 64]" of a type name such as "UINT:INT in [1 - 64]": "1 to 64". Empty for other checks.
+std::string range_of(const std::string& type) {
+  const std::size_t open = type.find(" in [");
+  const std::size_t dash = type.find(" - ", open);
+  if (open == std::string::npos || dash == std::string::npos || !type.ends_with(']')) return {};
+  const std::string low = type.substr(open + 5, dash - open - 5);
+  return fmt::format("{} to {}", low, type.substr(dash + 3, type.size() - dash - 4));
+}
+
+// "N" for "UINT:INT in [1 - 64]", "BYTES" for sizes, "TEXT" for "TEXT:{a,b}".
+std::string placeholder_of(const std::string& type) {
+  if (type.find(":SIZE [") != std::string::npos) return "BYTES";
+  const std::string kind = type.substr(0, type.find(':'));
+  if (kind == "UINT" || kind == "INT") return "N";
+  return kind == "FLOAT" ? "X" : kind;
+}
+
+std::string names_of(const std::set<CLI::Option*>& options) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : options) names.push_back(option->get_name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string without_brackets(const std::string& text) {
+  return text.starts_with('[') && text.ends_with(']') ? text.substr(1, text.size() - 2) : text;
+}
+
+}  // namespace
+
+std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string result;
+  std::size_t column = 0;
+  std::size_t hanging = 0;  // the further lines of an item begin under its text
+  for (Word word = next_word(text); !word.text.empty(); word = next_word(text)) {
+    if (word.starts != Starts::nothing) hanging = 0;
+    const bool fits = column + 1 + word.text.size() <= width;
+    if (!result.empty() && fits && word.starts == Starts::nothing) {
+      result += ' ';
+      ++column;
+    } else if (!result.empty()) {
+      if (word.starts == Starts::paragraph) result += '\n';
+      result += '\n' + std::string(indent + hanging, ' ');
+      column = hanging;
+    }
+    if (word.starts == Starts::item) hanging = 2;
+    result += word.text;
+    column += word.text.size();
+  }
+  return result;
+}
+
+HelpFormatter::HelpFormatter() { column_width(kNameColumn); }
+
+std::string HelpFormatter::row(const std::string& name, const std::string& text) const {
+  const std::size_t width = get_column_width();
+  std::string line = "  " + name;
+  const bool own_line = line.size() + 2 > width;
+  line += own_line ? '\n' + std::string(width, ' ') : std::string(width - line.size(), ' ');
+  return line + wrap(text, kWidth - width, width) + '\n';
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n",
+                                       "\n\n");
+}
+
+std::string HelpFormatter::make_description(const CLI::App* app) const {
+  return wrap(app->get_description(), kWidth) + "\n\n";
+}
+
+std::string HelpFormatter::make_footer(const CLI::App* app) const {
+  const std::string text = wrap(app->get_footer(), kWidth);
+  return text.empty() ? text : text + '\n';
+}
+
+std::string HelpFormatter::make_subcommand(const CLI::App* sub) const {
+  const std::string text = wrap(sub->get_description(), std::string::npos);
+  return row(sub->get_display_name(true), text.substr(0, text.find('\n')));
+}
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  return row(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
+}
+
+std::string HelpFormatter::make_option_name(const CLI::Option* option, bool is_positional) const {
+  const std::string name = CLI::Formatter::make_option_name(option, is_positional);
+  return name.substr(0, name.find('{'));  // of "--no-verify{false}"
+}
+
+std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
+  if (option->get_type_size() == 0 || option->get_positional()) return {};
+  const bool list = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+  return " " + placeholder_of(option->get_type_name()) + (list ? "..." : "");
+}
+
+std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
+  std::vector<std::string> notes;
+  if (option->get_required() && !option->get_positional()) notes.emplace_back("required");
+  const std::string standard = without_brackets(option->get_default_str());
+  if (!standard.empty()) notes.push_back("default: " + standard);
+  const std::string range = range_of(option->get_type_name());
+  if (!range.empty()) notes.push_back(range);
+  if (!option->get_needs().empty()) notes.push_back("needs " + names_of(option->get_needs()));
+  if (!option->get_excludes().empty()) notes.push_back("not with " + names_of(option->get_excludes()));
+  const std::string text = option->get_description();
+  return notes.empty() ? text : fmt::format("{} ({})", text, fmt::join(notes, "; "));
+}
+
+}  // namespace shard::cli
