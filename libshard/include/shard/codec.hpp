@@ -1,4 +1,4 @@
-// One sample to one stored frame and back, outside of a shard.
+// SampleCodec: encodes one sample into one stored frame and decodes it again, outside of a shard.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,26 @@
 
 namespace shard {
 
-// A codec for samples of one kind. Immutable, cheap to copy; const members may be called from several threads
-// at once.
+// A codec for samples of one spec. Immutable and cheap to copy. Several threads may call const members at
+// once.
 //
-// Codec packed stores bytes: of samples of floats those that (byte / 255 - mean) / std was computed from, a
-// table gives the values back bit for bit.
+// Codec packed stores bytes. Float samples are stored as the bytes from which (byte / 255 - mean) / std was
+// computed, and restored exactly through a table.
 class SampleCodec {
  public:
-  // Throws invalid_argument when the spec or the codec is not possible.
+  // Throws invalid_argument if the spec or the codec is not valid.
   SampleCodec(const Codec& codec, const SampleSpec& spec, const Normalization& normalization = {});
 
-  // The frame that a shard stores for `sample` (spec.size_bytes() bytes). Errors: resource; invalid_argument:
-  // another size, or codec packed and a value that no byte gives.
+  // The frame that a shard stores for `sample` (spec.size_bytes() bytes). Errors: resource; invalid_argument
+  // (another size, or codec packed and a value that is not a normalised byte value).
   std::vector<std::byte> encode(std::span<const std::byte> sample) const;
 
-  // Fills `sample` (spec.size_bytes() bytes) from a frame that holds exactly one; reads nothing outside
-  // `frame`; with codec packed it may change meanwhile, which gives some sample or corrupt. Errors: corrupt,
-  // saying why; invalid_argument: another size.
+  // Fills `sample` (spec.size_bytes() bytes) from a frame that holds exactly one sample. Reads nothing
+  // outside of `frame`. With codec packed, `frame` may change meanwhile; the result is then some sample or
+  // corrupt. Errors: corrupt (with the reason), invalid_argument (another size).
   void decode(std::span<const std::byte> frame, std::span<std::byte> sample) const;
 
-  // The least that a frame can take.
+  // The smallest possible size of a frame.
   std::uint64_t least_frame_bytes() const noexcept;
 
  private:

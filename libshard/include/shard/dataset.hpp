@@ -1,6 +1,6 @@
 // Dataset: a folder with dataset.json, the shards it names, and rejects.csv.
 //
-// dataset.json is written last and atomically: a folder that has it is complete. It ends in a digest of
+// dataset.json is written last and atomically, so a folder that has it is complete. It ends with a digest of
 // itself.
 #pragma once
 
@@ -23,13 +23,15 @@ struct DatasetInfo {
   Codec codec;
   std::string fingerprint;
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
-  std::vector<std::string>
-      classes;                // escaped names; class id = position; empty when labels come from a table
-  std::string source_digest;  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels
-  std::uint64_t inputs = 0;   // samples + rejects
+  // Escaped names; the class id is the position. Empty if the labels come from a table.
+  std::vector<std::string> classes;
+  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels.
+  std::string source_digest;
+  // inputs = samples + rejects.
+  std::uint64_t inputs = 0;
   std::uint64_t rejects = 0;
-  std::vector<ShardSummary>
-      shards;  // in order; sample i of the data set lies in the shard that holds the i-th sample
+  // The samples of the data set are those of the first shard, then of the second, and so on.
+  std::vector<ShardSummary> shards;
   std::uint64_t samples() const noexcept;
 };
 
@@ -40,23 +42,25 @@ DatasetInfo parse_dataset(std::string_view json);
 
 inline constexpr const char* kDatasetFile = "dataset.json";
 inline constexpr const char* kRejectsFile = "rejects.csv";
-inline constexpr const char* kInputsFile = "inputs.csv";  // size and digest of each input
+// Size and digest of each input.
+inline constexpr const char* kInputsFile = "inputs.csv";
 
+// foreign: not empty, and not made by a conversion. incomplete: a conversion that can be resumed (kPlanFile
+// exists, dataset.json does not).
 enum class FolderState { absent, empty, foreign, incomplete, complete };
-// foreign: not empty and not ours. incomplete: a conversion to be resumed (kPlanFile and no dataset.json).
 FolderState folder_state(const std::filesystem::path& folder);
 inline constexpr const char* kPlanFile = "conversion.json";
 
-// Atomically creates or replaces `path` with `content`: temporary file, write, fsync, rename, fsync of the
+// Creates or replaces `path` with `content`, atomically: temporary file, write, fsync, rename, fsync of the
 // folder. Errors: io.
 void publish_file(const std::filesystem::path& path, std::string_view content);
 
 class Dataset {
  public:
-  // Reads dataset.json and checks that each shard file exists with the size stated; shards are mapped at
-  // first use, and looked up in the folder that was opened, wherever it or this process moves. One
-  // descriptor, the folder's, stays open. Errors: not_found (also: incomplete conversion, saying so),
-  // corrupt, unsupported, resource, io.
+  // Reads dataset.json and checks that each shard file exists with the recorded size. Shards are mapped at
+  // their first use. They are looked up in the folder that was opened, even if it is renamed later or the
+  // working folder changes. One descriptor, the folder's, stays open. Errors: not_found (also for an
+  // incomplete conversion, which the message says), corrupt, unsupported, resource, io.
   static Dataset open(const std::filesystem::path& folder);
   Dataset(Dataset&&) noexcept;
   Dataset& operator=(Dataset&&) noexcept;
@@ -64,20 +68,23 @@ class Dataset {
 
   const std::filesystem::path& folder() const noexcept;
   const DatasetInfo& info() const noexcept;
-  std::uint64_t size() const noexcept;  // samples
+  // Number of samples.
+  std::uint64_t size() const noexcept;
 
+  // `sample` counts inside the shard.
   struct Location {
     std::uint32_t shard = 0;
-    std::uint64_t sample = 0;  // inside the shard
+    std::uint64_t sample = 0;
   };
-  Location locate(std::uint64_t index) const;  // binary search; throws invalid_argument when index >= size()
+  // Binary search. Throws invalid_argument if index >= size().
+  Location locate(std::uint64_t index) const;
 
-  // The shard, opened at its first use; stays open as long as the data set. Thread safe, takes no lock, and
-  // may be called in a child after fork(). Throws corrupt when the file does not match dataset.json (digest
-  // of the head, samples, spec, codec, fingerprint), naming both; else as ShardReader::open().
+  // Opens the shard at its first use; it stays open as long as the data set. Thread safe and without locks,
+  // and may be called in a child after fork(). Throws corrupt, naming both files, if the shard does not match
+  // dataset.json (digest of the head, samples, spec, codec, fingerprint). Other errors: as
+  // ShardReader::open().
   const ShardReader& shard(std::uint32_t index) const;
-  // The same shard if it is open already, else null: never opens one. Thread safe. `index`: less than the
-  // number of shards.
+  // The same shard if it is already open, else null. Thread safe. `index` is less than the number of shards.
   const ShardReader* opened(std::uint32_t index) const noexcept;
 
  private:

@@ -20,8 +20,8 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept;
 // The spelling of options and metadata: "bool", "u8", ..., "f16", "bf16", "f32", ...
 std::string_view to_string(DType dtype) noexcept;
 std::optional<DType> dtype_from_string(std::string_view name) noexcept;
-// As people write it in options: the spelling above or the long one of numpy and PyTorch: "uint8", ...,
-// "float16", "bfloat16", "float32", ... Metadata of files has the short spelling alone.
+// As users may write it in options: the spelling above, or the long one of numpy and PyTorch: "uint8", ...,
+// "float16", "bfloat16", "float32", ... The metadata of files has the short spelling only.
 std::optional<DType> dtype_from_option(std::string_view name) noexcept;
 
 // Order of a sample's axes: nchw = [channel, row, column], nhwc = [row, column, channel].
@@ -29,7 +29,7 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 std::string_view to_string(Layout layout) noexcept;  // "nchw", "nhwc"
 std::optional<Layout> layout_from_string(std::string_view name) noexcept;
 
-// IEEE 754 binary16 and bfloat16 bit patterns; to_* round to nearest, ties to even; NaN stays NaN.
+// IEEE 754 binary16 and bfloat16 bit patterns. The functions round to nearest, ties to even; NaN stays NaN.
 std::uint16_t f32_to_f16(float value) noexcept;
 float f16_to_f32(std::uint16_t bits) noexcept;
 std::uint16_t f32_to_bf16(float value) noexcept;

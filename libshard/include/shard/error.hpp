@@ -1,8 +1,8 @@
 // shard::Error: the one exception type of the libraries.
 //
-// The code says what a caller can do about it; the message names the path or sample, the value that was
-// found, the bound it broke, and what to do next. Exceptions of other libraries are translated where they are
-// called.
+// The code says what a caller can do about it. The message names the path or sample, the value that was
+// found, the bound it broke, and what to do next. Exceptions of other libraries are translated where these
+// are called.
 #pragma once
 
 #include <stdexcept>
@@ -12,13 +12,20 @@
 namespace shard {
 
 enum class ErrorCode {
-  invalid_argument,  // an option or argument is out of its bounds: change it
-  not_found,         // a path does not exist
-  io,       // the system refused a read or write (errno text in the message): free space, fix rights, retry
-  corrupt,  // the bytes break the format or a checksum: restore or convert again
-  unsupported,  // valid input of a kind that this build does not handle
-  resource,     // a stated or system limit would be exceeded (memory, pixels, descriptors)
-  cancelled,    // the caller asked to stop
+  // An option or argument is out of its bounds: change it.
+  invalid_argument,
+  // A path does not exist.
+  not_found,
+  // The system refused a read or write; its reason is in the message. Free space, fix permissions, or retry.
+  io,
+  // The bytes break the format or a checksum: restore the file or convert again.
+  corrupt,
+  // Valid input of a kind that this build does not handle.
+  unsupported,
+  // A limit of an option or of the system would be exceeded (memory, pixels, descriptors).
+  resource,
+  // The caller asked to stop.
+  cancelled,
 };
 
 // "invalid_argument", "not_found", ...

@@ -1,12 +1,15 @@
-// The safetensors container: parse and check a header, as a pure function of bytes.
+// The safetensors container: parses and checks a header, as a pure function of bytes.
 //
 //   [u64 little-endian: header length][JSON header, may end in spaces][data: tensors, contiguous]
 //
-// Rules checked (https://github.com/huggingface/safetensors, "Format"): header length at most 100,000,000 and
-// inside the file; the header is one JSON object that begins with '{'; names unique; known dtypes; shape x
-// dtype = bytes without overflow; the tensors' ranges start at 0, are disjoint, without holes, and end at the
-// end of the file; elements of less than a byte (F4, F6_*) fill whole bytes together; __metadata__ maps
-// strings to strings. No allocation exceeds what the bytes present can justify.
+// These rules are checked (https://github.com/huggingface/safetensors, "Format"):
+// - the header length is at most 100,000,000 and inside the file;
+// - the header is one JSON object that starts with '{', with unique names and known dtypes;
+// - shape x dtype = bytes, without overflow;
+// - the tensors' ranges start at 0, are contiguous, and end at the end of the file;
+// - elements of less than a byte (F4, F6_*) fill whole bytes together;
+// - __metadata__ maps strings to strings.
+// No allocation exceeds what the size of the file can justify.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +30,11 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::u8;
   std::vector<std::uint64_t> shape;
-  std::uint64_t begin = 0;  // half-open byte range, relative to the start of the data
+  // Half-open byte range, relative to the start of the data.
+  std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  // Of a dtype that safetensors knows and this library does not handle ("F8_E4M3", "F4", "C64", ...): its
-  // name, and `dtype` means nothing. Empty otherwise. Points to memory that stays.
+  // The name of a dtype that safetensors knows but this library does not handle ("F8_E4M3", "F4", "C64",
+  // ...); `dtype` is then meaningless. Empty otherwise. Points to static memory.
   std::string_view foreign_dtype{};
   std::uint64_t size_bytes() const noexcept { return end - begin; }
   // As safetensors spells it.
@@ -40,13 +44,16 @@ struct TensorInfo {
 };
 
 struct SafetensorsHeader {
-  std::uint64_t data_begin = 0;                 // offset of the data in the file: 8 + header length
-  std::vector<TensorInfo> tensors;              // in the order of their ranges
-  std::map<std::string, std::string> metadata;  // __metadata__
+  // Offset of the data in the file: 8 + header length.
+  std::uint64_t data_begin = 0;
+  // In the order of their ranges.
+  std::vector<TensorInfo> tensors;
+  // __metadata__
+  std::map<std::string, std::string> metadata;
   const TensorInfo* find(std::string_view name) const noexcept;
 };
 
-// The file offset at which the header ends, from the first 8 bytes; throws corrupt when it breaks the cap or
+// The file offset at which the header ends, from the first 8 bytes. Throws corrupt if it exceeds the cap or
 // the file.
 std::uint64_t safetensors_header_end(std::span<const std::byte> first8, std::uint64_t file_size_bytes);
 

@@ -12,7 +12,7 @@
 namespace shard {
 
 // (byte / 255 - mean[c]) / std[c], all in float32, c = red, green, blue.
-// For u8 samples it is recorded, to be applied after loading; for float samples it has been applied.
+// Float samples are stored with it applied. For u8 samples it is only recorded, to be applied after loading.
 struct Normalization {
   std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
   std::array<float, 3> std{1.0F, 1.0F, 1.0F};
@@ -20,15 +20,18 @@ struct Normalization {
 };
 
 struct SampleSpec {
-  DType dtype = DType::f16;  // u8, f16, bf16 or f32
+  // u8, f16, bf16 or f32.
+  DType dtype = DType::f16;
   Layout layout = Layout::nchw;
-  std::uint32_t channels = 3;  // 1 to 4
-  std::uint32_t height = 224;  // rows, 1 to 65535
-  std::uint32_t width = 224;   // columns, 1 to 65535
+  // 1 to 4.
+  std::uint32_t channels = 3;
+  // Rows and columns, 1 to 65535.
+  std::uint32_t height = 224;
+  std::uint32_t width = 224;
 
   std::uint64_t elements() const noexcept { return std::uint64_t{channels} * height * width; }
   std::uint64_t size_bytes() const noexcept { return elements() * shard::size_bytes(dtype); }
-  // [channels, height, width] or [height, width, channels], as the layout says.
+  // [channels, height, width] or [height, width, channels], depending on the layout.
   std::array<std::uint32_t, 3> shape() const noexcept;
   // Throws invalid_argument, naming the field and its bounds.
   void check() const;
@@ -42,7 +45,8 @@ using Pipeline = std::map<std::string, std::string>;
 struct Codec {
   enum class Kind : std::uint8_t { none, zstd, packed };
   Kind kind = Kind::none;
-  int level = 3;  // zstd: 1 to 19
+  // zstd: 1 to 19.
+  int level = 3;
   bool operator==(const Codec&) const = default;
 };
 std::string to_string(const Codec& codec);      // "none", "zstd:3", "packed"

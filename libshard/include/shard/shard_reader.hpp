@@ -1,14 +1,14 @@
-// ShardReader: one shard file, mapped and checked. An object exists only for a file that keeps every rule of
+// ShardReader: one shard file, mapped and checked. An object exists only for a file that obeys every rule of
 // docs/format.md.
 //
 // The mapping is read-only and shared. No descriptor stays open, and nothing that grows with the number of
-// samples is kept in memory: keys, labels, checksums and frame tables are checked when the file is opened,
-// and read from the mapping when they are asked for. Const members may be called from several threads at
-// once, and in a child after fork().
+// samples is kept in memory. Keys, labels, checksums and frame tables are checked when the file is opened,
+// and read from the mapping when they are requested. Several threads may call const members at once, also in
+// a child after fork().
 //
-// Functions that copy (key, checksum, label, read_rows, read_frame, read, verify_*) survive a file that is
-// cut under the reader: they throw io or corrupt, naming it. Views (mapping, frame, Column::bytes) borrow
-// from the reader; reading a view of a file that was cut is a SIGBUS.
+// If the file is cut while it is open, functions that copy (key, checksum, label, read_rows, read_frame,
+// read, verify_*) throw io or corrupt, naming the file. Views (mapping, frame, Column::bytes) borrow from the
+// reader; reading a view of a cut file is a SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct FdTraits;
 template <class Traits>
 class UniqueHandle;
 
-// Everything the header of a shard says, checked against the profile (docs/format.md).
+// The contents of a shard's header, checked by the rules of the profile (docs/format.md).
 struct ShardHeader {
   SafetensorsHeader tensors;
   std::uint64_t samples = 0;
@@ -39,38 +39,42 @@ struct ShardHeader {
   Normalization normalization;
   Pipeline pipeline;
   Codec codec;
-  std::string fingerprint;  // 16 hexadecimal digits over all options that shape the bytes
-  std::uint64_t head_digest =
-      0;  // XXH3-64 of the bytes before `images` / `image_frames`, digest field as zeros
-  std::uint64_t images_begin = 0;  // file offset of `images` or `image_frames`, a multiple of 4096
-  std::uint64_t images_end = 0;    // = file size
+  // 16 hexadecimal digits over all options that shape the bytes.
+  std::string fingerprint;
+  // XXH3-64 of the bytes before `images` / `image_frames`, with zeros as its own digits.
+  std::uint64_t head_digest = 0;
+  // File offsets of `images` or `image_frames`: a multiple of 4096, and the size of the file.
+  std::uint64_t images_begin = 0;
+  std::uint64_t images_end = 0;
 };
 
-// Pure: throws corrupt or unsupported, naming the rule. `head` as for parse_safetensors.
+// Pure. Throws corrupt or unsupported, naming the rule. `head` as for parse_safetensors.
 ShardHeader parse_shard_header(std::span<const std::byte> head, std::uint64_t file_size_bytes);
 
-// Which file was opened, whatever stands under its path now.
+// Identifies the file that was opened, whatever is under its path now.
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t size_bytes = 0;
   bool operator==(const FileIdentity&) const = default;
 };
-// Of an open file. Errors: io, also for what is not a regular file; `path` is for messages.
+// Of an open file. Errors: io, also if it is not a regular file. `path` is for messages.
 FileIdentity file_identity(int descriptor, const std::filesystem::path& path);
 
 // A tensor whose first axis is the sample: delivered with each sample.
 struct Column {
   DType dtype = DType::i64;
-  std::vector<std::uint64_t> row_shape;  // without the sample axis; empty for [N]
+  // Without the sample axis; empty for [N].
+  std::vector<std::uint64_t> row_shape;
   std::uint64_t row_bytes = 0;
-  std::span<const std::byte> bytes;  // samples x row_bytes, C order, little-endian; a view of the mapping
+  // samples x row_bytes, C order, little-endian; a view of the mapping.
+  std::span<const std::byte> bytes;
 };
 
 class ShardReader {
  public:
-  // Reads and checks everything before the images. Errors: not_found, io, corrupt, unsupported, resource
-  // (open files, mappings, address space: the message says which limit to raise); each names the path.
+  // Reads and checks everything before the images. Errors, each naming the path: not_found, io, corrupt,
+  // unsupported, resource (open files, mappings, address space; the message says which limit to raise).
   static ShardReader open(const std::filesystem::path& path);
   ShardReader(ShardReader&&) noexcept;
   ShardReader& operator=(ShardReader&&) noexcept;
@@ -83,40 +87,41 @@ class ShardReader {
   std::span<const std::byte> mapping() const noexcept;  // the whole file
   const FileIdentity& identity() const noexcept;        // of the file that is mapped
 
-  // Compares what stands under the path now with the file that was opened, by device, inode and size: what is
-  // different and what to do; empty: nothing. A file that was deleted or replaced counts as changed, although
-  // the mapping still holds its bytes. A relative path means what it meant in open().
+  // Compares the file that is under the path now with the one that was opened, by device, inode and size.
+  // Returns what is different and what to do, or an empty string. A file that was deleted or replaced counts
+  // as changed, although the mapping still holds its bytes. A relative path means the same as in open().
   std::string change() const;
-  // Opens what stands under the path for reading, with further flags of open(2), close-on-exec. The caller
+  // Opens the file under the path for reading, with further flags of open(2) and close-on-exec. The caller
   // compares its file_identity() and closes the descriptor. -1: errno says why.
   int reopen(int flags) const noexcept;
-  // Throws corrupt, naming the path, when change() is not empty.
+  // Throws corrupt, naming the path, if change() is not empty.
   void check_unchanged() const;
 
-  // These throw invalid_argument when sample >= size().
+  // The functions below throw invalid_argument if sample >= size().
   std::string key(std::uint64_t sample) const;
-  std::uint64_t checksum(std::uint64_t sample) const;             // XXH3-64 of the sample before the codec
-  const std::map<std::string, Column>& columns() const noexcept;  // "labels" and further ones
-  // Rows of one of columns(), from sample `first` on, as many as fill `out` (a multiple of row_bytes).
+  // XXH3-64 of the sample before the codec.
+  std::uint64_t checksum(std::uint64_t sample) const;
+  // "labels" and the further columns.
+  const std::map<std::string, Column>& columns() const noexcept;
+  // Copies rows of one of columns(), from sample `first` on, until `out` is full (a multiple of row_bytes).
   // Errors: invalid_argument, io, corrupt.
   void read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const;
-  // Label of a sample when labels are I64 [N]; throws unsupported otherwise.
+  // The label of a sample. Throws unsupported if labels are not I64 [N].
   std::int64_t label(std::uint64_t sample) const;
 
-  // The sample as it is stored: a row of spec().size_bytes() bytes (codec none), or one frame.
+  // The stored bytes of the sample: a row of spec().size_bytes() bytes (codec none), or one frame.
   std::span<const std::byte> frame(std::uint64_t sample) const;
-  // A copy of the frame; `out` is resized. Errors: io, corrupt.
+  // Copies the frame to `out`, which is resized. Errors: io, corrupt.
   void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
-  // What turns a frame into a sample: codec().decode(bytes of a frame, sample).
+  // Decodes frames: codec().decode(bytes of a frame, sample).
   const SampleCodec& codec() const noexcept;
-  // The sample's bytes into `out` (spec.size_bytes() long), decompressed where the codec needs it.
-  // Errors: corrupt, naming path and sample, when a frame does not hold exactly one sample or the file was
-  // changed; io.
+  // Copies the sample to `out` (spec.size_bytes() long) and decodes it if necessary. Errors: corrupt, naming
+  // path and sample, if a frame does not hold exactly one sample or the file was changed; io.
   void read(std::uint64_t sample, std::span<std::byte> out) const;
 
-  // Whole-head check: head digest, key order and UTF-8 rules. Throws corrupt.
+  // Checks the whole head: head digest, order of keys, UTF-8 rules. Throws corrupt.
   void verify_head() const;
-  // Checks the stored frame and the decoded sample against their XXH3-64; `scratch` is resized as needed.
+  // Compares the stored frame and the decoded sample with their XXH3-64. `scratch` is resized as needed.
   // Throws corrupt.
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
@@ -124,7 +129,7 @@ class ShardReader {
   friend class Dataset;
   struct Impl;
   explicit ShardReader(std::unique_ptr<Impl> impl) noexcept;
-  // `folder`: the open folder of `path`, from which the file is looked up; it may have been moved since.
+  // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.
   static ShardReader open_in(std::shared_ptr<const UniqueHandle<FdTraits>> folder,
                              const std::filesystem::path& path);
   std::unique_ptr<Impl> impl_;

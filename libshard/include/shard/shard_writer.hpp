@@ -2,10 +2,11 @@
 //
 //   create -> put / skip every planned sample, in any order, from any thread -> publish
 //
-// The bytes go to a temporary file beside the target (locked with flock, so that a later run can tell it from
-// a live one), preallocated to the planned size (codec none). publish() compacts what was skipped, writes the
-// head, fsyncs, renames and fsyncs the folder. A writer destroyed before publish() removes its file. The
-// bytes of the published shard are a function of the samples alone, whatever the order and number of threads.
+// The bytes go to a temporary file beside the target, preallocated to the planned size (codec none). The file
+// is locked with flock while its writer lives, so that a later run can recognise one that was left behind.
+// publish() closes the gaps of skipped samples, writes the head, fsyncs, renames and fsyncs the folder. A
+// writer that is destroyed before publish() removes its file. The bytes of the published shard depend on the
+// samples only, not on the order or the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +22,12 @@
 
 namespace shard {
 
-// A further tensor with one row a sample. `labels` is the first of them: I64 [N] or F32 [N, k].
+// A further tensor with one row per sample. `labels` is the first of them: I64 [N] or F32 [N, k].
 struct ColumnSpec {
   std::string name;
   DType dtype = DType::i64;
-  std::vector<std::uint64_t> row_shape;  // empty: one element a sample
+  // Empty: one element per sample.
+  std::vector<std::uint64_t> row_shape;
 };
 
 struct ShardWriterOptions {
@@ -33,19 +35,21 @@ struct ShardWriterOptions {
   Normalization normalization;
   Pipeline pipeline;
   Codec codec;
-  std::string fingerprint;  // 16 hexadecimal digits
+  // 16 hexadecimal digits.
+  std::string fingerprint;
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
-  // The lengths of all planned keys together; 0: not known. A hint: with the right number, rows need no move
-  // at publish().
+  // A hint: the total length of all planned keys in bytes. With the right number, publish() does not have to
+  // move rows. 0: not known.
   std::uint64_t planned_key_bytes = 0;
-  // The target may exist: publish() keeps a file with the very same bytes and replaces any other. It is never
-  // removed before.
+  // True: the target may exist. publish() keeps a file with the same bytes and replaces any other. The target
+  // is never removed before.
   bool may_exist = false;
 };
 
-// What is known of a published shard; dataset.json keeps it.
+// The description of a published shard in dataset.json.
 struct ShardSummary {
-  std::string file;  // name without folder
+  // Name without folder.
+  std::string file;
   std::uint64_t samples = 0;
   std::uint64_t size_bytes = 0;
   std::uint64_t head_digest = 0;
@@ -62,19 +66,18 @@ class ShardWriter {
   ShardWriter& operator=(ShardWriter&&) noexcept;
   ~ShardWriter();
 
-  // Stores planned sample `index`: `sample` is spec.size_bytes() long, `columns` are the rows of all columns
-  // one after the other, in the order of options.columns. Thread safe; each index once. Compression and
-  // hashing run on the caller's thread. `key` is an escaped key (keys.hpp). Codecs with frames of variable
-  // size are written in the order of the indices: up to the frames that wait for an earlier one are held in
-  // memory.
+  // Stores planned sample `index`. `sample` is spec.size_bytes() long, `columns` has the rows of all columns
+  // one after the other, in the order of options.columns, and `key` is an escaped key (keys.hpp). Thread
+  // safe; once for each index. Compression and hashing run on the caller's thread. Frames of variable size
+  // are written in the order of the indices, so frames that wait for an earlier one are held in memory.
   void put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
            std::span<const std::byte> sample);
-  // Planned sample `index` does not exist (its input was rejected). Thread safe.
+  // Leaves out planned sample `index` (its input was rejected). Thread safe.
   void skip(std::uint64_t index);
 
-  // After every index was put or skipped, and at least one was put. Once. With `expected`: what the shard
-  // must come out as; when it does not, corrupt is thrown and what has the name stays. Errors: io, corrupt;
-  // afterwards nothing is left of it.
+  // To be called once, after every index was put or skipped, and at least one was put. If `expected` is given
+  // and the shard does not match it, throws corrupt and keeps the existing file. Errors: io, corrupt; the
+  // temporary file is then removed.
   ShardSummary publish(const ShardSummary* expected = nullptr);
 
  private:
@@ -83,8 +86,8 @@ class ShardWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-// Removes temporary files in `folder` whose writers are gone: those of this node whose lock is free, and
-// those of any node that nobody wrote to for 24 hours. Returns how many. Errors: io.
+// Removes temporary files in `folder` whose writers have ended: those of this node whose lock is free, and
+// those of any node whose last write was more than 24 hours ago. Returns their number. Errors: io.
 std::uint64_t remove_stale_temporaries(const std::filesystem::path& folder);
 
 }  // namespace shard

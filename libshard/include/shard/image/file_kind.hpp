@@ -1,5 +1,5 @@
-// What kind of file some bytes are, told by their content and never by a name. Used to name a file that
-// cannot be decoded ("is a HEIC image"), and to tell images from files that are none.
+// Recognises the kind of a file from its content, never from its name. Used to name a file that cannot be
+// decoded ("is a HEIC image"), and to distinguish images from other files.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,27 @@
 
 namespace shard::image {
 
-// The first bytes of a file that recognize_file() looks at; more of them change nothing.
+// recognize_file() uses only this many first bytes of a file.
 inline constexpr std::size_t kFileKindBytes = 4096;
 
 struct FileKind {
   enum class Class : std::uint8_t {
-    unknown,    // nothing that we know; may be an image whose first bytes are damaged
-    decodable,  // JPEG, PNG or WebP: this library reads it
-    image,      // a picture in another format: HEIC, TIFF, SVG, camera raw, ...
-    other,      // known, and no picture: text, PDF, video, archive, ...
+    // Not recognised; may be an image whose first bytes are damaged.
+    unknown,
+    // JPEG, PNG or WebP: this library decodes it.
+    decodable,
+    // A picture in another format: HEIC, TIFF, SVG, camera raw, ...
+    image,
+    // Recognised, but not a picture: text, PDF, video, archive, ...
+    other,
   };
   Class group = Class::unknown;
-  // With its article: "a HEIC image", "an HTML page"; "an unknown kind of file". Lives as long as the
-  // program.
+  // With its article: "a HEIC image", "an HTML page"; "an unknown kind of file". Points to static memory.
   std::string_view name = "an unknown kind of file";
 };
 
-// Never reads outside of `first_bytes`, which may be empty (then unknown) or the whole file. Thread-safe.
+// `first_bytes` may be empty (then the kind is unknown) or the whole file. Nothing outside of it is read.
+// Thread safe.
 FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept;
 
 // Why a file that is not decodable is refused, and what to do: "is a HEIC image; convert it to PNG or JPEG

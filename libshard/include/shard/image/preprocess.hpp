@@ -1,8 +1,8 @@
-// RGB -> the bytes of a sample: resize, crop, normalise, cast, layout.
+// Preprocessor: RGB -> the bytes of a sample. Resizes, crops, normalises, casts and changes the layout.
 //
 // Resize is Pillow's `Image.resize` with reducing_gap=None: two separable passes, horizontal then vertical,
-// 8-bit fixed point (22 bits of precision), rounded to 8 bits after each pass; only the rows and columns that
-// the crop keeps are computed, and the result is the same bit for bit. Sizes follow torchvision: Resize(N)
+// in 8-bit fixed point (22 bits of precision), rounded to 8 bits after each pass. Only the rows and columns
+// that the crop keeps are computed, with the same result bit for bit. Sizes follow torchvision: Resize(N)
 // makes the short side N and the long side int(N * long / short); CenterCrop starts at
 // round-half-to-even((size - crop) / 2).
 #pragma once
@@ -28,7 +28,8 @@ struct Size {
   std::uint32_t height = 0;
   bool operator==(const Size&) const = default;
 };
-struct Box {  // half-open: columns [left, left + width), rows [top, top + height)
+// Columns [left, left + width) and rows [top, top + height).
+struct Box {
   std::uint32_t left = 0;
   std::uint32_t top = 0;
   std::uint32_t width = 0;
@@ -37,11 +38,15 @@ struct Box {  // half-open: columns [left, left + width), rows [top, top + heigh
 };
 
 struct PreprocessOptions {
-  std::uint32_t resize_short = 256;           // torchvision Resize(N); unused when squash is set
-  std::optional<Size> squash;                 // resize to exactly this, whatever the aspect
-  std::optional<Size> crop = Size{224, 224};  // centre crop; none: only with squash
+  // Short side after resizing, as torchvision's Resize(N). Not used with squash.
+  std::uint32_t resize_short = 256;
+  // Resize to exactly this size, and ignore the aspect ratio.
+  std::optional<Size> squash;
+  // Centre crop. None only with squash.
+  std::optional<Size> crop = Size{224, 224};
   Filter filter = Filter::bilinear;
-  DType dtype = DType::f16;  // u8, f16, bf16, f32
+  // u8, f16, bf16 or f32.
+  DType dtype = DType::f16;
   Layout layout = Layout::nchw;
   Normalization normalization;
   // Throws invalid_argument naming the option: sizes 1 to 65535, crop not larger than the resize, std not 0,
@@ -50,11 +55,11 @@ struct PreprocessOptions {
   SampleSpec sample_spec() const;
 };
 
-// The size that the whole image is resized to, and the box of it that is kept.
+// The size to which the whole image is resized, and the box of it that is kept.
 Size resized_size(Size source, const PreprocessOptions& options);
 Box crop_box(Size resized, const PreprocessOptions& options);
 
-// Holds coefficient tables and buffers for reuse. One per thread.
+// Keeps coefficient tables and buffers for reuse. Use one per thread.
 class Preprocessor {
  public:
   explicit Preprocessor(const PreprocessOptions& options);  // throws invalid_argument
@@ -63,16 +68,15 @@ class Preprocessor {
   ~Preprocessor();
 
   const PreprocessOptions& options() const noexcept;
-  // The resized and cropped image, 8 bits; valid until the next call.
+  // The resized and cropped image, 8 bits per channel. Valid until the next call.
   RgbView resize_crop(const RgbView& source);
-  // The sample's bytes into `out`, which is sample_spec().size_bytes() long.
-  // f32: (float(byte) / 255 - mean) / std, each step rounded to float32; f16, bf16: that value rounded once
-  // more.
+  // Writes the sample to `out`, which is sample_spec().size_bytes() long. f32: (float(byte) / 255 - mean) /
+  // std, each step rounded to float32. f16, bf16: that value, rounded once more.
   void run(const RgbView& source, std::span<std::byte> out);
 
-  // From the bytes of a file in one go; for JPEG only the rows and columns that the crop needs go through the
-  // inverse DCT and colour conversion. The same bytes as decode() then run(). Returns what the decoder
-  // complained about. Errors: as decode(); then the content of `out` is arbitrary.
+  // Decodes the bytes of a file and writes the sample, with the same result as decode() and run(). For JPEG,
+  // only the rows and columns that the crop needs go through the inverse DCT and colour conversion. Returns
+  // the decoder's warnings. Errors: as decode(); the content of `out` is then undefined.
   WarningSet run_file(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& decode,
                       std::span<std::byte> out);
 

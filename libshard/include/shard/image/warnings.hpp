@@ -1,7 +1,7 @@
-// What decoders complain about without giving up: the warnings of libjpeg-turbo (JWRN_* of its jerror.h).
+// The warnings of libjpeg-turbo (JWRN_* of its jerror.h), after which it continues to decode.
 //
-// The table of docs/architecture.md ("Warnings of the JPEG decoder") says of each what it means and why it is
-// harmless or not. PNG and WebP have no warnings: their decoders refuse.
+// The table of docs/architecture.md ("Warnings of the JPEG decoder") explains what each one means and why it
+// is harmless or not. The decoders of PNG and WebP have no warnings; they refuse the file.
 #pragma once
 
 #include <array>
@@ -31,15 +31,15 @@ inline constexpr std::size_t kWarnings = 12;
 // "extraneous_bytes"; names are the same in JSON output and in documents.
 std::string_view to_string(Warning warning) noexcept;
 
-// Whether the pixels are complete all the same, and those that Pillow gives.
+// True if the pixels are complete anyway, and the same as Pillow's.
 bool is_harmless(Warning warning) noexcept;
 
-// Which warnings let an image pass.
+// Which warnings are accepted; the others are errors (corrupt).
 enum class OnWarning : std::uint8_t {
-  // The harmless ones. What leaves missing or invented pixels is an error (corrupt).
+  // Harmless ones. Warnings with missing or invented pixels are errors.
   harmless,
-  // All of them: the pixels are those of Pillow with ImageFile.LOAD_TRUNCATED_IMAGES set, also where a file
-  // ends too early or is damaged and the decoder fills what is missing with gray.
+  // All. The pixels are those of Pillow with ImageFile.LOAD_TRUNCATED_IMAGES set: if a file ends too early or
+  // is damaged, the decoder fills the missing pixels with gray.
   accept,
   // None.
   reject,
@@ -47,7 +47,7 @@ enum class OnWarning : std::uint8_t {
 std::string_view to_string(OnWarning choice) noexcept;
 std::optional<OnWarning> on_warning_from_string(std::string_view name) noexcept;
 
-// The kinds of warnings that one image gave.
+// The kinds of warnings of one image.
 class WarningSet {
  public:
   void add(Warning warning) noexcept { bits_ |= 1U << static_cast<unsigned>(warning); }
@@ -60,7 +60,7 @@ class WarningSet {
   std::uint32_t bits_ = 0;
 };
 
-// Images per kind of warning. An image that gave several kinds counts in each of them.
+// Number of images per kind of warning. An image with several kinds counts in each of them.
 struct WarningCounts {
   std::array<std::uint64_t, kWarnings> images{};
   void add(const WarningSet& warnings) noexcept {

@@ -9,17 +9,17 @@
 
 namespace shard {
 
-// Device `ordinal` of this process, as CUDA numbers them. It may be used from any thread and leaves the
-// thread's current device as it was; a context is made on this device and on no other. Errors: unsupported
-// (no driver, an old driver, no device), invalid_argument (ordinal), io.
+// Device `ordinal` of this process, in CUDA's numbering. Any thread may use it. It does not change the
+// thread's current device, and it creates a context on this device only. Errors: unsupported (no driver, an
+// old driver, no device), invalid_argument (ordinal), io.
 std::shared_ptr<Device> make_cuda_device(int ordinal = 0);
 
-// 0 when there is none or no driver. Never throws.
+// 0 if there is no device or no driver. Never throws.
 int cuda_device_count() noexcept;
 
-// A cudaStream_t, for Batch::wait_on. Null, which is CUDA's default stream, is the legacy default stream; so
-// is cudaStreamPerThread, for it is another stream in each thread and the legacy one is ordered with all of
-// them. Needs no CUDA to be compiled.
+// A cudaStream_t for Batch::wait_on. Null, CUDA's default stream, stands for the legacy default stream. So
+// does cudaStreamPerThread, which is another stream in each thread: the legacy stream is ordered with all of
+// them. This function compiles without CUDA.
 inline StreamRef cuda_stream(CUstream_st* stream) noexcept {
   const auto handle = reinterpret_cast<std::uintptr_t>(stream);
   constexpr std::uintptr_t kLegacy = 1;     // cudaStreamLegacy

@@ -1,12 +1,12 @@
-// Device: where batches end up. A small interface, implemented by the host (always) and by CUDA
-// (shard::loader_cuda).
+// Device: where batches are delivered to. A small interface with two implementations: the host (always) and
+// CUDA (shard::loader_cuda).
 //
-// Work is queued on streams and runs in order within a stream, concurrently between streams. An Event marks a
-// point in a stream; it exists only as the result of recording. Nothing here names CUDA; a native stream or
-// event passes as void*.
+// Work is queued on streams. It runs in order within a stream, and concurrently between streams. An Event
+// marks a point in a stream and exists only as the result of recording. Nothing here names CUDA; a native
+// stream or event is a void*.
 //
-// Thread safety: a Device may be used from several threads; a Stream from one thread at a time, but for
-// record() and wait(), which any thread may call; Events from any thread.
+// Thread safety: several threads may use a Device and Events. A Stream belongs to one thread at a time,
+// except for record() and wait(), which any thread may call.
 #pragma once
 
 #include <chrono>
@@ -24,37 +24,43 @@ namespace shard {
 
 enum class DeviceKind : std::uint8_t { host, cuda };
 
-// What the platform allows, found by asking it.
+// What the platform can do.
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::host;
   int ordinal = 0;
-  std::string name;                  // "host", "NVIDIA H200"
-  std::uint64_t memory_bytes = 0;    // device memory in all; 0 for the host
-  bool registers_read_only = false;  // read-only file mappings can be registered in place
-  // How much is best registered by one call: other threads wait for the device meanwhile. No copy may read
-  // from two registrations. 0: any size.
+  // "host", "NVIDIA H200"
+  std::string name;
+  // Total device memory; 0 for the host.
+  std::uint64_t memory_bytes = 0;
+  // Read-only file mappings can be registered in place.
+  bool registers_read_only = false;
+  // The best size of one registration in bytes, because other threads wait for the device meanwhile. A copy
+  // must not read from two registrations. 0: any size.
   std::uint64_t registration_piece_bytes = 0;
-  bool batched_copy = false;  // one call copies many ranges
-  bool reads_host_memory =
-      false;  // transform() may read samples where they lie in host memory (the host device)
+  // One call copies many ranges.
+  bool batched_copy = false;
+  // transform() may read samples in host memory in place (the host device).
+  bool reads_host_memory = false;
 };
 
-// A point in a stream's work. Copies share the point. A default-made event is done.
+// A point in a stream's work. Copies share the point. A default-constructed event is done.
 class Event {
  public:
   class Impl {
    public:
     virtual ~Impl() = default;
-    // The work before it has ended. Throws Error(io) when that work failed: on the host the work since the
-    // event before it in its stream, on a GPU, where a failure stays, any.
+    // True if the work before the event has ended. Throws Error(io) if work failed: on the host the work
+    // since the previous event of the stream; on a GPU, where a failure is permanent, any work.
     virtual bool done() = 0;
-    virtual void wait() = 0;  // blocks the calling thread until then; throws likewise
-    // False: `timeout` passed before. Where the device cannot say, it waits to the end.
+    // Blocks the calling thread until done(); throws likewise.
+    virtual void wait() = 0;
+    // False if `timeout` passed before. A device without timed waits waits to the end.
     virtual bool wait_for(std::chrono::milliseconds) {
       wait();
       return true;
     }
-    virtual void* native() noexcept = 0;  // cudaEvent_t, or null
+    // cudaEvent_t, or null.
+    virtual void* native() noexcept = 0;
   };
   Event() = default;
   explicit Event(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -69,7 +75,7 @@ class Event {
   std::shared_ptr<Impl> impl_;
 };
 
-// Memory owned by a device; given back when destroyed. Must not outlive its device.
+// Memory of a device, freed when destroyed. Must not outlive its device.
 class Block {
  public:
   virtual ~Block() = default;
@@ -77,8 +83,8 @@ class Block {
   virtual std::uint64_t size_bytes() const noexcept = 0;
 };
 
-// A range of host memory that the device reads in place (page-locked); released when destroyed, before the
-// range is unmapped.
+// A range of host memory that the device reads in place (page-locked). It must be destroyed before the range
+// is unmapped.
 class Registration {
  public:
   virtual ~Registration() = default;
@@ -93,26 +99,32 @@ struct CopyItem {
 
 class Stream {
  public:
-  virtual ~Stream() = default;  // waits for the work in it
-  // Queue host-to-device copies; sources must be pinned or registered for full speed, and stay valid until
-  // the work is done. Source and target ranges do not overlap. The array itself is read before the call
-  // returns.
+  // Waits for the work in the stream.
+  virtual ~Stream() = default;
+  // Queues host-to-device copies. For full speed the sources must be pinned or registered. They must stay
+  // valid until the work is done. Source and target ranges must not overlap. The array is read before the
+  // call returns.
   virtual void copy(std::span<const CopyItem> items) = 0;
-  // The same; all sources lie in pinned memory (Device::allocate_pinned) or in registered ranges, so that a
-  // kernel of the device may read them: where that costs the host less than the copy engine.
+  // The same, if all sources are pinned memory (Device::allocate_pinned) or registered ranges. A kernel of the
+  // device may then read them, if that costs the host less than the copy engine.
   virtual void copy_pinned(std::span<const CopyItem> items) { copy(items); }
-  // Queue a host-to-device copy of a small range of pinned memory (Device::allocate_pinned) outside of the
-  // copy engine where the device can (there it would queue behind whole batches); both 16-byte aligned.
+  // Queues a host-to-device copy of a small range of pinned memory (Device::allocate_pinned). If the device
+  // can, it does not use the copy engine, where the copy would wait for whole batches. Source and target are
+  // 16-byte aligned.
   virtual void upload(const CopyItem& item) = 0;
-  // Queue device-to-device copies (resident samples).
+  // Queues device-to-device copies (resident samples).
   virtual void gather(std::span<const CopyItem> items) = 0;
-  // Queue one transform of a batch (transform.hpp). Arrays in `work` are read before the call returns.
+  // Queues the transform of a batch (transform.hpp). The arrays in `work` are read before the call returns.
   virtual void transform(const TransformWork& work) = 0;
+  // Queues device-to-host copies.
   virtual void copy_to_host(std::span<const CopyItem> items) = 0;
   virtual Event record() = 0;
-  virtual void wait(const Event& event) = 0;  // later work in this stream starts after the event
-  virtual void synchronize() = 0;       // blocks until all work is done; throws Error(io) when any failed
-  virtual void* native() noexcept = 0;  // cudaStream_t, or null
+  // Later work in this stream starts after the event.
+  virtual void wait(const Event& event) = 0;
+  // Blocks until all work is done. Throws Error(io) if any of it failed.
+  virtual void synchronize() = 0;
+  // cudaStream_t, or null.
+  virtual void* native() noexcept = 0;
 
  private:
   friend class StreamRef;
@@ -125,34 +137,36 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const noexcept = 0;
-  // Errors: resource (how much was asked for, what there is, which option to lower).
+  // Errors: resource (how much was requested, how much is available, which option to lower).
   virtual std::unique_ptr<Block> allocate_pinned(std::uint64_t size_bytes) = 0;
   virtual std::unique_ptr<Block> allocate_device(std::uint64_t size_bytes) = 0;
-  virtual std::uint64_t free_memory_bytes() = 0;  // device memory; host: available memory
-  // `range` is page-aligned at its begin and belongs to a read-only shared mapping. Errors: unsupported (the
-  // platform or the memory kind refuses; the device stays usable), resource (limit on locked memory),
-  // cancelled (`stop` was requested before, or while it waited).
+  // Free device memory; on the host, available memory.
+  virtual std::uint64_t free_memory_bytes() = 0;
+  // `range` must start at a page boundary and belong to a read-only shared mapping. Errors: unsupported (the
+  // platform or the kind of memory refuses; the device stays usable), resource (limit on locked memory),
+  // cancelled (`stop` was requested before or while it waited).
   virtual std::unique_ptr<Registration> register_read_only(std::span<const std::byte> range,
                                                            const std::stop_token& stop = {}) = 0;
   virtual std::unique_ptr<Stream> create_stream() = 0;
-  // Makes a consumer's stream wait for an event, and records one in it. From any thread. Errors:
-  // invalid_argument (a stream of another kind of device, or one that captures a CUDA graph), io. A device
-  // whose streams are all its own does with these.
+  // Make a consumer's stream wait for an event, and record an event in it. From any thread. Errors:
+  // invalid_argument (a stream of another kind of device, or one that captures a CUDA graph), io. The default
+  // implementations suffice for a device that has only its own streams.
   virtual void wait(StreamRef stream, const Event& event);
   virtual Event record(StreamRef stream);
   // Each thread that the library starts calls this once, before it uses the device. CUDA: selects the device
-  // for the thread, and lets its calls go on while another thread captures a CUDA graph.
+  // for the thread, and allows its calls while another thread captures a CUDA graph.
   virtual void enter_thread() {}
-  // Throws Error(io) naming the cause when the device has failed (lost, sticky error).
+  // Throws Error(io), naming the cause, if the device has failed (lost, sticky error).
   virtual void check() = 0;
-  // A named range of the calling thread for a profiler, nested like brackets. CUDA: NVTX; elsewhere nothing.
+  // Named, nested ranges of the calling thread for a profiler. CUDA: NVTX; other devices: nothing.
   virtual void begin_range(const char*) noexcept {}
   virtual void end_range() noexcept {}
 };
 
-// The host as a device: "device" memory is host memory; the work of each stream runs on threads of its own,
-// so that reuse of a batch too early is a data race that ThreadSanitizer sees. threads: 1 to 64 workers that
-// share each batch; they run while the device has streams, so while a loader uses it.
+// The host as a device: "device" memory is host memory. The work of each stream runs on its own thread, so
+// that reusing a batch too early is a data race that ThreadSanitizer can detect. `threads`, 1 to 64, is the
+// number of workers that share each batch. They run while the device has streams, that is, while a loader
+// uses it.
 std::shared_ptr<Device> make_host_device(unsigned threads);
 
 }  // namespace shard

@@ -1,6 +1,6 @@
-// The C structures of DLPack 1.0, as its specification lays them out
-// (https://dmlc.github.io/dlpack/latest/c_api.html). Where <dlpack/dlpack.h> is included before this header,
-// those are used.
+// The C structures of DLPack 1.0, as its specification defines them
+// (https://dmlc.github.io/dlpack/latest/c_api.html). If <dlpack/dlpack.h> is included before this header, its
+// structures are used instead.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,7 @@ struct DLManagedTensorVersioned {
 
 namespace shard {
 
-DLDataType dlpack_dtype(DType dtype);  // one lane
+// With one lane.
+DLDataType dlpack_dtype(DType dtype);
 
 }  // namespace shard

@@ -1,12 +1,12 @@
 // Loader: shuffled, transformed batches of a data set on a device.
 //
 //   for (Batch& batch : loader.epoch(0)) {
-//     batch.wait_on(stream);             // a StreamRef: a Stream, or cuda_stream(s); batch.wait(): the host
+//     batch.wait_on(stream);             // a Stream or cuda_stream(s); to read on the host: batch.wait()
 //     train(batch.images(), stream);     // queued in `stream`
-//   }                                    // its memory is used again after the work in `stream`
+//   }                                    // the memory is reused only after the work in `stream`
 //
-// A Loader owns its threads, pinned memory and device memory; all stay inside what the options state. It may
-// be destroyed while batches are alive: their memory lives as long as they do. Not for use after fork():
+// A Loader owns its threads, pinned memory and device memory, within the bounds of its options. It may be
+// destroyed while batches are alive: their memory lives as long as they do. It cannot be used after fork():
 // calls in a child are refused.
 #pragma once
 
@@ -30,120 +30,155 @@ struct DLManagedTensorVersioned;
 
 namespace shard {
 
+// How stored samples reach the device (docs/loader.md, "Transports").
 enum class TransportKind : std::uint8_t {
-  automatic,  // mapped where the platform allows and the budget suffices, else staged; direct when the data
-              // exceed memory
-  mapped,     // shards registered in place, ahead on a thread; the copy engine gathers the samples. Those of
-              // shards not registered yet are staged. Host device: samples are read where they lie
-  staged,     // copy threads fill a pinned ring (zstd frames are decompressed into it), one copy a batch
-  direct,     // io_uring with O_DIRECT into the pinned ring
-  resident,   // samples stay in device memory after their first upload, as far as resident_bytes reaches
+  // mapped if the platform and the budget allow it; else direct if the shards exceed memory, else staged.
+  automatic,
+  // A thread registers the mapped shards ahead, and the copy engine gathers the samples. Samples of shards
+  // that are not registered yet are staged. Host device: samples are read in place.
+  mapped,
+  // Threads copy samples into a pinned ring, or decompress zstd frames into it. One copy per batch.
+  staged,
+  // io_uring with O_DIRECT reads into the pinned ring.
+  direct,
+  // Samples stay in device memory after their first upload, up to resident_bytes.
+  resident,
 };
 std::string_view to_string(TransportKind kind) noexcept;
 
+// When samples are compared with their checksums before they are delivered.
 enum class Verify : std::uint8_t { never, first_epoch, always };
 
 struct LoaderOptions {
+  // What is delivered.
   OrderOptions order;
   TransformOptions transform;
-  TransportKind transport = TransportKind::automatic;
+  // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
-  std::uint32_t prefetch = 4;  // batches ahead of the consumer, 1 to 64; slots = prefetch + 1 lent
-  std::uint32_t threads = 0;   // copy and decompression threads; 0: min(8, cores)
-  std::uint64_t registered_bytes =
-      0;  // mapped: budget of registered memory; 0: half of what cgroup and MemAvailable allow. A global
-          // shuffle needs all shards in it; of a windowed or sequential order, what does not fit is staged
-  // staged, direct: bound of the pinned ring. mapped: the same for the memory in which samples are staged
-  // until all shards are registered; where the ring exceeds it, batches wait for the registration of their
+
+  // How it is loaded.
+  TransportKind transport = TransportKind::automatic;
+  // Batches ahead of the consumer, 1 to 64. There are prefetch + 1 slots, so that one can be lent.
+  std::uint32_t prefetch = 4;
+  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8.
+  std::uint32_t threads = 0;
+
+  // Bounds of memory, in bytes.
+  //
+  // mapped: budget for registered shards. 0: half of what cgroup and MemAvailable allow. A global shuffle
+  // needs all shards in it. In a windowed or sequential order, shards that do not fit are staged.
+  std::uint64_t registered_bytes = 0;
+  // staged, direct: bound of the pinned ring. mapped: bound of the memory in which samples are staged until
+  // all shards are registered; if it is too small for that, batches wait for the registration of their
   // shards.
   std::uint64_t pinned_bytes = std::uint64_t{1} << 30U;
-  // resident: the most device memory for samples; 0: half of what is free beside the ring. No more is taken
-  // than the samples need that this rank comes to: its part in a sequential order, else the data set.
+  // resident: bound of device memory for samples. 0: half of what is free beside the ring. Never more than
+  // the samples of this rank need: its part of the data set in a sequential order, else all of it.
   std::uint64_t resident_bytes = 0;
-  std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;  // direct: requests in flight
+  // direct: bytes of reads in flight.
+  std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
 };
 
 struct LoaderStats {
+  // Delivered so far.
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
-  std::uint64_t bytes = 0;      // stored bytes moved to the device (or served from it, resident)
-  double storage_seconds = 0;   // waiting for pages, reads, decompression
-  double link_seconds = 0;      // loader waiting for copies and transforms of earlier batches
-  double consumer_seconds = 0;  // loader waiting for a batch to be given back
-  double starved_seconds = 0;   // consumer waiting in next()
+  // Stored bytes moved to the device, or served from its memory (resident).
+  std::uint64_t bytes = 0;
+
+  // Who waited for whom, in seconds: the loader for pages, reads and decompression; the loader for copies and
+  // transforms of earlier batches; the loader for a batch to be given back; the consumer in next().
+  double storage_seconds = 0;
+  double link_seconds = 0;
+  double consumer_seconds = 0;
+  double starved_seconds = 0;
+
+  // The transport that is used. `reason` says why, which ones were ruled out and by what, and for mapped how
+  // many shards could not be registered and why.
   TransportKind transport = TransportKind::automatic;
-  std::string reason;  // why this transport; which ones were refused and by what; mapped: how many shards
-                       // could not be registered and why
+  std::string reason;
+
+  // Memory that is used now.
   std::uint64_t registered_bytes = 0;
   std::uint64_t pinned_bytes = 0;
   std::uint64_t device_bytes = 0;
 };
 
+// A column of a batch, in C order. It borrows the batch's memory.
 struct ColumnView {
   std::string name;
   DType dtype = DType::i64;
-  std::vector<std::uint64_t> shape;   // [rows of the batch, ...]
-  const std::byte* host = nullptr;    // rows of this batch in host memory
-  const std::byte* device = nullptr;  // and on the device
+  // [rows of the batch, ...]
+  std::vector<std::uint64_t> shape;
+  // The same rows in host memory and on the device.
+  const std::byte* host = nullptr;
+  const std::byte* device = nullptr;
 };
 
 class LoaderImpl;
 
-// A batch, lent. Move-only. It remembers each stream that it was handed to by wait_on(), remember() or
-// to_dlpack_...(stream). When it is released or destroyed, its memory, on the device and on the host, is used
-// again after the work that is in these streams at that moment; where it was handed to none, after its own
-// copies. So it may go at any time, also by `break` or an exception. The host's own use (after wait()) and
-// streams that it was not told of must have ended by then.
+// A batch is a lease on a slot of the loader. Move-only.
 //
-// When a stream cannot be asked when it is done (it captures a CUDA graph, which would read the memory again
-// whenever it is replayed; it belongs to another GPU; the device is lost), the memory is not used again:
-// release() throws why, and so does the loader's next call and each one after it.
+// It remembers each stream that was given to wait_on(), remember() or to_dlpack_...(stream). When it is
+// released or destroyed, its memory, on the device and on the host, is reused only after the work that is in
+// these streams at that moment; without streams, after its own copies. So it may be dropped at any time, also
+// by `break` or an exception. Reads by the host (after wait()), and streams that it was not told about, must
+// have ended by then.
 //
-// Thread safety: const members may be called by several threads at once. A batch that was moved from has size
-// 0 and no images; its other members throw invalid_argument, release() does nothing.
+// Some streams cannot tell when they are done: they capture a CUDA graph, which would read the memory at each
+// replay, they belong to another GPU, or the device is lost. Then the memory is never reused. release()
+// throws the reason, and so does every later call of the loader.
+//
+// Thread safety: several threads may call const members at once. A moved-from batch has size 0 and no images.
+// Its other members throw invalid_argument, and release() does nothing.
 class Batch {
  public:
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) noexcept;
   ~Batch();
 
-  // Rows: batch_size, or fewer in the last batch with tail short, also 0. With tail pad the last ones may be
-  // padding (mask 0).
+  // Number of rows: batch_size. In the last batch it can be smaller, even 0, with tail short. With tail pad
+  // the last rows can be padding (mask 0).
   std::uint64_t size() const noexcept;
   std::uint64_t epoch() const noexcept;
-  std::uint64_t index() const noexcept;  // of the rank's batches in the epoch
-  const SampleSpec& spec() const;        // of a delivered sample
-  const std::byte* images()
-      const noexcept;  // device memory: [batch, channel, row, column] or [batch, row, column, channel]
-  const ColumnView& column(std::string_view name) const;  // throws not_found
-  std::span<const std::int64_t> labels()
-      const;  // host memory; throws unsupported when labels are not I64 [N]
-  std::span<const std::uint64_t> ids() const noexcept;  // data set indices, host memory
-  std::span<const std::uint8_t> mask() const noexcept;  // 1: a real sample
-  // The same as columns, which are on the device too, like labels: int64 [rows] and bool [rows]. They come
-  // with the labels, in one copy. Throw invalid_argument after release().
+  // Position among this rank's batches of the epoch.
+  std::uint64_t index() const noexcept;
+  // A delivered sample.
+  const SampleSpec& spec() const;
+  // Device memory, C order: [batch, channel, row, column] or [batch, row, column, channel].
+  const std::byte* images() const noexcept;
+  // Throws not_found.
+  const ColumnView& column(std::string_view name) const;
+  // Host memory. Throws unsupported if the labels are not I64 [N].
+  std::span<const std::int64_t> labels() const;
+  // Indices in the data set, and 1 for real samples; both in host memory.
+  std::span<const std::uint64_t> ids() const noexcept;
+  std::span<const std::uint8_t> mask() const noexcept;
+  // The same as columns, which are also on the device: int64 [rows] and bool [rows]. They arrive in one copy
+  // with the labels. Both throw invalid_argument after release().
   const ColumnView& ids_column() const;
   const ColumnView& mask_column() const;
 
-  // The host waits for the batch's bytes. Errors: io, corrupt (naming shard and sample).
+  // Blocks the calling thread until the batch can be read on the host. Errors: io, corrupt (naming shard and
+  // sample).
   void wait() const;
-  // True: wait() would not wait; false: `timeout` passed before.
+  // True if wait() would return at once; false if `timeout` passed before.
   bool wait_ready(std::chrono::milliseconds timeout) const;
-  // Work queued later in `stream` comes after the batch's bytes; the host does not wait (but on the host
-  // device it does). Remembers the
-  // stream. Errors: invalid_argument (a stream of another kind of device; one that captures a CUDA graph),
-  // io.
+  // Orders later work in `stream` after the batch, and remembers the stream. The calling thread does not
+  // wait, except on the host device. Errors: invalid_argument (a stream of another kind of device; a stream
+  // that captures a CUDA graph), io.
   void wait_on(StreamRef stream) const;
-  // Remembers a stream that is ordered after the batch already, for instance by an event of yours.
+  // Remembers a stream that is already ordered after the batch, for instance by an event of yours.
   void remember(StreamRef stream) const;
-  // Gives the memory back before the batch ends; DLPack tensors made from it keep it for as long as they
-  // live. Idempotent. Afterwards the batch knows its size, epoch, index and spec, but holds nothing: images()
-  // is null, ids() and mask() are empty, the other members throw invalid_argument. Errors: see above.
+  // Gives the memory back before the batch is destroyed. DLPack tensors made from the batch keep it as long
+  // as they live. Can be called again. Afterwards size, epoch, index and spec are still valid, images() is
+  // null, ids() and mask() are empty, and the other members throw invalid_argument. Errors: see above.
   void release();
 
-  // DLPack 1.0 (read-only flag set). The tensor shares the memory until its deleter runs, from any thread;
-  // the last one of batch and tensors to go gives it back, as above. `consumer`: wait_on(consumer) first;
-  // without it the host waits, unless wait() or wait_on() was called before.
+  // DLPack 1.0, with the read-only flag. The tensor shares the memory until its deleter runs, in any thread.
+  // The batch or the tensor that ends last gives the memory back, as above. With `consumer`,
+  // wait_on(consumer) is called first; without it the calling thread waits, unless wait() or wait_on() was
+  // called before.
   DLManagedTensorVersioned* to_dlpack_images();
   DLManagedTensorVersioned* to_dlpack_images(StreamRef consumer);
   DLManagedTensorVersioned* to_dlpack_column(std::string_view name);
@@ -167,37 +202,41 @@ class Loader {
   // Errors: invalid_argument (naming option and bounds), resource, not_found, corrupt, io.
   Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
   Loader(Loader&&) noexcept;
-  // Stops and joins within a second, and frees all memory but that of the batches that are held, which stay
-  // valid.
+  // Stops and joins its threads within a second, and frees all memory except that of the batches that still
+  // exist. They stay valid.
   ~Loader();
 
   const LoaderOptions& options() const noexcept;
+  // A delivered sample.
   SampleSpec delivered() const noexcept;
+  // Of this rank; all ranks have the same number.
   std::uint64_t batches_per_epoch() const noexcept;
 
-  // Drops what is prefetched; waits until the loader's thread is done with the batch that it is at.
+  // Drops prefetched batches of another epoch. Waits until the loader's thread has finished its current
+  // batch.
   void start_epoch(std::uint64_t epoch);
-  // The next batch, or nothing at the end of the epoch. Throws what failed on a worker, naming shard and
-  // sample, and the same again until start_epoch() or resume(); Error(cancelled) after cancel(). With
-  // every slot lent out, and nothing to wait for, it throws resource.
+  // The next batch, or nothing at the end of the epoch. Throws the error of a worker, naming shard and
+  // sample, and the same again until start_epoch() or resume(). Throws cancelled after cancel(), and resource
+  // if all slots are lent.
   std::optional<Batch> next();
-  // True: next() would not wait for the loader; false: `timeout` passed before. For callers that have to look
-  // at something else from time to time, as an interpreter at its signals. The wait counts as starvation.
+  // True if next() would not wait for the loader; false if `timeout` passed before. For callers that must
+  // check something else from time to time, such as an interpreter its signals. The wait counts in
+  // starved_seconds.
   bool wait_ready(std::chrono::milliseconds timeout);
-  // From any thread, at any time: next() throws cancelled from now on, also one that waits, until the next
-  // call of start_epoch() or resume(). Of a cancel() and a start_epoch() at the same time the later one
-  // holds: a cancel() that comes once start_epoch() has begun cancels the new epoch, also before it has
-  // returned.
+  // May be called from any thread at any time. next() throws cancelled from now on, even if it is waiting,
+  // until the next start_epoch() or resume(). If cancel() and start_epoch() run at the same time, the later
+  // one wins: a cancel() that comes after start_epoch() has started cancels the new epoch, even before
+  // start_epoch() returns.
   void cancel() noexcept;
 
   LoaderState state() const;
-  // Throws invalid_argument, saying what differs, when the state is of another data set, seed, global batch
-  // or order (mode, window, tail, partition).
+  // Continues from a state. Throws invalid_argument, naming what differs, if the state is of another data
+  // set, seed, global batch size or order (mode, window, tail, partition).
   void resume(const LoaderState& state);
   LoaderStats stats() const;
 
-  // for (Batch& batch : loader.epoch(e)): the rest of the epoch when resumed inside it, nothing when resumed
-  // at its end (once: asked again, it is a new run of the epoch).
+  // A range for `for (Batch& batch : loader.epoch(e))`. After a resume() inside of this epoch it is the rest
+  // of it; after a resume() at its end it is empty once, and a further call is a new run of the epoch.
   class Epoch;
   Epoch epoch(std::uint64_t epoch);
 
@@ -209,8 +248,8 @@ class Loader {
   std::unique_ptr<LoaderImpl> impl_;
 };
 
-// A single-pass range over the rest of an epoch; the batch that is looked at is released when the next one is
-// asked for, unless it was moved out.
+// A single-pass range over the rest of an epoch. Each batch is released when the next one is requested,
+// unless it was moved out.
 class Loader::Epoch {
  public:
   class Iterator {

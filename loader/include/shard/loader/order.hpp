@@ -1,12 +1,13 @@
-// Order: which samples, in which sequence. A pure function of (seed, epoch, position); constant memory.
+// Order: which samples are delivered, and in which sequence. It is a pure function of (seed, epoch, position)
+// and needs constant memory.
 //
-//   permutation over [0, n): a Feistel network on as many bits as n - 1 has (halves of unlike width where
-//   that is odd), walked along its cycle until it lands below n (Black and Rogaway, "Ciphers with arbitrary
-//   finite domains", CT-RSA 2002, "cycle walking"): fewer than two steps on average
+// A permutation of [0, n) is a Feistel network on the bits of n - 1, in halves of different width if their
+// number is odd. It is applied again until the result is below n, fewer than two times on average (Black and
+// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle walking").
 //
-// The sequence of global batches does not depend on the world size: rank r of w takes every global batch's
-// slice [r * b/w, (r + 1) * b/w), b being the global batch size. A short last global batch of n samples is
-// divided likewise, slice [floor(r * n/w), floor((r + 1) * n/w)).
+// The sequence of global batches does not depend on the world size. Rank r of w takes the slice [r * b/w, (r
+// + 1) * b/w) of each global batch of b samples. A short last global batch of n samples is divided in the
+// same way: slice [floor(r * n/w), floor((r + 1) * n/w)).
 #pragma once
 
 #include <cstddef>
@@ -18,14 +19,14 @@
 
 namespace shard {
 
-// A keyed bijection of [0, n). O(1) memory and expected O(1) time a call. Thread safe.
+// A keyed bijection of [0, n). O(1) memory, expected O(1) time per call. Thread safe.
 class Permutation {
  public:
   Permutation(std::uint64_t n, std::uint64_t key) noexcept;         // n >= 1
   std::uint64_t operator()(std::uint64_t position) const noexcept;  // position < n
   std::uint64_t inverse(std::uint64_t value) const noexcept;        // value < n
-  // Each position becomes its value. Several times as fast as one call a position: the steps of several
-  // positions overlap.
+  // Replaces each position by its value. Several times as fast as one call per position, because the steps of
+  // several positions overlap.
   void apply(std::span<std::uint64_t> positions) const noexcept;
 
  private:
@@ -41,55 +42,65 @@ class Permutation {
 
 enum class OrderMode : std::uint8_t { sequential, shuffle, windowed };
 enum class Partition : std::uint8_t {
-  global,    // every rank sees slices of the one global sequence
-  by_shard,  // in an epoch a rank reads only its share of the shards (permuted each epoch); sizes differ by
-             // at most one shard. Tail short: by at most one sample, for which two ranks may share a shard
+  // Each rank gets slices of one global sequence.
+  global,
+  // In each epoch a rank reads only its share of the shards, which are permuted per epoch. The shares differ
+  // by at most one shard; with tail short by at most one sample, for which two ranks may share a shard.
+  by_shard,
 };
+// What happens to the last, incomplete global batch.
 enum class Tail : std::uint8_t {
-  drop,  // the last incomplete global batch is left out
-  pad,   // filled up with repeated samples, mask 0
-  wrap,  // filled up with the first samples of the epoch's sequence, mask 1
-  // A last batch of fewer rows: over all ranks every sample of the epoch is delivered exactly once, mask 1.
-  // All ranks have the same number of batches. The rows of their last ones differ by at most one, so where
-  // fewer samples than ranks are left, some ranks get a last batch of 0 rows.
+  // It is left out.
+  drop,
+  // It is filled up with repeated samples, whose mask is 0.
+  pad,
+  // It is filled up with the first samples of the epoch's sequence, whose mask is 1.
+  wrap,
+  // It has fewer rows. All ranks together deliver every sample of the epoch exactly once, with mask 1. All
+  // ranks have the same number of batches, and the rows of their last batches differ by at most one. If fewer
+  // samples than ranks are left, some ranks get a last batch of 0 rows.
   short_,
 };
 
 struct OrderOptions {
   OrderMode mode = OrderMode::shuffle;
-  std::uint32_t window_shards =
-      8;  // windowed: shards are permuted; samples are permuted inside each window of so many shards
+  // windowed: shards are permuted, and samples are permuted inside each window of this many shards.
+  std::uint32_t window_shards = 8;
   Partition partition = Partition::global;
   Tail tail = Tail::drop;
   std::uint64_t seed = 0;
-  std::uint64_t batch_size = 256;  // of this rank; the global batch is batch_size x world
+  // Of this rank; the global batch is batch_size x world.
+  std::uint64_t batch_size = 256;
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
 };
 
-// Where a loader stands: enough to go on, also with another world size (global partition; the global batch
-// size must be the same).
+// The position of a loader: enough to continue, with partition `global` also with another world size, if the
+// global batch size is the same.
 struct LoaderState {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::uint64_t position = 0;  // global samples of the epoch already handed out, over all ranks
-  std::uint64_t samples = 0;   // of the data set: refused when it differs
+  // Samples of the epoch that all ranks together have delivered.
+  std::uint64_t position = 0;
+  // Samples of the data set. Refused if it differs.
+  std::uint64_t samples = 0;
   std::uint64_t global_batch = 0;
   // by_shard: must be the same again.
   std::uint32_t world = 1;
-  // Order::digest(): with another one the position stands for other samples.
+  // Order::digest(). With another digest the position would mean other samples.
   std::uint64_t order = 0;
-  // Of the data set: DatasetInfo::fingerprint as a number.
+  // DatasetInfo::fingerprint as a number.
   std::uint64_t fingerprint = 0;
-  // A line of a few dozen bytes.
+  // One line of a few dozen bytes.
   std::string serialize() const;
-  // Throws invalid_argument, also for a state of an earlier version, which does not say what order it is of.
+  // Throws invalid_argument, also for a state of an earlier version, which does not contain the order's
+  // digest.
   static LoaderState parse(const std::string& text);
   bool operator==(const LoaderState&) const = default;
 };
 
-// One batch of this rank: data set indices, and 1 for real samples, 0 for padding. batch_size of them, or
-// fewer (tail short).
+// One batch of this rank: indices in the data set, and a mask with 1 for real samples and 0 for padding. It
+// has batch_size rows, or fewer with tail short.
 struct BatchIndices {
   std::vector<std::uint64_t> samples;
   std::vector<std::uint8_t> mask;
@@ -97,35 +108,39 @@ struct BatchIndices {
 
 struct TableCache;
 
-// Immutable; thread safe. Memory: one number a shard, none a sample.
+// Immutable and thread safe. Needs one number per shard, and nothing per sample.
 class Order {
  public:
-  // shard_samples: samples of each shard of the data set, in order. Throws invalid_argument naming the option
+  // shard_samples: the number of samples of each shard, in order. Throws invalid_argument naming the option
   // and its bounds.
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
-  std::uint64_t batches() const noexcept;  // a rank's batches in an epoch
-  // The most different samples that this rank comes to over all epochs: its part in a sequential order, else
-  // all of the data set.
+  // Batches of a rank per epoch.
+  std::uint64_t batches() const noexcept;
+  // How many different samples this rank can read over all epochs: its part in a sequential order, else all
+  // of the data set.
   std::uint64_t samples_of_rank() const noexcept;
   // Batch `index` of `epoch` for this rank: O(batch size). Thread safe.
   void batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) const;
-  // The shards that batch `index` and those after it come to in this epoch, in the sequence of the walk; at
-  // most so many. windowed: from the begin of the batch's window; a shuffle by_shard is one window. A global
-  // shuffle has no such sequence: empty, and so for a batch of no rows.
+  // Up to `at_most` shards in the order in which batches from `index` on first need them. windowed: from the
+  // start of the batch's window on; a shuffle by_shard is one window. Empty for a global shuffle, which needs
+  // all shards at once, and for a batch without rows.
   std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
   const OrderOptions& options() const noexcept { return options_; }
-  // Of what decides which samples stand where, besides seed and epoch: mode, tail, partition, and where it
-  // matters the window and the sizes of the shards. The same for every rank and world size.
+  // A digest of everything but seed and epoch that determines the sequence: mode, tail, partition and, if
+  // they matter, the window and the sizes of the shards. The same for every rank and world size.
   std::uint64_t digest() const;
 
  private:
-  struct EpochTable;  // which shards, in which sequence
-  struct ShardPart {  // what a rank reads of a shard
+  // The sequence of the shards of an epoch.
+  struct EpochTable;
+  // The part of a shard that a rank reads; `skipped` samples come before it.
+  struct ShardPart {
     std::uint32_t shard;
-    std::uint64_t skipped;  // samples before it
+    std::uint64_t skipped;
     std::uint64_t samples;
   };
-  struct Rows {  // positions in the sequence
+  // Positions in the sequence.
+  struct Rows {
     std::uint64_t first;
     std::uint64_t count;
   };

@@ -3,10 +3,10 @@
 //   shard::Stream& stream       of a Device                  batch.wait_on(*stream);
 //   cudaStream_t stream         CUDA's own, also stream 0    batch.wait_on(shard::cuda_stream(stream));
 //
-// There is no StreamRef of 0 or nullptr: null is CUDA's default stream for some and "the host" for others.
-// cuda_stream() is in cuda_device.hpp; the host waits by Batch::wait(). A StreamRef borrows the stream. A
-// stream of CUDA must live until the batches that it was handed to have been given back; a Stream may end
-// before, for its destructor waits for the work in it.
+// A StreamRef cannot be made from 0 or nullptr, because null means CUDA's default stream to some and "the
+// host" to others. cuda_stream() is in cuda_device.hpp. To wait on the host, use Batch::wait(). A StreamRef
+// borrows the stream. A stream of CUDA must live until the batches that were given to it are released. A
+// Stream may end before, because its destructor waits for the work in it.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,10 @@ class StreamRef {
   StreamRef(std::nullptr_t) = delete;
   StreamRef(int) = delete;
 
-  // One of the two is set: a stream of a Device, or the handle of a stream that CUDA made.
+  // One of the two is set: a stream of a Device, or the handle of a CUDA stream.
   Stream* stream() const noexcept { return stream_; }
   CUstream_st* cuda() const noexcept { return cuda_; }
-  // A Stream that was destroyed: the work in it is done.
+  // True for a Stream that was destroyed: its work is done.
   bool ended() const noexcept { return stream_ != nullptr && life_.expired(); }
   bool operator==(const StreamRef& other) const noexcept {
     return stream_ == other.stream_ && cuda_ == other.cuda_ && ended() == other.ended();
