@@ -12,7 +12,7 @@ namespace shard {
 namespace {
 
 [[noreturn]] void refuse_moved() {
-  throw Error(ErrorCode::invalid_argument, "this batch was moved from: it is another object's now");
+  throw Error(ErrorCode::invalid_argument, "this batch was moved from: another object has it now");
 }
 
 }  // namespace
@@ -37,11 +37,9 @@ void LentSlot::give_back() {
     const auto* const known = dynamic_cast<const Error*>(&error);
     const Error failure(
         known != nullptr ? known->code() : ErrorCode::resource,
-        fmt::format(
-            "batch {} of epoch {} cannot be given back, because its streams cannot be asked when they "
-            "are done with it: {}; its memory is not used again and the loader has stopped: make a "
-            "new one",
-            slot->index, slot->epoch, error.what()));
+        fmt::format("batch {} of epoch {} cannot be released, because its streams cannot tell when they are "
+                    "done: {}; its memory is not reused and the loader has stopped: make a new loader",
+                    slot->index, slot->epoch, error.what()));
     ring_->lost(std::make_exception_ptr(failure));
     throw failure;
   }
@@ -117,7 +115,7 @@ LentSlot& Batch::Lease::held() const {
   if (!lent)
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("batch {} of epoch {} was released: its memory may hold another one", index, epoch));
+        fmt::format("batch {} of epoch {} was released: its memory may contain another batch", index, epoch));
   return *lent;
 }
 
@@ -155,7 +153,7 @@ std::span<const std::int64_t> Batch::labels() const {
   const ColumnView& view = column("labels");
   if (view.dtype != DType::i64 || view.shape.size() != 1)
     throw Error(ErrorCode::unsupported,
-                fmt::format("labels are {} with {} axes, not one i64 a sample: use column(\"labels\")",
+                fmt::format("labels are {} with {} axes, not one i64 per sample: use column(\"labels\")",
                             to_string(view.dtype), view.shape.size()));
   return {reinterpret_cast<const std::int64_t*>(view.host), view.shape[0]};
 }

@@ -265,7 +265,7 @@ TEST_P(StepBatch, WhoseStreamCannotBeAskedIsNeverRefilledAndFailsTheLoader) {
   batch->wait_on(stream());
   device_->fail_records();
   EXPECT_SHARD_ERROR(batch->release(), ErrorCode::io,
-                     "batch 0 of epoch 0 cannot be given back, because its streams cannot be asked");
+                     "batch 0 of epoch 0 cannot be released, because its streams cannot tell");
   batch->release();  // again: nothing
   EXPECT_TRUE(loader_->wait_ready(kLong));
   EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "the test lets no event be recorded");
@@ -286,9 +286,9 @@ TEST_P(StepBatch, WhoseStreamCannotBeAskedFailsTheLoaderAlsoFromItsDestructor) {
     std::memcpy(before.data(), memory, before.size());
     device_->fail_records();
   }
-  EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "batch 1 of epoch 0 cannot be given back");
+  EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "batch 1 of epoch 0 cannot be released");
   kept.reset();
-  EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "batch 1 of epoch 0 cannot be given back");
+  EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "batch 1 of epoch 0 cannot be released");
   EXPECT_EQ(0, std::memcmp(before.data(), memory, before.size()));
 }
 

@@ -235,7 +235,7 @@ TEST_F(CudaGuest, SaysWhenABatchDiesOnACapturingStream) {
     other.reset();  // that stream is not its concern
     batch.reset();
     EXPECT_SHARD_ERROR(loader.next(), ErrorCode::invalid_argument, "captures a CUDA graph");
-    EXPECT_SHARD_ERROR(loader.next(), ErrorCode::invalid_argument, "batch 0 of epoch 0 cannot be given back");
+    EXPECT_SHARD_ERROR(loader.next(), ErrorCode::invalid_argument, "batch 0 of epoch 0 cannot be released");
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess) << "the capture is whole";
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);

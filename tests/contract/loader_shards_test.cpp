@@ -213,7 +213,7 @@ TEST(ManySamples, AreNotKeptInMemory) {
   const std::uint64_t bytes = now > before ? now - before : 0;
   const std::uint64_t mapped_now = status_bytes("RssFile");
   std::printf(
-      "%llu shards of %llu samples: %.1f KiB a shard, %.2f bytes a sample; %.1f MiB of files resident\n",
+      "%llu shards of %llu samples: %.1f KiB a shard, %.2f bytes per sample; %.1f MiB of files resident\n",
       static_cast<unsigned long long>(shards), static_cast<unsigned long long>(kSamples),
       static_cast<double>(bytes) / 1024 / static_cast<double>(shards),
       static_cast<double>(bytes) / static_cast<double>(shards * kSamples),

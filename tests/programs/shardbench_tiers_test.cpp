@@ -154,7 +154,7 @@ TEST_F(TiersProgram, EndsWithTwoOnBadUsage) {
   expect_two(own() + "--tier nameless", "--tier 'nameless': expected NAME=PATH");
   expect_two(own() + "--plot chart.pdf", ".svg or .png");
   expect_two(own() + "--order backwards", "backwards");
-  expect_two(tier().string() + " " + own(), tier().string());  // an empty folder is no data set
+  expect_two(tier().string() + " " + own(), tier().string());  // an empty folder is not a data set
   EXPECT_TRUE(fs::is_empty(tier()));
 }
 

@@ -212,9 +212,9 @@ TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndNoChoice) {
   EXPECT_THAT(run({"show", made.folder.string(), "2..7", "-o", output}).err, HasSubstr("there are 6"));
   EXPECT_THAT(run({"show", made.folder.string(), "3..3", "-o", output}).err, HasSubstr("is empty"));
   EXPECT_THAT(run({"show", made.folder.string(), "0..99999999999999999999", "-o", output}).err,
-              HasSubstr("names no samples"));
+              HasSubstr("is not a selection of samples"));
   EXPECT_THAT(run({"show", made.folder.string(), "cat", "-o", output}).err,
-              HasSubstr("'cat' names no samples"));
+              HasSubstr("'cat' is not a selection of samples"));
   EXPECT_FALSE(std::filesystem::exists(output));
   const Ran jpeg = run({"show", made.folder.string(), "0", "-o", path("sheet.jpg").string()});
   EXPECT_EQ(jpeg.code, 2);
@@ -451,7 +451,7 @@ TEST_F(ShardctlCompare, StatsOfImagesCountsWhatCannotBeDecoded) {
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, StartsWith("4 images (short side resized to 256, centre crop 224"));
   EXPECT_THAT(ran.out, HasSubstr("1 file skipped"));
-  EXPECT_THAT(ran.out, HasSubstr("bits a value (4 samples packed to know)"));
+  EXPECT_THAT(ran.out, HasSubstr("bits per value (measured on 4 samples)"));
 }
 
 TEST_F(Shardctl, ReportsAFullOrClosedOutputInsteadOfCrashing) {

@@ -24,7 +24,7 @@ SHARDBENCH = os.environ.get("SHARD_SHARDBENCH", str(BIN / "shardbench"))
 SANITIZED = bool(os.environ.get("SHARD_SANITIZED"))  # the programs carry a sanitizer's runtime
 SKIP_CODE = 77  # CTest shows the test as skipped
 
-# 3,072 bytes a sample, a few samples a shard: a run is a few shards and some milliseconds.
+# 3,072 bytes per sample, a few samples a shard: a run is a few shards and some milliseconds.
 SMALL = ["--resize", "32", "--crop", "32", "--dtype", "u8", "--samples-per-shard", "4", "--quiet"]
 
 
@@ -221,7 +221,7 @@ def rejects(out):
         rows = list(csv.reader(file))
     assert rows[0] == ["path", "reason"], rows[0]
     assert all(len(row) == 2 for row in rows), rows
-    assert len({row[0] for row in rows}) == len(rows), "a path stands twice in rejects.csv"
+    assert len({row[0] for row in rows}) == len(rows), "a path occurs twice in rejects.csv"
     return dict(rows[1:])
 
 

@@ -49,7 +49,7 @@ class ConfigFile : public CLI::Config {
       if (content.empty() || content.front() == '#' || content.front() == ';') continue;
       found.push_back(parse(content, line));
       const auto [first, fresh] = seen.emplace(found.back().name, line);
-      if (!fresh) refuse(line, fmt::format("{} stands in line {} already", found.back().name, first->second));
+      if (!fresh) refuse(line, fmt::format("{} is already set in line {}", found.back().name, first->second));
     }
     return found;
   }

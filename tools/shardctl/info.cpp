@@ -129,7 +129,7 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
   table.add_row({"sample", fmt::format("{} {} [{}], {} bytes", to_string(spec.dtype), to_string(spec.layout),
                                        fmt::join(shape, ", "), cli::human_count(spec.size_bytes()))});
   std::string codec = to_string(info.codec);
-  if (info.codec.kind != Codec::Kind::none) codec += fmt::format(", {:.2f} bits a value", bits_a_value);
+  if (info.codec.kind != Codec::Kind::none) codec += fmt::format(", {:.2f} bits per value", bits_a_value);
   table.add_row({"codec", codec});
   table.add_row(
       {"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
@@ -205,7 +205,7 @@ int print_source(const Source& source, const std::string& path) {
                                           info.rejects > 0 ? ", listed in rejects.csv" : "")});
   }
   const std::uint64_t bytes = total_bytes(info);
-  table.add_row({"size", fmt::format("{} in {}, {:.0f} bytes a sample", cli::human_bytes(bytes),
+  table.add_row({"size", fmt::format("{} in {}, {:.0f} bytes per sample", cli::human_bytes(bytes),
                                      cli::counted(info.shards.size(), "shard"),
                                      static_cast<double>(bytes) / static_cast<double>(source.size()))});
   print_description(table, info, bits_per_value(source));

@@ -91,8 +91,9 @@ std::uint64_t parse_index(std::string_view digits, const std::string& whole) {
   if (error != std::errc{} || end != digits.data() + digits.size()) {
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("'{}' names no samples: give indices such as 7, or ranges such as 0..16 (0 to 15)",
-                    whole));
+        fmt::format(
+            "'{}' is not a selection of samples: give indices such as 7, or ranges such as 0..16 (0 to 15)",
+            whole));
   }
   return value;
 }
@@ -131,7 +132,7 @@ void check_output_name(const std::string& output) {
   if (extension == ".png") return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("--output '{}': a PNG is written; give a name that ends in .png", path_text(output)));
+      fmt::format("--output '{}': the picture is a PNG; give a name that ends in .png", path_text(output)));
 }
 
 }  // namespace

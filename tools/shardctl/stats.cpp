@@ -196,10 +196,10 @@ void print(const StatsOptions& options, const Sums& sums, std::uint64_t damaged,
            cli::human_count(sums.pixels));
   cli::out("--mean {} --std {}\n", fmt::join(means, ","), fmt::join(stds, ","));
   if (sums.packed_samples > 0)
-    cli::out("codec packed: {:.0f} bytes a sample, {:.2f} bits a value ({} packed to know)\n", packed,
+    cli::out("codec packed: {:.0f} bytes per sample, {:.2f} bits per value (measured on {})\n", packed,
              8.0 * packed / values, cli::counted(sums.packed_samples, "sample"));
   if (sums.skipped > 0)
-    cli::out("{} skipped: not readable or no image\n", cli::counted(sums.skipped, "file"));
+    cli::out("{} skipped: not readable or not an image\n", cli::counted(sums.skipped, "file"));
 }
 
 }  // namespace
@@ -219,7 +219,7 @@ int stats(const StatsOptions& options) {
   }
   progress.finish();
   if (sums.samples == 0 && damage.found()) {
-    damage.report("no sample is whole");
+    damage.report("every sample is damaged");
     return kExitDifferent;
   }
   if (sums.samples == 0) {
@@ -228,7 +228,7 @@ int stats(const StatsOptions& options) {
   }
   print(options, sums, damage.count(), channels, stored);
   if (!damage.found()) return kExitOk;
-  damage.report("the figures are those of the others");
+  damage.report("the figures are of the other samples");
   return kExitDifferent;
 }
 

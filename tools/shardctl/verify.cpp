@@ -63,7 +63,7 @@ void check_rejects(const fs::path& folder, const DatasetInfo& info, Findings& fi
     if (info.rejects == 0 && !fs::exists(path, error)) return;
     const std::string csv = read_text(path);
     if (!csv.starts_with("path,reason\n"))
-      throw Error(ErrorCode::corrupt, "does not begin with the line path,reason");
+      throw Error(ErrorCode::corrupt, "does not start with the line path,reason");
     const std::uint64_t records = count_csv_records(csv, 2) - 1;
     if (records != info.rejects) {
       throw Error(ErrorCode::corrupt,
@@ -84,7 +84,7 @@ void check_folder(const fs::path& folder, const DatasetInfo& info, Findings& fin
       findings.add({escape_key(file),
                     std::nullopt,
                     {},
-                    "is not named by dataset.json: it is no part of the data set; remove it"});
+                    "is not named by dataset.json: it is not part of the data set; remove it"});
     }
   }
   check_rejects(folder, info, findings);

@@ -27,7 +27,7 @@ void check_file(const ShardTask& task) {
   const auto status = std::filesystem::status(task.path, error);
   if (status.type() == std::filesystem::file_type::not_found)
     corrupt("is missing; restore it, or convert again");
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot look at it: {}", error.message()));
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot access it: {}", error.message()));
   if (status.type() != std::filesystem::file_type::regular) corrupt("is not a regular file");
   if (task.expected == nullptr) return;
   const std::uint64_t size = std::filesystem::file_size(task.path, error);
@@ -70,7 +70,7 @@ void check_labels(const ShardTask& task, const ShardReader& reader) {
   if (task.dataset == nullptr || task.dataset->classes.empty()) return;
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
     const auto id = class_id(reader, sample);
-    if (!id) corrupt("its labels are no class ids, but dataset.json has classes");
+    if (!id) corrupt("its labels are not class ids, but dataset.json has classes");
     if (*id < 0 || static_cast<std::uint64_t>(*id) >= task.dataset->classes.size()) {
       corrupt(fmt::format("sample {} has the label {}, dataset.json has {} classes", sample, *id,
                           task.dataset->classes.size()));

@@ -78,7 +78,7 @@ std::string progress_text(const convert::Counters& c, const Paces& paces) {
 
 std::string how_to_go_on(const convert::Counters& c) {
   return fmt::format(
-      "interrupted after {} of {} images; run the same command again to go on (finished shards are kept)",
+      "interrupted after {} of {} images; run the same command again to continue (finished shards are kept)",
       human_count(c.resumed + c.stored + c.rejected), human_count(c.planned));
 }
 
@@ -170,7 +170,7 @@ bool wait_for_others(const std::filesystem::path& out, std::chrono::seconds pati
   auto since = Clock::now();
   while (!std::filesystem::exists(out / shard::kDatasetFile, error)) {
     if (g_cancel)
-      throw shard::Error(shard::ErrorCode::cancelled, "interrupted while other processes were at work");
+      throw shard::Error(shard::ErrorCode::cancelled, "interrupted while other processes were working");
     const auto now = std::filesystem::last_write_time(out, error);
     if (now != seen) {
       seen = now;

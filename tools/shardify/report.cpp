@@ -117,7 +117,7 @@ void print_found(const convert::Options& options, const Found& found) {
   if (!found.classes.empty())
     cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
   else if (options.labels.empty())
-    cli::out("classes: none, every label is 0 (the images lie in no folders below '{}')\n",
+    cli::out("classes: none, every label is 0 (no image is in a folder below '{}')\n",
              escape_key(options.images));
   print_skipped(options, found);
 }
@@ -195,7 +195,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   cli::out("size: {}{}, input about {}\n", human_bytes(stored), e.compressed_ratio < 1 ? " (estimated)" : "",
            human_bytes(e.mean_input_bytes * e.inputs));
   if (e.mean_packed_bytes > 0 && options.codec.kind != Codec::Kind::packed)
-    cli::out("with --codec packed: about {}, {:.2f} bits a value, without loss\n",
+    cli::out("with --codec packed: about {}, {:.2f} bits per value, without loss\n",
              human_bytes(e.mean_packed_bytes * e.inputs),
              8.0 * static_cast<double>(e.mean_packed_bytes) /
                  static_cast<double>(options.preprocess.sample_spec().elements()));
@@ -244,8 +244,8 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   }
   if (!s.complete) {
     cli::out(
-        "rank {} of {}: {} images converted; other processes are still at work, the last one completes "
-        "'{}' (exit code 3)\n",
+        "rank {} of {}: {} images converted; other processes are still working, the last one completes '{}' "
+        "(exit code 3)\n",
         options.rank, options.world, human_count(s.converted), shown(options.out));
     return;
   }
@@ -254,7 +254,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   cli::out("sample: {}\n", sample_text(options));
   print_found(options, found);
   if (s.converted > 0)
-    cli::out("speed: {:.0f} images/s with {} threads, {} in all\n", rate, options.threads(),
+    cli::out("speed: {:.0f} images/s with {} threads, {} in total\n", rate, options.threads(),
              human_duration(seconds));
   if (!s.warnings.empty())
     cli::out("stored although the decoder warned (images per kind): {}\n", warnings_text(s.warnings));

@@ -41,7 +41,7 @@ void use_simd_target(const std::string& name) {
     }
   }
   throw Error(ErrorCode::invalid_argument,
-              "no instruction set " + name + ": simd_targets() names those there are");
+              "no instruction set " + name + ": simd_targets() lists the available ones");
 }
 
 }  // namespace shard::image

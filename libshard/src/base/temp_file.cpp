@@ -146,9 +146,10 @@ TempFile::TempFile(std::filesystem::path target) : target_(std::move(target)) {
     fd_ = std::move(fd);
     return;
   }
-  throw Error(ErrorCode::io,
-              fmt::format("cannot create a file for \"{}\": {} temporary files were taken away",
-                          target_.native(), kAttempts));
+  throw Error(
+      ErrorCode::io,
+      fmt::format("cannot create a file for \"{}\": {} temporary files were removed by another process",
+                  target_.native(), kAttempts));
 }
 
 TempFile::~TempFile() { discard(); }

@@ -95,7 +95,7 @@ void SampleCodec::decode(std::span<const std::byte> frame, std::span<std::byte> 
       return self.values->expand(bytes.values(), sample);
   }
   if (frame.size() != sample.size())
-    throw Error(ErrorCode::corrupt, fmt::format("a frame of {} bytes where a sample of {} is stored as it is",
+    throw Error(ErrorCode::corrupt, fmt::format("a frame of {} bytes, but a sample without codec has {}",
                                                 frame.size(), sample.size()));
   std::copy(frame.begin(), frame.end(), sample.begin());
 }

@@ -44,7 +44,7 @@ FolderState folder_state(const fs::path& folder) {
   const fs::file_status status = fs::status(folder, error);
   if (status.type() == fs::file_type::not_found) return FolderState::absent;
   if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot look at \"{}\": {}", folder.native(), error.message()));
+    throw Error(ErrorCode::io, fmt::format("cannot access \"{}\": {}", folder.native(), error.message()));
   if (status.type() != fs::file_type::directory) return FolderState::foreign;
   if (const auto state = stated(folder)) return *state;
   bool other = false;
@@ -134,7 +134,7 @@ Dataset Dataset::open(const fs::path& folder) {
     case FolderState::empty:
     case FolderState::foreign:
       throw Error(ErrorCode::not_found,
-                  fmt::format("\"{}\" is no data set: it has no {}", folder.native(), kDatasetFile));
+                  fmt::format("\"{}\" is not a data set: it has no {}", folder.native(), kDatasetFile));
     case FolderState::complete:
       break;
   }

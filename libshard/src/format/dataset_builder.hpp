@@ -127,7 +127,7 @@ class DatasetBuilder final : public JsonHandler {
         corrupt(fmt::format("{} stands twice", in_quotes(section_)));
     } else if (!skipped()) {
       if (section_ != "pipeline" && !fields_.insert(name).second) {
-        corrupt(fmt::format("{} stands twice in one of {}", in_quotes(name), in_quotes(section_)));
+        corrupt(fmt::format("{} occurs twice in one of {}", in_quotes(name), in_quotes(section_)));
       }
       field_ = std::move(name);
     }
@@ -170,7 +170,7 @@ class DatasetBuilder final : public JsonHandler {
 
   void misfit(std::string_view found) const {
     if (skipped()) return;
-    corrupt(fmt::format("{} has no place in {}, member {}", found,
+    corrupt(fmt::format("{} is not allowed in {}, member {}", found,
                         section_.empty() ? "the document" : in_quotes(section_), in_quotes(field_)));
   }
 

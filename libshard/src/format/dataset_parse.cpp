@@ -42,7 +42,7 @@ void check_unique(const std::vector<ShardSummary>& shards) {
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return file(a) < file(b); });
   const auto twice = std::adjacent_find(order.begin(), order.end(),
                                         [&](std::uint32_t a, std::uint32_t b) { return file(a) == file(b); });
-  if (twice != order.end()) corrupt(fmt::format("shard file {} stands twice", in_quotes(file(*twice))));
+  if (twice != order.end()) corrupt(fmt::format("shard file {} occurs twice", in_quotes(file(*twice))));
 }
 
 void check_shards(const DatasetInfo& info, std::uint64_t samples) {
@@ -53,7 +53,7 @@ void check_shards(const DatasetInfo& info, std::uint64_t samples) {
     if (!is_plain_name(shard.file))
       corrupt(fmt::format("shard file {}: it must be a plain name", in_quotes(shard.file)));
     if (shard.samples < 1 || shard.samples > kMaxSamples)
-      corrupt(fmt::format("shard {} has {} samples: 1 to {} are possible", in_quotes(shard.file),
+      corrupt(fmt::format("shard {} has {} samples: it must have 1 to {}", in_quotes(shard.file),
                           shard.samples, kMaxSamples));
     const auto total = checked_add(sum, shard.samples);
     if (!total) corrupt("the samples of the shards overflow 64 bits");
@@ -62,7 +62,8 @@ void check_shards(const DatasetInfo& info, std::uint64_t samples) {
   if (sum != samples) corrupt(fmt::format("it states {} samples, its shards have {}", samples, sum));
   const auto inputs = checked_add(samples, info.rejects);
   if (!inputs || *inputs != info.inputs)
-    corrupt(fmt::format("{} inputs are not {} samples and {} rejects", info.inputs, samples, info.rejects));
+    corrupt(fmt::format("inputs is {}: it must be the sum of {} samples and {} rejects", info.inputs, samples,
+                        info.rejects));
 }
 
 void set_spec(DatasetInfo& info, const DatasetBuilder& built) {

@@ -89,7 +89,7 @@ std::size_t strip_end(const Shape& shape, std::span<const std::byte> frame, std:
     corrupt(fmt::format("has strip {} from byte {} to {} of {}", strip, begin, end, frame.size()));
   const std::size_t size = static_cast<std::size_t>(end) - begin;
   if (size > max_strip_bytes(shape))
-    corrupt(fmt::format("has a strip {} of {} bytes: none takes more than {}", strip, size,
+    corrupt(fmt::format("has a strip {} of {} bytes: a strip has at most {}", strip, size,
                         max_strip_bytes(shape)));
   if (size < kSeedBytes + shape.code_bytes())
     corrupt(fmt::format("has a strip {} of {} bytes: its codes alone have {}", strip, size,
@@ -169,8 +169,7 @@ void decode(const Kernels& kernels, const Shape& shape, Layout layout, std::span
   check_header(shape, frame);
   if (frame[1] == std::byte{kStored}) {
     if (frame.size() != stored_frame_bytes(shape))
-      corrupt(fmt::format("has {} bytes: a sample stored as it is takes {}", frame.size(),
-                          stored_frame_bytes(shape)));
+      corrupt(fmt::format("has {} bytes: a stored sample takes {}", frame.size(), stored_frame_bytes(shape)));
     copy_stored(shape, layout, frame.data() + kStoredBegin, pixels.data(), false);
     return;
   }

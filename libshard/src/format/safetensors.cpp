@@ -18,7 +18,7 @@ const TensorInfo* SafetensorsHeader::find(std::string_view name) const noexcept 
 std::uint64_t safetensors_header_end(std::span<const std::byte> first8, std::uint64_t file_size_bytes) {
   if (first8.size() < 8 || file_size_bytes < 8) {
     throw Error(ErrorCode::corrupt,
-                fmt::format("the file has {} bytes: a safetensors file begins with 8 bytes of header length",
+                fmt::format("the file has {} bytes: a safetensors file starts with 8 bytes of header length",
                             file_size_bytes));
   }
   const std::uint64_t length = load_u64(first8);
@@ -29,11 +29,9 @@ std::uint64_t safetensors_header_end(std::span<const std::byte> first8, std::uin
                     length, kMaxSafetensorsHeaderBytes));
   }
   if (length > file_size_bytes - 8) {
-    throw Error(
-        ErrorCode::corrupt,
-        fmt::format(
-            "the header length is {}, but the file has only {} bytes: it is cut or no safetensors file",
-            length, file_size_bytes));
+    throw Error(ErrorCode::corrupt, fmt::format("the header length is {}, but the file has only {} bytes: it "
+                                                "was cut, or is not a safetensors file",
+                                                length, file_size_bytes));
   }
   return 8 + length;
 }
@@ -52,7 +50,7 @@ std::string serialize_safetensors_header(const SafetensorsHeader& header) {
   for (const TensorInfo& tensor : header.tensors) {
     if (tensor.begin != expected_begin || tensor.end < tensor.begin) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("tensor \"{}\" takes bytes {} to {}: it must begin at {}", tensor.name,
+                  fmt::format("tensor \"{}\" takes bytes {} to {}: it must start at {}", tensor.name,
                               tensor.begin, tensor.end, expected_begin));
     }
     expected_begin = tensor.end;

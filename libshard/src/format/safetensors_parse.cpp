@@ -73,7 +73,7 @@ class TableBuilder final : public JsonHandler {
     if (where_ == Where::document) {
       where_ = Where::root;
     } else if (where_ == Where::root && member_ == "__metadata__") {
-      if (std::exchange(has_metadata_, true)) corrupt("__metadata__ stands twice");
+      if (std::exchange(has_metadata_, true)) corrupt("__metadata__ occurs twice");
       where_ = Where::metadata;
     } else if (where_ == Where::root) {
       tensor_ = TensorInfo{};
@@ -123,7 +123,7 @@ class TableBuilder final : public JsonHandler {
       case Where::tensor:
         corrupt(
             fmt::format("tensor {}: member {} is {}: only one \"dtype\" (a string), \"shape\" and "
-                        "\"data_offsets\" (arrays) may stand there",
+                        "\"data_offsets\" (arrays) are allowed",
                         in_quotes(tensor_.name), in_quotes(member_), found));
       case Where::shape:
         corrupt(fmt::format("tensor {}: shape holds {}", in_quotes(tensor_.name), found));
@@ -167,11 +167,11 @@ class TableBuilder final : public JsonHandler {
             fmt::format("tensor {}: the product of its shape overflows 64 bits", in_quotes(tensor_.name)));
     }
     if (*bits % 8 != 0)
-      corrupt(fmt::format("tensor {}: its elements take {} bits, which are no whole bytes",
+      corrupt(fmt::format("tensor {}: its elements take {} bits, which is not a whole number of bytes",
                           in_quotes(tensor_.name), *bits));
     const std::uint64_t bytes = *bits / 8;
     if (tensor_.begin > tensor_.end) {
-      corrupt(fmt::format("tensor {} begins at {} and ends before, at {}", in_quotes(tensor_.name),
+      corrupt(fmt::format("tensor {} starts at {}, after its end at {}", in_quotes(tensor_.name),
                           tensor_.begin, tensor_.end));
     }
     if (tensor_.end > data_bytes_) {
@@ -208,7 +208,7 @@ void check_unique_names(const std::vector<TensorInfo>& tensors) {
   for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) corrupt(fmt::format("tensor {} stands twice", in_quotes(*twice)));
+  if (twice != names.end()) corrupt(fmt::format("tensor {} occurs twice", in_quotes(*twice)));
 }
 
 // Sorted by begin: each tensor starts where the one before ends, the last ends where the file does.
@@ -216,7 +216,7 @@ void check_cover(const std::vector<TensorInfo>& tensors, std::uint64_t data_byte
   std::uint64_t expected = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != expected) {
-      corrupt(fmt::format("tensor {} begins at byte {} of the data, the one before ends at {}: {}",
+      corrupt(fmt::format("tensor {} starts at byte {} of the data, the one before ends at {}: {}",
                           in_quotes(tensor.name), tensor.begin, expected,
                           tensor.begin > expected ? "a hole" : "they overlap"));
     }
@@ -237,7 +237,7 @@ SafetensorsHeader parse_safetensors(std::span<const std::byte> head, std::uint64
   if (head.size() < header.data_begin)
     corrupt(fmt::format("only {} of its {} bytes are there", head.size(), header.data_begin));
   std::string_view json = as_text(head.subspan(8, static_cast<std::size_t>(header.data_begin - 8)));
-  if (!json.starts_with('{')) corrupt("it does not begin with '{'");
+  if (!json.starts_with('{')) corrupt("it does not start with '{'");
   json = json.substr(0, json.find_last_not_of(' ') + 1);
 
   const std::uint64_t data_bytes = file_size_bytes - header.data_begin;

@@ -16,7 +16,7 @@ constexpr int kMaxZstdLevel = 19;
 void check_range(std::string_view field, std::uint32_t value, std::uint32_t last) {
   if (value >= 1 && value <= last) return;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("sample {} is {}: it must lie between 1 and {}", field, value, last));
+              fmt::format("sample {} is {}: it must be 1 to {}", field, value, last));
 }
 
 }  // namespace

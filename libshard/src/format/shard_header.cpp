@@ -75,7 +75,7 @@ Codec parse_codec(const std::string& text) {
 void parse_metadata(ShardHeader& header, std::string_view json) {
   const auto profile = header.tensors.metadata.find(std::string(kProfileKey));
   if (profile == header.tensors.metadata.end())
-    corrupt("this is a safetensors file, but no shard: __metadata__ has no \"shard.profile\"");
+    corrupt("this is a safetensors file, but not a shard: __metadata__ has no \"shard.profile\"");
   if (profile->second != kProfileVersion)
     unsupported(
         fmt::format("version {}: this build reads version {}", in_quotes(profile->second), kProfileVersion));
@@ -91,7 +91,8 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
                         in_quotes(header.fingerprint)));
   const auto digits_at = find_digest_digits(json);
   if (!digits_at)
-    corrupt("__metadata__ has no \"head_digest\":\"<16 lower-case hexadecimal digits>\", written exactly so");
+    corrupt(
+        "__metadata__ has no \"head_digest\":\"<16 lower-case hexadecimal digits>\" in exactly this form");
   header.head_digest = *from_hex(json.substr(*digits_at, kDigestDigits));
   for (const auto& [key, value] : header.tensors.metadata) {
     if (key.starts_with(kPipelinePrefix)) header.pipeline.emplace(key.substr(kPipelinePrefix.size()), value);
@@ -150,7 +151,7 @@ void check_columns_of(const ShardHeader& header) {
 void check_tensors(ShardHeader& header) {
   for (const TensorInfo& tensor : header.tensors.tensors)
     if (!tensor.foreign_dtype.empty())
-      unsupported(fmt::format("tensor {} has dtype {}: shards of this version have none of it",
+      unsupported(fmt::format("tensor {} has dtype {}: this version of the format does not allow it",
                               in_quotes(tensor.name), tensor.foreign_dtype));
   const std::uint64_t n = header.samples = count_samples(header);
   require(header, "checksums", DType::u64, {n});
@@ -183,18 +184,18 @@ void check_tensors(ShardHeader& header) {
     const std::uint64_t begin = header.tensors.data_begin + tensor.begin;
     if (begin % size_bytes(tensor.dtype) != 0) {
       corrupt(
-          fmt::format("tensor {} begins at byte {} of the file: it must be a multiple of its element size {}",
+          fmt::format("tensor {} starts at byte {} of the file: it must be a multiple of its element size {}",
                       in_quotes(tensor.name), begin, size_bytes(tensor.dtype)));
     }
   }
   header.images_begin = header.tensors.data_begin + last.begin;
   header.images_end = header.tensors.data_begin + last.end;
   if (header.images_begin % kImagesAlignment != 0) {
-    corrupt(fmt::format("\"{}\" begins at byte {} of the file: it must be a multiple of {}", images,
+    corrupt(fmt::format("\"{}\" starts at byte {} of the file: it must be a multiple of {}", images,
                         header.images_begin, kImagesAlignment));
   }
   if (header.images_begin > kMaxHeadBytes) {
-    corrupt(fmt::format("\"{}\" begins at byte {} of the file: at most {} bytes may stand before it", images,
+    corrupt(fmt::format("\"{}\" starts at byte {} of the file: at most {} bytes may come before it", images,
                         header.images_begin, kMaxHeadBytes));
   }
 }

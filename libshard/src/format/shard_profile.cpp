@@ -101,10 +101,10 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
       refuse(fmt::format("column name {}: it must be 1 to 255 bytes of UTF-8", name));
     }
     if (is_reserved_tensor(column.name))
-      refuse(fmt::format("column name {} is one that the format uses itself", name));
-    if (!names.insert(column.name).second) refuse(fmt::format("column {} stands twice", name));
+      refuse(fmt::format("column name {} is reserved by the format", name));
+    if (!names.insert(column.name).second) refuse(fmt::format("column {} occurs twice", name));
     if (column.row_shape.size() > 8)
-      refuse(fmt::format("column {} has {} axes a sample: at most 8", name, column.row_shape.size()));
+      refuse(fmt::format("column {} has {} axes per sample: at most 8", name, column.row_shape.size()));
     std::uint64_t bytes = size_bytes(column.dtype);
     for (std::uint64_t axis : column.row_shape) {
       const auto product = checked_mul(bytes, axis);

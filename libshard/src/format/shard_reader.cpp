@@ -181,7 +181,7 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
     if (i == 0 && offset != 0) corrupt(fmt::format("{}[0] is {}: it must be 0", name, offset));
     if (offset < before)
       corrupt(fmt::format("{}[{}] is {}, less than the {} before it", name, i, offset, before));
-    if (offset > end) corrupt(fmt::format("{}[{}] is {}: only {} bytes are there", name, i, offset, end));
+    if (offset > end) corrupt(fmt::format("{}[{}] is {}: there are only {} bytes", name, i, offset, end));
     before = offset;
   }
   if (exact && before != end)
@@ -232,7 +232,7 @@ std::string ShardReader::Impl::change() const {
       return "the file is gone: it was deleted or renamed while it was in use; restore it and open the data "
              "set "
              "again";
-    return fmt::format("the file cannot be looked at any more: {}", std::generic_category().message(error));
+    return fmt::format("the file cannot be accessed any more: {}", std::generic_category().message(error));
   }
   const auto size = static_cast<std::uint64_t>(now.st_size);
   if (now.st_dev != identity.device || now.st_ino != identity.inode)
@@ -240,8 +240,7 @@ std::string ShardReader::Impl::change() const {
   if (size == identity.size_bytes) return {};
   return fmt::format(
       "the file changed while it was in use: {} bytes now, {} when it was opened; write it again in place "
-      "and "
-      "the next epoch goes on, or restore it and open the data set again",
+      "and the next epoch continues, or restore it and open the data set again",
       size, identity.size_bytes);
 }
 
@@ -254,7 +253,7 @@ void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte
   check_unchanged();  // says so when the file was cut
   throw Error(
       ErrorCode::io,
-      fmt::format("cannot read \"{}\": a page of it could not be had (its disk failed?)", path.native()));
+      fmt::format("cannot read \"{}\": a page of it could not be read (did its disk fail?)", path.native()));
 }
 
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::offsets_at(const char* name, std::uint64_t table,
@@ -267,8 +266,8 @@ std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::offsets_at(const char
   if (first > second || second > end) {
     check_unchanged();
     corrupt(
-        fmt::format("{}[{}] and the next are {} and {}, which was not so when it was opened: something "
-                    "writes to the file",
+        fmt::format("{}[{}] and the next entry are {} and {}, which differs from when it was opened: another "
+                    "program writes to the file",
                     name, i, first, second));
   }
   return {first, second};
@@ -399,7 +398,7 @@ std::int64_t ShardReader::label(std::uint64_t sample) const {
   const Column& labels = impl_->columns.at("labels");
   if (labels.dtype != DType::i64 || !labels.row_shape.empty()) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("labels of shard \"{}\" are {} values a sample, not class ids: use columns()",
+                fmt::format("labels of shard \"{}\" are {} values per sample, not class ids: use columns()",
                             impl_->path.native(), labels.row_bytes / size_bytes(labels.dtype)));
   }
   std::array<std::byte, 8> bytes{};

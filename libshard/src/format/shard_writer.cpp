@@ -261,7 +261,7 @@ ShardWriter ShardWriter::create(const std::filesystem::path& path, std::uint64_t
                                 ShardWriterOptions options) {
   check_writer_options(options);
   if (planned < 1 || planned > kMaxSamples)
-    refuse(fmt::format("{} samples planned for shard \"{}\": 1 to {} are possible", planned, path.native(),
+    refuse(fmt::format("{} samples planned for shard \"{}\": it must be 1 to {}", planned, path.native(),
                        kMaxSamples));
   std::error_code error;
   if (!options.may_exist && std::filesystem::exists(std::filesystem::symlink_status(path, error))) {

@@ -122,11 +122,10 @@ void ValueTable::reduce_as(std::span<const std::byte> sample, std::span<std::uin
     std::memcpy(&bits, sample.data() + element * sizeof(Bits), sizeof(Bits));
     const int byte = byte_of(bits, channel);
     if (byte < 0)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("codec packed: value {} of a sample (bits {:#x}, channel {}) is none that a byte "
-                      "becomes by (byte / 255 - mean) / std; use codec none or zstd",
-                      element, bits, channel));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("codec packed: value {} of a sample (bits {:#x}, channel {}) is not a "
+                              "normalised byte value; use codec none or zstd",
+                              element, bits, channel));
     bytes[element] = static_cast<std::uint8_t>(byte);
   });
 }

@@ -206,7 +206,7 @@ std::string why_not_decodable(std::span<const std::byte> first_bytes) {
   std::string hex;
   for (const std::byte b : first_bytes.first(std::min<std::size_t>(first_bytes.size(), 8)))
     hex += fmt::format("{}{:02x}", hex.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  return fmt::format("neither JPEG, PNG nor WebP: the file begins with {}", hex);
+  return fmt::format("neither JPEG, PNG nor WebP: the file starts with {}", hex);
 }
 
 }  // namespace shard::image

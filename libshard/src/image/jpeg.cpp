@@ -184,8 +184,7 @@ void JpegReader::Impl::judge_warnings(const SequentialScan& read) {
   warnings.add(found);
   if (on_warning == OnWarning::harmless && found.has(Warning::extraneous_bytes) &&
       !ends_where_encoders_end(read, scan_data))
-    throw Error(ErrorCode::corrupt,
-                "JPEG: extraneous bytes behind the image data, where a damaged file leaves such");
+    throw Error(ErrorCode::corrupt, "JPEG: extraneous bytes after the image data, as in damaged files");
 }
 
 JpegReader::JpegReader() : impl_(std::make_unique<Impl>()) {}

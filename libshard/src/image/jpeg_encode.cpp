@@ -55,8 +55,9 @@ std::vector<std::byte> encode_jpeg(const RgbView& image, int quality, int subsam
     throw Error(ErrorCode::invalid_argument, fmt::format("JPEG quality {}: use 1 to 100", quality));
   if (image.width == 0 || image.height == 0 || image.width > JPEG_MAX_DIMENSION ||
       image.height > JPEG_MAX_DIMENSION)
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} x {} pixels do not fit a JPEG: 1 to {} a side",
-                                                         image.width, image.height, JPEG_MAX_DIMENSION));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} x {} pixels do not fit into a JPEG: 1 to {} per side", image.width,
+                            image.height, JPEG_MAX_DIMENSION));
   Compressor out;
   out.errors.guard([&] {
     jpeg_compress_struct& info = out.info;

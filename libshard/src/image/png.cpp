@@ -345,7 +345,7 @@ std::string png_version() { return fmt::format("libspng {}", spng_version_string
 std::vector<std::byte> encode_png(const RgbView& image) {
   if (image.width == 0 || image.height == 0)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} x {} pixels make no PNG", image.width, image.height));
+                fmt::format("{} x {} pixels cannot be stored as PNG", image.width, image.height));
   const Context context(spng_ctx_new(SPNG_CTX_ENCODER));
   if (!context) throw Error(ErrorCode::resource, "PNG: no memory for the encoder");
   spng_ihdr header{};

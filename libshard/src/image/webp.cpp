@@ -48,7 +48,7 @@ Demuxer open(std::span<const std::byte> file, std::uint64_t max_pixels) {
     check_pixel_bound(WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH),
                       WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT), max_pixels);
   if (!demuxer || state == WEBP_DEMUX_PARSE_ERROR)
-    throw Error(ErrorCode::corrupt, "WebP: the file's chunks do not make an image");
+    throw Error(ErrorCode::corrupt, "WebP: the file's chunks are not a valid image");
   if (state != WEBP_DEMUX_DONE)
     throw Error(ErrorCode::corrupt, fmt::format("WebP: the file is cut off after {} bytes", file.size()));
   return demuxer;

@@ -301,7 +301,8 @@ Event Device::record(StreamRef stream) { return own_stream(stream, *this).record
 
 std::shared_ptr<Device> make_host_device(unsigned threads) {
   if (threads < 1 || threads > 64)
-    throw Error(ErrorCode::invalid_argument, fmt::format("host device with {} threads; 1 to 64", threads));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("host device with {} threads: it must have 1 to 64", threads));
   return std::make_shared<HostDevice>(threads);
 }
 

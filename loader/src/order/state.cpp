@@ -28,12 +28,10 @@ std::string LoaderState::serialize() const {
 LoaderState LoaderState::parse(const std::string& text) {
   constexpr std::string_view kMagic = "shard-loader 2";
   if (text.starts_with("shard-loader 1 ")) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format(
-            "'{}' is a loader state of an earlier version, which does not say what order it is of: start the "
-            "epoch anew",
-            text.substr(0, 80)));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("'{}' is a loader state of an earlier version, which does not contain the order: "
+                            "start the epoch again",
+                            text.substr(0, 80)));
   }
   LoaderState state;
   std::uint64_t world = 0;

@@ -135,14 +135,14 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
   const DType to = delivered.dtype;
   if (to > DType::f64)
-    refuse(fmt::format("dtype is {}: no dtype; u8, f16, bf16 or f32 can be delivered", static_cast<int>(to)));
+    refuse(fmt::format("dtype is {}: not a valid dtype; u8, f16, bf16 or f32 can be delivered",
+                       static_cast<int>(to)));
   if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
     refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
   if (stored.dtype != DType::u8 && to == DType::u8)
     refuse(
-        fmt::format("dtype is u8, but the samples are stored as {}: values, of which the bytes are not "
-                    "known; deliver f16, "
-                    "bf16 or f32, or convert the images with dtype u8 or codec packed",
+        fmt::format("dtype is u8, but the samples are stored as {} values, whose bytes are not known; "
+                    "deliver f16, bf16 or f32, or convert the images with dtype u8 or codec packed",
                     to_string(stored.dtype)));
   if (options.normalization) {
     if (to == DType::u8)

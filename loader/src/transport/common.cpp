@@ -176,11 +176,10 @@ void check_frames(const Dataset& dataset, const Slot& slot) {
     const ShardReader& shard = dataset.shard(at.shard);
     check_alive(shard);
     verify_mapped(shard, at.sample);  // says what is wrong with the frame
-    throw Error(
-        ErrorCode::corrupt,
-        fmt::format("{}: its packed frame was damaged when it reached the device, and is not any longer: "
-                    "was the file written to?",
-                    name_of(shard, at.sample)));
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: its packed frame was damaged when it reached the device, but is valid now: "
+                            "does another program write to the file?",
+                            name_of(shard, at.sample)));
   }
 }
 

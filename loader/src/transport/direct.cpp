@@ -208,7 +208,7 @@ class Direct final : public Transport {
       }
       queue_.reset();
       const std::lock_guard lock(mutex_);
-      remark_ = fmt::format("{} threads read since the queue failed: {}", kReadingThreads, queue_failure_);
+      remark_ = fmt::format("{} threads read, because the queue failed: {}", kReadingThreads, queue_failure_);
     }
   }
 

@@ -188,7 +188,8 @@ class Mapped final : public Transport {
 
   void stage_no_more(const std::string& why) {
     const std::lock_guard lock(mutex_);
-    no_staging_ = "batches wait until their shards are registered, for want of staging memory: " + why;
+    no_staging_ =
+        "batches wait until their shards are registered, because there is no staging memory: " + why;
   }
 
   // Where each sample is read, and what the host has to do before.

@@ -235,7 +235,7 @@ TEST_F(ConfigFile, NamesFileLineAndWhatIsWrong) {
   refused("mean = 1\n# x\npresett = train\n", "line 3", "unknown option 'presett'");
   refused("jobs\n", "line 1", "jobs has no value");
   refused("fast-decode = maybe\n", "line 1", "expected true or false");
-  refused("jobs = 1\njobs = 2\n", "line 2", "stands in line 1 already");
+  refused("jobs = 1\njobs = 2\n", "line 2", "is already set in line 1");
   refused("[section]\n", "line 1", "no sections");
   refused("config = other.txt\n", "line 1", "unknown option 'config'");
 }
@@ -249,7 +249,7 @@ TEST(ParseArguments, NamesAnUnknownSubcommandAndThoseThatThereAre) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(parse_arguments(app, 2, arguments), 2);
   const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("no subcommand 'bogus'; there are: look, check"), std::string::npos) << text;
+  EXPECT_NE(text.find("no subcommand 'bogus'; use one of: look, check"), std::string::npos) << text;
 }
 
 TEST(Wrap, JoinsTheLinesOfAParagraphAndBreaksThemAtTheWidth) {

@@ -87,8 +87,8 @@ TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
   corrupt("\"inputs\": 8", "\"inputs\": -8", "has no place");
   corrupt("\"inputs\": 8", "\"inputs\": 8.0", "has no place");
   corrupt("\"inputs\": 8", "\"inputs\": \"8\"", "has no place");
-  corrupt("\"inputs\": 8", "\"inputs\": 8, \"inputs\": 8", "stands twice");
-  corrupt("\"s-1.safetensors\"", "\"s-0.safetensors\"", "stands twice");
+  corrupt("\"inputs\": 8", "\"inputs\": 8, \"inputs\": 8", "occurs twice");
+  corrupt("\"s-1.safetensors\"", "\"s-0.safetensors\"", "occurs twice");
   corrupt("\"s-1.safetensors\"", "\"../s\"", "plain name");
   corrupt("\"s-1.safetensors\"", "\"..\"", "plain name");
   corrupt("\"s-1.safetensors\"", "\"\"", "plain name");

@@ -133,8 +133,8 @@ TEST_F(Profile, MetadataRules) {
     refused(set("mean", mean), "three finite numbers");
   refused(set("std", "1,0,1"), "std of channel 1");
   refused(set("fingerprint", "0123456789ABCDEF"), "fingerprint");
-  refused(set("head_digest", "0123456789ABCDEF"), "written exactly so");
-  refused(set("head_digest", "0"), "written exactly so");
+  refused(set("head_digest", "0123456789ABCDEF"), "in exactly this form");
+  refused(set("head_digest", "0"), "in exactly this form");
   refused(set("pipeline.A", "x"), "pipeline key");
 }
 

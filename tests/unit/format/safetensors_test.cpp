@@ -70,7 +70,7 @@ TEST(Safetensors, WrittenHeaderReadsBackEqual) {
 TEST(Safetensors, WritingRefusesAHole) {
   SafetensorsHeader header;
   header.tensors = {{"x", DType::u8, {3}, 1, 4}};
-  EXPECT_SHARD_ERROR(serialize_safetensors_header(header), ErrorCode::invalid_argument, "must begin at 0");
+  EXPECT_SHARD_ERROR(serialize_safetensors_header(header), ErrorCode::invalid_argument, "must start at 0");
 }
 
 struct Abuse {
@@ -144,16 +144,16 @@ INSTANTIATE_TEST_SUITE_P(
               1, "\"x\""},
         Abuse{"DuplicateNames",
               "{" + tensor("a", "U8", "0", "0,0") + "," + tensor("a", "U8", "4", "0,4") + "}", 4,
-              "stands twice"},
+              "occurs twice"},
         Abuse{"DuplicateByEscape",
               "{" + tensor("a", "U8", "0", "0,0") + "," + tensor("\\u0061", "U8", "4", "0,4") + "}", 4,
-              "stands twice"},
+              "occurs twice"},
         Abuse{"TensorIsANumber", "{\"a\":1}", 0, "must be an object"},
         Abuse{"TensorIsNull", "{\"a\":null}", 0, "is null"},
         Abuse{"MetadataNumber", "{\"__metadata__\":{\"k\":1}}", 0, "must be a string"},
         Abuse{"MetadataObject", "{\"__metadata__\":{\"k\":{}}}", 0, "must be a string"},
         Abuse{"MetadataArray", "{\"__metadata__\":[]}", 0, "must be an object"},
-        Abuse{"MetadataTwice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "stands twice"},
+        Abuse{"MetadataTwice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "occurs twice"},
         Abuse{"MetadataKeyTwice", "{\"__metadata__\":{\"k\":\"1\",\"k\":\"2\"}}", 0, "names \"k\" twice"},
         Abuse{"LeadingSpace", " {}", 0, "begin with '{'"},
         Abuse{"LeadingByteOrderMark", "\xef\xbb\xbf{}", 0, "begin with '{'"},

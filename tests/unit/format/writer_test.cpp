@@ -125,7 +125,7 @@ TEST_F(Writer, OptionsOutOfBoundsAreRefused) {
   refused([](O& o) { o.columns = {}; }, "first column");
   refused([](O& o) { o.columns = {{"labels", DType::u8, {}}}; }, "labels must be");
   refused([](O& o) { o.columns.push_back({"keys", DType::u8, {}}); }, "format uses itself");
-  refused([](O& o) { o.columns.push_back({"labels", DType::u8, {}}); }, "stands twice");
+  refused([](O& o) { o.columns.push_back({"labels", DType::u8, {}}); }, "occurs twice");
   refused([](O& o) { o.columns.push_back({"x", DType::u8, {0}}); }, "a row must have");
   refused([](O& o) { o.columns.push_back({"x", DType::u8, {1U << 31, 1U << 31, 8}}); }, "a row must have");
   EXPECT_SHARD_ERROR(ShardWriter::create(path(), std::uint64_t{1} << 32, small_options()),

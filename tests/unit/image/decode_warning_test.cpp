@@ -142,7 +142,7 @@ TEST(JpegWarnings, BytesLeftOverByDamageAreNotTakenForHarmlessOnes) {
       ++passed;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::corrupt);
-      EXPECT_NE(std::string(error.what()).find("behind the image data"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("after the image data"), std::string::npos) << error.what();
     }
   }
   EXPECT_GT(left_over, 100) << "the damage that this test is about";

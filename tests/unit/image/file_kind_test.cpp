@@ -85,7 +85,7 @@ TEST(FileKind, RefusalsNameItAndSayWhatToDo) {
             "is a HEIC image; convert it to PNG or JPEG first");
   EXPECT_EQ(image::why_not_decodable(bytes_of("%PDF-1.7")), "is a PDF document, not an image");
   EXPECT_EQ(image::why_not_decodable(bytes_of("\1\2\3"sv)),
-            "neither JPEG, PNG nor WebP: the file begins with 01 02 03");
+            "neither JPEG, PNG nor WebP: the file starts with 01 02 03");
   EXPECT_EQ(image::why_not_decodable({}), "the file is empty");
 }
 

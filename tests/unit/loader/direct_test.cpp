@@ -220,7 +220,7 @@ TEST_F(DirectTest, DrainsAQueueThatFailsBeforeASlotIsUsedAgain) {
         }
         EXPECT_GE(failed, call == Call::flush ? 0U : 1U);  // the last flush of a batch loses none
         EXPECT_LE(failed, 2U) << "what comes later is read by threads";
-        EXPECT_NE(transport->remark().find("32 threads read since the queue failed"), std::string::npos)
+        EXPECT_NE(transport->remark().find("32 threads read, because the queue failed"), std::string::npos)
             << transport->remark();
       }
       EXPECT_FALSE(state.gone_with_reads);
