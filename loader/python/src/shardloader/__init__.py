@@ -1,4 +1,4 @@
-"""Shuffled, transformed batches of a shardify data set: on a GPU, or on the host.
+"""Shuffled, transformed batches of a shardify data set, on a GPU or on the host.
 
     import shardloader as sl
     sl.convert("images/train", "out/train", preset="train")
@@ -7,8 +7,9 @@
         for images, labels in train.epoch(epoch):
             ...
 
-Dataset opens a data set and hands out samples, labels, keys; Loader hands out batches; convert() makes a data set of a
-folder of images. Every error is a ShardError and one of Python's own (ValueError, FileNotFoundError, OSError, RuntimeError).
+Dataset opens a data set and gives access to samples, labels and keys. Loader delivers batches. convert() converts a folder of
+images into a data set. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError, OSError,
+RuntimeError).
 """
 
 from ._convert import Conversion, convert

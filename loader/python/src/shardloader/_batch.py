@@ -23,14 +23,14 @@ def ordinal_of(device: Any) -> int:
 
 
 class Batch(tuple):
-    """(images, labels), and what else there is to know of a batch.
+    """The tuple (images, labels), with further properties of a batch.
 
-    images [sample, channel, row, column] or [sample, row, column, channel], as the loader's `shape` and `dtype` say, in C
-    order, on the loader's device. The memory is the batch's own: it may be written to, and is not used again while the
-    array, anything that shares its memory, or this object lives.
-    labels int64 [sample] (float32 [sample, k] from a table), on the same device: a copy, which may be kept.
+    images: [sample, channel, row, column] or [sample, row, column, channel], with the loader's `shape` and `dtype`, in C order,
+        on the loader's device. You may write to this memory. It is not reused while the array, anything that shares its
+        memory, or this object lives.
+    labels: int64 [sample] (float32 [sample, k] from a table), on the same device. They are a copy, which you may keep.
 
-    Frameworks that move batches call to(): on the loader's device it gives this very object, so nothing is lost or copied.
+    Frameworks that move batches call to(). On the loader's device it returns this object itself, so nothing is lost or copied.
     """
 
     _core: Any = None
@@ -65,12 +65,12 @@ class Batch(tuple):
 
     @property
     def index(self) -> int:  # type: ignore[override]
-        """Of this rank's batches in the epoch."""
+        """The position among this rank's batches of the epoch."""
         return self._origin().index
 
     @property
     def ids(self) -> Any:
-        """Which samples of the data set these are: int64 [sample], an array like the labels, on the same device; a copy."""
+        """The samples' indices in the data set: int64 [sample], an array like the labels, on the same device; a copy."""
         core = self._origin()
         return self._moved["ids"] if self._moved is not None else self._framework.labels(core.ids)  # type: ignore[union-attr]
 
@@ -82,7 +82,7 @@ class Batch(tuple):
         return self._moved["mask"] if self._moved is not None else self._framework.mask(core)  # type: ignore[union-attr]
 
     def column(self, name: str) -> Any:
-        """The batch's rows of a column [sample, ...], on the device: a copy. KeyError where there is none of that name."""
+        """The batch's rows of a column, [sample, ...] on the device; a copy. KeyError if there is no such column."""
         core = self._origin()
         if self._moved is not None:
             if name == "labels":
@@ -97,8 +97,8 @@ class Batch(tuple):
         return self._framework.labels(tensor)  # type: ignore[union-attr]
 
     def to(self, device: Any, *, non_blocking: bool = False) -> "Batch":
-        """This batch on a device, as torch.Tensor.to: itself where it is there already, else a copy with all that belongs to
-        it. Only PyTorch's batches can be moved elsewhere (UnsupportedError). Its dtype is the loader's to decide."""
+        """This batch on a device, like torch.Tensor.to: the batch itself if it is already there, else a copy with ids, mask and
+        columns. Only batches of PyTorch can be moved to another device (UnsupportedError). The loader decides the dtype."""
         images = self[0]
         if not hasattr(images, "to"):
             try:
@@ -131,7 +131,7 @@ class Batch(tuple):
 
 
 class _Facts:
-    """What a batch that was moved knows without its origin, whose memory it does not hold."""
+    """Epoch and index of a batch that was moved, which does not keep the memory of the original."""
 
     def __init__(self, epoch: int, index: int) -> None:
         self.epoch, self.index = epoch, index

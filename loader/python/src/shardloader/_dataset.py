@@ -1,4 +1,4 @@
-"""Data sets: samples, labels and keys by number."""
+"""Data sets: samples, labels and keys by index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._errors import CorruptError
 
 
 class Finding(NamedTuple):
-    """One thing that Dataset.verify() found."""
+    """One problem that Dataset.verify() found."""
 
     file: str  #: the shard's name
     sample: int  #: inside the shard; -1: the shard as a whole
@@ -23,7 +23,7 @@ class Finding(NamedTuple):
 
 
 class Keys(Sequence):
-    """The keys of all samples (relative source paths), read when they are asked for."""
+    """The keys of all samples (relative source paths). They are read when they are accessed."""
 
     def __init__(self, core: Any) -> None:
         self._core = core
@@ -48,13 +48,13 @@ def _position(index: Any, size: int) -> int:
 
 
 class Dataset:
-    """A folder that shardify made. Shards are mapped read-only at first use; opening reads dataset.json alone.
+    """A folder that shardify made. Opening it reads dataset.json only; shards are mapped read-only at their first use.
 
-    len(data) is the number of samples; data[i] is (array, label), see __getitem__. May be used from several threads, after
-    fork(), and pickled (by its absolute path: the other side opens the same folder).
+    len(data) is the number of samples, and data[i] is (array, label), see __getitem__. Several threads may use it. It can be used
+    after fork(), and pickled by its absolute path, which the other side opens.
 
-    Raises NotFoundError (a FileNotFoundError) where there is no finished data set, CorruptError where files do not match
-    dataset.json, IoError.
+    Raises NotFoundError (a FileNotFoundError) if there is no finished data set, CorruptError if files do not match dataset.json,
+    IoError.
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -68,12 +68,12 @@ class Dataset:
         return int(self._info["samples"])
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, Any]:
-        """(array, label) of a sample; negative numbers count from the end; IndexError beyond the ends.
+        """(array, label) of a sample. Negative indices count from the end. IndexError beyond the ends.
 
-        array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped file, without a
-        copy (bytes are read from storage when they are looked at). Other codecs: a decoded copy. It stays valid after
-        the data set is gone. bfloat16 is ml_dtypes' where that is installed, else its bits in uint16.
-        label: an int (position in `classes`), or an array of float32 where labels came from a table.
+        array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped file without a copy;
+            bytes are read from storage when they are accessed. Other codecs: a decoded copy. The array stays valid after the
+            data set is gone. bfloat16 is that of ml_dtypes if it is installed, else the bits as uint16.
+        label: an int (position in `classes`), or an array of float32 if the labels come from a table.
         """
         at = _position(index, len(self))
         label: Any = self._core.label(at)
@@ -92,12 +92,12 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of a sample: (channels, rows, columns) or (rows, columns, channels), as `layout` says."""
+        """Shape of a sample: (channels, rows, columns) or (rows, columns, channels), depending on `layout`."""
         return self._info["shape"]
 
     @property
     def dtype(self) -> str:
-        """Of stored values: "uint8", "float16", "bfloat16" or "float32"."""
+        """Dtype of the stored values: "uint8", "float16", "bfloat16" or "float32"."""
         return self._info["dtype"]
 
     @property
@@ -107,32 +107,33 @@ class Dataset:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names by label; empty where labels came from a table of numbers."""
+        """Names by label. Empty if the labels come from a table of numbers."""
         return self._info["classes"]
 
     @property
     def class_to_idx(self) -> dict[str, int]:
-        """The label of each class, as torchvision's ImageFolder has it."""
+        """The label of each class, as in torchvision's ImageFolder."""
         return {name: label for label, name in enumerate(self.classes)}
 
     @property
     def targets(self) -> list[Any]:
-        """All labels as a list, as torchvision's data sets have it: made now; `labels` is the array."""
+        """All labels as a new list, as in torchvision's data sets. `labels` is the array."""
         return self.labels.tolist()
 
     @property
     def keys(self) -> Keys:
-        """Relative source paths of the samples: a sequence that is read when it is looked at."""
+        """Relative source paths of the samples: a sequence that reads them when they are accessed."""
         return Keys(self._core)
 
     @property
     def mean(self) -> tuple[float, float, float]:
-        """Red, green, blue, in units of 0 to 1. For uint8 samples it is recorded for the loader, for others it was applied."""
+        """Mean of red, green, blue, in units of 0 to 1. Float samples are stored with it applied; for uint8 samples it is
+        recorded for the loader."""
         return self._info["mean"]
 
     @property
     def std(self) -> tuple[float, float, float]:
-        """As `mean`."""
+        """Standard deviation, like `mean`."""
         return self._info["std"]
 
     @property
@@ -142,39 +143,39 @@ class Dataset:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the tensors with a row for each sample; "labels" is the first."""
+        """Names of the tensors with one row per sample; "labels" is the first."""
         return self._info["columns"]
 
     @property
     def info(self) -> dict[str, Any]:
-        """Everything dataset.json says: pipeline, fingerprint, inputs, rejects, shards as (file, samples), ..."""
+        """The contents of dataset.json: pipeline, fingerprint, inputs, rejects, shards as (file, samples), ..."""
         return dict(self._info)
 
     @property
     def labels(self) -> np.ndarray:
-        """All labels: int64 [sample], or float32 [sample, k]. A copy, made now."""
+        """All labels: int64 [sample], or float32 [sample, k]. A new copy."""
         return self.column("labels")
 
     def column(self, name: str) -> np.ndarray:
-        """All rows of a column [sample, ...]: a copy, made now. KeyError where there is none of that name."""
+        """All rows of a column, [sample, ...]; a new copy. KeyError if there is no such column."""
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
         parts = [to_numpy(self._core.shard_column(shard, name)) for shard in range(len(self._info["shards"]))]
         return np.concatenate(parts)
 
     def shard_images(self, shard: int) -> np.ndarray:
-        """All samples of one shard [sample, ...] as a read-only view of the mapping. UnsupportedError with a codec."""
+        """All samples of one shard, [sample, ...], as a read-only view of the mapping. UnsupportedError if they have a codec."""
         return to_numpy(self._core.shard_images(_position(shard, len(self._info["shards"]))))
 
     def verify(self, threads: int = 0) -> None:
-        """Reads everything and checks every digest, with so many threads (0: one a core).
+        """Reads everything and checks every digest. threads: 0 means one per core.
 
-        Raises CorruptError that names the first faults; its `findings` has all of them.
+        Raises a CorruptError that names the first problems; its `findings` has all of them.
         """
         findings = [Finding(*found) for found in self._core.verify(threads)]
         if findings:
             first = "; ".join(found.message for found in findings[:3])
             more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
-            error = CorruptError(f"{self._path}: {len(findings)} faults: {first}{more}")
+            error = CorruptError(f"{self._path}: {len(findings)} problems: {first}{more}")
             error.findings = findings  # type: ignore[attr-defined]
             raise error

@@ -22,12 +22,12 @@ Size = Union[int, "tuple[int, int]"]
 
 
 def cuda_device_count() -> int:
-    """GPUs that this process can use; 0 where there is no driver or the build has no CUDA. Raises nothing."""
+    """The number of GPUs that this process can use. 0 if there is no driver or the build has no CUDA. Never raises."""
     return _core.cuda_device_count()
 
 
 class Stats(NamedTuple):
-    """Who waited for whom since the loader was made (docs/loader.md)."""
+    """Counters since the loader was made: what was delivered, and who waited for whom (docs/loader.md)."""
 
     batches: int
     samples: int
@@ -37,21 +37,21 @@ class Stats(NamedTuple):
     consumer_seconds: float  #: the loader waiting for a batch to be given back
     starved_seconds: float  #: the training loop waiting for a batch
     transport: str
-    reason: str  #: why this transport
+    reason: str  #: why this transport is used
     registered_bytes: int
     pinned_bytes: int
     device_bytes: int
 
 
 class Epoch(Iterator[Batch]):
-    """The batches of an epoch that are left, once. len() is how many.
+    """An iterator over the remaining batches of an epoch. len() is their number.
 
-    It does not keep its loader: where that is gone, an epoch that is iterated on starts the threads again, where they were.
+    It does not keep its loader alive. If the loader is gone, the next step starts its threads again and continues.
     """
 
     def __init__(self, engine: Engine, turn: Optional[int]) -> None:
         self._engine = engine
-        self._turn = turn  # None: it begins with its first batch
+        self._turn = turn  # None: it starts with its first batch
 
     def __iter__(self) -> "Epoch":
         return self
@@ -64,7 +64,7 @@ class Epoch(Iterator[Batch]):
 
 
 class Sampler:
-    """What frameworks look for in a loader, as its sampler or its batch sampler: set_epoch(e) is Loader.set_epoch(e)."""
+    """For frameworks that expect a sampler or a batch sampler: set_epoch(e) is Loader.set_epoch(e)."""
 
     def __init__(self, engine: Engine, batch_size: int, drop_last: bool) -> None:
         self._engine = engine
@@ -81,7 +81,7 @@ class Sampler:
 def _number(epoch: Any) -> int:
     epoch = operator.index(epoch)
     if epoch < 0:
-        raise InvalidArgumentError(f"epoch is {epoch}; epochs begin at 0")
+        raise InvalidArgumentError(f"epoch is {epoch}; epochs start at 0")
     return epoch
 
 
@@ -95,7 +95,7 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
             raise InvalidArgumentError(f"{name} is {size!r}; expected a size, or (height, width)")
         height, width = (operator.index(side) for side in both)
         if height < 1 or width < 1:
-            raise InvalidArgumentError(f"{name} is {size!r}; sizes begin at 1")
+            raise InvalidArgumentError(f"{name} is {size!r}; sizes start at 1")
         return {"crop": name.removesuffix("_crop") if name != "center_crop" else "center", "crop_height": height, "crop_width": width}
     return {"crop": "none"}
 
@@ -116,50 +116,50 @@ def _tail(tail: Optional[str], drop_last: Optional[bool]) -> str:
 
 
 class Loader:
-    """Batches of a data set on a device, prefetched by threads of the library; no worker processes.
+    """Batches of a data set on a device, prefetched by threads of the library. There are no worker processes.
 
     data: a Dataset, or its path.
-    batch_size: samples a batch of this rank. The global batch is batch_size x world_size.
+    batch_size: samples per batch of this rank. The global batch is batch_size x world_size.
     device: "cpu", "cuda" (torch's current device, else 0) or "cuda:N".
-    framework: whose arrays images and labels are: "torch", "numpy" (host only), "cupy" (GPU only), "jax" (copies), None
-        (shardloader.Tensor: any consumer of DLPack), or "auto": torch where it is installed, else numpy or cupy.
+    framework: the kind of arrays: "torch", "numpy" (host only), "cupy" (GPU only), "jax" (copies), None (shardloader.Tensor, for
+        any consumer of DLPack), or "auto": torch if it is installed, else numpy or cupy.
 
     Order. The same seed gives the same batches, bit for bit, for every transport, number of threads, world size, device and
     point of resume.
-    shuffle: a new permutation of the whole data set each epoch; False: in stored order.
-    window_shards: with shuffle: permute the shards, and the samples inside each window of so many shards: for data larger
+    shuffle: True: a new permutation of the whole data set in each epoch. False: in stored order.
+    window_shards: with shuffle, permute the shards, and the samples inside each window of this many shards. Use it for data larger
         than memory.
-    partition: "global" (every rank takes slices of one sequence) or "by_shard" (a rank reads only its shards of the epoch).
-    tail: the last, incomplete global batch is left out ("drop", the default), has fewer rows ("short": every sample once over
-        all ranks, for evaluation; of several ranks some may get 0 rows), is filled up and masked ("pad", see Batch.mask), or
-        filled up with the epoch's first samples ("wrap").
-    drop_last: as torch's: True is tail="drop", False is tail="short".
-    rank, world_size: default: torch.distributed where it is initialised, else RANK and WORLD_SIZE, else one rank: as they are
-        when the first epoch begins. Where torch.distributed says otherwise at a later epoch, that is an InvalidArgumentError.
+    partition: "global" (each rank gets slices of one sequence) or "by_shard" (a rank reads only its shards of the epoch).
+    tail: what happens to the last, incomplete global batch. "drop" (the default): it is left out. "short": it has fewer rows, and
+        all ranks together deliver every sample once, for evaluation; some ranks may get 0 rows. "pad": it is filled up and
+        masked, see Batch.mask. "wrap": it is filled up with the epoch's first samples.
+    drop_last: as in torch: True is tail="drop", False is tail="short".
+    rank, world_size: by default those of torch.distributed if it is initialised, else RANK and WORLD_SIZE, else one rank. They are
+        fixed when the first epoch starts. If torch.distributed has other values at a later epoch, that is an
+        InvalidArgumentError.
 
     Transform, in one pass on the device. Sizes are N or (height, width).
-    center_crop, random_crop, random_resized_crop: one of them, as torchvision's; scale and ratio: of the last.
+    center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale and ratio belong to the last.
     flip: True (half of the samples), or a probability.
-    dtype: "uint8", "float16", "bfloat16", "float32" (or "u8", "f16", "bf16", "f32"), or a numpy or torch dtype; default as
+    dtype: "uint8", "float16", "bfloat16", "float32" (or "u8", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
         stored. uint8 samples delivered as floats are (byte / 255 - mean) / std.
-    layout: "nchw" or "nhwc". Default "nchw", as PyTorch's models take images, with PyTorch and for float dtypes; uint8 for other
-        frameworks as stored.
-    mean, std: three numbers each; default what the data set recorded.
+    layout: "nchw" or "nhwc". Default: "nchw" with PyTorch and for float dtypes; for uint8 with other frameworks, as stored.
+    mean, std: three numbers each. Default: those recorded in the data set.
 
     Transport (docs/loader.md).
-    transport: "auto", "mapped", "staged", "direct" or "resident"; stats().reason says why it is the one it is.
-    prefetch: batches ahead of the consumer, 1 to 64. prefetch + 1 batches exist; so many may be held at once.
-    threads: for copies, decompression and the host's transforms; 0: min(8, cores).
-    verify: hold checksums against the samples: "never", "first_epoch" or "always".
-    registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory, in bytes; default the library's.
+    transport: "auto", "mapped", "staged", "direct" or "resident". stats().reason says why it is used.
+    prefetch: batches ahead of the consumer, 1 to 64. There are prefetch + 1 batches, and as many can be kept at once.
+    threads: for copies, decompression and the host's transforms. 0: the number of CPUs, at most 8.
+    verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
+    registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory, in bytes. Default: the library's.
 
-    A batch's memory is used again when the last array that shares it is gone. On a GPU it is ordered after the copy on the
-    stream that is current when it is handed out, and is used again only after the work that stands, at the moment in which
-    the last array dies, in that stream and in the one that is current in the thread in which it dies. Who reads it on a
-    further stream keeps it until that work is done, or makes one of these streams wait for it (as for torch's own
-    allocator; Tensor.record_stream has no effect on a batch).
+    A batch's memory is reused when the last array that shares it is gone. On a GPU, work that is queued later in the current stream
+    sees the batch. The memory is reused only after the work that is in two streams when the last array dies: the stream that
+    was current when the batch was delivered, and the current stream of the thread in which the array dies. If you read a batch on
+    another stream, keep it until that work is done, or make one of the two streams wait for it (as for torch's own allocator;
+    Tensor.record_stream has no effect on a batch).
 
-    Threads may share a loader: each batch goes to one of them. After fork() it must not be used in the child
+    Threads may share a loader: each batch goes to one of them. After fork() a loader must not be used in the child
     (UnsupportedError). Raises InvalidArgumentError (a ValueError) naming option and bounds, ResourceError, NotFoundError,
     CorruptError, IoError.
     """
@@ -236,18 +236,18 @@ class Loader:
         self._engine = Engine(self.data, ordinal, options, arrays, given)
         #: "cpu" or "cuda:N".
         self.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
-        #: Of this rank.
+        #: Samples per batch of this rank.
         self.batch_size = batch_size
-        #: The last, incomplete batch is left out.
+        #: True if the last, incomplete batch is left out.
         self.drop_last = options["tail"] == "drop"
         shape, delivered, self.layout = self._engine.core().delivered()
-        #: Of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
+        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
         self.shape: tuple[int, int, int] = shape
-        #: Of delivered values: "uint8", "float16", "bfloat16" or "float32".
+        #: Dtype of delivered values: "uint8", "float16", "bfloat16" or "float32".
         self.dtype: str = DTYPES[delivered]
 
     def __len__(self) -> int:
-        """Batches of this rank in an epoch, the last, smaller or padded one too."""
+        """Batches of this rank per epoch, including a last one that is smaller or padded."""
         self._engine.settled()
         return self._engine.length
 
@@ -256,17 +256,17 @@ class Loader:
 
     @property
     def dataset(self) -> Dataset:
-        """`data`, by the name that torch's DataLoader has for it."""
+        """`data`, under the name that torch's DataLoader uses."""
         return self.data
 
     @property
     def rank(self) -> int:
-        """As it was given or found; may still change before the first epoch begins."""
+        """The rank, as given or found. It can still change before the first epoch starts."""
         return self._engine.settled()[0]
 
     @property
     def world_size(self) -> int:
-        """As `rank`."""
+        """The world size, like `rank`."""
         return self._engine.settled()[1]
 
     @property
@@ -277,58 +277,57 @@ class Loader:
     batch_sampler = sampler  # of Lightning's interest where there is a sampler
 
     def epoch(self, epoch: int) -> Epoch:
-        """An iterator over the batches of an epoch: `for images, labels in loader.epoch(e)`.
+        """Starts an epoch and returns an iterator over its batches: `for images, labels in loader.epoch(e)`.
 
-        After load_state_dict() of a state inside this epoch, the rest of it; nothing, once, where the state stood at its
-        end; InvalidArgumentError for another epoch than that and (from its end) the next. What is prefetched of another epoch
-        is dropped; an iterator that was made before ends in an InvalidArgumentError.
+        After load_state_dict() of a state inside this epoch, it is the rest of the epoch. If the state was taken at the end of the
+        epoch, it is empty once. Another epoch than that, or from its end the next one, is an InvalidArgumentError. Prefetched
+        batches of another epoch are dropped, and an earlier iterator ends with an InvalidArgumentError.
 
-        Each step waits for the next batch, without the GIL, and raises what went wrong on the library's threads, naming
-        shard and sample; it repeats until another epoch is begun. ResourceError: all prefetch + 1 batches are held.
+        Each step waits for the next batch, without the GIL. It raises errors of the library's threads, naming shard and sample,
+        and the same error again until another epoch is started. ResourceError: all prefetch + 1 batches are kept.
         """
         engine, self = self._engine, None  # type: ignore[assignment]  # a traceback of what follows holds no loader
         return Epoch(engine, engine.begin(_number(epoch)))
 
     def __iter__(self) -> Epoch:
-        """The next epoch: 0 at first, then the one behind the last; after load_state_dict() the rest of the state's; after
-        set_epoch(e) epoch e. Which one that is, is decided when the first batch is asked for, and so nothing is begun or
-        dropped before."""
+        """The next epoch: 0 at first, then the one after the last; after load_state_dict() the rest of the state's epoch; after
+        set_epoch(e) epoch e. This is decided when the first batch is requested; nothing is started or dropped before."""
         return Epoch(self._engine, None)
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch that the next iteration of the loader begins, as DistributedSampler's. An iteration that has had a batch
-        goes on. Without a further call the next one is epoch + 1."""
+        """Sets the epoch of the next iteration over the loader, like DistributedSampler. An iteration that has already delivered a
+        batch continues. Without a further call, the iteration after that is epoch + 1."""
         self._engine.set_epoch(_number(epoch))
 
     def state_dict(self) -> "dict[str, Any]":
-        """Where the loader stands: plain values, the same on every rank, good for torch.save, JSON or pickle.
+        """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
 
-        "epoch" and "batch" are for people: the batches handed out of that epoch; taken in the loop's body, the batch at hand
-        counts as done.
+        "epoch" is the epoch, and "batch" the number of its batches that were delivered. In the body of the loop, the current
+        batch counts as delivered.
         """
         engine, self = self._engine, None  # type: ignore[assignment]
         epoch, batch, text = engine.core().state()
         return {"epoch": epoch, "batch": batch, "state": text}
 
     def load_state_dict(self, state: "dict[str, Any]") -> None:
-        """Goes on from there: loader.epoch(state["epoch"]), or iterating the loader, is the rest of that epoch; another epoch
-        is refused then. Also with another world size (partition "global"), device or transport. Raises InvalidArgumentError
-        when data set, seed or global batch size differ."""
+        """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the rest of that epoch. Other
+        epochs are refused. World size (partition "global"), device and transport may differ. Raises InvalidArgumentError if
+        data set, seed or global batch size differ."""
         engine, self = self._engine, None  # type: ignore[assignment]
         engine.load(state["state"])
 
     def stats(self) -> Stats:
-        """Counters since the loader was made: who waited for whom, and for how long. From any thread."""
+        """Counters since the loader was made: who waited for whom, and for how long. May be called from any thread."""
         engine, self = self._engine, None  # type: ignore[assignment]
         return Stats(**engine.core().stats())
 
     def cancel(self) -> None:
-        """From any thread: who waits for a batch gets CancelledError, until another epoch is begun."""
+        """Whoever waits for a batch gets a CancelledError, until another epoch is started. May be called from any thread."""
         self._engine.core().cancel()
 
     def close(self) -> None:
-        """Stops and joins the threads. Batches that are held stay valid. Also at the end of a `with` block, and by itself when
-        the loader is no longer held by anyone."""
+        """Stops and joins the threads. Existing batches stay valid. Called at the end of a `with` block, and when nothing refers
+        to the loader any more."""
         self._engine.close()
 
     def __del__(self) -> None:
