@@ -269,8 +269,8 @@ TEST_P(StepBatch, WhoseStreamCannotBeAskedIsNeverRefilledAndFailsTheLoader) {
   batch->release();  // again: nothing
   EXPECT_TRUE(loader_->wait_ready(kLong));
   EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "the test lets no event be recorded");
-  EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "make a new one");
-  EXPECT_SHARD_ERROR(loader_->start_epoch(1), ErrorCode::io, "make a new one");
+  EXPECT_SHARD_ERROR(loader_->next(), ErrorCode::io, "make a new loader");
+  EXPECT_SHARD_ERROR(loader_->start_epoch(1), ErrorCode::io, "make a new loader");
 }
 
 TEST_P(StepBatch, WhoseStreamCannotBeAskedFailsTheLoaderAlsoFromItsDestructor) {

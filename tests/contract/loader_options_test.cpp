@@ -256,8 +256,8 @@ TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
 TEST_F(LoaderOptionsTable, RefusesNoDataSetAndNoDevice) {
   EXPECT_SHARD_ERROR(Loader(nullptr, make_host_device(1), good()), ErrorCode::invalid_argument, "data set");
   EXPECT_SHARD_ERROR(Loader(data_, nullptr, good()), ErrorCode::invalid_argument, "device");
-  EXPECT_SHARD_ERROR(make_host_device(0), ErrorCode::invalid_argument, "0 threads; 1 to 64");
-  EXPECT_SHARD_ERROR(make_host_device(65), ErrorCode::invalid_argument, "65 threads; 1 to 64");
+  EXPECT_SHARD_ERROR(make_host_device(0), ErrorCode::invalid_argument, "0 threads: it must have 1 to 64");
+  EXPECT_SHARD_ERROR(make_host_device(65), ErrorCode::invalid_argument, "65 threads: it must have 1 to 64");
 }
 
 // What resume() holds against the loader.

@@ -480,7 +480,7 @@ TEST_F(Shardctl, ExplainsBadUsage) {
   EXPECT_EQ(run({}).code, 2);
   const Ran unknown = run({"nonsense"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("no subcommand 'nonsense'; there are: info, ls, verify"));
+  EXPECT_THAT(unknown.err, HasSubstr("no subcommand 'nonsense'; use one of: info, ls, verify"));
   EXPECT_EQ(run({"--help"}).code, 0);
   EXPECT_EQ(run({"verify", "--help"}).code, 0);
   EXPECT_THAT(run({"--version"}).out, StartsWith("shardctl "));

@@ -134,7 +134,7 @@ def test_errors_are_pythons_own(tmp_path, folder):
     with pytest.raises(FileNotFoundError, match="does not exist") as caught:
         sl.Dataset(tmp_path / "none")
     assert isinstance(caught.value, sl.ShardError) and isinstance(caught.value, sl.NotFoundError)
-    with pytest.raises(FileNotFoundError, match="no data set"):
+    with pytest.raises(FileNotFoundError, match="not a data set"):
         sl.Dataset(tmp_path)
     copy = shutil.copytree(folder, tmp_path / "copy")
     (copy / "shard-00002.safetensors").unlink()

@@ -252,7 +252,7 @@ TEST(WrittenToUnderTheReader, OffsetsAreCheckedAgainWhenTheyAreUsed) {
     file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
   }
   file.flush();
-  EXPECT_SHARD_ERROR(reader.key(0), ErrorCode::corrupt, "something writes to the file");
+  EXPECT_SHARD_ERROR(reader.key(0), ErrorCode::corrupt, "another program writes to the file");
   EXPECT_SHARD_ERROR(reader.key(1), ErrorCode::corrupt, "key_offsets[1]");
   EXPECT_SHARD_ERROR(reader.frame(1), ErrorCode::corrupt, "frame_offsets[1]");
   EXPECT_SHARD_ERROR(reader.verify_head(), ErrorCode::corrupt, "bytes before the images have changed");

@@ -82,11 +82,11 @@ TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
     EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), ErrorCode::corrupt, why);
   };
   corrupt("\"samples\": 7", "\"samples\": 8", "its shards have 7");
-  corrupt("\"inputs\": 8", "\"inputs\": 9", "9 inputs are not 7 samples and 1 rejects");
+  corrupt("\"inputs\": 8", "\"inputs\": 9", "inputs is 9: it must be the sum of 7 samples and 1 rejects");
   corrupt("\"inputs\": 8,\n", "", "\"inputs\" is missing");
-  corrupt("\"inputs\": 8", "\"inputs\": -8", "has no place");
-  corrupt("\"inputs\": 8", "\"inputs\": 8.0", "has no place");
-  corrupt("\"inputs\": 8", "\"inputs\": \"8\"", "has no place");
+  corrupt("\"inputs\": 8", "\"inputs\": -8", "is not allowed");
+  corrupt("\"inputs\": 8", "\"inputs\": 8.0", "is not allowed");
+  corrupt("\"inputs\": 8", "\"inputs\": \"8\"", "is not allowed");
   corrupt("\"inputs\": 8", "\"inputs\": 8, \"inputs\": 8", "occurs twice");
   corrupt("\"s-1.safetensors\"", "\"s-0.safetensors\"", "occurs twice");
   corrupt("\"s-1.safetensors\"", "\"../s\"", "plain name");
@@ -96,13 +96,13 @@ TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
   corrupt("\"samples\": 3", "\"samples\": 0", "has 0 samples");
   corrupt("\"samples\": 3", "\"samples\": 18446744073709551615", "samples");
   corrupt("\"samples\": 3, ", "", "has 3 members");
-  corrupt("\"samples\": 3", "\"samples\": 3, \"x\": 3", "has no place");
+  corrupt("\"samples\": 3", "\"samples\": 3, \"x\": 3", "is not allowed");
   corrupt("xxh3:0000000000000001", "xxh3:000000000000000X", "head_digest");
   corrupt("[4, 5, 3]", "[4, 5]", "three entries");
   corrupt("[4, 5, 3]", "[4, 5, 3, 1]", "more than three");
   corrupt("[4, 5, 3]", "[4, 5, 9]", "channels is 9");
   corrupt("[4, 5, 3]", "[4, 70000, 3]", "70000");
-  corrupt("[4, 5, 3]", "[[4, 5, 3]]", "has no place");
+  corrupt("[4, 5, 3]", "[[4, 5, 3]]", "is not allowed");
   corrupt("0.229", "0", "std of channel 0");
   corrupt("0.456", "1e39", "three finite numbers");
   corrupt("\"cat\"", "\"ca\\nt\"", "not an escaped key");
@@ -251,7 +251,7 @@ TEST_F(Folder, StateFollowsTheFiles) {
 
 TEST_F(Folder, OpeningSaysWhatIsMissing) {
   EXPECT_SHARD_ERROR(Dataset::open(dir_.path() / "none"), ErrorCode::not_found, "does not exist");
-  EXPECT_SHARD_ERROR(Dataset::open(dir_.path()), ErrorCode::not_found, "no data set");
+  EXPECT_SHARD_ERROR(Dataset::open(dir_.path()), ErrorCode::not_found, "not a data set");
   publish_file(dir_.path() / kPlanFile, "{}");
   EXPECT_SHARD_ERROR(Dataset::open(dir_.path()), ErrorCode::not_found, "run the same shardify command again");
   publish_file(dir_.path() / kDatasetFile, "{}\n");

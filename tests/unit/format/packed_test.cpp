@@ -146,7 +146,7 @@ TEST_F(Refused, HeadersOfOtherFrames) {
   refused(set(0, 0), "states version 0: this build reads version 1");
   refused(set(0, 2), "states version 2");
   refused(set(1, 2), "states mode 2");
-  refused(set(1, 0), "stored as it is takes 3168");
+  refused(set(1, 0), "a stored sample takes 3168");
   refused(set(2, 4), "states 4 channels of 50x21: a sample has 3 of 50x21");
   refused(set(3, 1), "states 259 channels");
   refused(set(4, 22), "3 channels of 50x22");
@@ -162,7 +162,7 @@ TEST_F(Refused, Lengths) {
   refused([](Frame& f) { f.resize(f.size() - 16); }, "has strip 1");
   refused([](Frame& f) { f.resize(f.size() + 16); }, "ends after");
   refused([](Frame& f) { f.resize(f.size() - 1); }, "multiple of 16");
-  refused([](Frame& f) { f[1] = std::byte{0}, f.resize(3168 + 16); }, "stored as it is takes 3168");
+  refused([](Frame& f) { f[1] = std::byte{0}, f.resize(3168 + 16); }, "a stored sample takes 3168");
 }
 
 TEST_F(Refused, TablesOfStrips) {

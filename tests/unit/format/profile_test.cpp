@@ -114,7 +114,7 @@ TEST_F(Profile, MetadataRules) {
   const auto drop = [](const char* key) { return [=](Parts& p) { p.header.metadata.erase(key); }; };
   for (const char* key : {"dtype", "layout", "shape", "mean", "std", "codec", "fingerprint", "head_digest"})
     refused(drop(key), key);
-  refused(drop("shard.profile"), "no shard");
+  refused(drop("shard.profile"), "not a shard");
   refused(set("shard.profile", "2"), "version \"2\"", ErrorCode::unsupported);
   refused(set("dtype", "f8"), "dtype \"f8\"", ErrorCode::unsupported);
   refused(set("dtype", "i64"), "dtype is i64");
@@ -235,7 +235,7 @@ TEST_F(Profile, FramesHoldExactlyOneSample) {
   codec = kPacked;
   frame([](auto& f) { f.insert(f.end(), 16, std::byte{0}); },
         "sample 3 (\"class/photo 9.jpg\"): packed frame");
-  frame([](auto& f) { f.insert(f.end(), f.begin(), f.end()); }, "stored as it is takes 80");
+  frame([](auto& f) { f.insert(f.end(), f.begin(), f.end()); }, "a stored sample takes 80");
   frame([](auto& f) { f[0] = std::byte{2}; }, "version 2");
   frame([](auto& f) { f[6] = std::byte{6}; }, "states 3 channels of 6x4: a sample has 3 of 5x4");
   // These are seen when the shard is opened.

@@ -152,7 +152,7 @@ TEST(RoundTrip, PackedRefusesFloatsThatNoByteGives) {
     std::vector<std::byte> sample = float_sample(options, 0);
     sample[sample.size() - 1] ^= std::byte{0x40};  // the exponent of the last value
     EXPECT_SHARD_ERROR(writer.put(0, "k", column_bytes(options.columns, 0), sample),
-                       ErrorCode::invalid_argument, "none that a byte becomes");
+                       ErrorCode::invalid_argument, "not a normalised byte value");
   }
 }
 

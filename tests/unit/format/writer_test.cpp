@@ -124,7 +124,7 @@ TEST_F(Writer, OptionsOutOfBoundsAreRefused) {
   refused([](O& o) { o.codec = {Codec::Kind::zstd, 20}; }, "zstd:20");
   refused([](O& o) { o.columns = {}; }, "first column");
   refused([](O& o) { o.columns = {{"labels", DType::u8, {}}}; }, "labels must be");
-  refused([](O& o) { o.columns.push_back({"keys", DType::u8, {}}); }, "format uses itself");
+  refused([](O& o) { o.columns.push_back({"keys", DType::u8, {}}); }, "reserved by the format");
   refused([](O& o) { o.columns.push_back({"labels", DType::u8, {}}); }, "occurs twice");
   refused([](O& o) { o.columns.push_back({"x", DType::u8, {0}}); }, "a row must have");
   refused([](O& o) { o.columns.push_back({"x", DType::u8, {1U << 31, 1U << 31, 8}}); }, "a row must have");
