@@ -74,7 +74,7 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
       reason = against;
     } else {
       reason = kind == TransportKind::direct
-                   ? fmt::format("{} bytes of shards exceed the {} bytes of memory there are",
+                   ? fmt::format("{} bytes of shards exceed the {} bytes of available memory",
                                  shard_bytes(info), memory)
                : context.device->info().reads_host_memory ? "samples are read where they are mapped"
                                                           : "shards can be registered in place";
