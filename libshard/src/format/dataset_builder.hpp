@@ -124,7 +124,7 @@ class DatasetBuilder final : public JsonHandler {
       in_member_ = true;
       known_ = std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
       if (known_ && !sections.insert(section_).second)
-        corrupt(fmt::format("{} stands twice", in_quotes(section_)));
+        corrupt(fmt::format("{} occurs twice", in_quotes(section_)));
     } else if (!skipped()) {
       if (section_ != "pipeline" && !fields_.insert(name).second) {
         corrupt(fmt::format("{} occurs twice in one of {}", in_quotes(name), in_quotes(section_)));
