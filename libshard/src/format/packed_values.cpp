@@ -1,5 +1,5 @@
 // Built without contraction of floating-point expressions (see CMakeLists.txt): each step rounds to float32.
-#include "format/value_table.hpp"
+#include "format/packed_values.hpp"
 
 #include <bit>
 #include <cstring>
