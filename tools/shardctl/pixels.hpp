@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "shard/sample_spec.hpp"
+#include "shard/normalization.hpp"
 
 namespace shard::ctl {
 
@@ -29,11 +29,10 @@ class Denormalizer {
 
  private:
   std::uint8_t value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
-  std::uint8_t nearest(float stored, std::uint32_t channel) const;
 
   SampleSpec spec_;
-  Normalization normalization_;
-  std::array<std::vector<std::uint8_t>, 4> table_;  // 16-bit dtypes: bits -> byte, by channel
+  ValueTable values_;
+  std::array<std::vector<std::uint8_t>, 4> table_;  // 16-bit dtypes: nearest_byte() by [channel][bits]
 };
 
 }  // namespace shard::ctl

@@ -39,7 +39,7 @@ struct SampleCodec::Impl {
   std::size_t sample_bytes = 0;
   packed::Shape shape;
   packed::Kernels kernels;
-  std::optional<ValueTable> values;  // codec packed of floats
+  std::optional<PackedValues> values;  // codec packed of floats
 
   void check_size(std::size_t size) const {
     if (size != sample_bytes)

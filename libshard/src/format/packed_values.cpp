@@ -1,4 +1,3 @@
-// Built without contraction of floating-point expressions (see CMakeLists.txt): each step rounds to float32.
 #include "format/packed_values.hpp"
 
 #include <bit>
@@ -10,18 +9,6 @@
 
 namespace shard {
 namespace {
-
-float normalized(std::uint32_t byte, float mean, float std) noexcept {
-  const float scaled = static_cast<float>(byte) / 255.0F;
-  const float centered = scaled - mean;
-  return centered / std;
-}
-
-std::uint32_t bits_of(DType dtype, float value) noexcept {
-  if (dtype == DType::f16) return f32_to_f16(value);
-  if (dtype == DType::bf16) return f32_to_bf16(value);
-  return std::bit_cast<std::uint32_t>(value);
-}
 
 template <std::size_t kChannels, class Body>
 void for_each_interleaved(std::size_t elements, const Body& body) {
@@ -49,74 +36,57 @@ void for_each_element(const SampleSpec& spec, const Body& body) {
   }
 }
 
-}  // namespace
-
-ValueTable::ValueTable(const SampleSpec& spec, const Normalization& normalization) : spec_(spec) {
-  for (std::size_t channel = 0; channel < spec.channels; ++channel) {
-    mean_[channel] = channel < 3 ? normalization.mean[channel] : 0.0F;
-    std_[channel] = channel < 3 ? normalization.std[channel] : 1.0F;
-    for (std::uint32_t byte = 0; byte < 256; ++byte)
-      bits_[channel][byte] = bits_of(spec.dtype, normalized(byte, mean_[channel], std_[channel]));
-    for (std::size_t byte = 1; byte < 256; ++byte)
-      distinct_ = distinct_ && bits_[channel][byte] != bits_[channel][byte - 1];
-  }
+// About the byte that a float32 was computed from: exact but for roundings, of which the caller knows.
+int guess(const ValueTable& table, std::uint32_t bits, std::size_t channel) noexcept {
+  const float byte = (std::bit_cast<float>(bits) * table.std[channel] + table.mean[channel]) * 255.0F + 0.5F;
+  return static_cast<int>(byte > 0.0F ? (byte < 255.0F ? byte : 255.0F) : 0.0F);  // NaN: 0
 }
 
-void ValueTable::find_lowest() const {
+}  // namespace
+
+PackedValues::PackedValues(const SampleSpec& spec, const Normalization& normalization)
+    : spec_(spec), table_(spec.dtype, normalization, spec.channels) {
+  for (std::size_t channel = 0; channel < spec.channels; ++channel)
+    for (std::size_t byte = 1; byte < 256; ++byte)
+      distinct_ = distinct_ && table_.bits[channel][byte] != table_.bits[channel][byte - 1];
+}
+
+void PackedValues::find_lowest() const {
   for (std::size_t channel = 0; channel < spec_.channels; ++channel) {
     lowest_[channel].assign(65536, -1);
     for (std::size_t byte = 256; byte-- > 0;)
-      lowest_[channel][bits_[channel][byte]] = static_cast<std::int16_t>(byte);
+      lowest_[channel][table_.bits[channel][byte]] = static_cast<std::int16_t>(byte);
   }
-}
-
-// About the byte that a float32 was computed from.
-int ValueTable::guess(std::uint32_t bits, std::size_t channel) const noexcept {
-  const float byte = (std::bit_cast<float>(bits) * std_[channel] + mean_[channel]) * 255.0F + 0.5F;
-  return static_cast<int>(byte > 0.0F ? (byte < 255.0F ? byte : 255.0F) : 0.0F);  // NaN: 0
 }
 
 // Whether the guesses are right, as they are for float32 that were computed from bytes: the common case,
 // quickly.
-bool ValueTable::reduce_by_guess(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
+bool PackedValues::reduce_by_guess(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
   if (!distinct_) return false;
   std::uint32_t wrong = 0;
   for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, sample.data() + element * sizeof bits, sizeof bits);
-    const int byte = guess(bits, channel);
-    wrong |= bits_[channel][static_cast<std::size_t>(byte)] ^ bits;
+    const int byte = guess(table_, bits, channel);
+    wrong |= table_.bits[channel][static_cast<std::size_t>(byte)] ^ bits;
     bytes[element] = static_cast<std::uint8_t>(byte);
   });
   return wrong == 0;
 }
 
-int ValueTable::byte_of(std::uint32_t bits, std::size_t channel) const noexcept {
-  const auto& table = bits_[channel];
-  int byte = guess(bits, channel);
-  const auto at = [&](int i) { return table[static_cast<std::size_t>(i)]; };
-  if (at(byte) != bits) {  // the guess is rounded several times: look for it
-    byte = 0;
-    while (byte < 256 && at(byte) != bits) ++byte;
-    return byte < 256 ? byte : -1;
-  }
-  while (byte > 0 && at(byte - 1) == bits) --byte;
-  return byte;
-}
-
 template <class Bits>
-void ValueTable::expand_as(std::span<const std::uint8_t> bytes, std::span<std::byte> sample) const {
+void PackedValues::expand_as(std::span<const std::uint8_t> bytes, std::span<std::byte> sample) const {
   std::array<std::array<Bits, 256>, 4> table;
   for (std::size_t channel = 0; channel < spec_.channels; ++channel)
     for (std::size_t byte = 0; byte < 256; ++byte)
-      table[channel][byte] = static_cast<Bits>(bits_[channel][byte]);
+      table[channel][byte] = static_cast<Bits>(table_.bits[channel][byte]);
   for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
     std::memcpy(sample.data() + element * sizeof(Bits), &table[channel][bytes[element]], sizeof(Bits));
   });
 }
 
 template <class Bits>
-void ValueTable::reduce_as(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
+void PackedValues::reduce_as(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
   for_each_element(spec_, [&](std::size_t element, std::size_t channel) {
     Bits bits{};
     std::memcpy(&bits, sample.data() + element * sizeof(Bits), sizeof(Bits));
@@ -130,14 +100,14 @@ void ValueTable::reduce_as(std::span<const std::byte> sample, std::span<std::uin
   });
 }
 
-void ValueTable::expand(std::span<const std::uint8_t> bytes, std::span<std::byte> sample) const {
+void PackedValues::expand(std::span<const std::uint8_t> bytes, std::span<std::byte> sample) const {
   if (size_bytes(spec_.dtype) == 2)
     expand_as<std::uint16_t>(bytes, sample);
   else
     expand_as<std::uint32_t>(bytes, sample);
 }
 
-void ValueTable::reduce(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
+void PackedValues::reduce(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
   if (size_bytes(spec_.dtype) != 2) {
     if (!reduce_by_guess(sample, bytes)) reduce_as<std::uint32_t>(sample, bytes);
     return;

@@ -1,4 +1,3 @@
-// Built without contraction of floating-point expressions (see CMakeLists.txt): each step rounds to float32.
 #include "image/normalize.hpp"
 
 #include <cstring>
@@ -7,14 +6,14 @@ namespace shard::image {
 namespace {
 
 // Element (pixel x, channel c) goes to x * pixel_step + c * channel_step.
-template <class Element, class Table>
-void look_up(const std::uint8_t* rgb, std::size_t width, const Table& table, std::byte* out,
+template <class Element>
+void look_up(const std::uint8_t* rgb, std::size_t width, const ValueTable& table, std::byte* out,
              std::size_t pixel_step, std::size_t channel_step) {
   for (std::size_t channel = 0; channel < 3; ++channel) {
     std::byte* to = out + channel * channel_step * sizeof(Element);
-    const auto& of_channel = table[channel];
+    const ValueTable::Channel& of_channel = table.bits[channel];
     for (std::size_t x = 0; x < width; ++x, to += pixel_step * sizeof(Element)) {
-      const Element element = of_channel[rgb[3 * x + channel]];
+      const auto element = static_cast<Element>(of_channel[rgb[3 * x + channel]]);
       std::memcpy(to, &element, sizeof element);
     }
   }
@@ -22,31 +21,12 @@ void look_up(const std::uint8_t* rgb, std::size_t width, const Table& table, std
 
 }  // namespace
 
-float normalized_value(std::uint8_t byte, float mean, float std) noexcept {
-  const float scaled = static_cast<float>(byte) / 255.0F;
-  const float centered = scaled - mean;
-  return centered / std;
-}
-
-NormalizeTables make_tables(DType dtype, const Normalization& normalization) {
-  NormalizeTables tables;
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      const float value = normalized_value(static_cast<std::uint8_t>(byte), normalization.mean[channel],
-                                           normalization.std[channel]);
-      tables.f32[channel][byte] = value;
-      tables.half[channel][byte] = dtype == DType::bf16 ? f32_to_bf16(value) : f32_to_f16(value);
-    }
-  }
-  return tables;
-}
-
 RowWriter::RowWriter(DType dtype, Layout layout, const Normalization& normalization, Size size)
     : dtype_(dtype),
       layout_(layout),
       normalization_(normalization),
       size_(size),
-      tables_(make_tables(dtype, normalization)),
+      table_(dtype, normalization, 3),
       use_kernel_(kernel_is_exact()) {}
 
 // Whether the vector code gives the table's bits for every byte of every channel.
@@ -58,9 +38,11 @@ bool RowWriter::kernel_is_exact() const {
   kernels_.planes_float(gray.data(), 256, dtype_, normalization_,
                         {planes[0].data(), planes[1].data(), planes[2].data()});
   for (std::size_t channel = 0; channel < 3; ++channel) {
-    const void* expected = dtype_ == DType::f32 ? static_cast<const void*>(tables_.f32[channel].data())
-                                                : static_cast<const void*>(tables_.half[channel].data());
-    if (std::memcmp(planes[channel].data(), expected, 256 * size_bytes(dtype_)) != 0) return false;
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, planes[channel].data() + byte * size_bytes(dtype_), size_bytes(dtype_));
+      if (bits != table_.bits[channel][byte]) return false;
+    }
   }
   return true;
 }
@@ -83,9 +65,9 @@ void RowWriter::write(const std::uint8_t* rgb, std::uint32_t y, std::byte* sampl
   } else if (planar && use_kernel_) {
     kernels_.planes_float(rgb, width, dtype_, normalization_, planes);
   } else if (dtype_ == DType::f32) {
-    look_up<float>(rgb, width, tables_.f32, out, pixel_step, channel_step);
+    look_up<std::uint32_t>(rgb, width, table_, out, pixel_step, channel_step);
   } else {
-    look_up<std::uint16_t>(rgb, width, tables_.half, out, pixel_step, channel_step);
+    look_up<std::uint16_t>(rgb, width, table_, out, pixel_step, channel_step);
   }
 }
 

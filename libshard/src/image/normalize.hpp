@@ -8,18 +8,9 @@
 
 #include "image/normalize_kernels.hpp"
 #include "shard/image/preprocess.hpp"
+#include "shard/normalization.hpp"
 
 namespace shard::image {
-
-// (float(byte) / 255 - mean) / std, each step rounded to float32.
-float normalized_value(std::uint8_t byte, float mean, float std) noexcept;
-
-// Every value that a byte can become, [channel][byte]: the definition; vector code must give the same.
-struct NormalizeTables {
-  std::array<std::array<float, 256>, 3> f32{};
-  std::array<std::array<std::uint16_t, 256>, 3> half{};  // f16 or bf16 bit patterns, as the dtype says
-};
-NormalizeTables make_tables(DType dtype, const Normalization& normalization);
 
 // Writes rows into samples. Immutable after construction.
 class RowWriter {
@@ -37,7 +28,7 @@ class RowWriter {
   Layout layout_;
   Normalization normalization_;
   Size size_;
-  NormalizeTables tables_;
+  ValueTable table_;  // the definition; vector code must give the same
   NormalizeKernels kernels_ = normalize_kernels();
   bool use_kernel_ = false;  // for planes of floats
 };

@@ -1,5 +1,5 @@
 // The inner loops of normalising, chosen at run time for the CPU. They may only be used where they give the
-// same bits as the tables of normalize.hpp: RowWriter tries all 256 values of each channel.
+// same bits as ValueTable: RowWriter tries all 256 values of each channel.
 #pragma once
 
 #include <array>

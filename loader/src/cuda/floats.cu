@@ -40,8 +40,8 @@ FloatLaunch make_float_launch(const TransformWork& work, const Launch& launch) {
   floats.converts = converts_floats(work);
   floats.normalize = work.normalize;
   for (std::size_t c = 0; c < 4; ++c) {
-    floats.mean[c] = c < 3 ? work.normalization.mean[c] : 0.0F;
-    floats.std[c] = c < 3 ? work.normalization.std[c] : 1.0F;
+    floats.mean[c] = mean_of(work.normalization, c);
+    floats.std[c] = std_of(work.normalization, c);
   }
   return floats;
 }

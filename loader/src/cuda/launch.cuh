@@ -34,7 +34,7 @@ struct SampleRecord {
 };
 static_assert(sizeof(SampleRecord) == 32);
 
-using Tables = std::array<ValueMap::Table, 4>;
+using Tables = std::array<ValueTable::Channel, 4>;
 static_assert(sizeof(Tables) == 4096);
 
 // How bytes become delivered elements.

@@ -22,8 +22,8 @@ FloatNormalization normalization_of(const TransformWork& work, std::uint32_t fir
   all.channels = channels;
   for (std::size_t i = 0; i < all.mean.size(); ++i) {
     const std::size_t c = first + i % channels;
-    all.mean[i] = c < 3 ? work.normalization.mean[c] : 0.0F;
-    all.std[i] = c < 3 ? work.normalization.std[c] : 1.0F;
+    all.mean[i] = mean_of(work.normalization, c);
+    all.std[i] = std_of(work.normalization, c);
   }
   return all;
 }

@@ -1,28 +1,14 @@
-// Built without contraction of floating-point expressions (see CMakeLists.txt): each step rounds to float32.
 #include "transform/value_map.hpp"
 
-#include <bit>
 #include <cmath>
 
 namespace shard {
 
 namespace {
 
-std::uint32_t bits_of(DType dtype, float value) noexcept {
-  if (dtype == DType::f16) return f32_to_f16(value);
-  if (dtype == DType::bf16) return f32_to_bf16(value);
-  return std::bit_cast<std::uint32_t>(value);
-}
-
-float normalized(std::uint32_t byte, float mean, float std) noexcept {
-  const float scaled = static_cast<float>(byte) / 255.0F;
-  const float centered = scaled - mean;
-  return centered / std;
-}
-
-bool gives(const ValueMap::Table& table, DType dtype, float scale, float bias) noexcept {
+bool gives(const ValueTable::Channel& table, DType dtype, float scale, float bias) noexcept {
   for (std::uint32_t byte = 0; byte < 256; ++byte)
-    if (bits_of(dtype, std::fma(static_cast<float>(byte), scale, bias)) != table[byte]) return false;
+    if (rounded_bits(dtype, std::fma(static_cast<float>(byte), scale, bias)) != table[byte]) return false;
   return true;
 }
 
@@ -51,16 +37,10 @@ bool find_line(ValueMap& map, std::uint32_t channel) noexcept {
 }  // namespace
 
 ValueMap make_value_map(DType dtype, const Normalization& normalization, std::uint32_t channels) {
-  ValueMap map;
-  map.dtype = dtype;
+  ValueMap map{{dtype, normalization, channels}};
   map.fused = dtype != DType::f32;  // float32 has no slack for a line
-  for (std::uint32_t channel = 0; channel < channels && channel < 4; ++channel) {
-    map.mean[channel] = channel < 3 ? normalization.mean[channel] : 0.0F;
-    map.std[channel] = channel < 3 ? normalization.std[channel] : 1.0F;
-    for (std::uint32_t byte = 0; byte < 256; ++byte)
-      map.bits[channel][byte] = bits_of(dtype, normalized(byte, map.mean[channel], map.std[channel]));
+  for (std::uint32_t channel = 0; channel < channels; ++channel)
     map.fused = map.fused && find_line(map, channel);
-  }
   return map;
 }
 

@@ -1,24 +1,16 @@
-// What a delivered float is for each byte of a stored u8 sample: (byte / 255 - mean) / std, each step rounded
-// to float32, then rounded once to the delivered type.
+// What a delivered float is for each byte of a stored u8 sample, and the same by one multiplication and
+// addition where that gives the same bits.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "shard/loader/transform.hpp"
+#include "shard/normalization.hpp"
 
 namespace shard {
 
-struct ValueMap {
-  using Table = std::array<std::uint32_t, 256>;
-
-  DType dtype = DType::f32;  // f16, bf16 or f32
-  // Bit patterns by channel and byte, in the low half for 16-bit types. A fourth channel has mean 0 and
-  // std 1.
-  std::array<Table, 4> bits{};
-  // Of the arithmetic above.
-  std::array<float, 4> mean{};
-  std::array<float, 4> std{};
+struct ValueMap : ValueTable {
   // Where `fused` is set, rounding fma(byte, scale, bias) gives the table's bits for every byte of every
   // channel.
   bool fused = false;

@@ -1,0 +1,56 @@
+// Normalisation: the value that a byte of a pixel becomes, and the way back.
+//
+//   value = (float(byte) / 255 - mean) / std      each step rounded to float32
+//                                                 then rounded once to the dtype, to nearest, ties to even
+//
+// This is the contract of the whole project: the converter stores these bits, codec packed computes them from
+// the bytes that it keeps, the loader delivers them on every device, and shardctl turns them back into
+// pixels.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "shard/sample_spec.hpp"
+
+namespace shard {
+
+// Mean and std of a channel. A data set records them for red, green and blue; a fourth channel has mean 0 and
+// std 1.
+inline float mean_of(const Normalization& normalization, std::size_t channel) noexcept {
+  return channel < 3 ? normalization.mean[channel] : 0.0F;
+}
+inline float std_of(const Normalization& normalization, std::size_t channel) noexcept {
+  return channel < 3 ? normalization.std[channel] : 1.0F;
+}
+
+// The value before it is rounded to the dtype.
+float normalized_value(std::uint8_t byte, float mean, float std) noexcept;
+
+// The bit pattern of a value rounded to f16, bf16 or f32; that of 16-bit types lies in the low half.
+std::uint32_t rounded_bits(DType dtype, float value) noexcept;
+// The way back, which is exact.
+float value_of_bits(DType dtype, std::uint32_t bits) noexcept;
+
+// All values of one dtype. Immutable use from several threads is safe.
+struct ValueTable {
+  using Channel = std::array<std::uint32_t, 256>;
+
+  ValueTable() = default;
+  // `dtype`: f16, bf16 or f32. `channels`: 1 to 4. Takes some microseconds.
+  ValueTable(DType dtype, const Normalization& normalization, std::uint32_t channels) noexcept;
+
+  // The byte that becomes this value, the lowest of several; -1: none does.
+  int byte_of(std::uint32_t bits, std::size_t channel) const noexcept;
+  // The same; for a value that no byte becomes, the byte whose value is nearest (NaN: 0).
+  std::uint8_t nearest_byte(std::uint32_t bits, std::size_t channel) const noexcept;
+
+  DType dtype = DType::f32;
+  std::uint32_t channels = 0;
+  std::array<float, 4> mean{};  // by channel
+  std::array<float, 4> std{};
+  std::array<Channel, 4> bits{};  // [channel][byte], as rounded_bits() gives them
+};
+
+}  // namespace shard
