@@ -22,7 +22,7 @@ class Multiplier {
   virtual ~Multiplier() = default;
   virtual std::string name() const = 0;  // "CPU f32", "GPU TF32"
   virtual bool on_gpu() const noexcept { return false; }
-  // Each of these takes as many seconds as it returns, for what is counted; the host's own copies are not.
+  // Each returns the seconds it took, excluding copies on the host.
   virtual double load(std::size_t n, std::span<const float> a,
                       std::span<const float> b) = 0;  // to the device
   virtual double multiply(std::size_t times) = 0;     // the same product
