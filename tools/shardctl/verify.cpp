@@ -12,12 +12,12 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "shard/keys.hpp"
+#include "shard/verify.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/json_text.hpp"
 #include "shardctl/parallel.hpp"
 #include "shardctl/source.hpp"
-#include "shardctl/verify_shards.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -56,7 +56,7 @@ std::uint64_t count_csv_records(const std::string& csv, std::size_t fields) {
   return records;
 }
 
-void check_rejects(const fs::path& folder, const DatasetInfo& info, Findings& findings) {
+void check_rejects(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
   const fs::path path = folder / kRejectsFile;
   try {
     std::error_code error;
@@ -76,7 +76,7 @@ void check_rejects(const fs::path& folder, const DatasetInfo& info, Findings& fi
 }
 
 // Files that belong to the data set or not.
-void check_folder(const fs::path& folder, const DatasetInfo& info, Findings& findings) {
+void check_folder(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
   std::set<std::string> listed;
   for (const ShardSummary& shard : info.shards) listed.insert(shard.file);
   for (const std::string& file : list_shard_files(folder)) {
@@ -90,7 +90,7 @@ void check_folder(const fs::path& folder, const DatasetInfo& info, Findings& fin
   check_rejects(folder, info, findings);
 }
 
-std::optional<DatasetInfo> read_dataset(const fs::path& folder, Findings& findings) {
+std::optional<DatasetInfo> read_dataset(const fs::path& folder, VerifyFindings& findings) {
   try {
     return parse_dataset(read_text(folder / kDatasetFile));
   } catch (const Error& error) {
@@ -99,7 +99,7 @@ std::optional<DatasetInfo> read_dataset(const fs::path& folder, Findings& findin
   }
 }
 
-std::string where(const Failure& failure) {
+std::string where(const VerifyFailure& failure) {
   std::string text = failure.file;
   if (failure.sample) text += fmt::format(": sample {}", *failure.sample);
   if (!failure.key.empty()) text += fmt::format(" ({})", failure.key);
@@ -134,17 +134,17 @@ struct Outcome {
   double seconds = 0;
 };
 
-int exit_code(const std::vector<Failure>& failures, bool incomplete) {
-  for (const Failure& failure : failures) {
+int exit_code(const std::vector<VerifyFailure>& failures, bool incomplete) {
+  for (const VerifyFailure& failure : failures) {
     if (failure.code == ErrorCode::corrupt) return kExitDifferent;
   }
   return failures.empty() && !incomplete ? kExitOk : kExitFailure;
 }
 
-void print_json(const VerifyOptions& options, const Outcome& outcome, const Findings& findings,
-                const std::vector<Failure>& failures) {
+void print_json(const VerifyOptions& options, const Outcome& outcome, const VerifyFindings& findings,
+                const std::vector<VerifyFailure>& failures) {
   Json list = Json::array();
-  for (const Failure& failure : failures) {
+  for (const VerifyFailure& failure : failures) {
     Json entry = {{"file", failure.file}};
     entry["sample"] = failure.sample ? Json(*failure.sample) : Json(nullptr);
     entry["key"] = failure.key.empty() ? Json(nullptr) : Json(failure.key);
@@ -159,9 +159,9 @@ void print_json(const VerifyOptions& options, const Outcome& outcome, const Find
   cli::write_out(json_text(json, 2) + "\n");
 }
 
-void print_text(const VerifyOptions& options, const Outcome& outcome, const Findings& findings,
-                const std::vector<Failure>& failures) {
-  for (const Failure& failure : failures) cli::out("{}: {}\n", where(failure), failure.message);
+void print_text(const VerifyOptions& options, const Outcome& outcome, const VerifyFindings& findings,
+                const std::vector<VerifyFailure>& failures) {
+  for (const VerifyFailure& failure : failures) cli::out("{}: {}\n", where(failure), failure.message);
   if (options.quiet) return;
   const std::string what = fmt::format(
       "{}, {}, {} in {}", cli::counted(findings.shards, "shard"), cli::counted(findings.samples, "sample"),
@@ -179,9 +179,9 @@ void print_text(const VerifyOptions& options, const Outcome& outcome, const Find
 int verify(const VerifyOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path path = options.path;
-  Findings findings;
+  VerifyFindings findings;
   std::optional<DatasetInfo> dataset;
-  std::vector<ShardTask> tasks;
+  std::vector<VerifyTask> tasks;
   Outcome outcome;
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_directory(path, error)) {
@@ -194,17 +194,25 @@ int verify(const VerifyOptions& options) {
     if (complete) dataset = read_dataset(path, findings);
     if (dataset) {
       check_folder(path, *dataset, findings);
-      for (const ShardSummary& shard : dataset->shards)
-        tasks.push_back({path / shard.file, &*dataset, &shard});
+      tasks = verify_tasks(path, *dataset);
     } else {
       for (const std::string& file : list_shard_files(path)) tasks.push_back({path / file, nullptr, nullptr});
     }
   }
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
-  verify_shards(tasks, thread_count(options.jobs), progress, findings);
+  verify_shards(tasks, thread_count(options.jobs), findings, [&] {
+    if (!progress.due()) return;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const std::uint64_t bytes = findings.bytes;
+    progress.update(
+        fmt::format("{} of {} shards, {} samples, {} at {}/s, {} failures", findings.shards.load(),
+                    tasks.size(), cli::human_count(findings.samples), cli::human_bytes(bytes),
+                    cli::human_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds)),
+                    findings.count()));
+  });
   progress.finish();
 
-  const std::vector<Failure> failures = findings.sorted();
+  const std::vector<VerifyFailure> failures = findings.sorted();
   const bool incomplete = std::string_view(outcome.state) == "incomplete";
   outcome.code = exit_code(failures, incomplete);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

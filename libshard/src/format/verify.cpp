@@ -1,20 +1,18 @@
-#include "shardctl/verify_shards.hpp"
+#include "shard/verify.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <exception>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <utility>
 
-#include "cli/text.hpp"
-#include "shardctl/labels.hpp"
-#include "shardctl/parallel.hpp"
-#include "shardctl/source.hpp"
+#include "shard/keys.hpp"
 
-namespace shard::ctl {
+namespace shard {
 namespace {
 
 constexpr std::uint64_t kUnitBytes = std::uint64_t{16} << 20U;  // of samples, between two looks at the queue
@@ -22,7 +20,7 @@ constexpr std::uint64_t kUnitBytes = std::uint64_t{16} << 20U;  // of samples, b
 [[noreturn]] void corrupt(const std::string& message) { throw Error(ErrorCode::corrupt, message); }
 
 // Before it is opened (a pipe would wait for its writer): a file, and of the size that dataset.json says.
-void check_file(const ShardTask& task) {
+void check_file(const VerifyTask& task) {
   std::error_code error;
   const auto status = std::filesystem::status(task.path, error);
   if (status.type() == std::filesystem::file_type::not_found)
@@ -37,7 +35,7 @@ void check_file(const ShardTask& task) {
   }
 }
 
-void check_against_dataset(const ShardTask& task, const ShardReader& reader) {
+void check_against_dataset(const VerifyTask& task, const ShardReader& reader) {
   const ShardHeader& header = reader.header();
   if (task.expected != nullptr) {
     if (header.samples != task.expected->samples) {
@@ -66,22 +64,25 @@ void check_against_dataset(const ShardTask& task, const ShardReader& reader) {
   }
 }
 
-void check_labels(const ShardTask& task, const ShardReader& reader) {
+void check_labels(const VerifyTask& task, const ShardReader& reader) {
   if (task.dataset == nullptr || task.dataset->classes.empty()) return;
+  const auto labels = reader.columns().find("labels");
+  if (labels == reader.columns().end() || labels->second.dtype != DType::i64 ||
+      !labels->second.row_shape.empty())
+    corrupt("its labels are not class ids, but dataset.json has classes");
   for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
-    const auto id = class_id(reader, sample);
-    if (!id) corrupt("its labels are not class ids, but dataset.json has classes");
-    if (*id < 0 || static_cast<std::uint64_t>(*id) >= task.dataset->classes.size()) {
-      corrupt(fmt::format("sample {} has the label {}, dataset.json has {} classes", sample, *id,
+    const std::int64_t id = reader.label(sample);
+    if (id < 0 || static_cast<std::uint64_t>(id) >= task.dataset->classes.size()) {
+      corrupt(fmt::format("sample {} has the label {}, dataset.json has {} classes", sample, id,
                           task.dataset->classes.size()));
     }
   }
 }
 
 struct OpenShard {
-  OpenShard(ShardReader opened, const ShardTask& of) : reader(std::move(opened)), task(of) {}
+  OpenShard(ShardReader opened, const VerifyTask& of) : reader(std::move(opened)), task(of) {}
   ShardReader reader;
-  const ShardTask& task;
+  const VerifyTask& task;
   std::atomic<std::uint64_t> units_left{0};
 };
 
@@ -101,7 +102,8 @@ std::string without_path(std::string message, const std::filesystem::path& path)
 // Hands out units, shard by shard: at most a shard more than there are threads is open at a time.
 class Queue {
  public:
-  Queue(const std::vector<ShardTask>& tasks, Findings& findings) : tasks_(tasks), findings_(findings) {}
+  Queue(const std::vector<VerifyTask>& tasks, VerifyFindings& findings)
+      : tasks_(tasks), findings_(findings) {}
 
   std::optional<Unit> next() {
     const std::lock_guard lock(mutex_);
@@ -121,7 +123,7 @@ class Queue {
     return std::max<std::uint64_t>(1, kUnitBytes / reader.header().spec.size_bytes());
   }
 
-  bool open(const ShardTask& task) {
+  bool open(const VerifyTask& task) {
     try {
       check_file(task);
       auto shard = std::make_shared<OpenShard>(ShardReader::open(task.path), task);
@@ -134,7 +136,7 @@ class Queue {
     } catch (const Error& error) {
       // A data set of this version has shards of this version: a head that says otherwise was changed.
       const bool changed = error.code() == ErrorCode::unsupported && task.expected != nullptr;
-      findings_.add({path_text(task.path.filename()),
+      findings_.add({escape_key(task.path.filename().native()),
                      std::nullopt,
                      {},
                      without_path(error.what(), task.path),
@@ -143,8 +145,8 @@ class Queue {
     }
   }
 
-  const std::vector<ShardTask>& tasks_;
-  Findings& findings_;
+  const std::vector<VerifyTask>& tasks_;
+  VerifyFindings& findings_;
   std::mutex mutex_;
   std::size_t next_task_ = 0;
   std::shared_ptr<OpenShard> current_;
@@ -152,12 +154,12 @@ class Queue {
 };
 
 void report(const ShardReader& reader, std::optional<std::uint64_t> sample, const Error& error,
-            Findings& findings) {
-  Failure failure{path_text(reader.path().filename()),
-                  sample,
-                  {},
-                  without_path(error.what(), reader.path()),
-                  error.code()};
+            VerifyFindings& findings) {
+  VerifyFailure failure{escape_key(reader.path().filename().native()),
+                        sample,
+                        {},
+                        without_path(error.what(), reader.path()),
+                        error.code()};
   if (sample) {
     failure.key = reader.key(*sample);
     const std::string place = fmt::format("sample {} (\"{}\"): ", *sample, failure.key);
@@ -166,7 +168,7 @@ void report(const ShardReader& reader, std::optional<std::uint64_t> sample, cons
   findings.add(std::move(failure));
 }
 
-void check_head(const OpenShard& shard, Findings& findings) {
+void check_head(const OpenShard& shard, VerifyFindings& findings) {
   try {
     shard.reader.verify_head();
     check_labels(shard.task, shard.reader);
@@ -177,7 +179,7 @@ void check_head(const OpenShard& shard, Findings& findings) {
 }
 
 void check_sample(const OpenShard& shard, std::uint64_t sample, std::vector<std::byte>& scratch,
-                  Findings& findings) {
+                  VerifyFindings& findings) {
   try {
     shard.reader.verify_sample(sample, scratch);
   } catch (const Error& error) {
@@ -187,7 +189,7 @@ void check_sample(const OpenShard& shard, std::uint64_t sample, std::vector<std:
   findings.bytes += shard.reader.frame(sample).size();
 }
 
-void check_end(const OpenShard& shard, Findings& findings) {
+void check_end(const OpenShard& shard, VerifyFindings& findings) {
   try {
     shard.reader.check_unchanged();
   } catch (const Error& error) {
@@ -198,49 +200,64 @@ void check_end(const OpenShard& shard, Findings& findings) {
 
 }  // namespace
 
-void Findings::add(Failure failure) {
+void VerifyFindings::add(VerifyFailure failure) {
   const std::lock_guard lock(mutex_);
   failures_.push_back(std::move(failure));
 }
 
-std::uint64_t Findings::count() const {
+std::uint64_t VerifyFindings::count() const {
   const std::lock_guard lock(mutex_);
   return failures_.size();
 }
 
-std::vector<Failure> Findings::sorted() const {
+std::vector<VerifyFailure> VerifyFindings::sorted() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Failure> all = failures_;
-  std::stable_sort(all.begin(), all.end(), [](const Failure& a, const Failure& b) {
+  std::vector<VerifyFailure> all = failures_;
+  std::stable_sort(all.begin(), all.end(), [](const VerifyFailure& a, const VerifyFailure& b) {
     return std::tie(a.file, a.sample) < std::tie(b.file, b.sample);
   });
   return all;
 }
 
-void verify_shards(const std::vector<ShardTask>& tasks, unsigned threads, cli::Progress& progress,
-                   Findings& findings) {
-  const auto start = std::chrono::steady_clock::now();
-  Queue queue(tasks, findings);
-  run_threads(threads, [&](unsigned) {
-    std::vector<std::byte> scratch;
-    while (const auto unit = queue.next()) {
-      if (unit->end == 0) check_head(*unit->shard, findings);
-      for (std::uint64_t sample = unit->begin; sample < unit->end; ++sample) {
-        check_sample(*unit->shard, sample, scratch, findings);
-      }
-      if (--unit->shard->units_left == 0) check_end(*unit->shard, findings);
-      if (progress.due()) {
-        const double seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        const std::uint64_t bytes = findings.bytes;
-        progress.update(
-            fmt::format("{} of {} shards, {} samples, {} at {}/s, {} failures", findings.shards.load(),
-                        tasks.size(), cli::human_count(findings.samples), cli::human_bytes(bytes),
-                        cli::human_bytes(static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds)),
-                        findings.count()));
-      }
-    }
-  });
+std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const DatasetInfo& info) {
+  std::vector<VerifyTask> tasks;
+  for (const ShardSummary& shard : info.shards) tasks.push_back({folder / shard.file, &info, &shard});
+  return tasks;
 }
 
-}  // namespace shard::ctl
+void verify_shards(const std::vector<VerifyTask>& tasks, unsigned threads, VerifyFindings& findings,
+                   const std::function<void()>& progress, const std::stop_token& stop) {
+  Queue queue(tasks, findings);
+  std::mutex mutex;
+  std::exception_ptr failed;
+  std::atomic<bool> ends{false};
+  const auto over = [&] { return ends || stop.stop_requested(); };
+  const auto work = [&] {
+    try {
+      std::vector<std::byte> scratch;
+      while (!over()) {
+        const auto unit = queue.next();
+        if (!unit) return;
+        if (unit->end == 0) check_head(*unit->shard, findings);
+        for (std::uint64_t sample = unit->begin; sample < unit->end && !over(); ++sample)
+          check_sample(*unit->shard, sample, scratch, findings);
+        if (--unit->shard->units_left == 0) check_end(*unit->shard, findings);
+        if (progress) progress();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failed) failed = std::current_exception();
+      ends = true;
+    }
+  };
+  try {
+    std::vector<std::jthread> others;
+    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work);
+    work();
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::resource, fmt::format("cannot start a thread: {}", error.what()));
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace shard
