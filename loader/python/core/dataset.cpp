@@ -6,23 +6,20 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
+#include <exception>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <optional>
 #include <thread>
 
 #include "base/cpu_count.hpp"
 #include "shard/error.hpp"
+#include "shard/verify.hpp"
 #include "tensor.hpp"
 
 namespace shard::python {
 
 namespace {
-
-constexpr std::uint64_t kVerifyStep = 64;  // samples that a thread takes at once
 
 std::vector<Py_ssize_t> extents(std::uint64_t first, const auto& rest) {
   std::vector<Py_ssize_t> shape{static_cast<Py_ssize_t>(first)};
@@ -140,105 +137,33 @@ nb::dict info(const DatasetHandle& self) {
   return result;
 }
 
-// The checking of all shards by several threads.
-class Check {
- public:
-  struct Failure {
-    std::uint32_t shard = 0;
-    std::int64_t sample = -1;  // in the shard; -1: the shard as a whole
-    std::string message;
-  };
-
-  explicit Check(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {
-    for (std::uint32_t s = 0; s < data_->info().shards.size(); ++s)
-      for (std::uint64_t begin = 0; begin < data_->info().shards[s].samples; begin += kVerifyStep)
-        units_.push_back({s, begin});
-  }
-  ~Check() {
-    stop_ = true;
-    for (std::thread& thread : threads_) thread.join();
-  }
-  void start(unsigned threads) {
-    for (unsigned i = 0; i < threads; ++i) {
-      threads_.emplace_back([this] { work(); });
-      ++running_;
-    }
-  }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kTick, [&] { return ended_ == running_; });
-  }
-  std::vector<Failure> failures() {
-    std::sort(failures_.begin(), failures_.end(), [](const Failure& a, const Failure& b) {
-      return std::pair(a.shard, a.sample) < std::pair(b.shard, b.sample);
-    });
-    return failures_;
-  }
-
- private:
-  struct Unit {
-    std::uint32_t shard = 0;
-    std::uint64_t begin = 0;
-  };
-  void work() noexcept {
-    std::vector<std::byte> scratch;
-    for (std::size_t i = next_++; i < units_.size() && !stop_; i = next_++) check(units_[i], scratch);
-    std::lock_guard lock(mutex_);
-    ++ended_;
-    changed_.notify_all();
-  }
-  void check(const Unit& unit, std::vector<std::byte>& scratch) {
-    std::int64_t at = -1;
-    const bool first = unit.begin == 0;
-    try {
-      const ShardReader& shard = data_->shard(unit.shard);
-      shard.check_unchanged();
-      if (first) shard.verify_head();
-      for (std::uint64_t s = unit.begin; s < std::min(unit.begin + kVerifyStep, shard.size()) && !stop_;
-           ++s) {
-        at = static_cast<std::int64_t>(s);
-        try {
-          shard.verify_sample(s, scratch);
-        } catch (const Error& error) {
-          add({unit.shard, at, error.what()});
-        }
-      }
-    } catch (const std::exception& error) {
-      if (first || at >= 0) add({unit.shard, at, error.what()});  // a shard as a whole is reported once
-    }
-  }
-  void add(Failure failure) {
-    std::lock_guard lock(mutex_);
-    failures_.push_back(std::move(failure));
-  }
-
-  std::shared_ptr<const Dataset> data_;
-  std::vector<Unit> units_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> stop_{false};
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  unsigned running_ = 0;
-  unsigned ended_ = 0;
-  std::vector<Failure> failures_;
-  std::vector<std::thread> threads_;
-};
-
 nb::list verify(const DatasetHandle& self, unsigned threads) {
-  std::optional<Check> check;
-  check.emplace(self.data);
+  const auto tasks = verify_tasks(self.data->folder(), self.data->info());
+  VerifyFindings findings;
+  std::promise<void> promise;
+  std::future<void> done = promise.get_future();
+  std::jthread work([&](const std::stop_token& stop) {
+    try {
+      verify_shards(tasks, threads != 0 ? threads : std::min(cpu_count(), 64U), findings, {}, stop);
+      promise.set_value();
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  });
   struct Ender {  // joins without the GIL, also after an interrupt
-    std::optional<Check>& check;
+    std::jthread& work;
     ~Ender() {
       nb::gil_scoped_release without_gil;
-      check.reset();
+      work.request_stop();
+      work.join();
     }
-  } ender{check};
-  check->start(threads != 0 ? threads : std::min(cpu_count(), 64U));
-  wait_with_signals([&] { return check->wait(); });
+  } ender{work};
+  wait_with_signals([&] { return done.wait_for(kTick) == std::future_status::ready; });
+  done.get();
   nb::list result;
-  for (const Check::Failure& failure : check->failures())
-    result.append(nb::make_tuple(text(self.data->info().shards[failure.shard].file), failure.sample,
+  for (const VerifyFailure& failure : findings.sorted())
+    result.append(nb::make_tuple(text(failure.file),
+                                 failure.sample ? static_cast<std::int64_t>(*failure.sample) : -1,
                                  text(failure.message)));
   return result;
 }

@@ -1,3 +1,4 @@
+import ctypes
 import gc
 import os
 import pickle
@@ -154,6 +155,25 @@ def test_verify_finds_a_flipped_byte(folder, tmp_path):
     with pytest.raises(sl.CorruptError, match="shard-00003") as caught:
         sl.Dataset(copy).verify(threads=3)
     assert [(found.file, found.sample) for found in caught.value.findings] == [("shard-00003.safetensors", 5)]
+
+
+def test_verify_finds_labels_outside_the_classes(folder, tmp_path):
+    """Every digest is right: only a look at the labels finds it."""
+    try:
+        xxhash = ctypes.CDLL("libxxhash.so.0")
+    except OSError:
+        pytest.skip("no libxxhash.so.0 to sign dataset.json with")
+    xxhash.XXH3_64bits.restype = ctypes.c_uint64
+    xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    stated = copy / "dataset.json"
+    text = stated.read_text()
+    last = f',\n    "{CLASSES[-1]}"\n'
+    assert last in text
+    signed = text.replace(last, "\n")[: text.rindex('  "digest"') - len(last) + 1].encode()
+    stated.write_bytes(signed + b'  "digest": "xxh3:%016x"\n}\n' % xxhash.XXH3_64bits(signed, len(signed)))
+    with pytest.raises(sl.CorruptError, match=f"has the label {len(CLASSES) - 1}, dataset.json has {len(CLASSES) - 1} classes"):
+        sl.Dataset(copy).verify()
 
 
 def test_importing_it_imports_no_framework():

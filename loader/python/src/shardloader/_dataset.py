@@ -21,6 +21,9 @@ class Finding(NamedTuple):
     sample: int  #: inside the shard; -1: the shard as a whole
     message: str
 
+    def __str__(self) -> str:
+        return f"{self.file}: {self.message}" if self.sample < 0 else f"{self.file}: sample {self.sample}: {self.message}"
+
 
 class Keys(Sequence):
     """The keys of all samples (relative source paths). They are read when they are accessed."""
@@ -168,13 +171,13 @@ class Dataset:
         return to_numpy(self._core.shard_images(_position(shard, len(self._info["shards"]))))
 
     def verify(self, threads: int = 0) -> None:
-        """Reads everything and checks every digest. threads: 0 means one per core.
+        """Reads everything; checks every digest, and each label against the classes. threads: 0 means one per core.
 
         Raises a CorruptError that names the first problems; its `findings` has all of them.
         """
         findings = [Finding(*found) for found in self._core.verify(threads)]
         if findings:
-            first = "; ".join(found.message for found in findings[:3])
+            first = "; ".join(map(str, findings[:3]))
             more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
             error = CorruptError(f"{self._path}: {len(findings)} problems: {first}{more}")
             error.findings = findings  # type: ignore[attr-defined]
