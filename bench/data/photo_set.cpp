@@ -6,9 +6,9 @@
 
 #include <fmt/core.h>
 
+#include "convert/scan.hpp"
 #include "harness/machine.hpp"
 #include "limits/pure_decode.hpp"
-#include "shard/convert/scan.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

@@ -9,7 +9,7 @@
 
 #include <fmt/core.h>
 
-#include "shard/convert/options.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

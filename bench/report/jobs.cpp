@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "commands/convert/convert_bench.hpp"
+#include "convert/scan.hpp"
 #include "data/synth.hpp"
 #include "report/sections.hpp"
 #include "shard/convert/convert.hpp"
-#include "shard/convert/scan.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/quote.hpp"
 #include "lease.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
@@ -143,7 +144,7 @@ std::span<const std::uint8_t> Batch::mask() const noexcept {
 const ColumnView& Batch::column(std::string_view name) const {
   for (const ColumnView& view : lease().held().slot().columns)
     if (view.name == name) return view;
-  throw Error(ErrorCode::not_found, fmt::format("the data set has no column '{}'", name));
+  throw Error(ErrorCode::not_found, fmt::format("the data set has no column {}", quoted(name)));
 }
 
 const ColumnView& Batch::ids_column() const { return lease().held().slot().ids; }

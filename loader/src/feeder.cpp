@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/quote.hpp"
 #include "base/streaming_copy.hpp"
 #include "base/thread_name.hpp"
 #include "loader_impl.hpp"
@@ -226,8 +227,8 @@ std::span<const std::byte> LoaderImpl::packed_frame(const Dataset::Location& at)
   const std::span<const std::byte> frame = shard.frame(at.sample);
   if (const std::uint64_t size = frame.size(); size > most_bytes_to_device(dataset_->info()))
     throw Error(ErrorCode::corrupt,
-                fmt::format("{}: sample {} ('{}'): a packed frame of {} bytes; a sample takes at most {}",
-                            shard.path().string(), at.sample, shard.key(at.sample), size,
+                fmt::format("{}: sample {} ({}): a packed frame of {} bytes; a sample takes at most {}",
+                            quoted(shard.path()), at.sample, quoted_key(shard.key(at.sample)), size,
                             most_bytes_to_device(dataset_->info())));
   return frame;
 }

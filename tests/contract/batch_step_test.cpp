@@ -295,7 +295,7 @@ TEST_P(StepBatch, WhoseStreamCannotBeAskedFailsTheLoaderAlsoFromItsDestructor) {
 TEST_P(StepBatch, RefusesAStreamOfAnotherKindOfDevice) {
   start();
   auto batch = loader_->next();
-  EXPECT_SHARD_ERROR(batch->wait_on(cuda_stream(nullptr)), ErrorCode::invalid_argument, "device 'step'");
+  EXPECT_SHARD_ERROR(batch->wait_on(cuda_stream(nullptr)), ErrorCode::invalid_argument, "device \"step\"");
   batch->release();  // that stream is not remembered
   EXPECT_TRUE(loader_->next());
 }

@@ -241,7 +241,7 @@ TEST_P(LoaderFaults, NamesAShardThatWasReplacedWhileOpen) {
   loader.start_epoch(1);
   if (GetParam().transport == TransportKind::resident) return expect_right(drain(loader), 12);
   EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt,
-                     "shard-2.safetensors: the file was replaced by another one");
+                     "shard-2.safetensors\": the file was replaced by another one");
 }
 
 TEST_P(LoaderFaults, NamesAShardThatWasReplacedBeforeItWasOpened) {
@@ -306,11 +306,11 @@ TEST_P(FaultsOfMapped, NamesTheSampleThatTheDeviceCouldNotRead) {
     for (std::uint64_t i = 1; i < 57; ++i) take_one(loader);
     auto batch = loader.next();
     ASSERT_TRUE(batch);
-    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "shard-2.safetensors: sample 0 ('k57')");
+    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "shard-2.safetensors\": sample 0 (\"k57\")");
     EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "the file changed while it was in use");
     limited_->call_before_reads({});
     restore_in_place(2);
-    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::io, "shard-2.safetensors: sample 0 ('k57')");
+    EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::io, "shard-2.safetensors\": sample 0 (\"k57\")");
   }
   loader.start_epoch(epoch);
   expect_right(drain(loader), 101);
@@ -327,7 +327,7 @@ TEST_P(FaultsOfResident, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
     const bool of_shard = mapping.data() <= source && source < mapping.data() + mapping.size();
     if (of_shard && !std::exchange(cut, true)) fs::resize_file(shard(2), 4096);
   });
-  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors: sample 0 ('k57')");
+  EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors\": sample 0 (\"k57\")");
   limited_->call_before_reads({});
   restore_in_place(2);
   for (std::uint64_t epoch = 1; epoch < 3; ++epoch) {
@@ -354,7 +354,7 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   fs::copy_file(shard, dir.path() / "whole");
   fs::resize_file(shard, 4096);
   device->run_freely(first_seed());
-  EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "shard-0.safetensors: sample 0 ('k0')");
+  EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::corrupt, "shard-0.safetensors\": sample 0 (\"k0\")");
   batch.reset();
   std::ifstream whole(dir.path() / "whole", std::ios::binary);
   std::fstream(shard, std::ios::binary | std::ios::in | std::ios::out) << whole.rdbuf();
@@ -381,7 +381,7 @@ TEST(FailedWaits, LookAtOpenShardsOnlyAndKeepTheFirstError) {
   for (const std::uint32_t unused : {0U, 2U, 3U}) EXPECT_EQ(data->opened(unused), nullptr);
   fs::resize_file(dir.path() / "shard-1.safetensors", 4096);
   EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "the device was lost");
-  EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "shard-1.safetensors: the file changed");
+  EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "shard-1.safetensors\": the file changed");
 }
 
 // The file is whole again: the same loader goes on, however often and wherever it was cut.

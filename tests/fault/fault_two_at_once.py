@@ -174,7 +174,7 @@ class OtherOptions(TwoCase):
             winner = winners[0]
             loser = "24" if winner == "32" else "32"
             self.assertEqual(results[loser][0], 2, results)
-            self.assertIn(f"crop: 'center {winner}x{winner}' there, 'center {loser}x{loser}' asked for", results[loser][1])
+            self.assertIn(f'crop: "center {winner}x{winner}" there, "center {loser}x{loser}" asked for', results[loser][1])
             won[winner] += 1
             self.assert_code(run(self.command(size=winner)), 0)
             self.assert_expected(digests(self.whole if winner == "32" else self.other))
@@ -399,8 +399,8 @@ class Replace(TwoCase):
     def test_refresh_converts_only_what_changed(self):
         self.put_old()
         inodes = {path.name: path.stat().st_ino for path in shards(self.out)}
-        self.assert_refused(run(self.command()), "'a/8.png': 5698 bytes then, 5468 bytes now",
-                            "'b/3.png'", "--refresh")
+        self.assert_refused(run(self.command()), '"a/8.png": 5698 bytes then, 5468 bytes now',
+                            '"b/3.png"', "--refresh")
         self.assert_code(run(self.command("--refresh")), 0)
         self.assert_replaced()
         changed = {path.name for path in shards(self.out) if path.stat().st_ino != inodes[path.name]}
@@ -439,7 +439,7 @@ class Replace(TwoCase):
         self.assertEqual(state(self.out), "incomplete")
         kept = (self.out / "shard-00001.safetensors").stat().st_ino
         write(self.images / "a" / "0.png", png(5002, width=50))
-        self.assert_refused(run(self.command()), "'a/0.png'", "--refresh")
+        self.assert_refused(run(self.command()), '"a/0.png"', "--refresh")
         self.assert_refused(run(self.command("--refresh", size="24")), "crop", "--overwrite")
         self.assert_code(run(self.command("--refresh")), 0)
         self.assertEqual((self.out / "shard-00001.safetensors").stat().st_ino, kept)
@@ -463,7 +463,7 @@ class Replace(TwoCase):
         write(self.images / "b" / "9.png", png(5004, width=64))
         code, err = self.end(process)
         self.assertEqual(code, 2, err)
-        self.assertIn("'b/9.png' has", err)
+        self.assertIn('"b/9.png" has', err)
         self.assertEqual(state(self.out), "incomplete")
 
 

@@ -214,7 +214,7 @@ TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndNoChoice) {
   EXPECT_THAT(run({"show", made.folder.string(), "0..99999999999999999999", "-o", output}).err,
               HasSubstr("is not a selection of samples"));
   EXPECT_THAT(run({"show", made.folder.string(), "cat", "-o", output}).err,
-              HasSubstr("'cat' is not a selection of samples"));
+              HasSubstr("\"cat\" is not a selection of samples"));
   EXPECT_FALSE(std::filesystem::exists(output));
   const Ran jpeg = run({"show", made.folder.string(), "0", "-o", path("sheet.jpg").string()});
   EXPECT_EQ(jpeg.code, 2);
@@ -306,21 +306,21 @@ TEST_F(Shardctl, ReadingCommandsNameADamagedSampleAndReturn1) {
 
   const Ran exported = run({"export", folder, "--npy", path("npy").string()});
   EXPECT_EQ(exported.code, 1);
-  EXPECT_THAT(exported.err, HasSubstr("shard-00001.safetensors: sample 1 (cat/4.jpg)"));
-  EXPECT_THAT(exported.err, HasSubstr("sample 2 (d\xC3\xB6g/5.jpg)"));
+  EXPECT_THAT(exported.err, HasSubstr("shard-00001.safetensors\": sample 1 (\"cat/4.jpg\")"));
+  EXPECT_THAT(exported.err, HasSubstr("sample 2 (\"d\xC3\xB6g/5.jpg\")"));
   EXPECT_THAT(exported.err, HasSubstr("2 damaged samples; nothing was written"));
   EXPECT_TRUE(std::filesystem::is_empty(path("npy")));
 
   const Ran shown = run({"show", folder, "0", "4", "-o", sheet});
   EXPECT_EQ(shown.code, 1);
-  EXPECT_THAT(shown.err, HasSubstr("sample 1 (cat/4.jpg)"));
+  EXPECT_THAT(shown.err, HasSubstr("sample 1 (\"cat/4.jpg\")"));
   EXPECT_FALSE(std::filesystem::exists(sheet));
   EXPECT_EQ(run({"show", folder, "0..4", "-o", sheet}).code, 0);  // those that are whole
   EXPECT_EQ(run({"show", folder, "4", "-o", sheet, "--no-verify"}).code, 0);
 
   const Ran stats = run({"stats", "--json", folder});
   EXPECT_EQ(stats.code, 1);
-  EXPECT_THAT(stats.err, HasSubstr("sample 1 (cat/4.jpg)"));
+  EXPECT_THAT(stats.err, HasSubstr("sample 1 (\"cat/4.jpg\")"));
   EXPECT_EQ(Json::parse(stats.out).at("samples"), 4);
   EXPECT_EQ(Json::parse(stats.out).at("damaged"), 2);
   EXPECT_EQ(run({"repack", folder, path("packed").string(), "--codec", "packed"}).code, 1);
@@ -429,7 +429,7 @@ TEST_F(ShardctlCompare, NamesDamagedSamplesApartFromDifferentOnes) {
   const Ran ran = compare();
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.out, HasSubstr("3 samples compared, 3 of them identical"));
-  EXPECT_THAT(ran.err, HasSubstr("sample 3 (a/3.png)"));
+  EXPECT_THAT(ran.err, HasSubstr("sample 3 (\"a/3.png\")"));
   EXPECT_THAT(ran.err, HasSubstr("1 damaged sample; they were not compared"));
 }
 
@@ -443,6 +443,17 @@ TEST_F(ShardctlCompare, CountsMissingSourcesAndRefusesAFolderWithoutAny) {
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, HasSubstr("is it the folder"));
   EXPECT_EQ(run({"compare", path("out").string(), path("nowhere").string()}).code, 2);
+}
+
+TEST_F(ShardctlCompare, CountsSourcesThatTheConversionWouldRejectForTheirSize) {
+  std::vector<std::uint8_t> rgb(60 * 60 * 3);
+  const auto png = image::encode_png({rgb.data(), 60, 60, 180});
+  write_whole(path("images/a/1.png"), {reinterpret_cast<const char*>(png.data()), png.size()});
+  const Ran ran = run(
+      {"compare", path("out").string(), path("images").string(), "--max-pixels", std::to_string(40 * 30)});
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("3 samples compared, 3 of them identical"));
+  EXPECT_THAT(ran.out, HasSubstr("1 source cannot be read or decoded, first a/1.png: 60 x 60 pixels exceed"));
 }
 
 TEST_F(ShardctlCompare, StatsOfImagesCountsWhatCannotBeDecoded) {
@@ -480,7 +491,7 @@ TEST_F(Shardctl, ExplainsBadUsage) {
   EXPECT_EQ(run({}).code, 2);
   const Ran unknown = run({"nonsense"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("no subcommand 'nonsense'; use one of: info, ls, verify"));
+  EXPECT_THAT(unknown.err, HasSubstr("no subcommand \"nonsense\"; use one of: info, ls, verify"));
   EXPECT_EQ(run({"--help"}).code, 0);
   EXPECT_EQ(run({"verify", "--help"}).code, 0);
   EXPECT_THAT(run({"--version"}).out, StartsWith("shardctl "));

@@ -195,7 +195,7 @@ class SameBytes(TestCase):
 
     def test_launchers_that_contradict_themselves_are_refused(self):
         for there, words in (
-                ({"RANK": "1"}, ["RANK is set without WORLD_SIZE"]), ({"RANK": "x", "WORLD_SIZE": "2"}, ["RANK='x'"]),
+                ({"RANK": "1"}, ["RANK is set without WORLD_SIZE"]), ({"RANK": "x", "WORLD_SIZE": "2"}, ['RANK="x"']),
                 ({"RANK": "2", "WORLD_SIZE": "2"}, ["RANK=2"]), ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}, ["SLURM_STEP_NUM_TASKS"]),
                 ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "RANK": "0", "WORLD_SIZE": "8"},
                  ["WORLD_SIZE=8", "SLURM_STEP_NUM_TASKS=4"]),

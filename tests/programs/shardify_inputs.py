@@ -49,9 +49,9 @@ class BadFiles(TestCase):
         for name in ("bytes-in-header", "bytes-at-end", "jfif-9"):
             self.assertEqual(stored[f"a/{name}.jpg"], stored["a/plain.jpg"], name)
         again = shardify(self.images, self.path / "harmless", *SMALL, "--on-warning", "accept")
-        self.assert_refused(again, "on_warning: '-' there, 'accept' asked for")
+        self.assert_refused(again, 'on_warning: "-" there, "accept" asked for')
         again = shardify(self.images, self.path / "accept", *SMALL)
-        self.assert_refused(again, "on_warning: 'accept' there, '-' asked for")
+        self.assert_refused(again, 'on_warning: "accept" there, "-" asked for')
         text = shardify(self.images, self.path / "text", *[o for o in SMALL if o != "--quiet"])
         self.assertIn("extraneous_bytes 2, jfif_version 1", self.assert_code(text, 1).out)
 
@@ -188,8 +188,8 @@ class Strays(TestCase):
         self.assertEqual(digests(self.out), digests(self.path / "clean"))
         self.assertIn("classes: 2: a, b\n", result.out)
         # Of a folder only the folder is counted.
-        for words in ("hidden names: 4 (first '.DS_Store')", "left by systems or programs: 7 (first '$RECYCLE.BIN')",
-                      "no images by name or content: 6 (first 'README.md')", "no classes: 1 folder without images: empty"):
+        for words in ('hidden names: 4 (first ".DS_Store")', 'left by systems or programs: 7 (first "$RECYCLE.BIN")',
+                      'no images by name or content: 6 (first "README.md")', "no classes: 1 folder without images: empty"):
             self.assertIn(words, result.out)
         summary = json.loads(self.assert_code(shardify(self.images, self.out, *self.shown, "--json"), 0).out)
         self.assertEqual(summary["skipped"], {"hidden": 4, "litter": 7, "no_image": 6, "walked": 0})
@@ -239,7 +239,7 @@ class Strays(TestCase):
     def test_nothing_but_litter_is_nothing_to_convert(self):
         write(self.path / "none" / "README.md", b"x")
         write(self.path / "none" / ".git" / "x.png", png(1))
-        self.assert_refused(shardify(self.path / "none", self.out, *SMALL), "nothing to convert", "2 skipped", "'.git': hidden name")
+        self.assert_refused(shardify(self.path / "none", self.out, *SMALL), "nothing to convert", "2 skipped", '".git": hidden name')
 
 
 class HardNames(TestCase):
@@ -343,7 +343,7 @@ class HardTrees(TestCase):
         shown = [option for option in SMALL if option != "--quiet"]
         result = self.assert_code(shardify(self.path / "in", self.out, *shown), 0)
         self.assertEqual(all_keys(self.out), sorted(["a/" + "l/" * n + "x.png" for n in range(40)] + ["b/" + "l/" * n + "x.png" for n in range(20)]))
-        self.assertIn("links to folders whose images are in the class already: 58 (first 'a/l/l", result.out)
+        self.assertIn("links to folders whose images are in the class already: 58 (first \"a/l/l", result.out)
 
     def test_a_folder_counts_where_it_is_and_not_where_a_link_leads_to_it(self):
         for order in (("m", "A", "z"), ("z", "m", "A")):

@@ -136,16 +136,16 @@ class Tables(TestCase):
         self.assertEqual((info(self.out)["inputs"], rejects(self.out)), (2, {}))
         options = [option for option in SMALL if option != "--quiet"] + ["--labels", str(self.csv), "--unlisted", "skip"]
         result = self.assert_code(shardify(self.images, self.path / "again", *options), 0)
-        self.assertIn(f"left out: 2 images that '{self.csv}' does not name", result.out)
+        self.assertIn(f'left out: 2 images that "{self.csv}" does not name', result.out)
         summary = json.loads(shardify(self.images, self.path / "again", *options, "--json").out)
         self.assertEqual(summary["unlisted"], 2)
-        self.assert_refused(self.convert(text, "--unlisted", "maybe"), "--unlisted 'maybe'")
+        self.assert_refused(self.convert(text, "--unlisted", "maybe"), '--unlisted "maybe"')
 
     def test_a_row_that_names_what_is_skipped_says_so(self):
         write(self.images / "x" / ".hidden" / "a.png", png(1))
         write(self.images / "x" / "notes.txt", b"no picture")
-        for path, words in (("x/.hidden/a.png", "'x/.hidden' is skipped: hidden name"), ("x/notes.txt", "no image by name or content")):
-            self.assert_refused(self.convert(f"x/0.png,1\n{path},2\n"), f"{self.csv}:2: ", words)
+        for path, words in (("x/.hidden/a.png", '"x/.hidden" is skipped: hidden name'), ("x/notes.txt", "no image by name or content")):
+            self.assert_refused(self.convert(f"x/0.png,1\n{path},2\n"), f'"{self.csv}": line 2: ', words)
 
     def test_names_with_quotes_commas_and_line_breaks_are_found(self):
         name = 'we"ird,\nname.png'
@@ -156,22 +156,22 @@ class Tables(TestCase):
     def test_errors_name_the_file_and_the_line(self):
         good = "path,label\nx/0.png,1\n"
         for text, line, words in (
-                (good + "nowhere.png,2\n", 3, "no such image: 'nowhere.png'"),
+                (good + "nowhere.png,2\n", 3, 'no such image: "nowhere.png"'),
                 (good + "x/0.png,2\n", 3, "labelled twice"),
                 (good + "x/1.png\n", 3, "1 fields where 2 are expected"),
                 (good + "x/1.png,2,3\n", 3, "3 fields where 2 are expected"),
                 (good + '\n"x/1.png,2\n', 4, "a quoted field does not end"),
                 (good + '"x/1.png"z,2\n', 3, "text after a quoted field"),
-                ("path,a,b\nx/0.png,1,2\nx/1.png,1,two\n", 3, "'two' is not a finite number"),
-                ("path,a,b\nx/0.png,1,2\nx/1.png,1,nan\n", 3, "'nan' is not a finite number"),
-                ("x/0.png,0.5\nx/1.png,inf\n", 2, "'inf' is not a finite number")):
+                ("path,a,b\nx/0.png,1,2\nx/1.png,1,two\n", 3, '"two" is not a finite number'),
+                ("path,a,b\nx/0.png,1,2\nx/1.png,1,nan\n", 3, '"nan" is not a finite number'),
+                ("x/0.png,0.5\nx/1.png,inf\n", 2, '"inf" is not a finite number')):
             with self.subTest(text=text):
-                self.assert_refused(self.convert(text), f"{self.csv}:{line}: ", words)
+                self.assert_refused(self.convert(text), f'"{self.csv}": line {line}: ', words)
                 self.assertFalse(self.out.exists())
 
     def test_an_empty_or_absent_table_is_refused(self):
-        self.assert_refused(self.convert(""), "labels.csv has no rows")
-        self.assert_refused(self.convert("path,label\n"), "labels.csv has no rows")
+        self.assert_refused(self.convert(""), 'labels.csv" has no rows')
+        self.assert_refused(self.convert("path,label\n"), 'labels.csv" has no rows')
         self.assert_refused(shardify(self.images, self.out, "--labels", self.path / "none.csv", *SMALL), "none.csv")
         self.assert_refused(shardify(self.images, self.out, "--labels", self.path, *SMALL), self.path)
 
@@ -225,7 +225,7 @@ class Lists(TestCase):
                 ("\n\n", [], ["nothing to convert"]),
                 (self.lines + first + "\n", [], ["b/1.png", "listed twice"]),
                 (self.lines + str(Path(first).parent) + "/./1.png\n", [], ["listed twice"]),
-                (self.lines, ["--root", "/nowhere"], [first, "not below --root '/nowhere/'"])):
+                (self.lines, ["--root", "/nowhere"], [first, 'not below --root "/nowhere/"'])):
             with self.subTest(text=text, options=options):
                 self.assert_refused(shardify("-", self.out, *options, *SMALL, input=text.encode()), *words)
         self.assert_refused(shardify("@/nowhere.txt", self.out, *SMALL), "/nowhere.txt", "No such file")
@@ -242,12 +242,12 @@ class Lists(TestCase):
     def test_a_wrong_path_changes_nobodys_class(self):
         for wrong in (f"{self.path}/im/a/0.png", f"{self.images}/0.png", f"{self.images}/a/deep/0.png", f"{self.path}/x.png", "/x.png"):
             with self.subTest(wrong=wrong):
-                result = self.assert_refused(self.convert(f"{self.lines}{wrong}\n"), "not obvious", "give --root", "with --root '")
-                self.assertRegex(result.err, r"the keys would be '[^']+' and '[^']*a/[^']*\.png'")
+                result = self.assert_refused(self.convert(f"{self.lines}{wrong}\n"), "not obvious", "give --root", 'with --root "')
+                self.assertRegex(result.err, r'the keys would be "[^"]+" and "[^"]*a/[^"]*\.png"')
                 self.assertFalse(self.out.exists())
         # A folder that is not there cannot be a class.
         lines = self.lines + f"{self.images}/0/0.png\n{self.images}/aa/1.png\n"
-        self.assert_refused(self.convert(lines), f"'{self.images}/0/0.png'", "give --root", "no class")
+        self.assert_refused(self.convert(lines), f'"{self.images}/0/0.png"', "give --root", "no class")
         self.assert_code(self.convert(lines, "--root", self.images), 1)
         self.expected()
         self.assertEqual(info(self.out)["classes"], ["a", "b"])
@@ -256,7 +256,7 @@ class Lists(TestCase):
     def test_relative_and_absolute_paths_together_need_a_root(self):
         lines = self.lines.splitlines()
         mixed = "\n".join([lines[0].replace(f"{self.path}/", ""), *lines[1:]]) + "\n"
-        self.assert_refused(self.convert(mixed, cwd=self.path), "relative and absolute", "'in/b/1.png'", lines[1], "give --root")
+        self.assert_refused(self.convert(mixed, cwd=self.path), "relative and absolute", '"in/b/1.png"', lines[1], "give --root")
         for root in (self.images, "in", "./in/"):
             self.out = self.path / f"out{len(str(root))}"
             self.assert_code(self.convert(mixed, "--root", root, cwd=self.path), 0)
@@ -268,7 +268,7 @@ class Lists(TestCase):
     def test_images_in_deeper_folders_take_a_root(self):
         write(self.images / "a" / "deep" / "x.png", png(3))
         lines = self.lines + f"{self.images}/a/deep/x.png\n"
-        self.assert_refused(self.convert(lines), f"with --root '{self.images}/' the keys would be", "'a/deep/x.png'")
+        self.assert_refused(self.convert(lines), f'with --root "{self.images}/" the keys would be', '"a/deep/x.png"')
         self.assert_code(self.convert(lines, "--root", self.images), 0)
         self.expected(("a/0.png", "a/1.png", "a/deep/x.png", "b/0.png", "b/1.png"), (0, 0, 0, 1, 1))
 

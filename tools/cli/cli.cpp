@@ -4,6 +4,7 @@
 #include <memory>
 #include <sstream>
 
+#include "base/quote.hpp"
 #include "cli/help_format.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
@@ -20,8 +21,8 @@ std::string unknown_subcommand(const CLI::App& app, int argc, const char* const*
     if (subcommand->get_name() == argv[1]) return {};
     names += (names.empty() ? "" : ", ") + subcommand->get_name();
   }
-  return fmt::format("there is no subcommand '{}'; use one of: {}. {} SUBCOMMAND --help explains it\n",
-                     argv[1], names, app.get_name());
+  return fmt::format("there is no subcommand {}; use one of: {}. {} SUBCOMMAND --help explains it\n",
+                     quoted(argv[1]), names, app.get_name());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "cli/config_file.hpp"
+#include "base/quote.hpp"
 
 #include <fmt/format.h>
 
@@ -60,7 +61,7 @@ class ConfigFile : public CLI::Config {
  private:
   [[noreturn]] void refuse(std::size_t line, const std::string& why) const {
     const CLI::Option* config = app_.get_config_ptr();
-    throw CLI::ConfigError(fmt::format("{}: line {}: {}", config->as<std::string>(), line, why));
+    throw CLI::ConfigError(fmt::format("{}: line {}: {}", quoted(config->as<std::string>()), line, why));
   }
 
   CLI::ConfigItem parse(std::string_view content, std::size_t line) const {
@@ -72,7 +73,8 @@ class ConfigFile : public CLI::Config {
     const CLI::Option* option = app_.get_option_no_throw(fmt::format("--{}", name));
     if (option == nullptr) option = app_.get_option_no_throw(std::string(name));  // IMAGES, OUT
     if (option == nullptr || name.empty() || name == "config" || name == "help" || name == "version") {
-      refuse(line, fmt::format("unknown option '{}': names are those of --help, without the dashes", name));
+      refuse(line,
+             fmt::format("unknown option {}: names are those of --help, without the dashes", quoted(name)));
     }
     CLI::ConfigItem item;
     item.name = name;

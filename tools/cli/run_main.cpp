@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "shard/error.hpp"
 
@@ -45,7 +46,7 @@ int run_main(std::string_view program, const std::function<int()>& body) {
   } catch (const BrokenPipe&) {
     return kExitBrokenPipe;  // what is left in the buffer has no reader
   } catch (const Error& error) {
-    complain(program, error.what());
+    complain(program, with_flags(error.what()));
     code = error.code() == ErrorCode::cancelled ? kExitInterrupted : kExitFailure;
   } catch (const std::bad_alloc&) {
     complain(program, "out of memory: free some, or use fewer --jobs");

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::cli {
@@ -71,10 +72,9 @@ std::string human_duration(double seconds) {
 
 std::uint64_t parse_size(std::string_view text) {
   const auto refuse = [&](const char* why) {
-    return Error(
-        ErrorCode::invalid_argument,
-        fmt::format("size '{}' {}: write a number of bytes, or one with a unit such as 256MiB or 1GB", text,
-                    why));
+    return Error(ErrorCode::invalid_argument,
+                 fmt::format("size {} {}: write a number of bytes, or one with a unit such as 256MiB or 1GB",
+                             quoted(text), why));
   };
   std::size_t number_end = 0;
   while (number_end < text.size() &&

@@ -6,20 +6,23 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <system_error>
 #include <tuple>
+#include <utility>
 
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "convert/input_file.hpp"
-#include "shard/convert/options.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/json_text.hpp"
-#include "shardctl/parallel.hpp"
 #include "shardctl/pixels.hpp"
 #include "shardctl/source.hpp"
 
@@ -71,7 +74,7 @@ std::string key_of(const Source& source, std::uint64_t index) {
 class Comparer {
  public:
   Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options,
-           Damage& damage)
+           Damage& damage, image::MemoryBudget& memory)
       : source_(source),
         damage_(damage),
         denormalizer_(denormalizer),
@@ -83,6 +86,7 @@ class Comparer {
         stored_bytes_(source.info().spec.elements()),
         made_bytes_(stored_bytes_.size()) {
     decode_.max_pixels = options.max_pixels;
+    decode_.memory = &memory;
   }
 
   void compare(std::uint64_t index) {
@@ -92,13 +96,17 @@ class Comparer {
       key = key_of(source_, index);
     });
     if (!whole) return;
+    // What would be a reject of the conversion cannot be compared; any other error ends the command.
+    std::span<const std::byte> file;
     try {
-      preprocessor_.run_file(decoder_, reader_.read(unescape_key(key)), decode_, made_);
+      file = reader_.read(unescape_key(key));
     } catch (const convert::UnreadableInput& error) {
       return miss(index, error.what());
+    }
+    try {
+      preprocessor_.run_file(decoder_, file, decode_, made_);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
-      return miss(index, error.what());
+      return miss(index, convert::reject_reason(error));
     }
     Tally one;
     one.compared = 1;
@@ -125,11 +133,11 @@ class Comparer {
     }
     one.worst_sum = one.sum;
   }
-  void miss(std::uint64_t index, const char* reason) {
+  void miss(std::uint64_t index, std::string reason) {
     ++tally.missing;
     if (index >= tally.first_missing) return;
     tally.first_missing = index;
-    tally.first_reason = reason;
+    tally.first_reason = std::move(reason);
   }
 
   const Source& source_;
@@ -186,7 +194,7 @@ int compare(const CompareOptions& options) {
   if (!std::filesystem::is_directory(options.images, error)) {
     throw Error(ErrorCode::not_found,
                 fmt::format("{}: not a folder; give the one that the data set was made from",
-                            path_text(options.images)));
+                            quoted(options.images)));
   }
   const Denormalizer denormalizer(source.info().spec, source.info().normalization);
   const std::uint64_t count = options.samples == 0 ? source.size() : std::min(options.samples, source.size());
@@ -194,7 +202,9 @@ int compare(const CompareOptions& options) {
   std::vector<Comparer> comparers;
   comparers.reserve(threads);
   Damage damage;
-  for (unsigned i = 0; i < threads; ++i) comparers.emplace_back(source, denormalizer, options, damage);
+  image::MemoryBudget memory(image::MemoryBudget::default_bytes());
+  for (unsigned i = 0; i < threads; ++i)
+    comparers.emplace_back(source, denormalizer, options, damage, memory);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   parallel_for(threads, count, [&](unsigned thread, std::uint64_t i) {
     // Evenly spread, in order; in two steps, since i x size may not fit 64 bits.
@@ -215,7 +225,7 @@ int compare(const CompareOptions& options) {
         fmt::format(
             "none of the {} sources can be read below {} (first: {}: {}); is it the folder that the data set "
             "was made from?",
-            tally.missing, path_text(options.images), key_of(source, tally.first_missing),
+            tally.missing, quoted(options.images), quoted_key(key_of(source, tally.first_missing)),
             tally.first_reason));
   }
   const bool identical = tally.identical == tally.compared && tally.missing == 0 && !damage.found();

@@ -5,6 +5,8 @@
 #include <bit>
 #include <filesystem>
 
+#include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
@@ -45,19 +47,21 @@ void widen_bf16(std::span<const std::byte> bf16, std::span<std::byte> f32) {
 void prepare_folder(const fs::path& folder) {
   make_folder(folder);
   require_only(folder, [](const std::string& name) {
-    return name.starts_with(".") && name.ends_with(".partial");  // left by an export that was killed
+    // Left by an export that was killed, of this or an earlier version.
+    return is_temporary_name(name) || (name.starts_with(".") && name.ends_with(".partial"));
   });
+  remove_temporaries(folder);
 }
 
-void write_labels(const Source& source, OutputFile& file) {
+void write_labels(const Source& source, PendingFile& file) {
   const auto& columns = source.shard(0).columns();
   const auto labels = columns.find("labels");
   if (labels == columns.end()) {
-    throw Error(ErrorCode::unsupported, fmt::format("{}: has no labels", path_text(source.shard(0).path())));
+    throw Error(ErrorCode::unsupported, fmt::format("{}: has no labels", quoted(source.shard(0).path())));
   }
   std::vector<std::uint64_t> shape{source.size()};
   shape.insert(shape.end(), labels->second.row_shape.begin(), labels->second.row_shape.end());
-  file.write(npy_header(numpy_dtype(labels->second.dtype), shape));
+  file.append(npy_header(numpy_dtype(labels->second.dtype), shape));
   std::vector<std::byte> rows;
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
@@ -65,18 +69,18 @@ void write_labels(const Source& source, OutputFile& file) {
     rows.resize(column.bytes.size());
     reader.read_rows(column, 0, rows);
     reader.check_unchanged();
-    file.write(rows);
+    file.append(rows);
   }
 }
 
 // All are read also after the first damage, so that every damaged one is named; they are no longer written
 // then.
-void write_images(const Source& source, OutputFile& file, bool quiet, Damage& damage) {
+void write_images(const Source& source, PendingFile& file, bool quiet, Damage& damage) {
   const SampleSpec& spec = source.info().spec;
   const bool widen = spec.dtype == DType::bf16;
   std::vector<std::uint64_t> shape{source.size()};
   for (const std::uint32_t axis : spec.shape()) shape.push_back(axis);
-  file.write(npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape));
+  file.append(npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape));
   cli::Progress progress(quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   std::vector<std::byte> sample(spec.size_bytes());
   std::vector<std::byte> wide(widen ? spec.size_bytes() * 2 : 0);
@@ -84,7 +88,7 @@ void write_images(const Source& source, OutputFile& file, bool quiet, Damage& da
     const bool whole = damage.survives(index, [&] { source.read(index, sample); });
     if (whole && !damage.found()) {
       if (widen) widen_bf16(sample, wide);
-      file.write(widen ? std::span<const std::byte>(wide) : std::span<const std::byte>(sample));
+      file.append(widen ? std::span<const std::byte>(wide) : std::span<const std::byte>(sample));
     }
     if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
   }
@@ -97,27 +101,28 @@ int export_npy(const ExportOptions& options) {
   const fs::path folder = options.folder;
   prepare_folder(folder);
 
-  OutputFile images(folder / "images.npy");
-  OutputFile labels(folder / "labels.npy");
-  OutputFile keys(folder / "keys.txt");
-  OutputFile classes(folder / "classes.txt");
+  PendingFile images(folder / "images.npy");
+  PendingFile labels(folder / "labels.npy");
+  PendingFile keys(folder / "keys.txt");
+  PendingFile classes(folder / "classes.txt");
   write_labels(source, labels);
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
     for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
-      keys.write(reader.key(sample));
-      keys.write("\n");
+      keys.append(reader.key(sample));
+      keys.append("\n");
     }
   }
-  for (const std::string& name : source.info().classes) classes.write(name + "\n");
+  for (const std::string& name : source.info().classes) classes.append(name + "\n");
   Damage damage;
   write_images(source, images, options.quiet, damage);
   if (damage.found()) {
     damage.report("nothing was written");
     return kExitDifferent;
   }
-  for (OutputFile* file : {&labels, &keys, &classes, &images})
-    file->finish();  // nothing is visible before all are whole
+  // Nothing is visible before all are written.
+  for (PendingFile* file : {&labels, &keys, &classes, &images}) file->flush();
+  for (PendingFile* file : {&labels, &keys, &classes, &images}) file->publish();
 
   if (!options.quiet) {
     cli::out("{}: {} samples in images.npy, labels.npy, keys.txt, classes.txt\n", path_text(folder),

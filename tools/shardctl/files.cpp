@@ -6,19 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "base/quote.hpp"
+#include "base/unique_handle.hpp"
 #include "shard/error.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
 namespace {
-
-constexpr std::size_t kBufferBytes = std::size_t{4} << 20U;
 
 std::string error_text(int error) { return std::generic_category().message(error); }
 
@@ -31,7 +30,7 @@ std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> out,
         pread(fd, out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
-      throw Error(ErrorCode::io, fmt::format("{}: cannot read: {}", path_text(path), error_text(errno)));
+      throw Error(ErrorCode::io, fmt::format("{}: cannot read: {}", quoted(path), error_text(errno)));
     if (got == 0) break;
     filled += static_cast<std::size_t>(got);
   }
@@ -40,14 +39,12 @@ std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> out,
 
 }  // namespace
 
-void FileTraits::close(int fd) noexcept { ::close(fd); }
-
 void make_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
     throw Error(ErrorCode::io,
-                fmt::format("{}: cannot make the folder: {}", path_text(folder), error.message()));
+                fmt::format("{}: cannot make the folder: {}", quoted(folder), error.message()));
 }
 
 void require_only(const std::filesystem::path& folder,
@@ -57,12 +54,12 @@ void require_only(const std::filesystem::path& folder,
     const std::string name = at->path().filename().string();
     if (!ours(name))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: not empty ('{}' is in it); give a new or empty folder", path_text(folder),
-                              path_text(name)));
+                  fmt::format("{}: not empty ({} is in it); give a new or empty folder", quoted(folder),
+                              quoted(name)));
   }
   if (error)
     throw Error(ErrorCode::io,
-                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+                fmt::format("{}: cannot list the folder: {}", quoted(folder), error.message()));
 }
 
 std::vector<std::string> list_shard_files(const std::filesystem::path& folder) {
@@ -74,20 +71,20 @@ std::vector<std::string> list_shard_files(const std::filesystem::path& folder) {
   }
   if (error)
     throw Error(ErrorCode::io,
-                fmt::format("{}: cannot list the folder: {}", path_text(folder), error.message()));
+                fmt::format("{}: cannot list the folder: {}", quoted(folder), error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
 
 SafetensorsFile read_safetensors_head(const std::filesystem::path& path) {
-  const FileHandle file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) {
     const ErrorCode code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::io;
-    throw Error(code, fmt::format("{}: cannot open: {}", path_text(path), error_text(errno)));
+    throw Error(code, fmt::format("{}: cannot open: {}", quoted(path), error_text(errno)));
   }
   struct stat status {};
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", path_text(path)));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", quoted(path)));
   }
   SafetensorsFile result;
   result.size_bytes = static_cast<std::uint64_t>(status.st_size);
@@ -100,54 +97,9 @@ SafetensorsFile read_safetensors_head(const std::filesystem::path& path) {
     if (head.size() != end) throw Error(ErrorCode::corrupt, "the file became shorter while it was read");
     result.header = parse_safetensors(head, result.size_bytes);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", path_text(path), error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
   }
   return result;
-}
-
-OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
-  temporary_ = path_.parent_path() / ("." + path_.filename().string() + ".partial");
-  file_.reset(open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file_) fail("create", errno);
-  buffer_.reserve(kBufferBytes);
-}
-
-OutputFile::~OutputFile() {
-  if (file_) unlink(temporary_.c_str());
-}
-
-void OutputFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const std::size_t take = std::min(bytes.size(), kBufferBytes - buffer_.size());
-    buffer_.insert(buffer_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(take));
-    bytes = bytes.subspan(take);
-    if (buffer_.size() == kBufferBytes) flush();
-  }
-}
-
-void OutputFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-
-void OutputFile::flush() {
-  std::size_t done = 0;
-  while (done < buffer_.size()) {
-    const ssize_t wrote = ::write(file_.get(), buffer_.data() + done, buffer_.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) fail("write", wrote < 0 ? errno : EIO);
-    done += static_cast<std::size_t>(wrote);
-  }
-  buffer_.clear();
-}
-
-void OutputFile::finish() {
-  flush();
-  if (fsync(file_.get()) != 0) fail("fsync", errno);
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("rename", errno);
-  file_.reset();
-}
-
-void OutputFile::fail(const char* what, int error) const {
-  throw Error(ErrorCode::io, fmt::format("{}: cannot {}: {}{}", path_text(path_), what, error_text(error),
-                                         error == ENOSPC ? "; free space or choose another disk" : ""));
 }
 
 }  // namespace shard::ctl

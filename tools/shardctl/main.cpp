@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/cli.hpp"
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
 #include "shard/error.hpp"
@@ -53,7 +54,7 @@ int reading(const std::function<int()>& command) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
     cli::flush_out();
-    fmt::print(stderr, "shardctl: {}\n", error.what());
+    fmt::print(stderr, "shardctl: {}\n", cli::with_flags(error.what()));
     return kExitDifferent;
   }
 }

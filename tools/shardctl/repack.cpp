@@ -8,15 +8,16 @@
 #include <system_error>
 
 #include "base/file.hpp"
+#include "base/parallel.hpp"
 #include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "shard/convert/options.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
-#include "shardctl/parallel.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
@@ -77,7 +78,7 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("{}: holds other samples, or these with another codec; give a new or empty folder",
-                    path_text(path)));
+                    quoted(path)));
   return {path.filename().string(), there.size(), there.file_size_bytes(), header.head_digest};
 }
 
@@ -88,7 +89,7 @@ void copy_text(const fs::path& from, const fs::path& to) {
   std::string piece(std::size_t{1} << 20U, '\0');
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
     out.append(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
-  if (in.bad() || !in.eof()) throw Error(ErrorCode::io, fmt::format("{}: cannot be read", path_text(from)));
+  if (in.bad() || !in.eof()) throw Error(ErrorCode::io, fmt::format("{}: cannot be read", quoted(from)));
   out.publish();
 }
 

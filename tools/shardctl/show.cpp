@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
@@ -92,8 +93,8 @@ std::uint64_t parse_index(std::string_view digits, const std::string& whole) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
-            "'{}' is not a selection of samples: give indices such as 7, or ranges such as 0..16 (0 to 15)",
-            whole));
+            "{} is not a selection of samples: give indices such as 7, or ranges such as 0..16 (0 to 15)",
+            quoted(whole)));
   }
   return value;
 }
@@ -112,13 +113,13 @@ std::vector<std::uint64_t> parse_samples(const std::vector<std::string>& texts, 
     if (begin >= end) {
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("the range '{}' is empty: {}..{} are the samples from {} up to, but not including, {}",
-                      text, begin, end, begin, end));
+          fmt::format("the range {} is empty: {}..{} are the samples from {} up to, but not including, {}",
+                      quoted(text), begin, end, begin, end));
     }
     if (end > source.size()) {
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the range '{}' ends beyond the last sample: there are {}, numbered from 0",
-                              text, source.size()));
+                  fmt::format("the range {} ends beyond the last sample: there are {}, numbered from 0",
+                              quoted(text), source.size()));
     }
     if (end - begin > kMaxSheetPixels) too_many_samples(end - begin);
     for (std::uint64_t index = begin; index < end; ++index) indices.push_back(index);
@@ -132,7 +133,7 @@ void check_output_name(const std::string& output) {
   if (extension == ".png") return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("--output '{}': the picture is a PNG; give a name that ends in .png", path_text(output)));
+      fmt::format("--output {}: the picture is a PNG; give a name that ends in .png", quoted(output)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -19,18 +20,18 @@ FolderState require_dataset_folder(const std::filesystem::path& folder) {
     case FolderState::incomplete:
       return state;
     case FolderState::absent:
-      throw Error(ErrorCode::not_found, fmt::format("{}: no such file or folder", path_text(folder)));
+      throw Error(ErrorCode::not_found, fmt::format("{}: no such file or folder", quoted(folder)));
     case FolderState::empty:
       throw Error(
           ErrorCode::not_found,
-          fmt::format("{}: an empty folder; make a data set with: shardify IMAGES OUT", path_text(folder)));
+          fmt::format("{}: an empty folder; make a data set with: shardify IMAGES OUT", quoted(folder)));
     case FolderState::foreign:
       break;
   }
   throw Error(ErrorCode::not_found,
               fmt::format("{}: not a data set (no {}); give the folder that shardify wrote, or a "
                           ".safetensors file",
-                          path_text(folder), kDatasetFile));
+                          quoted(folder), kDatasetFile));
 }
 
 Source Source::open(const std::string& path, Check check) {
@@ -45,7 +46,7 @@ Source Source::open(const std::string& path, Check check) {
     return source;
   }
   if (!std::filesystem::is_regular_file(status)) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", path_text(path)));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", quoted(path)));
   }
   source.reader_ = ShardReader::open(path);
   source.head_checked_ = std::make_unique<std::once_flag[]>(1);
@@ -96,8 +97,8 @@ void Source::read(std::uint64_t index, std::span<std::byte> out) const {
     throw Error(
         ErrorCode::corrupt,
         fmt::format("shard {}: sample {} ({}): its bytes have the checksum {:016x}, the shard says {:016x}",
-                    path_text(sample.reader.path()), sample.index, sample.reader.key(sample.index), found,
-                    expected));
+                    quoted(sample.reader.path()), sample.index, quoted_key(sample.reader.key(sample.index)),
+                    found, expected));
   }
 }
 

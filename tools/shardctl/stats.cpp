@@ -8,18 +8,19 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "convert/input_file.hpp"
+#include "convert/scan.hpp"
 #include "shard/codec.hpp"
-#include "shard/convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/json_text.hpp"
-#include "shardctl/parallel.hpp"
 #include "shardctl/pixels.hpp"
 #include "shardctl/source.hpp"
 
@@ -224,7 +225,7 @@ int stats(const StatsOptions& options) {
   }
   if (sums.samples == 0) {
     throw Error(ErrorCode::not_found, fmt::format("{}: none of the {} files is an image that can be decoded",
-                                                  path_text(options.path), sums.skipped));
+                                                  quoted(options.path), sums.skipped));
   }
   print(options, sums, damage.count(), channels, stored);
   if (!damage.found()) return kExitOk;

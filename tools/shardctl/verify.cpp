@@ -2,12 +2,14 @@
 // them.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <set>
 #include <system_error>
 
 #include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
+#include "base/stopwatch.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
@@ -16,7 +18,6 @@
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/json_text.hpp"
-#include "shardctl/parallel.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
@@ -125,7 +126,7 @@ void refuse_foreign_file(const fs::path& path) {
       fmt::format(
           "{}: a safetensors file, but not a shard: only shards have digests to verify; `shardctl info` "
           "lists its tensors",
-          path_text(path)));
+          quoted(path)));
 }
 
 struct Outcome {
@@ -177,7 +178,7 @@ void print_text(const VerifyOptions& options, const Outcome& outcome, const Veri
 }  // namespace
 
 int verify(const VerifyOptions& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const fs::path path = options.path;
   VerifyFindings findings;
   std::optional<DatasetInfo> dataset;
@@ -202,7 +203,7 @@ int verify(const VerifyOptions& options) {
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   verify_shards(tasks, thread_count(options.jobs), findings, [&] {
     if (!progress.due()) return;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = watch.seconds();
     const std::uint64_t bytes = findings.bytes;
     progress.update(
         fmt::format("{} of {} shards, {} samples, {} at {}/s, {} failures", findings.shards.load(),
@@ -215,7 +216,7 @@ int verify(const VerifyOptions& options) {
   const std::vector<VerifyFailure> failures = findings.sorted();
   const bool incomplete = std::string_view(outcome.state) == "incomplete";
   outcome.code = exit_code(failures, incomplete);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  outcome.seconds = watch.seconds();
   options.json ? print_json(options, outcome, findings, failures)
                : print_text(options, outcome, findings, failures);
   if (incomplete) {

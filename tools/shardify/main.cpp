@@ -15,6 +15,7 @@
 #include <system_error>
 #include <thread>
 
+#include "base/stopwatch.hpp"
 #include "cli/output.hpp"
 #include "cli/pace.hpp"
 #include "cli/progress.hpp"
@@ -84,7 +85,7 @@ std::string how_to_go_on(const convert::Counters& c) {
 
 // Runs the conversion on a thread of its own, so that this one can show progress and keep the promise to stop
 // within a second.
-convert::Summary run_watched(const shard::shardify::Arguments& arguments, shard::shardify::Found& found) {
+convert::Summary run_watched(const shard::shardify::Arguments& arguments, convert::Listing& found) {
   convert::Counters counters;
   shard::cli::Progress progress(arguments.quiet ? shard::cli::ProgressMode::quiet
                                                 : shard::cli::ProgressMode::automatic);
@@ -104,7 +105,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, shard:
   std::thread engine([&] {
     try {
       convert::Hooks hooks{&counters, &g_cancel};
-      hooks.planned = [&found](const convert::Plan& plan) { found = shard::shardify::found_in(plan); };
+      hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
       summary = convert::run(arguments.options, hooks);
     } catch (...) {
       error = std::current_exception();
@@ -147,7 +148,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, shard:
 
 // The work is done by now: a summary that cannot be printed must not read as if it were not.
 void print_summary(const shard::shardify::Arguments& arguments, const convert::Summary& summary,
-                   const shard::shardify::Found& found, double seconds) {
+                   const convert::Listing& found, double seconds) {
   try {
     shard::shardify::print_summary(arguments.options, summary, found, seconds, arguments.json);
     shard::cli::flush_out();
@@ -184,14 +185,13 @@ bool wait_for_others(const std::filesystem::path& out, std::chrono::seconds pati
 
 // The whole data set, which another process has completed.
 void take_completed(const std::filesystem::path& out, convert::Summary& summary) {
-  const shard::DatasetInfo info = shard::Dataset::open(out).info();
+  const convert::Summary whole = convert::summary_of(shard::Dataset::open(out).info());
   summary.complete = true;
-  summary.inputs = info.inputs;
-  summary.samples = info.samples();
-  summary.rejects = info.rejects;
-  summary.shards = info.shards.size();
-  summary.size_bytes = 0;
-  for (const shard::ShardSummary& one : info.shards) summary.size_bytes += one.size_bytes;
+  summary.inputs = whole.inputs;
+  summary.samples = whole.samples;
+  summary.rejects = whole.rejects;
+  summary.shards = whole.shards;
+  summary.size_bytes = whole.size_bytes;
 }
 
 void handle_signals() {
@@ -212,20 +212,20 @@ int main(int argc, char** argv) {
     if (arguments.options.world > 1)
       fmt::print(stderr, "shardify: rank {} of {} ({})\n", arguments.options.rank, arguments.options.world,
                  arguments.placement);
-    shard::shardify::Found found;
+    convert::Listing found;
     if (arguments.dry_run) {
       convert::Hooks hooks{nullptr, &g_cancel};
-      hooks.planned = [&found](const convert::Plan& plan) { found = shard::shardify::found_in(plan); };
+      hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
       const convert::Estimate estimate = convert::estimate(arguments.options, hooks);
       shard::shardify::print_estimate(arguments.options, estimate, found, arguments.json);
       return shard::cli::kExitOk;
     }
-    const auto begin = Clock::now();
+    const shard::Stopwatch watch;
     convert::Summary summary = run_watched(arguments, found);
     const bool others_ended = !summary.complete && arguments.wait_for_others &&
                               wait_for_others(arguments.options.out, kPatienceForOthers);
     if (others_ended) take_completed(arguments.options.out, summary);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double seconds = watch.seconds();
     if (arguments.json || !arguments.quiet) print_summary(arguments, summary, found, seconds);
     if (!summary.complete) return shard::cli::kExitPartial;
     return summary.rejects > 0 ? 1 : shard::cli::kExitOk;

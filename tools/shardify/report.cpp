@@ -7,8 +7,10 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "convert/recorded.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::shardify {
@@ -73,7 +75,7 @@ const char* many_of(convert::SkipReason reason) {
 constexpr std::array kSkipReasons{convert::SkipReason::hidden, convert::SkipReason::litter,
                                   convert::SkipReason::no_image, convert::SkipReason::walked};
 
-std::uint64_t count_of(const Found& found, convert::SkipReason reason) {
+std::uint64_t count_of(const convert::Listing& found, convert::SkipReason reason) {
   return static_cast<std::uint64_t>(
       std::count_if(found.skipped.begin(), found.skipped.end(),
                     [&](const convert::Skip& skip) { return skip.reason == reason; }));
@@ -94,35 +96,34 @@ std::string names_text(const std::vector<std::string>& names) {
   return text + (count > 0 ? ", ..." : "...") + (last.size() <= kShownBytes ? ", " + last : "");
 }
 
-void print_skipped(const convert::Options& options, const Found& found) {
+void print_skipped(const convert::Options& options, const convert::Listing& found) {
   std::string text;
   for (const convert::SkipReason reason : kSkipReasons) {
     const std::uint64_t count = count_of(found, reason);
     if (count == 0) continue;
     const auto first = std::find_if(found.skipped.begin(), found.skipped.end(),
                                     [&](const convert::Skip& skip) { return skip.reason == reason; });
-    text += fmt::format("{}{}: {} ({}'{}')", text.empty() ? "" : "; ", many_of(reason), human_count(count),
-                        count > 1 ? "first " : "", first->key);
+    text += fmt::format("{}{}: {} ({}{})", text.empty() ? "" : "; ", many_of(reason), human_count(count),
+                        count > 1 ? "first " : "", quoted_key(first->key));
   }
   if (!text.empty()) cli::out("skipped: {}\n", text);
   if (!found.empty_folders.empty())
     cli::out("no classes: {} without images: {}\n", cli::counted(found.empty_folders.size(), "folder"),
              names_text(found.empty_folders));
   if (found.unlisted > 0)
-    cli::out("left out: {} that '{}' does not name (--unlisted skip)\n",
-             cli::counted(found.unlisted, "image"), shown(options.labels));
+    cli::out("left out: {} that {} does not name (--unlisted skip)\n", cli::counted(found.unlisted, "image"),
+             quoted(options.labels));
 }
 
-void print_found(const convert::Options& options, const Found& found) {
+void print_found(const convert::Options& options, const convert::Listing& found) {
   if (!found.classes.empty())
     cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
   else if (options.labels.empty())
-    cli::out("classes: none, every label is 0 (no image is in a folder below '{}')\n",
-             escape_key(options.images));
+    cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
   print_skipped(options, found);
 }
 
-void add_found(Json& out, const Found& found) {
+void add_found(Json& out, const convert::Listing& found) {
   Json skipped = Json::object();
   for (const convert::SkipReason reason : kSkipReasons) skipped[json_name(reason)] = count_of(found, reason);
   out["skipped"] = std::move(skipped);
@@ -150,12 +151,8 @@ std::string warnings_text(const image::WarningCounts& counts) {
 
 }  // namespace
 
-Found found_in(const convert::Plan& plan) {
-  return {plan.labels.classes, plan.list.empty_folders, plan.list.skipped, plan.list.unlisted};
-}
-
-void print_estimate(const convert::Options& options, const convert::Estimate& e, const Found& found,
-                    bool json) {
+void print_estimate(const convert::Options& options, const convert::Estimate& e,
+                    const convert::Listing& found, bool json) {
   const auto stored = static_cast<std::uint64_t>(static_cast<double>(e.out_bytes) * e.compressed_ratio);
   if (json) {
     Json classes = Json::object();
@@ -180,8 +177,8 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
     add_found(out, found);
     return cli::write_out(dump(out));
   }
-  cli::out("plan: {} -> {} of up to {} in '{}'\n", cli::counted(e.inputs, "image"),
-           cli::counted(e.shards, "shard"), cli::counted(e.per_shard, "sample"), shown(options.out));
+  cli::out("plan: {} -> {} of up to {} in {}\n", cli::counted(e.inputs, "image"),
+           cli::counted(e.shards, "shard"), cli::counted(e.per_shard, "sample"), quoted(options.out));
   cli::out("sample: {}\n", sample_text(options));
   for (const auto& [key, value] : convert::pipeline_of(options)) cli::out("  {}: {}\n", key, value);
   if (!e.classes.empty()) {
@@ -212,7 +209,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   }
 }
 
-void print_summary(const convert::Options& options, const convert::Summary& s, const Found& found,
+void print_summary(const convert::Options& options, const convert::Summary& s, const convert::Listing& found,
                    double seconds, bool json) {
   const double rate = s.convert_seconds > 0 ? static_cast<double>(s.converted) / s.convert_seconds : 0;
   if (json) {
@@ -244,9 +241,9 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   }
   if (!s.complete) {
     cli::out(
-        "rank {} of {}: {} images converted; other processes are still working, the last one completes '{}' "
+        "rank {} of {}: {} images converted; other processes are still working, the last one completes {} "
         "(exit code 3)\n",
-        options.rank, options.world, human_count(s.converted), shown(options.out));
+        options.rank, options.world, human_count(s.converted), quoted(options.out));
     return;
   }
   cli::out("{}: {} in {}, {}\n", s.was_complete ? "already complete" : "complete",
@@ -259,8 +256,8 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   if (!s.warnings.empty())
     cli::out("stored although the decoder warned (images per kind): {}\n", warnings_text(s.warnings));
   if (s.rejects > 0)
-    cli::out("rejected: {} of {} inputs; see '{}'\n", human_count(s.rejects), human_count(s.inputs),
-             shown(options.out / kRejectsFile));
+    cli::out("rejected: {} of {} inputs; see {}\n", human_count(s.rejects), human_count(s.inputs),
+             quoted(options.out / kRejectsFile));
 }
 
 }  // namespace shard::shardify

@@ -11,8 +11,8 @@
 #include <fmt/core.h>
 
 #include "base/cpu_count.hpp"
+#include "convert/recorded.hpp"
 #include "limits/pure_decode.hpp"
-#include "shard/convert/options.hpp"
 #include "shard/dtype.hpp"
 #include "shard/error.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "commands/decode/decode_bench.hpp"
 #include "convert/input_file.hpp"
-#include "shard/convert/options.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 

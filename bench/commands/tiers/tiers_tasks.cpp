@@ -9,12 +9,12 @@
 #include "commands/load/load_bench.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "convert/input_file.hpp"
+#include "convert/recorded.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"
 #include "limits/page_cache.hpp"
 #include "limits/pure_decode.hpp"
-#include "shard/convert/options.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/file.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -49,8 +50,10 @@ void throw_errno(std::string_view what, const std::filesystem::path& path, int e
   const ErrorCode code = error_number == ENOENT ? ErrorCode::not_found
                          : too_many             ? ErrorCode::resource
                                                 : ErrorCode::io;
-  throw Error(code, fmt::format("{} \"{}\": {}{}", what, path.native(), reason(error_number),
-                                descriptor_advice(error_number)));
+  const bool full = error_number == ENOSPC || error_number == EDQUOT;
+  throw Error(code,
+              fmt::format("{} {}: {}{}{}", what, quoted(path), reason(error_number),
+                          descriptor_advice(error_number), full ? "; free space or use another disk" : ""));
 }
 
 UniqueFd open_read(const std::filesystem::path& path) {
@@ -67,7 +70,7 @@ std::uint64_t regular_file_size(int fd, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw_errno("cannot read the size of", path, errno);
   if (!S_ISREG(status.st_mode)) {
-    throw Error(ErrorCode::io, fmt::format("\"{}\" is not a regular file", path.native()));
+    throw Error(ErrorCode::io, fmt::format("{} is not a regular file", quoted(path)));
   }
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -80,8 +83,8 @@ void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std
     if (count < 0) throw_errno("cannot read", path, errno);
     if (count == 0) {
       throw Error(ErrorCode::io,
-                  fmt::format("cannot read \"{}\": it ends at byte {}, {} bytes early (was it truncated?)",
-                              path.native(), offset, out.size()));
+                  fmt::format("cannot read {}: it ends at byte {}, {} bytes early (was it truncated?)",
+                              quoted(path), offset, out.size()));
     }
     out = out.subspan(static_cast<std::size_t>(count));
     offset += static_cast<std::uint64_t>(count);
@@ -112,8 +115,8 @@ void preallocate(int fd, std::uint64_t size_bytes, const std::filesystem::path& 
     struct statvfs space {};
     const bool known = ::fstatvfs(fd, &space) == 0;
     const std::uint64_t free_bytes = known ? std::uint64_t{space.f_bavail} * space.f_frsize : 0;
-    throw Error(ErrorCode::io, fmt::format("cannot reserve {} bytes for \"{}\": {} ({} bytes are free)",
-                                           size_bytes, path.native(), reason(error_number), free_bytes));
+    throw Error(ErrorCode::io, fmt::format("cannot reserve {} bytes for {}: {} ({} bytes are free)",
+                                           size_bytes, quoted(path), reason(error_number), free_bytes));
   }
   if (error_number != EOPNOTSUPP && error_number != ENOSYS)
     throw_errno("cannot reserve space for", path, error_number);
@@ -210,8 +213,8 @@ std::vector<std::byte> read_file(const std::filesystem::path& path, std::uint64_
 
 void read_file_into(const std::filesystem::path& path, std::uint64_t max_bytes, std::vector<std::byte>& out) {
   const auto refuse = [&](std::uint64_t bytes) {
-    throw Error(ErrorCode::resource, fmt::format("\"{}\" holds {} bytes or more: the limit is {}",
-                                                 path.native(), bytes, max_bytes));
+    throw Error(ErrorCode::resource,
+                fmt::format("{} holds {} bytes or more: the limit is {}", quoted(path), bytes, max_bytes));
   };
   constexpr std::size_t kStep = 64 * 1024;
   const UniqueFd fd = open_read(path);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "base/utf8.hpp"
 #include "shard/error.hpp"
 
@@ -21,7 +22,7 @@ int hex_value(char c) noexcept {
 
 [[noreturn]] void refuse(std::string_view key, std::size_t at, std::string_view why) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("key \"{}\" is not an escaped key: {} at byte {}", escape_key(key), why, at));
+              fmt::format("key {} is not an escaped key: {} at byte {}", quoted(key), why, at));
 }
 
 }  // namespace

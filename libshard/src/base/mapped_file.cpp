@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/file_io.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -33,9 +34,8 @@ class BorrowedDescriptor {
 void hold_size(int fd, std::uint64_t size_bytes, const std::filesystem::path& path) {
   const std::uint64_t now = regular_file_size(fd, path);
   if (now == size_bytes) return;
-  throw Error(ErrorCode::io,
-              fmt::format("\"{}\" changed its size from {} to {} bytes while it was being opened",
-                          path.native(), size_bytes, now));
+  throw Error(ErrorCode::io, fmt::format("{} changed its size from {} to {} bytes while it was being opened",
+                                         quoted(path), size_bytes, now));
 }
 
 // Lines of /proc/self/maps; 0: unknown.
@@ -76,8 +76,8 @@ MappedFile::MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::
   } catch (const ipc::interprocess_exception& error) {
     const bool no_space = error.get_native_error() == ENOMEM || error.get_native_error() == EAGAIN;
     throw Error(no_space ? ErrorCode::resource : ErrorCode::io,
-                fmt::format("cannot map the {} bytes of \"{}\": {}{}", size_bytes, path.native(),
-                            error.what(), no_space ? mapping_advice() : std::string()));
+                fmt::format("cannot map the {} bytes of {}: {}{}", size_bytes, quoted(path), error.what(),
+                            no_space ? mapping_advice() : std::string()));
   }
   hold_size(fd, size_bytes, path);
 }

@@ -5,9 +5,11 @@
 // (no such folder), naming the path. Different objects may be used by different threads.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace shard {
@@ -19,7 +21,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content);
 // processes that do this at once, one gets true.
 bool publish_new_file(const std::filesystem::path& path, std::string_view content);
 
-// A text file that is written piece by piece, with a buffer of 1 MiB. Removed unless published.
+// A file that is written piece by piece, with a buffer of 1 MiB. Removed unless published.
 class PendingFile {
  public:
   explicit PendingFile(const std::filesystem::path& path);
@@ -27,6 +29,9 @@ class PendingFile {
   PendingFile& operator=(const PendingFile&) = delete;
   ~PendingFile();
   void append(std::string_view text);
+  void append(std::span<const std::byte> bytes);
+  // Writes what is in the buffer.
+  void flush();
   // Replaces what has the name. Once.
   void publish();
 

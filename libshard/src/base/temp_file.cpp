@@ -21,6 +21,7 @@
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
 #include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -146,10 +147,9 @@ TempFile::TempFile(std::filesystem::path target) : target_(std::move(target)) {
     fd_ = std::move(fd);
     return;
   }
-  throw Error(
-      ErrorCode::io,
-      fmt::format("cannot create a file for \"{}\": {} temporary files were removed by another process",
-                  target_.native(), kAttempts));
+  throw Error(ErrorCode::io,
+              fmt::format("cannot create a file for {}: {} temporary files were removed by another process",
+                          quoted(target_), kAttempts));
 }
 
 TempFile::~TempFile() { discard(); }
@@ -261,6 +261,12 @@ void PendingFile::append(std::string_view text) {
   impl_->waiting += text;
   if (impl_->waiting.size() >= kWriteBytes) impl_->write();
 }
+
+void PendingFile::append(std::span<const std::byte> bytes) {
+  append(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void PendingFile::flush() { impl_->write(); }
 
 void PendingFile::publish() {
   impl_->write();

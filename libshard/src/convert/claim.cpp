@@ -13,6 +13,7 @@
 
 #include "base/file.hpp"
 #include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "convert/input_table.hpp"
 #include "convert/replace.hpp"
 #include "shard/error.hpp"
@@ -37,9 +38,8 @@ std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, con
     if (!error && regular && fs::file_size(path, error) == shard.size_bytes && !error) continue;
     const auto number = shard_number(shard.file);
     if (!number)
-      throw Error(
-          ErrorCode::corrupt,
-          fmt::format("shard '{}' is missing and was not made by shardify: restore it", path.string()));
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("shard {} is missing and was not made by shardify: restore it", quoted(path)));
     if (*number % options.world == options.rank) missing.emplace(*number, shard);
   }
   return missing;
@@ -95,8 +95,8 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
 
 void refuse_busy(const fs::path& out, std::int64_t pid, const std::string& as) {
   throw Error(ErrorCode::resource,
-              fmt::format("'{}': {} is at work there{}: wait until it has ended, then run this again",
-                          out.string(), process_text(pid), as));
+              fmt::format("{}: {} is at work there{}: wait until it has ended, then run this again",
+                          quoted(out), process_text(pid), as));
 }
 
 bool dataset_is_there(const fs::path& out) {
@@ -110,7 +110,7 @@ DatasetInfo read_dataset_info(const fs::path& out) {
   try {
     return parse_dataset({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("'{}': {}", out.string(), error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", quoted(out), error.what()));
   }
 }
 
@@ -123,13 +123,13 @@ void make_folders(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0777) != 0) {
     const int error = errno;
     if (error == EEXIST) return;  // another process was quicker
-    throw Error(ErrorCode::io, fmt::format("cannot make the folder '{}': {}", folder.string(),
+    throw Error(ErrorCode::io, fmt::format("cannot make the folder {}: {}", quoted(folder),
                                            std::generic_category().message(error)));
   }
   try {
     flush_folder(above);
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("the folder '{}' was made, but {}", folder.string(), error.what()));
+    throw Error(error.code(), fmt::format("the folder {} was made, but {}", quoted(folder), error.what()));
   }
 }
 
@@ -152,9 +152,9 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
     throw Error(
         ErrorCode::io,
         fmt::format(
-            "'{}' has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
-            "or a smaller --dtype, --crop, or --codec packed or zstd",
-            options.out.string(), free, needed, samples));
+            "{} has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
+            "or a smaller `dtype`, `crop`, or `codec` packed or zstd",
+            quoted(options.out), free, needed, samples));
 }
 
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim) {
@@ -170,8 +170,8 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     if (state == FolderState::foreign)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("'{}' is not empty and holds no data set of shardify: choose an empty or new folder",
-                      out.string()));
+          fmt::format("{} is not empty and holds no data set of shardify: choose an empty or new folder",
+                      quoted(out)));
     if (state == FolderState::complete) {
       const DatasetInfo info = read_dataset_info(out);
       require_same_plan(recorded_plan(info, record), record, out,
@@ -208,9 +208,9 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     if (there->stage == Stage::replacing)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("'{}' holds a data set that is half replaced: run this once as one process, which "
+          fmt::format("{} holds a data set that is half replaced: run this once as one process, which "
                       "finishes that, then start the others",
-                      out.string()));
+                      quoted(out)));
     require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
     switch (claim.rank.take(out / kPlanFile, options.rank, options.world)) {
       case LockResult::busy:

@@ -14,6 +14,7 @@
 
 #include "convert/folder_lock.hpp"
 #include "convert/journal.hpp"
+#include "convert/plan.hpp"
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {

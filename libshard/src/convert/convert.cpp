@@ -2,19 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <system_error>
-#include <thread>
 
 #include "base/checksum.hpp"
 #include "base/file.hpp"
+#include "base/parallel.hpp"
 #include "base/publish.hpp"
+#include "base/quote.hpp"
+#include "base/stopwatch.hpp"
+#include "base/system_memory.hpp"
 #include "convert/claim.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "convert/journal.hpp"
+#include "convert/plan.hpp"
+#include "convert/recorded.hpp"
 #include "convert/replace.hpp"
 #include "convert/scheduler.hpp"
 #include "shard/error.hpp"
@@ -25,11 +30,6 @@ namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 PlanRecord record_of(const Plan& plan, const Options& options) {
   PlanRecord record;
@@ -62,7 +62,8 @@ ShardWriterOptions writer_options(const Plan& plan, const Options& options, cons
 // One worker thread's run.
 class Worker {
  public:
-  Worker(const Plan& plan, const Options& options, Scheduler& scheduler, const Hooks& hooks)
+  Worker(const Plan& plan, const Options& options, Scheduler& scheduler, const Hooks& hooks,
+         image::MemoryBudget& memory)
       : plan_(plan),
         options_(options),
         scheduler_(scheduler),
@@ -70,7 +71,9 @@ class Worker {
         reader_(plan.list.root),
         preprocessor_(options.preprocess),
         decode_(decode_options(options, hooks.cancel)),
-        sample_(options.preprocess.sample_spec().size_bytes()) {}
+        sample_(options.preprocess.sample_spec().size_bytes()) {
+    decode_.memory = &memory;
+  }
 
   void run() noexcept {
     try {
@@ -92,25 +95,27 @@ class Worker {
   void convert(const Item& item) {
     const Input& input = plan_.list.inputs[item.index];
     const std::uint64_t row = item.index - item.job->first;
-    const auto begin = Clock::now();
-    auto read_done = begin;
+    Stopwatch watch;
+    double read_seconds = 0;
+    bool was_read = false;
     image::WarningSet found;
     try {
       const std::span<const std::byte> file = reader_.read(input.path);
       bytes_read += file.size();
-      read_done = Clock::now();
+      read_seconds = watch.restart();
+      was_read = true;
       plan_.require_size(item.index, file.size());
       item.job->digests[row] = xxh3(file);
       found = preprocessor_.run_file(decoder_, file, decode_, sample_);
     } catch (const Error& error) {
       const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
-                        (error.code() == ErrorCode::resource && read_done == begin &&
+                        (error.code() == ErrorCode::resource && !was_read &&
                          dynamic_cast<const UnreadableInput*>(&error) == nullptr);
       if (ours) throw;
       reject(item, row, input, reject_reason(error));
       return;
     }
-    const auto preprocessed = Clock::now();
+    const double preprocess_seconds = watch.restart();
     const std::span<const std::byte> labels(plan_.labels.rows.data() + item.index * plan_.labels.row_bytes,
                                             plan_.labels.row_bytes);
     item.job->writer.put(row, input.key(), labels, sample_);
@@ -121,10 +126,9 @@ class Worker {
       item.job->warnings.add(found);
     }
     ++converted;
-    const auto stored = Clock::now();
-    stages.read += std::chrono::duration<double>(read_done - begin).count();
-    stages.preprocess += std::chrono::duration<double>(preprocessed - read_done).count();
-    stages.store += std::chrono::duration<double>(stored - preprocessed).count();
+    stages.read += read_seconds;
+    stages.preprocess += preprocess_seconds;
+    stages.store += watch.seconds();
     if (hooks_.counters != nullptr) {
       hooks_.counters->stored += 1;
       hooks_.counters->bytes_stored += sample_.size();
@@ -135,7 +139,8 @@ class Worker {
 
   void reject(const Item& item, std::uint64_t row, const Input& input, const std::string& reason) {
     if (options_.on_error == OnError::fail)
-      throw Error(ErrorCode::corrupt, fmt::format("'{}': {} (--on-error fail)", input.key(), reason));
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{}: {} (`on_error` fail)", quoted_key(input.key()), reason));
     item.job->writer.skip(row);
     {
       std::lock_guard lock(item.job->mutex);
@@ -161,19 +166,16 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
                     Summary& summary) {
   const ShardWriterOptions writer = writer_options(plan, options, record);
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
+  // Processes that share the work are likely to share this machine.
+  const std::uint64_t processes =
+      options.world > 1 ? std::min<std::uint64_t>(options.world, local_rank_count()) : 1;
+  image::MemoryBudget memory(options.decode_memory_bytes != 0
+                                 ? options.decode_memory_bytes
+                                 : image::MemoryBudget::default_bytes(processes));
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.threads(); ++i)
-    workers.push_back(std::make_unique<Worker>(plan, options, scheduler, hooks));
-  {
-    std::vector<std::jthread> threads;
-    try {
-      for (auto& worker : workers) threads.emplace_back([&worker] { worker->run(); });
-    } catch (const std::system_error& error) {
-      scheduler.fail(std::make_exception_ptr(Error(
-          ErrorCode::resource,
-          fmt::format("cannot start {} threads: {} (use fewer --jobs)", workers.size(), error.what()))));
-    }
-  }
+    workers.push_back(std::make_unique<Worker>(plan, options, scheduler, hooks, memory));
+  run_threads(options.threads(), [&](unsigned thread) { workers[thread]->run(); });
   scheduler.finish();
   for (const auto& worker : workers) {
     summary.stages.read += worker->stages.read;
@@ -208,7 +210,7 @@ void publish_dataset_file(const Options& options, const std::string& json) {
   if (std::string_view(reinterpret_cast<const char*>(there.data()), there.size()) == json) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("'{}' was written by another conversion meanwhile, with another content", path.string()));
+      fmt::format("{} was written by another conversion meanwhile, with another content", quoted(path)));
 }
 
 // rejects.csv and inputs.csv, then dataset.json, once every shard is finished. False: other processes still
@@ -249,8 +251,8 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   publish_file(options.out / kRejectsFile, csv);
   if (info.shards.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs could be stored; the reasons are in '{}'", plan.listed,
-                            (options.out / kRejectsFile).string()));
+                fmt::format("none of the {} inputs could be stored; the reasons are in {}", plan.listed,
+                            quoted(options.out / kRejectsFile)));
   inputs.publish();
   publish_dataset_file(options, serialize_dataset(info));
   summary.warnings = warnings;
@@ -262,7 +264,7 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
 // stay: it is told by them.
 Summary run_in(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                Claim& claim) {
-  const auto begin = Clock::now();
+  const Stopwatch scan;
   claim_folder(plan, options, record, claim);
   Summary summary;
   if (claim.complete) {
@@ -289,11 +291,11 @@ Summary run_in(const Plan& plan, const Options& options, const PlanRecord& recor
   }
   require_space(plan, options, todo);
   summary.inputs = plan.listed;
-  summary.scan_seconds = seconds_since(begin);
+  summary.scan_seconds = scan.seconds();
 
-  const auto convert_begin = Clock::now();
+  const Stopwatch conversion;
   if (!todo.empty()) convert_shards(plan, options, record, hooks, todo, claim.missing, summary);
-  summary.convert_seconds = seconds_since(convert_begin);
+  summary.convert_seconds = conversion.seconds();
   if (!dataset_is_there(options.out) && !publish_dataset(plan, options, record, summary) &&
       !dataset_is_there(options.out)) {
     summary.shards = todo.size();
@@ -320,12 +322,12 @@ Summary summary_of(const DatasetInfo& info) {
 }
 
 Summary run(const Options& options, const Hooks& hooks) {
-  const auto begin = Clock::now();
+  const Stopwatch planning;
   options.check();
   const Plan plan = make_plan(options);
-  if (hooks.planned) hooks.planned(plan);
+  if (hooks.planned) hooks.planned(listing_of(plan));
   const PlanRecord record = record_of(plan, options);
-  const double plan_seconds = seconds_since(begin);
+  const double plan_seconds = planning.seconds();
   const RunIn run_there = [&](const Options& there, const PlanRecord& staged, Claim& claim) {
     Summary summary = run_in(plan, there, staged, hooks, claim);
     summary.scan_seconds += plan_seconds;

@@ -3,9 +3,11 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/stopwatch.hpp"
 #include "convert/input_file.hpp"
+#include "convert/plan.hpp"
+#include "convert/recorded.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 
@@ -43,7 +45,7 @@ void count_classes(const Plan& plan, Estimate& estimate) {
 
 Estimate estimate(const Options& options, const Hooks& hooks) {
   const Plan plan = make_plan(options);
-  if (hooks.planned) hooks.planned(plan);
+  if (hooks.planned) hooks.planned(listing_of(plan));
   Estimate result;
   result.listed = plan.listed;
   result.inputs = plan.list.inputs.size();
@@ -64,8 +66,7 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   const SampleCodec codec(options.codec, spec, options.preprocess.normalization);
   const SampleCodec packer({Codec::Kind::packed, 0}, spec, options.preprocess.normalization);
 
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   double seconds = 0;
   std::uint64_t bytes = 0;
   std::uint64_t compressed = 0;
@@ -86,7 +87,7 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
       if (result.sampled_reject_list.size() < kNamedRejects)
         result.sampled_reject_list.push_back({input.key(), reject_reason(error)});
     }
-    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    seconds = watch.seconds();
   }
   const std::uint64_t good = result.sampled - result.sampled_rejects;
   result.seconds_per_image = seconds / static_cast<double>(result.sampled);

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const char* what, const fs::path& path, int error) {
   throw Error(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-              fmt::format("cannot {} '{}': {}", what, path.string(), std::generic_category().message(error)));
+              fmt::format("cannot {} {}: {}", what, quoted(path), std::generic_category().message(error)));
 }
 
 bool names_file(const fs::path& path, int fd) noexcept {

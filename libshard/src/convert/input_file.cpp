@@ -9,8 +9,8 @@
 #include <new>
 #include <system_error>
 
+#include "base/quote.hpp"
 #include "base/unique_handle.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::convert {
 
@@ -21,11 +21,11 @@ constexpr std::size_t kKeepBytes = std::size_t{8} << 20U;  // a larger buffer is
 
 [[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
   const std::string text = std::generic_category().message(error);
-  const std::string name = escape_key(path.string());
   if (error == EMFILE || error == ENFILE)
-    throw Error(ErrorCode::resource,
-                fmt::format("cannot open '{}': {} (raise 'ulimit -n' or use fewer --jobs)", name, text));
-  if (error == ENOMEM) throw Error(ErrorCode::resource, fmt::format("cannot {} '{}': {}", what, name, text));
+    throw Error(ErrorCode::resource, fmt::format("cannot open {}: {} (raise 'ulimit -n' or use fewer `jobs`)",
+                                                 quoted(path), text));
+  if (error == ENOMEM)
+    throw Error(ErrorCode::resource, fmt::format("cannot {} {}: {}", what, quoted(path), text));
   throw UnreadableInput(ErrorCode::io, fmt::format("cannot {}: {}", what, text));
 }
 

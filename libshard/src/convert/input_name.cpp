@@ -1,4 +1,4 @@
-#include "shard/convert/input_name.hpp"
+#include "convert/input_name.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,10 +11,10 @@
 #include <string>
 #include <system_error>
 
+#include "base/quote.hpp"
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
 #include "shard/image/file_kind.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::convert {
 
@@ -99,8 +99,8 @@ bool is_image_file(int dir_fd, const char* path, bool known_regular) {
   if (!fd) {
     const int error = errno;
     if (error == EMFILE || error == ENFILE)
-      throw Error(ErrorCode::resource, fmt::format("cannot open '{}': {} (raise 'ulimit -n')",
-                                                   escape_key(path), std::generic_category().message(error)));
+      throw Error(ErrorCode::resource, fmt::format("cannot open {}: {} (raise 'ulimit -n')", quoted(path),
+                                                   std::generic_category().message(error)));
     return true;
   }
   std::array<std::byte, image::kFileKindBytes> begin{};

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -88,7 +89,7 @@ bool read_csv(const fs::path& path, const Take& take) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return false;
   const bool whole = read_csv(in, take);
-  if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading '{}' failed", path.string()));
+  if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading {} failed", quoted(path)));
   return whole;
 }
 
@@ -126,7 +127,7 @@ std::string describe_changes(const fs::path& out, const PlanRecord* there, const
   std::string text;
   std::uint64_t found = 0;
   const auto differs = [&](const std::string& key, const std::string& how) {
-    if (found++ < kNamed) text += fmt::format("\n  '{}': {}", key, how);
+    if (found++ < kNamed) text += fmt::format("\n  {}: {}", quoted_key(key), how);
   };
   const auto& inputs = plan.list.inputs;
   const auto is_new = [&](std::size_t i) {

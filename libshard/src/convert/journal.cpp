@@ -10,6 +10,7 @@
 
 #include "base/checksum.hpp"
 #include "base/file.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -48,7 +49,7 @@ void remove_matching(const fs::path& folder, Match match) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
     if (match(it->path().filename().string())) found.push_back(it->path());
   if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot read folder '{}': {}", folder.string(), error.message()));
+    throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(folder), error.message()));
   for (const fs::path& path : found) remove_file(path);
 }
 
@@ -80,8 +81,7 @@ std::string seal(std::string_view body, const PlanRecord& plan, std::uint64_t sh
 void remove_file(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot remove '{}': {}", path.string(), error.message()));
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot remove {}: {}", quoted(path), error.message()));
 }
 
 std::string serialize_plan(const PlanRecord& plan) {
@@ -122,8 +122,8 @@ PlanRecord read_plan(const fs::path& out) {
         error.code() != ErrorCode::resource)
       throw;
     throw Error(error.code(),
-                fmt::format("'{}': {}; --overwrite replaces this unfinished conversion by a new one",
-                            path.string(), error.what()));
+                fmt::format("{}: {}; `overwrite` replaces this unfinished conversion by a new one",
+                            quoted(path), error.what()));
   }
 }
 
@@ -131,7 +131,8 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
                        const std::function<std::string()>& changed_inputs) {
   std::string differences;
   auto differ = [&](const std::string& name, const std::string& was, const std::string& is) {
-    if (was != is) differences += fmt::format("\n  {}: '{}' there, '{}' asked for", name, was, is);
+    if (was != is)
+      differences += fmt::format("\n  {}: {} there, {} asked for", name, quoted(was), quoted(is));
   };
   Pipeline names = there.options;
   names.insert(asked.options.begin(), asked.options.end());
@@ -144,7 +145,7 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
   differ("inputs", std::to_string(there.inputs), std::to_string(asked.inputs));
   if (there.fingerprint != asked.fingerprint && differences.empty())
     differences += fmt::format(
-        "\n  samples_per_shard (--samples-per-shard or --shard-size): not as then "
+        "\n  samples_per_shard (`samples_per_shard` or `shard_size_bytes`): not as then "
         "(fingerprint {} there, {} asked for)",
         there.fingerprint, asked.fingerprint);
   const bool options_differ = there.options != asked.options || there.fingerprint != asked.fingerprint;
@@ -157,11 +158,11 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
   }
   if (!differences.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' holds a conversion with other {}:{}\n{}", out.string(),
+                fmt::format("{} holds a conversion with other {}:{}\n{}", quoted(out),
                             options_differ ? "options or inputs" : "inputs", differences,
-                            options_differ ? "use another folder, or --overwrite to replace what is there"
-                                           : "--refresh converts the shards again whose inputs changed, "
-                                             "--overwrite all of them; or use another folder"));
+                            options_differ ? "use another folder, or `overwrite` to replace what is there"
+                                           : "`refresh` converts the shards again whose inputs changed, "
+                                             "`overwrite` all of them; or use another folder"));
 }
 
 std::string serialize_receipt(const Receipt& receipt, const PlanRecord& plan, std::uint64_t shard) {
@@ -239,7 +240,7 @@ std::vector<std::uint64_t> receipts_in(const fs::path& out) {
     if (receipt_path(out, number).filename() == name) numbers.push_back(number);
   }
   if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot read folder '{}': {}", out.string(), error.message()));
+    throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(out), error.message()));
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shard/convert/scan.hpp"
+#include "convert/scan.hpp"
 #include "shard/dataset.hpp"
 #include "shard/image/warnings.hpp"
 

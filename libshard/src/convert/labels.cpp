@@ -10,7 +10,8 @@
 #include <unordered_map>
 
 #include "base/file.hpp"
-#include "shard/convert/scan.hpp"
+#include "base/quote.hpp"
+#include "convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -56,7 +57,7 @@ std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) 
         for (++i;; ++i) {
           if (i >= text.size())
             throw Error(ErrorCode::invalid_argument,
-                        fmt::format("{}:{}: a quoted field does not end", file, row.line));
+                        fmt::format("{}: line {}: a quoted field does not end", file, row.line));
           if (text[i] == '"') {
             if (i + 1 >= text.size() || text[i + 1] != '"') break;
             ++i;
@@ -74,7 +75,7 @@ std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) 
       more = i < text.size() && text[i] == ',';
       if (!more && i < text.size() && text[i] != '\n')
         throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{}:{}: text after a quoted field", file, row.line));
+                    fmt::format("{}: line {}: text after a quoted field", file, row.line));
       ++i;
     }
     ++line;
@@ -107,8 +108,8 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
   for (const CsvRow& row : rows) {
     if (row.fields.size() < 2 || row.fields.size() != width)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}:{}: {} fields where {} are expected (path,label or path,v1,...,vk)", file,
-                              row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
+                  fmt::format("{}: line {}: {} fields where {} are expected (path,label or path,v1,...,vk)",
+                              file, row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
   }
 }
 
@@ -116,14 +117,15 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
 // said.
 [[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where) {
   const std::string key = wanted.key();
-  std::string reason = fmt::format("paths are relative to '{}'", escape_key(list.root.string()));
+  std::string reason = fmt::format("paths are relative to {}", quoted(list.root));
   for (const Skip& skip : list.skipped)
     if (key == skip.key || key.starts_with(skip.key + "/"))
-      reason = fmt::format("'{}' is skipped: {}", skip.key, to_string(skip.reason));
+      reason = fmt::format("{} is skipped: {}", quoted_key(skip.key), to_string(skip.reason));
   for (const Reject& reject : list.rejects)
     if (key == reject.key || key.starts_with(reject.key + "/"))
-      reason = fmt::format("'{}' is a reject: {}", reject.key, reject.reason);
-  throw Error(ErrorCode::invalid_argument, fmt::format("{}: no such image: '{}' ({})", where, key, reason));
+      reason = fmt::format("{} is a reject: {}", quoted_key(reject.key), reject.reason);
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{}: no such image: {} ({})", where, quoted_key(key), reason));
 }
 
 }  // namespace
@@ -144,7 +146,7 @@ LabelTable labels_from_folders(InputList& list) {
 }
 
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, Unlisted unlisted) {
-  const std::string file = escape_key(path.string());
+  const std::string file = quoted(path);
   const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   std::vector<CsvRow> rows = parse_csv(text, file);
@@ -156,10 +158,10 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, U
     const Input wanted{row.fields[0]};
     if (!std::binary_search(list.inputs.begin(), list.inputs.end(), wanted,
                             [](const Input& a, const Input& b) { return a.path < b.path; }))
-      refuse_unknown(list, wanted, fmt::format("{}:{}", file, row.line));
+      refuse_unknown(list, wanted, fmt::format("{}: line {}", file, row.line));
     if (!by_path.emplace(row.fields[0], &row).second)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}:{}: '{}' is labelled twice", file, row.line, wanted.key()));
+                  fmt::format("{}: line {}: {} is labelled twice", file, row.line, quoted_key(wanted.key())));
   }
   const auto is_listed = [&](const Input& input) { return by_path.count(input.path) != 0; };
   if (unlisted == Unlisted::skip)
@@ -190,8 +192,8 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, U
       for (std::size_t v = 1; v <= values; ++v) {
         const auto value = parse_value(row.fields[v]);
         if (!value || !std::isfinite(*value))
-          throw Error(ErrorCode::invalid_argument, fmt::format("{}:{}: '{}' is not a finite number", file,
-                                                               row.line, escape_key(row.fields[v])));
+          throw Error(ErrorCode::invalid_argument, fmt::format("{}: line {}: {} is not a finite number", file,
+                                                               row.line, quoted(row.fields[v])));
         append_le(table.rows, std::bit_cast<std::uint32_t>(*value), 4);
       }
     }

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "shard/convert/scan.hpp"
+#include "base/quote.hpp"
+#include "convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -80,12 +81,11 @@ std::string two_keys(const std::vector<std::string>& paths, const std::string& r
   const auto [low, high] = std::minmax_element(
       paths.begin(), paths.end(),
       [](const std::string& a, const std::string& b) { return depth_of(a) < depth_of(b); });
-  return fmt::format("with --root '{}' the keys would be '{}' and '{}'",
-                     escape_key(root.empty() ? "." : root), escape_key(low->substr(root.size())),
-                     escape_key(high->substr(root.size())));
+  return fmt::format("with `root` {} the keys would be {} and {}", quoted(root.empty() ? "." : root),
+                     quoted(low->substr(root.size())), quoted(high->substr(root.size())));
 }
 
-constexpr const char* kGiveRoot = "give --root: the folder that the class folders lie in";
+constexpr const char* kGiveRoot = "give `root`: the folder that the class folders lie in";
 
 // The root that a list has without being told: the deepest common folder, where no wrong path can have moved
 // it. So all paths lie in it, or all lie in folders of it; else it is refused.
@@ -97,9 +97,9 @@ std::string obvious_root(const std::vector<std::string>& paths, const std::strin
   if (relative != paths.end() && absolute != paths.end()) {
     std::vector<std::string> same = paths;
     for (std::string& path : same) path = absolute_path(path);
-    throw Error(ErrorCode::invalid_argument, fmt::format("the list {} has relative and absolute paths ('{}', "
-                                                         "'{}'), so its classes are not obvious: {}; {}",
-                                                         name, escape_key(*relative), escape_key(*absolute),
+    throw Error(ErrorCode::invalid_argument, fmt::format("the list {} has relative and absolute paths ({}, "
+                                                         "{}), so its classes are not obvious: {}; {}",
+                                                         name, quoted(*relative), quoted(*absolute),
                                                          two_keys(same, common_folder(same)), kGiveRoot));
   }
   std::string root = common_folder(paths);
@@ -154,11 +154,10 @@ void take_classes(InputList& list, const std::string& name, bool root_given) {
     if (!there && !root_given)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format(
-              "no file that the list {} has in the folder '{}' is there, first '{}': correct the list, "
-              "or give --root '{}' (keys as '{}'), then they become rejects and no class",
-              name, escape_key(folder), escape_key((list.root / first->path).string()),
-              escape_key(list.root.empty() ? "." : list.root.string()), first->key()));
+          fmt::format("no file that the list {} has in the folder {} is there, first {}: correct the list, "
+                      "or give `root` {} (keys as {}), then they become rejects and no class",
+                      name, quoted(folder), quoted(list.root / first->path),
+                      quoted(list.root.empty() ? "." : list.root), quoted_key(first->key())));
     if (there && in_folder) list.folders.push_back(folder);
     for (; first != last; ++first) {
       if (there)
@@ -194,8 +193,8 @@ InputList scan_list(std::istream& in, const std::string& name, const fs::path& g
   for (const std::string& path : paths) {
     std::optional<std::string> key = key_below(path, root, absolute_root);
     if (!key)
-      throw Error(ErrorCode::invalid_argument, fmt::format("'{}' in {} is not below --root '{}'",
-                                                           escape_key(path), name, escape_key(root)));
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} in {} is not below `root` {}", quoted(path), name, quoted(root)));
     if (const auto reason = skip_by_path(*key))
       list.skipped.push_back({escape_key(*key), *reason});
     else

@@ -1,15 +1,16 @@
+#include "convert/plan.hpp"
+
 #include <fmt/format.h>
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include "base/checksum.hpp"
-#include "shard/convert/convert.hpp"
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -29,8 +30,8 @@ void refuse_out_inside_images(const Options& options) {
     if (folder == images)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("OUT '{}' lies inside IMAGES '{}': it would become input; choose a folder outside",
-                      options.out.string(), options.images));
+          fmt::format("`out` {} lies inside `images` {}: it would become input; choose a folder outside",
+                      quoted(options.out), quoted(options.images)));
     if (folder == folder.parent_path()) return;  // the root
   }
 }
@@ -46,24 +47,14 @@ void reject_skipped(InputList& list) {
 std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
   constexpr std::size_t kStep = 256;
   std::vector<std::uint64_t> sizes(list.inputs.size(), Plan::kUnknownSize);
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t begin = next.fetch_add(kStep); begin < sizes.size(); begin = next.fetch_add(kStep)) {
-      for (std::size_t i = begin; i < std::min(begin + kStep, sizes.size()); ++i) {
-        struct stat status {};
-        const fs::path path = list.root / list.inputs[i].path;
-        if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
-          sizes[i] = static_cast<std::uint64_t>(status.st_size);
-      }
+  parallel_for(threads, (sizes.size() + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
+    for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, sizes.size()); ++i) {
+      struct stat status {};
+      const fs::path path = list.root / list.inputs[i].path;
+      if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+        sizes[i] = static_cast<std::uint64_t>(status.st_size);
     }
-  };
-  std::vector<std::jthread> helpers;
-  try {
-    for (std::size_t i = 1; i < threads && i * kStep < sizes.size(); ++i) helpers.emplace_back(work);
-  } catch (const std::system_error&) {
-    // With fewer threads it takes longer.
-  }
-  work();
+  });
   return sizes;
 }
 
@@ -74,9 +65,10 @@ void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
   if (planned == found) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("'{}' has {} bytes, and had {} when this run began: inputs must stay as they are while "
-                  "they are converted; run this again, with --refresh if it then says that they changed",
-                  list.inputs[input].key(), found, planned ? fmt::to_string(*planned) : "none to be read"));
+      fmt::format("{} has {} bytes, and had {} when this run began: inputs must stay as they are while "
+                  "they are converted; run this again, with `refresh` if it then says that they changed",
+                  quoted_key(list.inputs[input].key()), found,
+                  planned ? fmt::to_string(*planned) : "none to be read"));
 }
 
 std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
@@ -95,8 +87,8 @@ Plan make_plan(const Options& options) {
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
   if (plan.list.inputs.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs has a label: '{}' {}", plan.listed,
-                            plan.list.rejects.front().key, plan.list.rejects.front().reason));
+                fmt::format("none of the {} inputs has a label: {} {}", plan.listed,
+                            quoted_key(plan.list.rejects.front().key), plan.list.rejects.front().reason));
   plan.per_shard = options.per_shard();
 
   std::size_t text_bytes = 0;
@@ -113,6 +105,11 @@ Plan make_plan(const Options& options) {
   for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
   plan.source_digest = to_hex(names ^ (sizes.digest() * 0xC2B2AE3D27D4EB4FU));
   return plan;
+}
+
+Listing listing_of(const Plan& plan) {
+  return {plan.list.inputs.size(), plan.labels.classes, plan.list.empty_folders,
+          plan.list.skipped,       plan.list.rejects,   plan.list.unlisted};
 }
 
 }  // namespace shard::convert

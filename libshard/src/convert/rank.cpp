@@ -7,14 +7,14 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::convert {
 
 namespace {
 
-constexpr const char* kCure = "unset what is wrong, or give --rank and --world";
+constexpr const char* kCure = "unset what is wrong, or give `rank` and `world`";
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}; {}", what, kCure));
@@ -33,7 +33,7 @@ bool parse(std::string_view text, std::uint32_t& value) {
 
 std::uint32_t number(const char* name) {
   std::uint32_t value = 0;
-  if (!parse(get(name), value)) refuse(fmt::format("{}='{}' is not a number", name, escape_key(get(name))));
+  if (!parse(get(name), value)) refuse(fmt::format("{}={} is not a number", name, quoted(get(name))));
   return value;
 }
 
@@ -158,10 +158,10 @@ std::optional<Placement> from_rank_alone(std::optional<std::uint32_t> world) {
     if (!world)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("{}={} says which process this is, and nothing says of how many: give --world N, or "
-                      "--rank 0 --world 1 for all the work in this process",
+          fmt::format("{}={} says which process this is, and nothing says of how many: give `world` N, or "
+                      "`rank` 0 `world` 1 for all the work in this process",
                       name, rank));
-    return checked({rank, *world, fmt::format("{}={}, --world {}", name, rank, *world), false});
+    return checked({rank, *world, fmt::format("{}={}, `world` {}", name, rank, *world), false});
   }
   return std::nullopt;
 }
@@ -179,7 +179,7 @@ std::optional<Placement> placement_from_environment(std::optional<std::uint32_t>
   if (placement && world && placement->world != *world)
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("--world {} contradicts the world size {} ({}); give --rank too, or leave --world out",
+        fmt::format("`world` {} contradicts the world size {} ({}); give `rank` too, or leave `world` out",
                     *world, placement->world, placement->source));
   return placement;
 }

@@ -5,20 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <system_error>
-#include <thread>
 #include <unordered_map>
 
 #include "base/checksum.hpp"
+#include "base/parallel.hpp"
 #include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "convert/claim.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 #include "shard/shard_reader.hpp"
 
 namespace shard::convert {
@@ -30,38 +27,18 @@ using Digests = std::vector<std::optional<std::uint64_t>>;
 
 Digests digest_inputs(const Plan& plan, const Options& options, const Hooks& hooks) {
   Digests digests(plan.list.inputs.size());
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  const auto work = [&] {
+  const unsigned threads = options.threads();
+  std::vector<InputReader> readers(threads, InputReader(plan.list.root));
+  parallel_for(threads, digests.size(), [&](unsigned thread, std::uint64_t i) {
+    if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorCode::cancelled, "interrupted");
     try {
-      InputReader reader(plan.list.root);
-      for (std::size_t i = next++; i < digests.size(); i = next++) {
-        if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorCode::cancelled, "interrupted");
-        try {
-          const std::span<const std::byte> file = reader.read(plan.list.inputs[i].path);
-          plan.require_size(i, file.size());
-          digests[i] = xxh3(file);
-        } catch (const UnreadableInput&) {
-          continue;  // a reject, then as now; its shard is converted again
-        }
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      next = digests.size();
+      const std::span<const std::byte> file = readers[thread].read(plan.list.inputs[i].path);
+      plan.require_size(i, file.size());
+      digests[i] = xxh3(file);
+    } catch (const UnreadableInput&) {
+      return;  // a reject, then as now; its shard is converted again
     }
-  };
-  {
-    std::vector<std::jthread> threads;
-    try {
-      for (unsigned i = 1; i < options.threads(); ++i) threads.emplace_back(work);
-    } catch (const std::system_error&) {
-      // With fewer threads it takes longer.
-    }
-    work();
-  }
-  if (failure) std::rethrow_exception(failure);
+  });
   return digests;
 }
 
@@ -143,7 +120,7 @@ void copy_bytes(const fs::path& from, const fs::path& to) {
   const UniqueFd fd(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
   const auto fail = [&] {
     throw Error(ErrorCode::io,
-                fmt::format("cannot read '{}': {}", from.string(), std::generic_category().message(errno)));
+                fmt::format("cannot read {}: {}", quoted(from), std::generic_category().message(errno)));
   };
   if (!fd) fail();
   PendingFile file(to);

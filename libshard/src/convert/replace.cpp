@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "convert/refresh.hpp"
 #include "shard/error.hpp"
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const char* what, const fs::path& path, int error) {
   throw Error(ErrorCode::io,
-              fmt::format("cannot {} '{}': {}", what, path.string(), std::generic_category().message(error)));
+              fmt::format("cannot {} {}: {}", what, quoted(path), std::generic_category().message(error)));
 }
 
 bool there(const fs::path& path) {
@@ -121,7 +122,7 @@ void flush_parent(const fs::path& real) {
   try {
     flush_folder(real.parent_path());
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("'{}' is not replaced: {}", real.string(), error.what()));
+    throw Error(error.code(), fmt::format("{} is not replaced: {}", quoted(real), error.what()));
   }
 }
 
@@ -147,8 +148,8 @@ bool exchange(const fs::path& real) {
   } catch (const Error& error) {
     throw Error(
         error.code(),
-        fmt::format("'{}' holds the new data set, but the old one is not removed: {} (the next run does it)",
-                    real.string(), error.what()));
+        fmt::format("{} holds the new data set, but the old one is not removed: {} (the next run does it)",
+                    quoted(real), error.what()));
   }
   return true;
 }

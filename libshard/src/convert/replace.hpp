@@ -18,6 +18,7 @@
 
 #include "convert/claim.hpp"
 #include "convert/journal.hpp"
+#include "convert/plan.hpp"
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {

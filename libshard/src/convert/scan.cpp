@@ -1,4 +1,4 @@
-#include "shard/convert/scan.hpp"
+#include "convert/scan.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -26,12 +27,12 @@ void sort_by_key(std::vector<T>& items) {
 }
 
 [[noreturn]] void refuse_nothing(const std::string& images, const InputList& list) {
-  std::string text = fmt::format("no images found in '{}': nothing to convert", escape_key(images));
+  std::string text = fmt::format("no images found in {}: nothing to convert", quoted(images));
   if (!list.skipped.empty())
-    text += fmt::format(" ({} skipped, first '{}': {})", list.skipped.size(), list.skipped.front().key,
-                        to_string(list.skipped.front().reason));
+    text += fmt::format(" ({} skipped, first {}: {})", list.skipped.size(),
+                        quoted_key(list.skipped.front().key), to_string(list.skipped.front().reason));
   else if (!list.rejects.empty())
-    text += fmt::format(" ('{}': {})", list.rejects.front().key, list.rejects.front().reason);
+    text += fmt::format(" ({}: {})", quoted_key(list.rejects.front().key), list.rejects.front().reason);
   throw Error(ErrorCode::invalid_argument, text);
 }
 
@@ -47,9 +48,9 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
     const std::string file = images.substr(1);
     std::ifstream in(file, std::ios::binary);
     if (!in)
-      throw Error(ErrorCode::not_found, fmt::format("cannot read the list '{}': {}", escape_key(file),
+      throw Error(ErrorCode::not_found, fmt::format("cannot read the list {}: {}", quoted(file),
                                                     std::generic_category().message(errno)));
-    list = scan_list(in, "'" + escape_key(file) + "'", list_root);
+    list = scan_list(in, quoted(file), list_root);
   } else {
     list = scan_folder(images);
   }
@@ -64,7 +65,7 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
                                   [](const Input& a, const Input& b) { return a.path == b.path; });
   if (twice != list.inputs.end())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' is listed twice: keys must be unique", twice->key()));
+                fmt::format("{} is listed twice: keys must be unique", quoted_key(twice->key())));
   return list;
 }
 

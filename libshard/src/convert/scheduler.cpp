@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/quote.hpp"
 #include "convert/claim.hpp"
 #include "convert/input_table.hpp"
 #include "shard/error.hpp"
@@ -155,14 +156,14 @@ void Scheduler::publish_missing(ShardJob& job) {
   try {
     if (job.stored == 0)
       throw Error(ErrorCode::corrupt,
-                  fmt::format("every input of '{}' is rejected now", shard_name(job.shard)));
+                  fmt::format("every input of {} is rejected now", quoted(shard_name(job.shard))));
     job.writer.publish(&missing_.at(job.shard));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
     throw Error(
         ErrorCode::corrupt,
-        fmt::format("{}: the inputs are not those that the data set was made of; --refresh converts what "
-                    "changed, --overwrite everything",
+        fmt::format("{}: the inputs are not those that the data set was made of; `refresh` converts what "
+                    "changed, `overwrite` everything",
                     error.what()));
   }
 }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "convert/journal.hpp"
+#include "convert/plan.hpp"
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {

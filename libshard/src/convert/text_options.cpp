@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -17,7 +18,7 @@ constexpr Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F},
 constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
 
 [[noreturn]] void refuse(const char* option, const std::string& value, const std::string& expected) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}': {}", option, value, expected));
+  throw Error(ErrorCode::invalid_argument, fmt::format("{} {}: {}", option, quoted(value), expected));
 }
 
 std::uint32_t parse_side(const char* option, const std::string& text) {
@@ -53,13 +54,13 @@ Normalization parse_normalize(const std::string& text) {
   if (text == "clip") return kClip;
   if (text == "half") return kHalf;
   if (text == "none") return {};
-  refuse("--normalize", text, "expected imagenet, clip, half or none");
+  refuse("`normalize`", text, "expected imagenet, clip, half or none");
 }
 
 void apply_preset(const std::string& preset, image::PreprocessOptions& p) {
   p.normalization = kImagenet;
   if (preset == "eval") return;  // PreprocessOptions' defaults
-  if (preset != "train") refuse("--preset", preset, "expected eval or train");
+  if (preset != "train") refuse("`preset`", preset, "expected eval or train");
   p.resize_short = 256;
   p.crop = image::Size{256, 256};
   p.dtype = DType::u8;
@@ -89,38 +90,38 @@ auto named(const char* option, Parse parse) {
 void apply(const TextOptions& text, Options& options) {
   image::PreprocessOptions& p = options.preprocess;
   apply_preset(text.preset, p);
-  if (!text.resize.empty()) p.resize_short = parse_side("--resize", text.resize);
+  if (!text.resize.empty()) p.resize_short = parse_side("`resize`", text.resize);
   if (!text.squash.empty()) {
     if (!text.resize.empty())
       throw Error(ErrorCode::invalid_argument,
-                  "--squash and --resize exclude each other: squash sets both sides");
-    p.squash = parse_extent("--squash", text.squash);
+                  "`squash` and `resize` exclude each other: squash sets both sides");
+    p.squash = parse_extent("`squash`", text.squash);
     p.crop.reset();
   }
   if (text.crop == "none") {
     p.crop.reset();
   } else if (!text.crop.empty()) {
     const bool both = text.crop.find('x') != std::string::npos;
-    const std::uint32_t side = both ? 0 : parse_side("--crop", text.crop);
-    p.crop = both ? parse_extent("--crop", text.crop) : image::Size{side, side};
+    const std::uint32_t side = both ? 0 : parse_side("`crop`", text.crop);
+    p.crop = both ? parse_extent("`crop`", text.crop) : image::Size{side, side};
   }
-  set_if_given(p.filter, "--filter", text.filter, image::filter_from_string,
+  set_if_given(p.filter, "`filter`", text.filter, image::filter_from_string,
                "expected bilinear, bicubic, lanczos or box");
-  set_if_given(p.dtype, "--dtype", text.dtype, dtype_from_option, "expected u8, f16, bf16 or f32");
+  set_if_given(p.dtype, "`dtype`", text.dtype, dtype_from_option, "expected u8, f16, bf16 or f32");
   if (p.dtype != DType::u8 && p.dtype != DType::f16 && p.dtype != DType::bf16 && p.dtype != DType::f32)
-    refuse("--dtype", text.dtype, "expected u8, f16, bf16 or f32");
-  set_if_given(p.layout, "--layout", text.layout, layout_from_string, "expected nchw or nhwc");
+    refuse("`dtype`", text.dtype, "expected u8, f16, bf16 or f32");
+  set_if_given(p.layout, "`layout`", text.layout, layout_from_string, "expected nchw or nhwc");
   if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
-  if (!text.mean.empty()) p.normalization.mean = parse_channels("--mean", text.mean);
-  if (!text.std.empty()) p.normalization.std = parse_channels("--std", text.std);
-  if (!text.codec.empty()) options.codec = named("--codec", [&] { return codec_from_string(text.codec); });
+  if (!text.mean.empty()) p.normalization.mean = parse_channels("`mean`", text.mean);
+  if (!text.std.empty()) p.normalization.std = parse_channels("`std`", text.std);
+  if (!text.codec.empty()) options.codec = named("`codec`", [&] { return codec_from_string(text.codec); });
   if (text.on_error != "skip" && text.on_error != "fail")
-    refuse("--on-error", text.on_error, "expected skip or fail");
+    refuse("`on_error`", text.on_error, "expected skip or fail");
   if (text.unlisted != "skip" && text.unlisted != "reject")
-    refuse("--unlisted", text.unlisted, "expected skip or reject");
+    refuse("`unlisted`", text.unlisted, "expected skip or reject");
   options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;
-  set_if_given(options.on_warning, "--on-warning", text.on_warning, image::on_warning_from_string,
+  set_if_given(options.on_warning, "`on_warning`", text.on_warning, image::on_warning_from_string,
                "expected harmless, accept or reject");
 }
 

@@ -11,8 +11,9 @@
 #include <set>
 #include <system_error>
 
+#include "base/quote.hpp"
 #include "base/unique_handle.hpp"
-#include "shard/convert/scan.hpp"
+#include "convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -77,8 +78,8 @@ class Walk {
   };
 
   [[noreturn]] void fail(const std::string& prefix, int error) const {
-    throw Error(ErrorCode::io, fmt::format("reading folder '{}': {}",
-                                           escape_key((list_.root / prefix).string()), errno_text(error)));
+    throw Error(ErrorCode::io,
+                fmt::format("reading folder {}: {}", quoted(list_.root / prefix), errno_text(error)));
   }
 
   // Listed, and so not lost from sight; a class folder with such a thing keeps its number.
@@ -128,8 +129,8 @@ class Walk {
     if (error == EMFILE || error == ENFILE)
       throw Error(
           ErrorCode::resource,
-          fmt::format("folder '{}': {} (nested too deep for the limit on open files: raise 'ulimit -n')",
-                      escape_key((list_.root / path).string()), errno_text(error)));
+          fmt::format("folder {}: {} (nested too deep for the limit on open files: raise 'ulimit -n')",
+                      quoted(list_.root / path), errno_text(error)));
     reject_unreadable(path, "unreadable folder: ", error);
   }
 
@@ -244,14 +245,12 @@ InputList scan_folder(const std::string& images) {
   const UniqueFd fd(::open(images.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     const int error = errno;
-    if (error == ENOENT)
-      throw Error(ErrorCode::not_found, fmt::format("no such folder: '{}'", escape_key(images)));
+    if (error == ENOENT) throw Error(ErrorCode::not_found, fmt::format("no such folder: {}", quoted(images)));
     if (error == ENOTDIR)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("'{}' is not a folder (a list of paths is given as '@{}')", escape_key(images),
-                              escape_key(images)));
-    throw Error(ErrorCode::io,
-                fmt::format("cannot read folder '{}': {}", escape_key(images), errno_text(error)));
+                  fmt::format("{} is not a folder (a list of paths is given as {})", quoted(images),
+                              quoted("@" + images)));
+    throw Error(ErrorCode::io, fmt::format("cannot read folder {}: {}", quoted(images), errno_text(error)));
   }
   Walk(list, fd.get()).run();
   return list;

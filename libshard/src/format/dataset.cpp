@@ -17,6 +17,7 @@
 #include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/file_io.hpp"
+#include "base/quote.hpp"
 #include "base/temp_file.hpp"
 #include "format/dataset_json.hpp"
 #include "shard/error.hpp"
@@ -43,16 +44,14 @@ FolderState folder_state(const fs::path& folder) {
   std::error_code error;
   const fs::file_status status = fs::status(folder, error);
   if (status.type() == fs::file_type::not_found) return FolderState::absent;
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot access \"{}\": {}", folder.native(), error.message()));
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot access {}: {}", quoted(folder), error.message()));
   if (status.type() != fs::file_type::directory) return FolderState::foreign;
   if (const auto state = stated(folder)) return *state;
   bool other = false;
   fs::directory_iterator entries(folder, error);
   for (; !error && entries != fs::directory_iterator(); entries.increment(error))
     if (!is_temporary_name(entries->path().filename().native())) other = true;
-  if (error)
-    throw Error(ErrorCode::io, fmt::format("cannot list \"{}\": {}", folder.native(), error.message()));
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
   // Other processes may have begun meanwhile: a listing is not of one moment.
   if (other) return stated(folder).value_or(FolderState::foreign);
   return FolderState::empty;
@@ -85,7 +84,32 @@ struct Dataset::Impl {
     for (const auto& reader : readers) delete reader.load(std::memory_order_acquire);
   }
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
+  ShardReader open(const ShardSummary& shard) const;
+  bool was_moved() const noexcept;
 };
+
+// Whether another folder, or none, has the name now: shardify --overwrite puts a new data set in the old
+// one's place.
+bool Dataset::Impl::was_moved() const noexcept {
+  struct stat opened {};
+  struct stat there {};
+  if (::fstat(handle->get(), &opened) != 0) return false;
+  if (::stat(folder.c_str(), &there) != 0) return true;
+  return opened.st_dev != there.st_dev || opened.st_ino != there.st_ino;
+}
+
+ShardReader Dataset::Impl::open(const ShardSummary& shard) const {
+  try {
+    return ShardReader::open_in(handle, folder / shard.file);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found || !was_moved()) throw;
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("{} was replaced or moved while it was in use, and its shard {} is gone: open the "
+                    "data set again",
+                    quoted(folder), quoted(shard.file)));
+  }
+}
 
 // The head digest alone would do; the other comparisons say what is different.
 void Dataset::Impl::check_match(const ShardReader& reader, const ShardSummary& expected) const {
@@ -93,9 +117,8 @@ void Dataset::Impl::check_match(const ShardReader& reader, const ShardSummary& e
   const auto differ = [&](std::string_view what, const std::string& found, const std::string& stated) {
     throw Error(
         ErrorCode::corrupt,
-        fmt::format(
-            "shard \"{}\" does not belong to \"{}\": its {} is {}, {} says {}; restore it or convert again",
-            reader.path().native(), folder.native(), what, found, kDatasetFile, stated));
+        fmt::format("shard {} does not belong to {}: its {} is {}, {} says {}; restore it or convert again",
+                    quoted(reader.path()), quoted(folder), what, found, kDatasetFile, stated));
   };
   const auto describe = [](const SampleSpec& spec) {
     return fmt::format("{} {} [{}]", to_string(spec.dtype), to_string(spec.layout),
@@ -125,16 +148,16 @@ Dataset Dataset::open(const fs::path& folder) {
   const fs::path file = folder / kDatasetFile;
   switch (folder_state(folder)) {
     case FolderState::absent:
-      throw Error(ErrorCode::not_found, fmt::format("\"{}\" does not exist", folder.native()));
+      throw Error(ErrorCode::not_found, fmt::format("{} does not exist", quoted(folder)));
     case FolderState::incomplete:
       throw Error(
           ErrorCode::not_found,
-          fmt::format("\"{}\" is an incomplete conversion: run the same shardify command again to finish it",
-                      folder.native()));
+          fmt::format("{} is an incomplete conversion: run the same shardify command again to finish it",
+                      quoted(folder)));
     case FolderState::empty:
     case FolderState::foreign:
       throw Error(ErrorCode::not_found,
-                  fmt::format("\"{}\" is not a data set: it has no {}", folder.native(), kDatasetFile));
+                  fmt::format("{} is not a data set: it has no {}", quoted(folder), kDatasetFile));
     case FolderState::complete:
       break;
   }
@@ -144,7 +167,7 @@ Dataset Dataset::open(const fs::path& folder) {
     info = parse_dataset(as_text(bytes));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
-    throw Error(error.code(), fmt::format("\"{}\": {}", folder.native(), error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", quoted(folder), error.what()));
   }
   UniqueFd handle(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!handle) throw_errno("cannot open folder", folder, errno);
@@ -155,16 +178,16 @@ Dataset Dataset::open(const fs::path& folder) {
       const int error = errno;
       if (error == ENOENT || error == ENOTDIR)
         throw Error(ErrorCode::corrupt,
-                    fmt::format("shard \"{}\" is missing: restore it or convert again", path.native()));
+                    fmt::format("shard {} is missing: restore it or convert again", quoted(path)));
       throw_errno("cannot look at", path, error);
     }
     if (!S_ISREG(status.st_mode))
-      throw Error(ErrorCode::corrupt, fmt::format("shard \"{}\" is not a regular file", path.native()));
+      throw Error(ErrorCode::corrupt, fmt::format("shard {} is not a regular file", quoted(path)));
     const auto size = static_cast<std::uint64_t>(status.st_size);
     if (size != shard.size_bytes) {
       throw Error(ErrorCode::corrupt,
-                  fmt::format("shard \"{}\" has {} bytes, {} says {}: restore it or convert again",
-                              path.native(), size, kDatasetFile, shard.size_bytes));
+                  fmt::format("shard {} has {} bytes, {} says {}: restore it or convert again", quoted(path),
+                              size, kDatasetFile, shard.size_bytes));
     }
   }
   return Dataset(std::make_unique<Impl>(folder, std::move(handle), std::move(*info)));
@@ -182,7 +205,7 @@ std::uint64_t Dataset::size() const noexcept { return impl_->ends.back(); }
 Dataset::Location Dataset::locate(std::uint64_t index) const {
   if (index >= size()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample {} of \"{}\": it has {}", index, impl_->folder.native(), size()));
+                fmt::format("sample {} of {}: it has {}", index, quoted(impl_->folder), size()));
   }
   const auto& ends = impl_->ends;
   // Shards mostly hold the same number of samples: then the guess is right.
@@ -195,14 +218,13 @@ Dataset::Location Dataset::locate(std::uint64_t index) const {
 const ShardReader& Dataset::shard(std::uint32_t index) const {
   Impl& self = *impl_;
   if (index >= self.readers.size()) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("shard {} of \"{}\": it has {}", index,
-                                                         self.folder.native(), self.readers.size()));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("shard {} of {}: it has {}", index, quoted(self.folder), self.readers.size()));
   }
   std::atomic<const ShardReader*>& place = self.readers[index];
   if (const ShardReader* const open = place.load(std::memory_order_acquire)) return *open;
   const ShardSummary& expected = self.info.shards[index];
-  auto reader =
-      std::make_unique<const ShardReader>(ShardReader::open_in(self.handle, self.folder / expected.file));
+  auto reader = std::make_unique<const ShardReader>(self.open(expected));
   self.check_match(*reader, expected);
   const ShardReader* winner = nullptr;
   if (place.compare_exchange_strong(winner, reader.get(), std::memory_order_acq_rel))

@@ -81,7 +81,7 @@ class DatasetBuilder final : public JsonHandler {
     } else if (section_ == "pipeline" && depth_ == 2) {
       bound("pipeline values", info.pipeline.size(), kMaxPipeline);
       if (!info.pipeline.emplace(field_, std::move(value)).second)
-        corrupt(fmt::format("pipeline names {} twice", in_quotes(field_)));
+        corrupt(fmt::format("pipeline names {} twice", quoted_excerpt(field_)));
     } else if (section_ == "classes" && depth_ == 2) {
       bound("classes", info.classes.size(), kMaxClasses);
       info.classes.push_back(std::move(value));
@@ -90,11 +90,11 @@ class DatasetBuilder final : public JsonHandler {
           value.starts_with("xxh3:") ? from_hex(std::string_view(value).substr(5)) : std::nullopt;
       if (!parsed)
         corrupt(fmt::format("head_digest is {}: it must be \"xxh3:\" and 16 hexadecimal digits",
-                            in_quotes(value)));
+                            quoted_excerpt(value)));
       info.shards.back().head_digest = *parsed;
     } else if (section_ == "columns" && depth_ == 3 && field_ == "dtype") {
       const auto parsed = dtype_from_string(value);
-      if (!parsed) corrupt(fmt::format("a column has the unknown dtype {}", in_quotes(value)));
+      if (!parsed) corrupt(fmt::format("a column has the unknown dtype {}", quoted_excerpt(value)));
       info.columns.back().dtype = *parsed;
     } else {
       misfit("a string");
@@ -124,10 +124,10 @@ class DatasetBuilder final : public JsonHandler {
       in_member_ = true;
       known_ = std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
       if (known_ && !sections.insert(section_).second)
-        corrupt(fmt::format("{} occurs twice", in_quotes(section_)));
+        corrupt(fmt::format("{} occurs twice", quoted_excerpt(section_)));
     } else if (!skipped()) {
       if (section_ != "pipeline" && !fields_.insert(name).second) {
-        corrupt(fmt::format("{} occurs twice in one of {}", in_quotes(name), in_quotes(section_)));
+        corrupt(fmt::format("{} occurs twice in one of {}", quoted_excerpt(name), quoted_excerpt(section_)));
       }
       field_ = std::move(name);
     }
@@ -136,7 +136,7 @@ class DatasetBuilder final : public JsonHandler {
   void end_object() override {
     const std::size_t expected = section_ == "columns" ? 3 : 4;
     if (!skipped() && depth_ == 3 && fields_.size() != expected) {
-      corrupt(fmt::format("an entry of {} has {} members: it must have {}", in_quotes(section_),
+      corrupt(fmt::format("an entry of {} has {} members: it must have {}", quoted_excerpt(section_),
                           fields_.size(), expected));
     }
     --depth_;
@@ -171,14 +171,15 @@ class DatasetBuilder final : public JsonHandler {
   void misfit(std::string_view found) const {
     if (skipped()) return;
     corrupt(fmt::format("{} is not allowed in {}, member {}", found,
-                        section_.empty() ? "the document" : in_quotes(section_), in_quotes(field_)));
+                        section_.empty() ? "the document" : quoted_excerpt(section_),
+                        quoted_excerpt(field_)));
   }
 
   void take_float(std::string_view text) {
     std::vector<float>& list = section_ == "mean" ? mean : std;
     const auto value = float_from_text(text);
     if (list.size() == 3 || !value)
-      corrupt(fmt::format("{} must be three finite numbers of float32", in_quotes(section_)));
+      corrupt(fmt::format("{} must be three finite numbers of float32", quoted_excerpt(section_)));
     list.push_back(*value);
   }
 

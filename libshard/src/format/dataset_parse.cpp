@@ -42,7 +42,7 @@ void check_unique(const std::vector<ShardSummary>& shards) {
   std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return file(a) < file(b); });
   const auto twice = std::adjacent_find(order.begin(), order.end(),
                                         [&](std::uint32_t a, std::uint32_t b) { return file(a) == file(b); });
-  if (twice != order.end()) corrupt(fmt::format("shard file {} occurs twice", in_quotes(file(*twice))));
+  if (twice != order.end()) corrupt(fmt::format("shard file {} occurs twice", quoted_excerpt(file(*twice))));
 }
 
 void check_shards(const DatasetInfo& info, std::uint64_t samples) {
@@ -51,9 +51,9 @@ void check_shards(const DatasetInfo& info, std::uint64_t samples) {
   check_unique(info.shards);
   for (const ShardSummary& shard : info.shards) {
     if (!is_plain_name(shard.file))
-      corrupt(fmt::format("shard file {}: it must be a plain name", in_quotes(shard.file)));
+      corrupt(fmt::format("shard file {}: it must be a plain name", quoted_excerpt(shard.file)));
     if (shard.samples < 1 || shard.samples > kMaxSamples)
-      corrupt(fmt::format("shard {} has {} samples: it must have 1 to {}", in_quotes(shard.file),
+      corrupt(fmt::format("shard {} has {} samples: it must have 1 to {}", quoted_excerpt(shard.file),
                           shard.samples, kMaxSamples));
     const auto total = checked_add(sum, shard.samples);
     if (!total) corrupt("the samples of the shards overflow 64 bits");
@@ -71,10 +71,10 @@ void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
   const auto layout = layout_from_string(built.layout_name);
   if (!dtype)
     throw Error(ErrorCode::unsupported,
-                fmt::format("dataset.json: dtype {} is not known", in_quotes(built.dtype_name)));
+                fmt::format("dataset.json: dtype {} is not known", quoted_excerpt(built.dtype_name)));
   if (!layout)
     throw Error(ErrorCode::unsupported,
-                fmt::format("dataset.json: layout {} is not known", in_quotes(built.layout_name)));
+                fmt::format("dataset.json: layout {} is not known", quoted_excerpt(built.layout_name)));
   if (built.shape.size() != 3 || built.mean.size() != 3 || built.std.size() != 3)
     corrupt("shape, mean and std must have three entries each");
   for (std::uint64_t axis : built.shape) {
@@ -103,7 +103,8 @@ DatasetInfo parse_dataset(std::string_view json) {
   DatasetBuilder built;
   parse_json(json, built, "dataset.json");
   if (built.format_name != kDatasetFormat)
-    corrupt(fmt::format("format is {}: it must be \"{}\"", in_quotes(built.format_name), kDatasetFormat));
+    corrupt(
+        fmt::format("format is {}: it must be \"{}\"", quoted_excerpt(built.format_name), kDatasetFormat));
   if (built.version != kDatasetVersion) {
     throw Error(ErrorCode::unsupported, fmt::format("dataset.json: version {}: this build reads version {}",
                                                     built.version, kDatasetVersion));

@@ -8,7 +8,6 @@
 #include "base/json.hpp"
 #include "base/quote.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 #include "shard/safetensors.hpp"
 
 namespace shard {
@@ -49,7 +48,7 @@ class TableBuilder final : public JsonHandler {
   void unsigned_integer(std::uint64_t value) override {
     if (where_ == Where::shape) {
       if (tensor_.shape.size() == kMaxAxes)
-        corrupt(fmt::format("tensor {} has more than {} axes", in_quotes(tensor_.name), kMaxAxes));
+        corrupt(fmt::format("tensor {} has more than {} axes", quoted_excerpt(tensor_.name), kMaxAxes));
       tensor_.shape.push_back(value);
     } else if (where_ == Where::offsets && offsets_ < 2) {
       (offsets_++ == 0 ? tensor_.begin : tensor_.end) = value;
@@ -61,7 +60,7 @@ class TableBuilder final : public JsonHandler {
   void string(std::string&& value) override {
     if (where_ == Where::metadata) {
       if (!header_.metadata.emplace(member_, std::move(value)).second)
-        corrupt(fmt::format("__metadata__ names {} twice", in_quotes(member_)));
+        corrupt(fmt::format("__metadata__ names {} twice", quoted_excerpt(member_)));
     } else if (where_ == Where::tensor && member_ == "dtype") {
       take_dtype(value);
     } else {
@@ -105,7 +104,7 @@ class TableBuilder final : public JsonHandler {
 
   void end_array() override {
     if (where_ == Where::offsets && offsets_ != 2)
-      corrupt(fmt::format("tensor {}: data_offsets needs two numbers", in_quotes(tensor_.name)));
+      corrupt(fmt::format("tensor {}: data_offsets needs two numbers", quoted_excerpt(tensor_.name)));
     where_ = Where::tensor;
   }
 
@@ -117,26 +116,26 @@ class TableBuilder final : public JsonHandler {
       case Where::document:
         corrupt(fmt::format("it is {}, not one object", found));
       case Where::root:
-        corrupt(fmt::format("{} is {}: it must be an object", in_quotes(member_), found));
+        corrupt(fmt::format("{} is {}: it must be an object", quoted_excerpt(member_), found));
       case Where::metadata:
-        corrupt(fmt::format("__metadata__ {} is {}: it must be a string", in_quotes(member_), found));
+        corrupt(fmt::format("__metadata__ {} is {}: it must be a string", quoted_excerpt(member_), found));
       case Where::tensor:
         corrupt(
             fmt::format("tensor {}: member {} is {}: only one \"dtype\" (a string), \"shape\" and "
                         "\"data_offsets\" (arrays) are allowed",
-                        in_quotes(tensor_.name), in_quotes(member_), found));
+                        quoted_excerpt(tensor_.name), quoted_excerpt(member_), found));
       case Where::shape:
-        corrupt(fmt::format("tensor {}: shape holds {}", in_quotes(tensor_.name), found));
+        corrupt(fmt::format("tensor {}: shape holds {}", quoted_excerpt(tensor_.name), found));
       case Where::offsets:
-        corrupt(fmt::format("tensor {}: data_offsets holds {}, or more than two", in_quotes(tensor_.name),
-                            found));
+        corrupt(fmt::format("tensor {}: data_offsets holds {}, or more than two",
+                            quoted_excerpt(tensor_.name), found));
     }
     corrupt("malformed");
   }
 
   void take_dtype(const std::string& value) {
     if (std::exchange(has_dtype_, true))
-      corrupt(fmt::format("tensor {} has two dtypes", in_quotes(tensor_.name)));
+      corrupt(fmt::format("tensor {} has two dtypes", quoted_excerpt(tensor_.name)));
     const std::optional<DType> dtype = dtype_from_safetensors(value);
     if (dtype) {
       tensor_.dtype = *dtype;
@@ -146,15 +145,15 @@ class TableBuilder final : public JsonHandler {
     const auto* const foreign = std::find_if(std::begin(kForeignDTypes), std::end(kForeignDTypes),
                                              [&](const ForeignDType& known) { return known.name == value; });
     if (foreign == std::end(kForeignDTypes))
-      corrupt(fmt::format("tensor {} has dtype {}, which is not known", in_quotes(tensor_.name),
-                          in_quotes(value)));
+      corrupt(fmt::format("tensor {} has dtype {}, which is not known", quoted_excerpt(tensor_.name),
+                          quoted_excerpt(value)));
     tensor_.foreign_dtype = foreign->name;
     element_bits_ = foreign->bits;
   }
 
   void finish_tensor() {
     if (!has_dtype_ || !has_shape_ || !has_offsets_) {
-      corrupt(fmt::format("tensor {} has no {}", in_quotes(tensor_.name),
+      corrupt(fmt::format("tensor {} has no {}", quoted_excerpt(tensor_.name),
                           !has_dtype_   ? "dtype"
                           : !has_shape_ ? "shape"
                                         : "data_offsets"));
@@ -163,24 +162,24 @@ class TableBuilder final : public JsonHandler {
     for (std::uint64_t axis : tensor_.shape) {
       bits = checked_mul(*bits, axis);
       if (!bits)
-        corrupt(
-            fmt::format("tensor {}: the product of its shape overflows 64 bits", in_quotes(tensor_.name)));
+        corrupt(fmt::format("tensor {}: the product of its shape overflows 64 bits",
+                            quoted_excerpt(tensor_.name)));
     }
     if (*bits % 8 != 0)
       corrupt(fmt::format("tensor {}: its elements take {} bits, which is not a whole number of bytes",
-                          in_quotes(tensor_.name), *bits));
+                          quoted_excerpt(tensor_.name), *bits));
     const std::uint64_t bytes = *bits / 8;
     if (tensor_.begin > tensor_.end) {
-      corrupt(fmt::format("tensor {} starts at {}, after its end at {}", in_quotes(tensor_.name),
+      corrupt(fmt::format("tensor {} starts at {}, after its end at {}", quoted_excerpt(tensor_.name),
                           tensor_.begin, tensor_.end));
     }
     if (tensor_.end > data_bytes_) {
-      corrupt(fmt::format("tensor {} ends at byte {} of the data, which has {}", in_quotes(tensor_.name),
+      corrupt(fmt::format("tensor {} ends at byte {} of the data, which has {}", quoted_excerpt(tensor_.name),
                           tensor_.end, data_bytes_));
     }
     if (tensor_.size_bytes() != bytes) {
-      corrupt(fmt::format("tensor {} takes {} bytes, but shape and dtype make {}", in_quotes(tensor_.name),
-                          tensor_.size_bytes(), bytes));
+      corrupt(fmt::format("tensor {} takes {} bytes, but shape and dtype make {}",
+                          quoted_excerpt(tensor_.name), tensor_.size_bytes(), bytes));
     }
     if (header_.tensors.size() == kMaxTensors) {
       throw Error(ErrorCode::unsupported,
@@ -208,7 +207,7 @@ void check_unique_names(const std::vector<TensorInfo>& tensors) {
   for (const TensorInfo& tensor : tensors) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) corrupt(fmt::format("tensor {} occurs twice", in_quotes(*twice)));
+  if (twice != names.end()) corrupt(fmt::format("tensor {} occurs twice", quoted_excerpt(*twice)));
 }
 
 // Sorted by begin: each tensor starts where the one before ends, the last ends where the file does.
@@ -217,7 +216,7 @@ void check_cover(const std::vector<TensorInfo>& tensors, std::uint64_t data_byte
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != expected) {
       corrupt(fmt::format("tensor {} starts at byte {} of the data, the one before ends at {}: {}",
-                          in_quotes(tensor.name), tensor.begin, expected,
+                          quoted_excerpt(tensor.name), tensor.begin, expected,
                           tensor.begin > expected ? "a hole" : "they overlap"));
     }
     expected = tensor.end;

@@ -8,7 +8,6 @@
 #include "base/quote.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 #include "shard/shard_reader.hpp"
 
 namespace shard {
@@ -35,7 +34,8 @@ std::array<std::uint32_t, 3> parse_shape(std::string_view text) {
     const auto [next, status] = std::from_chars(at, end, shape[i]);
     const bool more = i < 2;
     if (status != std::errc{} || (more ? next == end || *next != ',' : next != end)) {
-      corrupt(fmt::format("shape is {}: it must be three numbers such as \"3,224,224\"", in_quotes(text)));
+      corrupt(
+          fmt::format("shape is {}: it must be three numbers such as \"3,224,224\"", quoted_excerpt(text)));
     }
     at = next + (more ? 1 : 0);
   }
@@ -48,8 +48,8 @@ SampleSpec parse_spec(const ShardHeader& header) {
   const std::string& layout = metadata(header, "layout");
   const auto known_dtype = dtype_from_string(dtype);
   const auto known_layout = layout_from_string(layout);
-  if (!known_dtype) unsupported(fmt::format("dtype {} is not known", in_quotes(dtype)));
-  if (!known_layout) unsupported(fmt::format("layout {} is not known", in_quotes(layout)));
+  if (!known_dtype) unsupported(fmt::format("dtype {} is not known", quoted_excerpt(dtype)));
+  if (!known_layout) unsupported(fmt::format("layout {} is not known", quoted_excerpt(layout)));
   spec.dtype = *known_dtype;
   spec.layout = *known_layout;
   const auto shape = parse_shape(metadata(header, "shape"));
@@ -65,10 +65,10 @@ Codec parse_codec(const std::string& text) {
   try {
     codec = codec_from_string(text);
   } catch (const Error&) {
-    unsupported(fmt::format("codec {} is not known", in_quotes(text)));
+    unsupported(fmt::format("codec {} is not known", quoted_excerpt(text)));
   }
   if (to_string(*codec) != text)
-    corrupt(fmt::format("codec {} must be written {}", in_quotes(text), to_string(*codec)));
+    corrupt(fmt::format("codec {} must be written {}", quoted_excerpt(text), to_string(*codec)));
   return *codec;
 }
 
@@ -77,8 +77,8 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
   if (profile == header.tensors.metadata.end())
     corrupt("this is a safetensors file, but not a shard: __metadata__ has no \"shard.profile\"");
   if (profile->second != kProfileVersion)
-    unsupported(
-        fmt::format("version {}: this build reads version {}", in_quotes(profile->second), kProfileVersion));
+    unsupported(fmt::format("version {}: this build reads version {}", quoted_excerpt(profile->second),
+                            kProfileVersion));
   header.spec = parse_spec(header);
   const auto mean = floats_from_text(metadata(header, "mean"));
   const auto std = floats_from_text(metadata(header, "std"));
@@ -88,7 +88,7 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
   header.fingerprint = metadata(header, "fingerprint");
   if (!from_hex(header.fingerprint))
     corrupt(fmt::format("fingerprint is {}: it must be 16 lower-case hexadecimal digits",
-                        in_quotes(header.fingerprint)));
+                        quoted_excerpt(header.fingerprint)));
   const auto digits_at = find_digest_digits(json);
   if (!digits_at)
     corrupt(
@@ -134,8 +134,8 @@ void check_columns_of(const ShardHeader& header) {
   for (const TensorInfo& tensor : header.tensors.tensors) {
     if (is_reserved_tensor(tensor.name)) continue;
     if (tensor.shape.empty() || tensor.shape[0] != header.samples) {
-      corrupt(fmt::format("tensor {} is [{}]: its first axis must be the {} samples", in_quotes(tensor.name),
-                          fmt::join(tensor.shape, ", "), header.samples));
+      corrupt(fmt::format("tensor {} is [{}]: its first axis must be the {} samples",
+                          quoted_excerpt(tensor.name), fmt::join(tensor.shape, ", "), header.samples));
     }
     const bool labels = tensor.name == "labels";
     columns.insert(labels ? columns.begin() : columns.end(),
@@ -152,7 +152,7 @@ void check_tensors(ShardHeader& header) {
   for (const TensorInfo& tensor : header.tensors.tensors)
     if (!tensor.foreign_dtype.empty())
       unsupported(fmt::format("tensor {} has dtype {}: this version of the format does not allow it",
-                              in_quotes(tensor.name), tensor.foreign_dtype));
+                              quoted_excerpt(tensor.name), tensor.foreign_dtype));
   const std::uint64_t n = header.samples = count_samples(header);
   require(header, "checksums", DType::u64, {n});
   require(header, "key_offsets", DType::u64, {n + 1});
@@ -164,7 +164,7 @@ void check_tensors(ShardHeader& header) {
   const std::string_view images = frames ? "image_frames" : "images";
   const TensorInfo& last = header.tensors.tensors.back();  // not empty: checksums is there
   if (last.name != images)
-    corrupt(fmt::format("the last tensor is {}: it must be \"{}\"", in_quotes(last.name), images));
+    corrupt(fmt::format("the last tensor is {}: it must be \"{}\"", quoted_excerpt(last.name), images));
   if (frames) {
     require(header, "frame_offsets", DType::u64, {n + 1});
     require(header, "frame_checksums", DType::u64, {n});
@@ -185,7 +185,7 @@ void check_tensors(ShardHeader& header) {
     if (begin % size_bytes(tensor.dtype) != 0) {
       corrupt(
           fmt::format("tensor {} starts at byte {} of the file: it must be a multiple of its element size {}",
-                      in_quotes(tensor.name), begin, size_bytes(tensor.dtype)));
+                      quoted_excerpt(tensor.name), begin, size_bytes(tensor.dtype)));
     }
   }
   header.images_begin = header.tensors.data_begin + last.begin;

@@ -11,9 +11,9 @@
 
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "base/utf8.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard {
 namespace {
@@ -86,7 +86,7 @@ void check_normalization(const Normalization& normalization) {
 void check_pipeline(const Pipeline& pipeline) {
   for (const auto& [key, value] : pipeline) {
     if (key.empty() || key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
-      refuse(fmt::format("pipeline key \"{}\": only a to z and _ are allowed", escape_key(key)));
+      refuse(fmt::format("pipeline key {}: only a to z and _ are allowed", quoted(key)));
     }
     if (!is_utf8(value)) refuse(fmt::format("pipeline value of {} is not valid UTF-8", key));
   }
@@ -96,7 +96,7 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
   constexpr std::uint64_t kMaxRowBytes = std::uint64_t{1} << 30;
   std::set<std::string_view> names;
   for (const ColumnSpec& column : columns) {
-    const std::string name = '"' + escape_key(column.name) + '"';
+    const std::string name = quoted(column.name);
     if (column.name.empty() || !is_utf8(column.name) || column.name.size() > 255) {
       refuse(fmt::format("column name {}: it must be 1 to 255 bytes of UTF-8", name));
     }
@@ -129,8 +129,8 @@ void check_writer_options(const ShardWriterOptions& options) {
   check_columns(options.columns);
   if (codec_from_string(to_string(options.codec)).kind != options.codec.kind) refuse("codec is not known");
   if (!from_hex(options.fingerprint)) {
-    refuse(fmt::format("fingerprint \"{}\" must be 16 lower-case hexadecimal digits",
-                       escape_key(options.fingerprint)));
+    refuse(
+        fmt::format("fingerprint {} must be 16 lower-case hexadecimal digits", quoted(options.fingerprint)));
   }
 }
 

@@ -17,6 +17,7 @@
 #include "base/file_io.hpp"
 #include "base/guarded_read.hpp"
 #include "base/mapped_file.hpp"
+#include "base/quote.hpp"
 #include "format/packed_frame.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/codec.hpp"
@@ -66,16 +67,16 @@ struct ShardReader::Impl {
   std::optional<MappedFile> mapping;
 
   [[noreturn]] void corrupt(const std::string& why) const {
-    throw Error(ErrorCode::corrupt, fmt::format("shard \"{}\": {}", path.native(), why));
+    throw Error(ErrorCode::corrupt, fmt::format("shard {}: {}", quoted(path), why));
   }
   [[noreturn]] void corrupt_sample(std::uint64_t sample, const std::string& why) const {
-    corrupt(fmt::format("sample {} (\"{}\"): {}", sample, key(sample), why));
+    corrupt(fmt::format("sample {} ({}): {}", sample, quoted_key(key(sample)), why));
   }
 
   void check_index(std::uint64_t sample) const {
     if (sample < header.samples) return;
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample {} of shard \"{}\": it has {}", sample, path.native(), header.samples));
+                fmt::format("sample {} of shard {}: it has {}", sample, quoted(path), header.samples));
   }
   int folder_fd() const noexcept { return folder ? folder->get() : AT_FDCWD; }
   UniqueFd reopen(int flags) const noexcept {
@@ -253,7 +254,7 @@ void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte
   check_unchanged();  // says so when the file was cut
   throw Error(
       ErrorCode::io,
-      fmt::format("cannot read \"{}\": a page of it could not be read (did its disk fail?)", path.native()));
+      fmt::format("cannot read {}: a page of it could not be read (did its disk fail?)", quoted(path)));
 }
 
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::offsets_at(const char* name, std::uint64_t table,
@@ -322,7 +323,7 @@ FileIdentity file_identity(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) throw_errno("cannot read the size of", path, errno);
   if (!S_ISREG(status.st_mode))
-    throw Error(ErrorCode::io, fmt::format("\"{}\" is not a regular file", path.native()));
+    throw Error(ErrorCode::io, fmt::format("{} is not a regular file", quoted(path)));
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
@@ -347,7 +348,7 @@ ShardReader ShardReader::open_in(std::shared_ptr<const UniqueFd> folder, const s
     head = impl->read_head(fd.get());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
-    throw Error(error.code(), fmt::format("shard \"{}\": {}", path.native(), error.what()));
+    throw Error(error.code(), fmt::format("shard {}: {}", quoted(path), error.what()));
   }
   impl->codec.emplace(codec_of(impl->header));
   impl->mapping.emplace(fd.get(), impl->identity.size_bytes, path);
@@ -387,8 +388,8 @@ void ShardReader::read_rows(const Column& column, std::uint64_t first, std::span
   const std::uint64_t rows = column.row_bytes == 0 ? 0 : out.size() / column.row_bytes;
   if (rows * column.row_bytes != out.size() || first > size() || rows > size() - first) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} bytes of rows of {} bytes from sample {} of shard \"{}\": it has {}",
-                            out.size(), column.row_bytes, first, impl_->path.native(), size()));
+                fmt::format("{} bytes of rows of {} bytes from sample {} of shard {}: it has {}", out.size(),
+                            column.row_bytes, first, quoted(impl_->path), size()));
   }
   impl_->copy(out, column.bytes.subspan(static_cast<std::size_t>(first * column.row_bytes), out.size()));
 }
@@ -398,8 +399,8 @@ std::int64_t ShardReader::label(std::uint64_t sample) const {
   const Column& labels = impl_->columns.at("labels");
   if (labels.dtype != DType::i64 || !labels.row_shape.empty()) {
     throw Error(ErrorCode::unsupported,
-                fmt::format("labels of shard \"{}\" are {} values per sample, not class ids: use columns()",
-                            impl_->path.native(), labels.row_bytes / size_bytes(labels.dtype)));
+                fmt::format("labels of shard {} are {} values per sample, not class ids: use columns()",
+                            quoted(impl_->path), labels.row_bytes / size_bytes(labels.dtype)));
   }
   std::array<std::byte, 8> bytes{};
   read_rows(labels, sample, bytes);
@@ -422,8 +423,8 @@ void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
   impl_->check_index(sample);
   if (out.size() != impl_->header.spec.size_bytes()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("a buffer of {} bytes for sample {} of shard \"{}\": a sample has {}", out.size(),
-                            sample, impl_->path.native(), impl_->header.spec.size_bytes()));
+                fmt::format("a buffer of {} bytes for sample {} of shard {}: a sample has {}", out.size(),
+                            sample, quoted(impl_->path), impl_->header.spec.size_bytes()));
   }
   impl_->load(sample, out, false);
 }

@@ -14,6 +14,7 @@
 #include "base/checksum.hpp"
 #include "base/file_io.hpp"
 #include "base/publish.hpp"
+#include "base/quote.hpp"
 #include "base/temp_file.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/codec.hpp"
@@ -106,8 +107,8 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
   const auto images = checked_mul(planned, options.spec.size_bytes());
   const auto column_total = checked_mul(planned, columns_bytes);
   if (!images || *images > std::uint64_t{1} << 62 || !column_total || *column_total > kMaxHeadBytes) {
-    refuse(fmt::format("shard \"{}\": {} samples of {} bytes are too much for one shard", path.native(),
-                       planned, options.spec.size_bytes()));
+    refuse(fmt::format("shard {}: {} samples of {} bytes are too much for one shard", quoted(path), planned,
+                       options.spec.size_bytes()));
   }
   images_begin = lay_out_head(options, planned, key_bytes, framed() ? *images / 2 : *images).images_begin;
   if (!framed()) preallocate(file.fd(), images_begin + *images, path);
@@ -124,14 +125,13 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
 
 void ShardWriter::Impl::claim(std::uint64_t index) {
   if (index >= planned)
-    refuse(fmt::format("sample {} of shard \"{}\": {} are planned", index, path().native(), planned));
+    refuse(fmt::format("sample {} of shard {}: {} are planned", index, quoted(path()), planned));
   const std::lock_guard lock(mutex);
   if (failure) std::rethrow_exception(failure);
-  if (published)
-    refuse(fmt::format("sample {} of shard \"{}\": the shard was published", index, path().native()));
+  if (published) refuse(fmt::format("sample {} of shard {}: the shard was published", index, quoted(path())));
   State& state = states[static_cast<std::size_t>(index)];
   if (state != State::open)
-    refuse(fmt::format("sample {} of shard \"{}\" was stored or skipped before", index, path().native()));
+    refuse(fmt::format("sample {} of shard {} was stored or skipped before", index, quoted(path())));
   state = State::claimed;
 }
 
@@ -261,11 +261,11 @@ ShardWriter ShardWriter::create(const std::filesystem::path& path, std::uint64_t
                                 ShardWriterOptions options) {
   check_writer_options(options);
   if (planned < 1 || planned > kMaxSamples)
-    refuse(fmt::format("{} samples planned for shard \"{}\": it must be 1 to {}", planned, path.native(),
+    refuse(fmt::format("{} samples planned for shard {}: it must be 1 to {}", planned, quoted(path),
                        kMaxSamples));
   std::error_code error;
   if (!options.may_exist && std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
-    refuse(fmt::format("shard \"{}\" exists: a published shard is not overwritten", path.native()));
+    refuse(fmt::format("shard {} exists: a published shard is not overwritten", quoted(path)));
   }
   return ShardWriter(std::make_unique<Impl>(path, planned, std::move(options)));
 }
@@ -275,8 +275,8 @@ void ShardWriter::put(std::uint64_t index, std::string_view key, std::span<const
   Impl& self = *impl_;
   const auto check_size = [&](std::string_view what, std::size_t size, std::uint64_t expected) {
     if (size != expected)
-      refuse(fmt::format("sample {} of shard \"{}\": {} of {} bytes: they must be {}", index,
-                         self.path().native(), what, size, expected));
+      refuse(fmt::format("sample {} of shard {}: {} of {} bytes: they must be {}", index, quoted(self.path()),
+                         what, size, expected));
   };
   check_size("image", sample.size(), self.options.spec.size_bytes());
   check_size("columns", columns.size(), self.columns_bytes);
@@ -309,15 +309,14 @@ ShardSummary ShardWriter::publish(const ShardSummary* expected) {
   Impl& self = *impl_;
   const std::lock_guard lock(self.mutex);
   if (self.failure) std::rethrow_exception(self.failure);
-  if (self.published) refuse(fmt::format("shard \"{}\" was published before", self.path().native()));
+  if (self.published) refuse(fmt::format("shard {} was published before", quoted(self.path())));
   if (self.done != self.planned)
-    refuse(fmt::format("shard \"{}\": {} of {} samples are neither stored nor skipped", self.path().native(),
+    refuse(fmt::format("shard {}: {} of {} samples are neither stored nor skipped", quoted(self.path()),
                        self.planned - self.done, self.planned));
   const auto samples =
       static_cast<std::uint64_t>(std::count(self.states.begin(), self.states.end(), Impl::State::stored));
   if (samples == 0)
-    refuse(fmt::format("shard \"{}\": every sample was skipped, a shard has at least one",
-                       self.path().native()));
+    refuse(fmt::format("shard {}: every sample was skipped, a shard has at least one", quoted(self.path())));
   try {
     const std::uint64_t images_bytes =
         self.framed() ? self.frames_bytes : samples * self.options.spec.size_bytes();
@@ -334,9 +333,9 @@ ShardSummary ShardWriter::publish(const ShardSummary* expected) {
     if (expected != nullptr && summary != *expected)
       throw Error(
           ErrorCode::corrupt,
-          fmt::format("shard \"{}\", made again, has {} samples, {} bytes and head digest {}; {}, {} and {} "
+          fmt::format("shard {}, made again, has {} samples, {} bytes and head digest {}; {}, {} and {} "
                       "are expected",
-                      self.path().native(), samples, size_bytes, to_hex(digest), expected->samples,
+                      quoted(self.path()), samples, size_bytes, to_hex(digest), expected->samples,
                       expected->size_bytes, to_hex(expected->head_digest)));
     if (self.options.may_exist)
       self.file.publish_same();

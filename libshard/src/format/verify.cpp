@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/quote.hpp"
 #include "shard/keys.hpp"
 
 namespace shard {
@@ -95,7 +96,7 @@ struct Unit {
 
 // Messages of the library begin with the shard's path; the report names it already.
 std::string without_path(std::string message, const std::filesystem::path& path) {
-  const std::string prefix = fmt::format("shard \"{}\": ", path.native());
+  const std::string prefix = fmt::format("shard {}: ", quoted(path));
   return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
 
@@ -162,7 +163,7 @@ void report(const ShardReader& reader, std::optional<std::uint64_t> sample, cons
                         error.code()};
   if (sample) {
     failure.key = reader.key(*sample);
-    const std::string place = fmt::format("sample {} (\"{}\"): ", *sample, failure.key);
+    const std::string place = fmt::format("sample {} ({}): ", *sample, quoted_key(failure.key));
     if (failure.message.starts_with(place)) failure.message.erase(0, place.size());
   }
   findings.add(std::move(failure));

@@ -1,5 +1,6 @@
 #include "shard/image/decode.hpp"
 
+#include "image/decode_memory.hpp"
 #include "image/jpeg.hpp"
 #include "image/memory_errors.hpp"
 #include "image/orient.hpp"
@@ -21,13 +22,15 @@ constexpr std::uint32_t kRowsBetweenPolls = 64;
 StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, const DecodeOptions& options,
                         PixelBuffer& pixels) {
   const JpegHeader header = reader.open(file, options);
+  auto share = take_memory(
+      options, reader.memory_bytes() + rgb_bytes(header.width, header.height, header.orientation));
   const std::size_t stride = std::size_t{header.width} * 3;
   std::uint8_t* out = pixels.reserve(stride * header.height);
   reader.start(Box{0, 0, header.width, header.height});
   for (std::uint32_t row = 0; row < header.height;)
     row += reader.read_rows(out + row * stride, stride, kRowsBetweenPolls);
   reader.finish();
-  return {{out, header.width, header.height, stride}, header.orientation};
+  return {{out, header.width, header.height, stride}, header.orientation, std::move(share)};
 }
 
 }  // namespace
@@ -63,6 +66,7 @@ struct Decoder::Impl {
 
   PixelBuffer upright;
   WarningSet warnings;
+  MemoryBudget::Share share;  // of what the view lies in
 };
 
 Decoder::Decoder() : impl_(std::make_unique<Impl>()) {}
@@ -72,7 +76,15 @@ Decoder::~Decoder() = default;
 
 const WarningSet& Decoder::warnings() const noexcept { return impl_->warnings; }
 
+void Decoder::release() noexcept {
+  impl_->jpeg.close();
+  impl_->stored.trim();
+  impl_->upright.trim();
+  impl_->share.reset();
+}
+
 RgbView Decoder::decode(std::span<const std::byte> file, const DecodeOptions& options) {
+  if (options.memory != nullptr) release();  // before it waits for others
   return with_memory_errors([&] { return impl_->decode(file, options); });
 }
 
@@ -93,6 +105,7 @@ RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptio
     case Format::unknown:
       refuse_unknown(file);
   }
+  share = std::move(image.share);
   return turn_upright(image.pixels, image.orientation, upright);
 }
 

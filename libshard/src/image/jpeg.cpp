@@ -220,6 +220,17 @@ const JpegHeader& JpegReader::open(std::span<const std::byte> file, const Decode
   return self.header;
 }
 
+std::uint64_t JpegReader::memory_bytes() const noexcept {
+  jpeg_decompress_struct& info = impl_->info;
+  if (jpeg_has_multiple_scans(&info) == FALSE) return 0;
+  std::uint64_t blocks = 0;
+  for (int i = 0; i < info.num_components; ++i)
+    blocks += std::uint64_t{info.comp_info[i].width_in_blocks} * info.comp_info[i].height_in_blocks;
+  return blocks * sizeof(JBLOCK);
+}
+
+void JpegReader::close() noexcept { jpeg_abort_decompress(&impl_->info); }
+
 void JpegReader::start(const Box& box) {
   Impl& self = *impl_;
   jpeg_decompress_struct& info = self.info;

@@ -41,6 +41,9 @@ class JpegReader {
   // Errors: corrupt, unsupported (12 bits, lossless, 2 components), resource (max_pixels).
   const JpegHeader& open(std::span<const std::byte> file, const DecodeOptions& options);
 
+  // What decoding the file takes besides a few rows: the coefficients of files with several scans.
+  std::uint64_t memory_bytes() const noexcept;
+
   // Begins the decode of `box`, in columns and rows of the decoded image (header.width x header.height).
   // Errors: corrupt (progressive files are entropy-decoded here), cancelled, invalid_argument (box outside of
   // the image).
@@ -54,6 +57,9 @@ class JpegReader {
 
   // Checks what lies behind the box, to the end of the file. Errors: corrupt, cancelled.
   void finish();
+
+  // Frees what decoding took, also after an error. The next call is open().
+  void close() noexcept;
 
   // Of the file that was opened last; complete once finish() has returned.
   const WarningSet& warnings() const noexcept;

@@ -29,4 +29,10 @@ std::uint8_t* PixelBuffer::reserve(std::size_t size_bytes) {
   return bytes_.get();
 }
 
+void PixelBuffer::trim() noexcept {
+  if (capacity_ <= kKeepBytes) return;
+  bytes_.reset();
+  capacity_ = 0;
+}
+
 }  // namespace shard::image

@@ -12,6 +12,8 @@ class PixelBuffer {
   // At least `size_bytes`; what was there before is lost. Error: resource (no memory).
   std::uint8_t* reserve(std::size_t size_bytes);
   std::uint8_t* data() const noexcept { return bytes_.get(); }
+  // Frees it unless it is small.
+  void trim() noexcept;
 
  private:
   std::unique_ptr<std::uint8_t[]> bytes_;

@@ -9,7 +9,9 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
+#include "image/decode_memory.hpp"
 #include "image/limits.hpp"
 #include "image/orientation.hpp"
 #include "image/pixel_buffer.hpp"
@@ -291,6 +293,7 @@ PngReader::~PngReader() = default;
 
 const ImageInfo& PngReader::info() const noexcept { return impl_->info; }
 bool PngReader::comes_by_rows() const noexcept { return !impl_->interlaced; }
+std::uint64_t PngReader::memory_bytes() const noexcept { return impl_->memory_bytes(); }
 
 void PngReader::read_row() {
   Impl& self = *impl_;
@@ -326,6 +329,9 @@ void PngReader::finish() {
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
   PngReader reader(file, options);
   const ImageInfo& info = reader.info();
+  const bool upright_rows = reader.comes_by_rows() && info.orientation <= 1;  // no pixels in memory_bytes()
+  auto share = take_memory(
+      options, reader.memory_bytes() + (upright_rows ? rgb_bytes(info.width, info.height, 1) : 0));
   const std::size_t stride = std::size_t{info.width} * 3;
   std::uint8_t* out = pixels.reserve(stride * info.height);
   if (reader.comes_by_rows()) {
@@ -337,7 +343,7 @@ StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& opt
     reader.read_interlaced(out);
   }
   reader.finish();
-  return {{out, info.width, info.height, stride}, info.orientation};
+  return {{out, info.width, info.height, stride}, info.orientation, std::move(share)};
 }
 
 std::string png_version() { return fmt::format("libspng {}", spng_version_string()); }

@@ -28,6 +28,8 @@ class PngReader {
 
   const ImageInfo& info() const noexcept;
   bool comes_by_rows() const noexcept;  // not interlaced
+  // What decoding takes: a few rows, or the image where it is interlaced or has to be turned upright.
+  std::uint64_t memory_bytes() const noexcept;
 
   void read_row();  // the next one, at most info().height times
   // RGB of the columns [column, column + count) of the row read last.

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "image/decode_memory.hpp"
 #include "image/jpeg.hpp"
 #include "image/memory_errors.hpp"
 #include "image/normalize.hpp"
@@ -41,6 +43,18 @@ class SampleSink final : public RowSink {
   const RowWriter& writer_;
   std::uint8_t* row_;
   std::byte* sample_;
+};
+
+template <class Work>
+class AtEnd {
+ public:
+  explicit AtEnd(Work work) : work_(std::move(work)) {}
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+  ~AtEnd() { work_(); }
+
+ private:
+  Work work_;
 };
 
 const PreprocessOptions& checked(const PreprocessOptions& options) {
@@ -172,12 +186,15 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
       const JpegHeader& header = jpeg.open(file, decode);
       if (header.orientation != 1) break;
       const Size size{header.width, header.height};
+      const MemoryBudget::Share share = take_memory(decode, jpeg.memory_bytes());
+      const AtEnd free_memory([&] { jpeg.close(); });  // before the share is given back
       into_sample(out, [&](RowSink& sink) { resize(jpeg, size, sink); });
       return jpeg.warnings();
     }
     case Format::png: {
       PngReader reader(file, decode);
       if (reader.info().orientation != 1 || !reader.comes_by_rows()) break;
+      const MemoryBudget::Share share = take_memory(decode, reader.memory_bytes());
       into_sample(out, [&](RowSink& sink) { resize(reader, sink); });
       return {};
     }
@@ -185,6 +202,9 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
     case Format::unknown:
       break;
   }
+  const AtEnd free_memory([&] {
+    if (decode.memory != nullptr) decoder.release();
+  });
   const RgbView view = decoder.decode(file, decode);
   into_sample(out, [&](RowSink& sink) { resize(view, sink); });
   return decoder.warnings();

@@ -9,6 +9,7 @@ namespace shard::image {
 struct StoredImage {
   RgbView pixels;  // lies in the buffer given to the codec
   int orientation = 1;
+  MemoryBudget::Share share;  // of DecodeOptions::memory: for the pixels, and to turn them upright
 };
 
 }  // namespace shard::image

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
+#include "image/decode_memory.hpp"
 #include "image/limits.hpp"
 #include "image/orientation.hpp"
 #include "shard/error.hpp"
@@ -107,6 +109,16 @@ void decode_frame(const WebPIterator& frame, const std::atomic<bool>* cancel, st
                 fmt::format("WebP: damaged image data (libwebp status {})", static_cast<int>(status)));
 }
 
+// Besides the RGB pixels: alpha, and the whole image as ARGB where it is lossless.
+std::uint64_t decoder_bytes(const WebPIterator& frame) {
+  WebPBitstreamFeatures features;
+  if (WebPGetFeatures(frame.fragment.bytes, frame.fragment.size, &features) != VP8_STATUS_OK) return 0;
+  constexpr int kLossless = 2;
+  const auto pixels =
+      static_cast<std::uint64_t>(features.width) * static_cast<std::uint64_t>(features.height);
+  return pixels * ((features.has_alpha != 0 ? 1 : 0) + (features.format == kLossless ? 4 : 0));
+}
+
 }  // namespace
 
 ImageInfo read_webp_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
@@ -127,12 +139,14 @@ StoredImage decode_webp(std::span<const std::byte> file, const DecodeOptions& op
   if (left > width || top > height || frame_width > width - left || frame_height > height - top)
     throw Error(ErrorCode::corrupt, fmt::format("WebP: frame {}x{}+{}+{} on a canvas of {}x{}", frame_width,
                                                 frame_height, left, top, width, height));
+  const int orientation = orientation_of(demuxer.get());
+  auto share = take_memory(options, rgb_bytes(width, height, orientation) + decoder_bytes(*frame));
   const std::size_t stride = std::size_t{width} * 3;
   std::uint8_t* out = pixels.reserve(stride * height);
   if (frame_width != width || frame_height != height) std::fill_n(out, stride * height, std::uint8_t{0});
   const std::size_t offset = top * stride + std::size_t{left} * 3;
   decode_frame(*frame, options.cancel, out + offset, stride, stride * height - offset);
-  return {{out, width, height, stride}, orientation_of(demuxer.get())};
+  return {{out, width, height, stride}, orientation, std::move(share)};
 }
 
 std::string webp_version() {

@@ -95,8 +95,8 @@ def test_a_table_may_choose_a_subset_and_strict_makes_rejects_of_strays(tmp_path
 @pytest.mark.parametrize(
     ("options", "error", "piece"),
     [
-        ({"preset": "fast"}, ValueError, "^preset 'fast'"),
-        ({"crop": "big"}, ValueError, "^crop 'big'"),
+        ({"preset": "fast"}, ValueError, '^preset "fast"'),
+        ({"crop": "big"}, ValueError, '^crop "big"'),
         ({"max_pixels": 0}, ValueError, "^max_pixels must be at least 1"),
         ({"rank": 3, "world_size": 2}, ValueError, "^rank 3 and world_size 2: rank must be 0 to world_size - 1"),
         ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 bytes is less than"),

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/quote.hpp"
 #include "base/streaming_copy.hpp"
 #include "base/thread_pool.hpp"
 #include "shard/error.hpp"
@@ -282,10 +283,9 @@ class HostDevice final : public Device {
 // A stream that a device made itself.
 Stream& own_stream(StreamRef stream, const Device& device) {
   if (stream.stream() == nullptr)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("a CUDA stream, but the batch is on device '{}': use wait() to read it on the host",
-                    device.info().name));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a CUDA stream, but the batch is on device {}: use wait() to read it on the host",
+                            quoted(device.info().name)));
   return *stream.stream();
 }
 

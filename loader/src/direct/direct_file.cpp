@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/file_io.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -21,7 +22,7 @@ DirectFile::DirectFile(const ShardReader& shard) {
                            : error == EMFILE || error == ENFILE ? ErrorCode::resource
                                                                 : ErrorCode::io;
     throw Error(code,
-                fmt::format("{}: cannot be opened for direct reads (O_DIRECT): {}", shard.path().string(),
+                fmt::format("{}: cannot be opened for direct reads (O_DIRECT): {}", quoted(shard.path()),
                             std::generic_category().message(error) + descriptor_advice(error)));
   }
   if (file_identity(descriptor_.get(), shard.path()) != shard.identity()) {
@@ -30,7 +31,7 @@ DirectFile::DirectFile(const ShardReader& shard) {
         ErrorCode::corrupt,
         fmt::format("{}: the file was replaced while it was opened for direct reads; open the data set "
                     "again",
-                    shard.path().string()));
+                    quoted(shard.path())));
   }
 }
 

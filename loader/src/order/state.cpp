@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 
@@ -29,9 +30,9 @@ LoaderState LoaderState::parse(const std::string& text) {
   constexpr std::string_view kMagic = "shard-loader 2";
   if (text.starts_with("shard-loader 1 ")) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' is a loader state of an earlier version, which does not contain the order: "
+                fmt::format("{} is a loader state of an earlier version, which does not contain the order: "
                             "start the epoch again",
-                            text.substr(0, 80)));
+                            quoted(text.substr(0, 80))));
   }
   LoaderState state;
   std::uint64_t world = 0;
@@ -48,8 +49,8 @@ LoaderState LoaderState::parse(const std::string& text) {
   }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("'{}' is not a loader state (expected 'shard-loader 2' and eight numbers)",
-                            text.substr(0, 80)));
+                fmt::format("{} is not a loader state (expected 'shard-loader 2' and eight numbers)",
+                            quoted(text.substr(0, 80))));
   state.world = static_cast<std::uint32_t>(world);
   return state;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
 #include "base/streaming_copy.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
@@ -27,9 +28,9 @@ std::span<const std::byte> decoded(const ShardReader& shard, std::span<const std
 // For messages. The key is left out where it cannot be had: what is being reported comes first.
 std::string name_of(const ShardReader& shard, std::uint64_t sample) {
   try {
-    return fmt::format("{}: sample {} ('{}')", shard.path().string(), sample, shard.key(sample));
+    return fmt::format("{}: sample {} ({})", quoted(shard.path()), sample, quoted_key(shard.key(sample)));
   } catch (const Error&) {
-    return fmt::format("{}: sample {}", shard.path().string(), sample);
+    return fmt::format("{}: sample {}", quoted(shard.path()), sample);
   }
 }
 
@@ -70,7 +71,7 @@ std::uint64_t sample_at(const ShardReader& shard, const std::byte* at) {
 
 void check_alive(const ShardReader& shard) {
   const std::string change = shard.change();
-  if (!change.empty()) throw Error(ErrorCode::corrupt, fmt::format("{}: {}", shard.path().string(), change));
+  if (!change.empty()) throw Error(ErrorCode::corrupt, fmt::format("{}: {}", quoted(shard.path()), change));
 }
 
 void rethrow_named(const Dataset& dataset) {
@@ -88,7 +89,7 @@ void rethrow_named(const Dataset& dataset) {
       const ShardReader* const shard = dataset.opened(i);
       const std::string change = shard != nullptr ? shard->change() : std::string();
       if (!change.empty())
-        throw Error(error.code(), fmt::format("{} ({}: {})", error.what(), shard->path().string(), change));
+        throw Error(error.code(), fmt::format("{} ({}: {})", error.what(), quoted(shard->path()), change));
     }
     throw;
   }

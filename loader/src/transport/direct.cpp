@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/quote.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_files.hpp"
 #include "shard/error.hpp"
@@ -220,7 +221,7 @@ class Direct final : public Transport {
         if (!read.file && under_way_ == 0)
           throw Error(ErrorCode::resource,
                       fmt::format("{}: no descriptor is left for direct reads: raise 'ulimit -n'",
-                                  context_.dataset->shard(read.shard).path().string()));
+                                  quoted(context_.dataset->shard(read.shard).path())));
       } catch (const Error&) {
         read.refused = std::current_exception();
         return false;
@@ -246,7 +247,7 @@ class Direct final : public Transport {
     if (size > (stored_plain_ ? memory_.pitch_bytes : kMaxDirectRead))
       throw Error(ErrorCode::unsupported,
                   fmt::format("{}: sample {}: a direct read of {} bytes is too large; use transport staged",
-                              shard.path().string(), item.at.sample, size));
+                              quoted(shard.path()), item.at.sample, size));
     read.offset = begin;
     read.size_bytes = static_cast<std::uint32_t>(size);
     read.skew = static_cast<std::uint32_t>(offset - begin);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "transport/transport.hpp"
 
@@ -15,14 +16,14 @@ namespace shard {
 void populate(const ShardReader& shard, std::span<const std::byte> range, const std::stop_token& stop) {
   while (!range.empty()) {
     if (stop.stop_requested())
-      throw Error(ErrorCode::cancelled, fmt::format("{}: reading it in was stopped", shard.path().string()));
+      throw Error(ErrorCode::cancelled, fmt::format("{}: reading it in was stopped", quoted(shard.path())));
     const std::span<const std::byte> piece = range.first(std::min(range.size(), kPopulatePiece));
     range = range.subspan(piece.size());
     if (::madvise(const_cast<std::byte*>(piece.data()), piece.size(), MADV_POPULATE_READ) == 0) continue;
     const int error = errno;
     if (error == EINVAL) return;  // a kernel before 5.14: the pages come when they are registered
     check_alive(shard);           // says so when the file was cut: EFAULT tells nobody
-    throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", shard.path().string(),
+    throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", quoted(shard.path()),
                                            std::generic_category().message(error)));
   }
 }

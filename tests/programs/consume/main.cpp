@@ -1,14 +1,19 @@
-// Writes a shard of two generated pictures with the installed package, reads it back, and compares.
+// Writes a shard of two generated pictures with the installed package, reads it back, and compares; then
+// converts two PNG files.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "shard/convert/convert.hpp"
+#include "shard/convert/estimate.hpp"
+#include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shard/shard_reader.hpp"
@@ -31,6 +36,29 @@ std::vector<std::byte> make_sample(shard::image::Preprocessor& preprocessor, std
 int fail(const std::string& what) {
   std::cerr << "consume: " << what << '\n';
   return 1;
+}
+
+// Two pictures as files -> a data set.
+void convert_two(const std::filesystem::path& work) {
+  const std::filesystem::path images = work / "images" / "a";
+  std::filesystem::create_directories(images);
+  for (const char* name : {"1.png", "2.png"}) {
+    const std::vector<std::uint8_t> pixels(std::size_t{kWidth} * kHeight * 3,
+                                           static_cast<std::uint8_t>(name[0]));
+    const auto png = shard::image::encode_png({pixels.data(), kWidth, kHeight, std::size_t{kWidth} * 3});
+    std::ofstream(images / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
+  }
+  shard::convert::Options options;
+  options.images = images.parent_path().string();
+  options.out = work / "out";
+  options.preprocess.resize_short = 16;
+  options.preprocess.crop = shard::image::Size{8, 8};
+  if (shard::convert::estimate(options).inputs != 2)
+    throw shard::Error(shard::ErrorCode::corrupt, "wrong estimate");
+  const shard::convert::Summary summary = shard::convert::run(options);
+  if (!summary.complete || shard::Dataset::open(options.out).size() != 2)
+    throw shard::Error(shard::ErrorCode::corrupt, "the conversion is not complete");
 }
 
 }  // namespace
@@ -71,6 +99,9 @@ int main(int argc, char** argv) try {
     if (reader.label(i) != static_cast<std::int64_t>(10 + i)) return fail("wrong label");
     if (reader.key(i) != "picture-" + std::to_string(i)) return fail("wrong key");
   }
+  const std::filesystem::path work = path.string() + ".conversion";
+  convert_two(work);
+  std::filesystem::remove_all(work);
   std::cout << "consume: " << reader.size() << " samples of " << back.size() << " bytes\n";
   return 0;
 } catch (const shard::Error& error) {

@@ -14,6 +14,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/config_file.hpp"
+#include "cli/flags.hpp"
 #include "cli/help_format.hpp"
 #include "cli/output.hpp"
 #include "cli/pace.hpp"
@@ -69,7 +70,7 @@ TEST(ParseSize, TakesDecimalAndBinaryUnits) {
 TEST(ParseSize, RefusesWhatIsNoSizeNamingIt) {
   for (const char* text :
        {"", "MiB", "12x", "-1", "1..5GB", "1.5.2MB", "0x10", "1 0", "12MiBs", "nan", "."}) {
-    EXPECT_SHARD_ERROR(parse_size(text), ErrorCode::invalid_argument, "size '" + std::string(text) + "'");
+    EXPECT_SHARD_ERROR(parse_size(text), ErrorCode::invalid_argument, "size \"" + std::string(text) + "\"");
   }
   EXPECT_SHARD_ERROR(parse_size("18446744073709551616"), ErrorCode::invalid_argument, "64 bits");
   EXPECT_SHARD_ERROR(parse_size("99999999PiB"), ErrorCode::invalid_argument, "64 bits");
@@ -229,15 +230,15 @@ TEST_F(ConfigFile, LosesAgainstTheCommandLine) {
 TEST_F(ConfigFile, NamesFileLineAndWhatIsWrong) {
   const auto refused = [&](const std::string& text, const std::string& line, const std::string& why) {
     EXPECT_EQ(parse(text), 2) << text;
-    EXPECT_NE(said.find("options.txt: " + line + ": "), std::string::npos) << said;
+    EXPECT_NE(said.find("options.txt\": " + line + ": "), std::string::npos) << said;
     EXPECT_NE(said.find(why), std::string::npos) << said;
   };
-  refused("mean = 1\n# x\npresett = train\n", "line 3", "unknown option 'presett'");
+  refused("mean = 1\n# x\npresett = train\n", "line 3", "unknown option \"presett\"");
   refused("jobs\n", "line 1", "jobs has no value");
   refused("fast-decode = maybe\n", "line 1", "expected true or false");
   refused("jobs = 1\njobs = 2\n", "line 2", "is already set in line 1");
   refused("[section]\n", "line 1", "no sections");
-  refused("config = other.txt\n", "line 1", "unknown option 'config'");
+  refused("config = other.txt\n", "line 1", "unknown option \"config\"");
 }
 
 TEST(ParseArguments, NamesAnUnknownSubcommandAndThoseThatThereAre) {
@@ -249,7 +250,7 @@ TEST(ParseArguments, NamesAnUnknownSubcommandAndThoseThatThereAre) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(parse_arguments(app, 2, arguments), 2);
   const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(text.find("no subcommand 'bogus'; use one of: look, check"), std::string::npos) << text;
+  EXPECT_NE(text.find("no subcommand \"bogus\"; use one of: look, check"), std::string::npos) << text;
 }
 
 TEST(Wrap, JoinsTheLinesOfAParagraphAndBreaksThemAtTheWidth) {
@@ -306,6 +307,17 @@ TEST(ParseArguments, MapsHelpTo0AndMistakesTo2) {
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(text.rfind("prog: ", 0), 0U) << text;
   EXPECT_NE(text.find("--nonsense"), std::string::npos) << text;
+}
+
+TEST(Flags, TakeTheNamesOfOptionsInMessages) {
+  EXPECT_EQ(with_flags("use fewer `jobs`, or `samples_per_shard` 3"),
+            "use fewer --jobs, or --samples-per-shard 3");
+  EXPECT_EQ(with_flags("`shard_size_bytes`, `images`, `out`"), "--shard-size, IMAGES, OUT");
+}
+
+TEST(Flags, LeaveWhatIsQuotedAndWhatIsNoName) {
+  EXPECT_EQ(with_flags("\"a/`jobs`\" and `jobs`"), "\"a/`jobs`\" and --jobs");
+  for (const char* text : {"", "`", "a `b", "``", "`A b`", "`1`"}) EXPECT_EQ(with_flags(text), text);
 }
 
 }  // namespace

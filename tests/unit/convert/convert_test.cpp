@@ -16,7 +16,9 @@
 #include "convert/folder_lock.hpp"
 #include "convert/input_table.hpp"
 #include "convert/journal.hpp"
+#include "convert/plan.hpp"
 #include "convert/rank.hpp"
+#include "convert/recorded.hpp"
 #include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/error.hpp"
@@ -186,7 +188,7 @@ TEST_F(Convert, RefusesAListThatNamesAPathTwiceOrLeavesTheRoot) {
                      "listed twice");
   write(dir_.path() / "outside.txt", at + "/a/1.jpg\n" + at + "/b/1.jpg\n");
   EXPECT_SHARD_ERROR(scan("@" + (dir_.path() / "outside.txt").string(), images_ / "a"),
-                     ErrorCode::invalid_argument, "not below --root");
+                     ErrorCode::invalid_argument, "not below `root`");
 }
 
 TEST_F(Convert, ReadsWholeNumbersNamesAndValuesFromCsv) {
@@ -217,10 +219,10 @@ TEST_F(Convert, NamesTheLineOfABadRowInCsv) {
     InputList list = scan(images_.string(), {});
     EXPECT_SHARD_ERROR(labels_from_csv(list, dir_.path() / "l.csv"), ErrorCode::invalid_argument, piece);
   };
-  refuse("1,0\nnone,1\n", "l.csv:2: no such image: 'none'");
-  refuse("1,0\n1,1\n", "l.csv:2: '1' is labelled twice");
-  refuse("1,0\n2\n", "l.csv:2: 1 fields");
-  refuse("1,0.5,1\n2,nan,1\n", "'nan' is not a finite number");
+  refuse("1,0\nnone,1\n", "l.csv\": line 2: no such image: \"none\"");
+  refuse("1,0\n1,1\n", "l.csv\": line 2: \"1\" is labelled twice");
+  refuse("1,0\n2\n", "l.csv\": line 2: 1 fields");
+  refuse("1,0.5,1\n2,nan,1\n", "\"nan\" is not a finite number");
   refuse("1,\"0\n", "does not end");
   refuse("", "has no rows");
 }
@@ -254,11 +256,11 @@ TEST_F(Convert, RefusesAnOutThatWouldBecomeInput) {
   options.images = images_.string();
   for (const fs::path& out : {images_, images_ / "a/out", images_ / ".." / "images" / "out"}) {
     options.out = out;
-    EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside IMAGES");
+    EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside `images`");
   }
   options.images = "/";
   options.out = dir_.path() / "out";
-  EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside IMAGES");
+  EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside `images`");
 }
 
 TEST_F(Convert, DigestsKeysAndLabelsOfTheSource) {
@@ -289,7 +291,7 @@ TEST_F(Convert, DigestsSizesButNotTimesOfTheSource) {
   EXPECT_NE(after.source_digest, before.source_digest);
   EXPECT_EQ(after.names_digest, before.names_digest);
   EXPECT_SHARD_ERROR(before.require_size(0, 4), ErrorCode::invalid_argument,
-                     "'a/1.png' has 4 bytes, and had 3");
+                     "\"a/1.png\" has 4 bytes, and had 3");
 }
 
 TEST_F(Convert, ReadsTheRowsOfInputsThatItWrote) {
@@ -377,13 +379,13 @@ TEST(ConvertOptions, RefuseWhatCannotBe) {
   options.out = "y";
   options.rank = 2;
   options.world = 2;
-  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "--rank 2");
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`rank` 2");
   options.world = 3;
   options.overwrite = true;
-  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "--overwrite with several processes");
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`overwrite` with several processes");
   options.overwrite = false;
   options.shard_size_bytes = 1000;
-  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "--shard-size 1000");
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`shard_size_bytes` 1000");
 }
 
 TEST(ConvertOptions, ComeBackFromTheRecordedPipeline) {
@@ -408,9 +410,9 @@ TEST(ConvertOptions, ComeBackFromTheRecordedPipeline) {
   info.pipeline["on_warning"] = "accept";
   EXPECT_EQ(decode_options_from(info).on_warning, image::OnWarning::accept);
   info.pipeline["on_warning"] = "guess";
-  EXPECT_SHARD_ERROR(decode_options_from(info), ErrorCode::unsupported, "on_warning 'guess'");
+  EXPECT_SHARD_ERROR(decode_options_from(info), ErrorCode::unsupported, "on_warning \"guess\"");
   info.pipeline["filter"] = "hamming";
-  EXPECT_SHARD_ERROR(preprocess_options_from(info), ErrorCode::unsupported, "filter 'hamming'");
+  EXPECT_SHARD_ERROR(preprocess_options_from(info), ErrorCode::unsupported, "filter \"hamming\"");
 }
 
 TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
@@ -450,18 +452,18 @@ TEST(PlanRecord, NamesWhatDiffers) {
   asked.fingerprint = "f2";
   asked.options["filter"] = "box";
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out"), ErrorCode::invalid_argument,
-                     "filter: 'bilinear' there, 'box' asked for");
+                     "filter: \"bilinear\" there, \"box\" asked for");
   asked = there;
   asked.inputs = 11;
   asked.source_digest = "s2";
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out"), ErrorCode::invalid_argument,
-                     "inputs: '10' there, '11' asked for");
+                     "inputs: \"10\" there, \"11\" asked for");
   asked = there;
   asked.source_digest = "s2";
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out"), ErrorCode::invalid_argument,
                      "not the same as then");
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out", [] { return std::string("\n  'a': gone"); }),
-                     ErrorCode::invalid_argument, "other inputs:\n  'a': gone\n--refresh");
+                     ErrorCode::invalid_argument, "other inputs:\n  'a': gone\n`refresh`");
 }
 
 TEST(PlanRecord, RefusesAFileThatIsNotOne) {
@@ -470,7 +472,7 @@ TEST(PlanRecord, RefusesAFileThatIsNotOne) {
   EXPECT_SHARD_ERROR(parse_plan(R"({"version": "2"})"), ErrorCode::corrupt, "conversion.json");
   const testing::TempDir dir;
   write(dir.path() / kPlanFile, "[1");
-  EXPECT_SHARD_ERROR(read_plan(dir.path()), ErrorCode::corrupt, "--overwrite replaces");
+  EXPECT_SHARD_ERROR(read_plan(dir.path()), ErrorCode::corrupt, "`overwrite` replaces");
 }
 
 TEST(ShardReceipt, ComesBackAsItWas) {
@@ -641,8 +643,8 @@ TEST_F(Launcher, TakesTheInnermostOfSeveralAndMultipliesAnArray) {
 TEST_F(Launcher, RefusesHalfAPairNonsenseAndContradictions) {
   refused({{"RANK", "1"}}, "RANK is set without WORLD_SIZE");
   refused({{"RANK", "1"}, {"WORLD_SIZE", "1"}}, "must be less than");
-  refused({{"RANK", "1"}, {"WORLD_SIZE", "two"}}, "WORLD_SIZE='two'");
-  refused({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK='-1'");
+  refused({{"RANK", "1"}, {"WORLD_SIZE", "two"}}, "WORLD_SIZE=\"two\"");
+  refused({{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK=\"-1\"");
   refused({{"RANK", "0"}, {"WORLD_SIZE", "99999999999"}}, "is not a number");
   refused({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
           "SLURM_STEP_ID is set without SLURM_PROCID");
@@ -654,8 +656,8 @@ TEST_F(Launcher, RefusesHalfAPairNonsenseAndContradictions) {
   refused(both(step_, {{"RANK", "2"}, {"WORLD_SIZE", "6"}}), "WORLD_SIZE=6 contradicts rank 2 of 5");
   refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"JOB_COMPLETION_INDEX", "0"}},
           "JOB_COMPLETION_INDEX=0 contradicts");
-  refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "--world 3 contradicts", 3);
-  refused({{"JOB_COMPLETION_INDEX", "0"}}, "--world N");
+  refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "`world` 3 contradicts", 3);
+  refused({{"JOB_COMPLETION_INDEX", "0"}}, "`world` N");
   refused({{"JOB_COMPLETION_INDEX", "5"}}, "must be less than", 5);
 }
 

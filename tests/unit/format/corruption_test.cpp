@@ -168,6 +168,22 @@ TEST(DatasetDamage, AMissingShardIsNamed) {
   EXPECT_SHARD_ERROR(Dataset::open(dir.path()), ErrorCode::corrupt, "s1\" is missing");
 }
 
+// As shardify --overwrite does it: the names are exchanged, then the old data set is removed.
+TEST(DatasetDamage, AShardOfADataSetThatWasReplacedIsRefusedAndSaysSo) {
+  const TempDir dir;
+  for (const char* name : {"set", "new"}) {
+    std::filesystem::create_directory(dir.path() / name);
+    two_shard_dataset(dir.path() / name, small_options());
+  }
+  const Dataset dataset = Dataset::open(dir.path() / "set");
+  EXPECT_EQ(dataset.shard(0).size(), 3U);
+  std::filesystem::rename(dir.path() / "set", dir.path() / "old");
+  std::filesystem::rename(dir.path() / "new", dir.path() / "set");
+  std::filesystem::remove_all(dir.path() / "old");
+  EXPECT_SHARD_ERROR(dataset.shard(1), ErrorCode::not_found,
+                     "set\" was replaced or moved while it was in use");
+}
+
 TEST(DatasetDamage, AShardOfAnotherSizeIsNamed) {
   const TempDir dir;
   two_shard_dataset(dir.path(), small_options());

@@ -1,4 +1,5 @@
-// The conversion engine: scan -> plan -> workers -> shards -> publish. `shardify` is a thin program over it.
+// Converts images to a data set, in this process: scan -> plan -> workers -> shards -> publish. The program
+// shardify and Python's convert() are thin layers over it; docs/examples/convert_images uses it directly.
 //
 // The plan is a pure function of the sorted list of inputs and the options: sample i lies in shard floor(i /
 // per_shard). So the bytes of every shard are the same for any number of threads and processes, first run or
@@ -7,16 +8,14 @@
 // only by one with the right bytes, and a data set by another one that is complete (replace.hpp).
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <string>
-#include <vector>
 
+#include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
-#include "shard/convert/scan.hpp"
+#include "shard/dataset.hpp"
+#include "shard/image/warnings.hpp"
 
 namespace shard::convert {
 
@@ -55,37 +54,15 @@ struct Summary {
   StageSeconds stages;
 };
 
-struct Plan;
-
 struct Hooks {
   Counters* counters = nullptr;
   // Once true, run() throws cancelled within a fraction of a second.
   const std::atomic<bool>* cancel = nullptr;
-  // Called once, on the thread that runs, when inputs and labels are known and before anything is written.
-  std::function<void(const Plan&)> planned = nullptr;
+  // Called once, on the thread that calls run(), when inputs and labels are known and before anything is
+  // written.
+  std::function<void(const Listing&)> planned = nullptr;
 };
 
-// What a list of inputs and labels is to become.
-struct Plan {
-  InputList list;
-  LabelTable labels;
-  std::uint64_t per_shard = 0;
-  std::uint64_t listed = 0;  // inputs and those rejected while listing
-  std::vector<std::uint64_t>
-      sizes;                  // in bytes, of each of list.inputs; kUnknownSize where it cannot be known
-  std::string source_digest;  // over keys, sizes and labels
-  std::string names_digest;   // over keys and labels: what earlier versions recorded as source_digest
-  static constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
-  std::optional<std::uint64_t> size_of(std::uint64_t input) const {
-    return sizes[input] == kUnknownSize ? std::nullopt : std::optional(sizes[input]);
-  }
-  // An input has another size than when the plan was made: throws invalid_argument.
-  void require_size(std::uint64_t input, std::uint64_t found) const;
-  std::uint64_t shards() const noexcept { return (list.inputs.size() + per_shard - 1) / per_shard; }
-  std::uint64_t shard_inputs(std::uint64_t shard) const noexcept;  // planned samples of a shard
-};
-// Looks at every input once (size), on options.threads() threads.
-Plan make_plan(const Options& options);
 // Of a complete data set, whoever made it.
 Summary summary_of(const DatasetInfo& info);
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "shard/error.hpp"
+#include "shard/image/memory_budget.hpp"
 #include "shard/image/warnings.hpp"
 
 namespace shard::image {
@@ -65,6 +66,9 @@ struct DecodeOptions {
   OnWarning on_warning = OnWarning::harmless;
   // Checked between rows; if it is true, cancelled is thrown. Null: never.
   const std::atomic<bool>* cancel = nullptr;
+  // What the decoders of several threads may take together. An image that needs more than all of it is refused
+  // (resource); others wait for their turn. Null: not bounded.
+  MemoryBudget* memory = nullptr;
 };
 
 // "libjpeg-turbo 2.1.5; libspng 0.7.3; libwebp 1.2.4". Data sets record it, because it affects the bytes.
@@ -85,6 +89,8 @@ class Decoder {
   RgbView decode(std::span<const std::byte> file, const DecodeOptions& options);
   // The warnings that the last decode() accepted.
   const WarningSet& warnings() const noexcept;
+  // Ends the last view. Gives back large buffers, and what they took of options.memory.
+  void release() noexcept;
 
  private:
   struct Impl;

@@ -8,8 +8,8 @@ from typing import Optional
 from ._arrays import DTYPES
 from ._errors import ShardError
 
-# Options of the program shardify that are called otherwise here, or take a value here.
-_PROGRAM = {"world": "world_size", "shard-size": "shard_size_bytes", "overwrite": "overwrite=True", "fast-decode": "fast_decode=True"}
+# Options of the C++ library that are called otherwise here, or take a value here.
+_OPTIONS = {"world": "world_size", "overwrite": "overwrite=True", "refresh": "refresh=True", "fast_decode": "fast_decode=True"}
 
 
 def _told(error: ShardError, message: str) -> ShardError:
@@ -17,8 +17,9 @@ def _told(error: ShardError, message: str) -> ShardError:
 
 
 def of_convert(error: ShardError) -> ShardError:
-    """--max-pixels is max_pixels. What stands inside a path ('a/--b') stays as it is."""
-    message = re.sub(r"(?<![^\s('\"`,])--([a-z]+(?:-[a-z]+)*)\b(?![^\s)'\",.:;=])", lambda found: _PROGRAM.get(found[1], found[1].replace("-", "_")), str(error))
+    """`world` is world_size. What stands in double quotes (paths, values) stays as it is."""
+    parts = re.split(r'("[^"]*")', str(error))
+    message = "".join(part if part.startswith('"') else re.sub(r"`([a-z_]+)`", lambda found: _OPTIONS.get(found[1], found[1]), part) for part in parts)
     message = message.replace("rank must be 0 to world - 1", "rank must be 0 to world_size - 1")
     return _told(error, message)
 

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "shard/convert/input_name.hpp"
+#include "convert/input_name.hpp"
+#include "shard/convert/listing.hpp"
+#include "shard/convert/options.hpp"
 #include "shard/shard_writer.hpp"
 
 namespace shard::convert {
@@ -18,19 +20,6 @@ namespace shard::convert {
 struct Input {
   std::string path;         // relative to the root, '/' between parts
   std::string key() const;  // escaped (shard/keys.hpp)
-};
-
-struct Reject {
-  std::string key;
-  std::string reason;  // UTF-8
-  bool operator==(const Reject&) const = default;
-};
-
-// A file or folder that is passed over. Of a folder only the folder itself is counted.
-struct Skip {
-  std::string key;  // escaped
-  SkipReason reason;
-  bool operator==(const Skip&) const = default;
 };
 
 struct InputList {
@@ -76,8 +65,6 @@ struct LabelTable {
 // Inputs beside class folders have no class: they are moved to list.rejects.
 LabelTable labels_from_folders(InputList& list);
 
-// What becomes of inputs that the table does not name: rejects, or counted in list.unlisted and left out.
-enum class Unlisted : std::uint8_t { reject, skip };
 // path,label (whole numbers, or numbers, or class names) or path,v1,...,vk (float32). A row that names no
 // input, a duplicate or a malformed row is invalid_argument with its line.
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& file,

@@ -8,16 +8,9 @@
 #include <span>
 #include <string_view>
 
-namespace shard::convert {
+#include "shard/convert/listing.hpp"
 
-// Why a file or folder is passed over. None of these is a reject: nothing that could be a sample is lost.
-enum class SkipReason : std::uint8_t {
-  hidden,    // the name begins with a dot: .git, .ipynb_checkpoints, .DS_Store
-  litter,    // left by a system or a program: __MACOSX, @eaDir, Thumbs.db, desktop.ini, ...
-  no_image,  // neither the name nor the content is that of an image
-  walked,    // a link to a folder whose images are in the same class already
-};
-std::string_view to_string(SkipReason reason) noexcept;  // "hidden name", ...
+namespace shard::convert {
 
 // By the name alone (the last part of a path): hidden, litter, or nothing.
 std::optional<SkipReason> skip_by_name(std::string_view name);

@@ -1,0 +1,161 @@
+#include "convert/recorded.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/checksum.hpp"
+#include "base/quote.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+std::string size_text(const image::Size& size) { return fmt::format("{}x{}", size.width, size.height); }
+
+std::optional<image::Size> parse_size_text(std::string_view text) {
+  image::Size size;
+  const char* end = text.data() + text.size();
+  auto [middle, error] = std::from_chars(text.data(), end, size.width);
+  if (error != std::errc{} || middle == end || *middle != 'x') return std::nullopt;
+  auto [last, error2] = std::from_chars(middle + 1, end, size.height);
+  if (error2 != std::errc{} || last != end) return std::nullopt;
+  return size;
+}
+
+const std::string& require(const Pipeline& pipeline, const char* key) {
+  auto it = pipeline.find(key);
+  if (it == pipeline.end())
+    throw Error(ErrorCode::unsupported,
+                fmt::format("the data set does not say its {}: it was not made by shardify", quoted(key)));
+  return it->second;
+}
+
+[[noreturn]] void unknown(const char* key, const std::string& value) {
+  throw Error(ErrorCode::unsupported,
+              fmt::format("the recorded {} {} is not known to this version", key, quoted(value)));
+}
+
+}  // namespace
+
+Pipeline pipeline_of(const Options& options) {
+  const image::PreprocessOptions& p = options.preprocess;
+  Pipeline pipeline;
+  pipeline["decoder"] = image::decoder_versions();
+  pipeline["fast_decode"] = options.fast_decode ? "on" : "off";
+  pipeline["orientation"] = "exif";
+  pipeline["resize"] = p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
+  pipeline["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
+  pipeline["filter"] = std::string(image::to_string(p.filter));
+  if (options.on_warning != image::OnWarning::harmless)
+    pipeline["on_warning"] = std::string(image::to_string(options.on_warning));
+  return pipeline;
+}
+
+std::string reject_reason(const Error& error) {
+  const bool pixels = dynamic_cast<const image::TooManyPixels*>(&error) != nullptr;
+  return fmt::format("{}{}", error.what(), pixels ? " (--max-pixels)" : "");
+}
+
+image::DecodeOptions decode_options(const Options& options, const std::atomic<bool>* cancel) {
+  image::DecodeOptions decode;
+  decode.max_pixels = options.max_pixels;
+  decode.on_warning = options.on_warning;
+  decode.cancel = cancel;
+  if (options.fast_decode) decode.fast_min_short_side = fast_decode_side(options.preprocess);
+  return decode;
+}
+
+namespace {
+
+std::string fingerprint(const Pipeline& pipeline, const SampleSpec& spec, const Normalization& n,
+                        const Codec& codec, const ColumnSpec& labels, std::uint64_t per_shard) {
+  std::string text;
+  for (const auto& [key, value] : pipeline) text += fmt::format("{}={}\n", key, value);
+  text += fmt::format("sample={} {} {}\n", to_string(spec.dtype), to_string(spec.layout),
+                      fmt::join(spec.shape(), ","));
+  text += fmt::format("normalization={} {}\n", fmt::join(n.mean, ","), fmt::join(n.std, ","));
+  text += fmt::format("codec={}\n", to_string(codec));
+  text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));
+  text += fmt::format("samples_per_shard={}\n", per_shard);
+  return fmt::format("{:016x}", xxh3(text));
+}
+
+}  // namespace
+
+std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
+  return fingerprint(pipeline_of(options), options.preprocess.sample_spec(), options.preprocess.normalization,
+                     options.codec, labels, options.per_shard());
+}
+
+// Samples per shard are not recorded: as many as the fullest shard has, or more by what was rejected, or as
+// many as shards of the default size hold, today's or the one of earlier versions.
+std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) {
+  constexpr std::uint64_t kMaxTries = 100'000;
+  std::uint64_t fullest = 1;
+  for (const ShardSummary& shard : info.shards) fullest = std::max(fullest, shard.samples);
+  const auto with = [&](const Codec& of, std::uint64_t per_shard) {
+    return fingerprint(info.pipeline, info.spec, info.normalization, of, info.columns.front(), per_shard);
+  };
+  constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;
+  for (const std::uint64_t shard_bytes : {Options{}.shard_size_bytes, kFormerDefault}) {
+    const std::uint64_t by_default = std::max<std::uint64_t>(1, shard_bytes / info.spec.size_bytes());
+    if (with(info.codec, by_default) == info.fingerprint) return with(codec, by_default);
+  }
+  for (std::uint64_t more = 0; more <= std::min(info.rejects, kMaxTries); ++more)
+    if (with(info.codec, fullest + more) == info.fingerprint) return with(codec, fullest + more);
+  return fmt::format("{:016x}", xxh3(fmt::format("{} codec={}\n", info.fingerprint, to_string(codec))));
+}
+
+std::uint32_t fast_decode_side(const image::PreprocessOptions& options) {
+  return options.squash ? std::max(options.squash->width, options.squash->height) : options.resize_short;
+}
+
+image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
+  image::PreprocessOptions p;
+  const std::string& resize = require(info.pipeline, "resize");
+  if (resize.starts_with("squash ")) {
+    p.squash = parse_size_text(std::string_view(resize).substr(7));
+    if (!p.squash) unknown("resize", resize);
+  } else if (resize.starts_with("short ")) {
+    const char* end = resize.data() + resize.size();
+    auto [last, error] = std::from_chars(resize.data() + 6, end, p.resize_short);
+    if (error != std::errc{} || last != end) unknown("resize", resize);
+  } else {
+    unknown("resize", resize);
+  }
+  const std::string& crop = require(info.pipeline, "crop");
+  if (crop == "none") {
+    p.crop.reset();
+  } else {
+    p.crop = crop.starts_with("center ") ? parse_size_text(std::string_view(crop).substr(7)) : std::nullopt;
+    if (!p.crop) unknown("crop", crop);
+  }
+  const std::string& filter = require(info.pipeline, "filter");
+  auto known = image::filter_from_string(filter);
+  if (!known) unknown("filter", filter);
+  p.filter = *known;
+  p.dtype = info.spec.dtype;
+  p.layout = info.spec.layout;
+  p.normalization = info.normalization;
+  p.check();
+  return p;
+}
+
+image::DecodeOptions decode_options_from(const DatasetInfo& info) {
+  image::DecodeOptions options;
+  if (require(info.pipeline, "fast_decode") == "on")
+    options.fast_min_short_side = fast_decode_side(preprocess_options_from(info));
+  if (const auto recorded = info.pipeline.find("on_warning"); recorded != info.pipeline.end()) {
+    const auto choice = image::on_warning_from_string(recorded->second);
+    if (!choice) unknown("on_warning", recorded->second);
+    options.on_warning = *choice;
+  }
+  return options;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,43 @@
+// What is recorded of the options in shards and dataset.json, and the way back to options.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "shard/convert/options.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+#include "shard/image/preprocess.hpp"
+
+namespace shard::convert {
+
+// Filter, sizes, decoder and versions, as recorded in every shard and in dataset.json. What decides which
+// images are stored, and differs from the default, is in it too: a run with another choice must not go on
+// with these shards.
+Pipeline pipeline_of(const Options& options);
+// 16 hexadecimal digits over everything that shapes the bytes of the shards: the pipeline, sample,
+// normalisation, codec, kind of labels and samples per shard.
+std::string fingerprint_of(const Options& options, const ColumnSpec& labels);
+
+// That of the same conversion with another codec; where the conversion's options are not known in full, a
+// digest of the fingerprint and the codec.
+std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec);
+
+// How each image is decoded; `cancel` is the caller's.
+image::DecodeOptions decode_options(const Options& options, const std::atomic<bool>* cancel);
+
+// What rejects.csv says of an image that `error` is about: in the words of the options that can change it.
+std::string reject_reason(const Error& error);
+
+// The bound for image::DecodeOptions::fast_min_short_side: the scaled image still covers the size it is
+// resized to.
+std::uint32_t fast_decode_side(const image::PreprocessOptions& options);
+
+// The way back: how the samples of a data set were made, to make them again. Errors: unsupported when the
+// recorded pipeline is not one of ours.
+image::PreprocessOptions preprocess_options_from(const DatasetInfo& info);
+// decode options of the recorded pipeline (fast decode, warnings), with the default bound on pixels
+image::DecodeOptions decode_options_from(const DatasetInfo& info);
+
+}  // namespace shard::convert

@@ -1,0 +1,115 @@
+// Whole conversions of a few small images, in this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "expect_error.hpp"
+#include "shard/convert/convert.hpp"
+#include "shard/dataset.hpp"
+#include "temp_dir.hpp"
+
+namespace shard::convert {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Run : public ::testing::Test {
+ protected:
+  // Copies a golden image to a/NAME, b/NAME in turn.
+  void add(const std::string& golden, int copies = 1) {
+    for (int i = 0; i < copies; ++i) {
+      const fs::path folder = images_ / (count_ % 2 == 0 ? "a" : "b");
+      fs::create_directories(folder);
+      fs::copy_file(fs::path(SHARD_TEST_DATA) / "golden" / golden,
+                    folder / (std::to_string(100 + count_++) + fs::path(golden).extension().string()));
+    }
+  }
+  Options options() const {
+    Options options;
+    options.images = images_.string();
+    options.out = dir_.path() / "out";
+    options.preprocess.resize_short = 8;
+    options.preprocess.crop = image::Size{8, 8};
+    options.jobs = 4;
+    return options;
+  }
+  std::string rejects() const {
+    std::ifstream in(dir_.path() / "out" / kRejectsFile);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+
+  testing::TempDir dir_;
+  fs::path images_ = dir_.path() / "images";
+  int count_ = 0;
+};
+
+TEST_F(Run, DecodesLargeImagesInTurnsWhereTheMemoryIsForOneOnly) {
+  add("images/jpeg_orientation_6.jpg", 20);
+  Options scarce = options();
+  const image::ImageInfo one = [] {
+    std::ifstream in(fs::path(SHARD_TEST_DATA) / "golden/images/jpeg_orientation_6.jpg", std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    return image::read_info(std::as_bytes(std::span(text)), 1 << 20);
+  }();
+  scarce.decode_memory_bytes = std::uint64_t{one.width} * one.height * 6;  // as stored, and upright
+  const Summary summary = run(scarce);
+  EXPECT_TRUE(summary.complete);
+  EXPECT_EQ(summary.samples, 20U);
+  EXPECT_EQ(summary.rejects, 0U);
+}
+
+TEST_F(Run, RejectsAnImageThatNeedsMoreMemoryThanThereIs) {
+  add("images/jpeg_420_33x20.jpg", 6);  // in rows
+  add("images/jpeg_orientation_6.jpg");
+  Options scarce = options();
+  scarce.decode_memory_bytes = 1000;
+  const Summary summary = run(scarce);
+  EXPECT_TRUE(summary.complete);
+  EXPECT_EQ(summary.samples, 6U);
+  EXPECT_EQ(summary.rejects, 1U);
+  EXPECT_THAT(rejects(), HasSubstr("bytes of memory, and this process may use 1000 for images"));
+}
+
+// Whichever process completes the data set: who says "complete" tells of all of it.
+TEST_F(Run, TellsOfTheWholeDataSetWhicheverProcessCompletedIt) {
+  add("images/jpeg_420_33x20.jpg", 10);
+  add("refused/corrupt-jpeg-no-end.jpg", 3);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<Summary> summaries(2);
+    {
+      std::vector<std::jthread> ranks;
+      for (std::uint32_t rank = 0; rank < 2; ++rank)
+        ranks.emplace_back([&, rank] {
+          Options mine = options();
+          mine.samples_per_shard = 2;
+          mine.rank = rank;
+          mine.world = 2;
+          mine.jobs = 1;
+          summaries[rank] = run(mine);
+        });
+    }
+    EXPECT_TRUE(summaries[0].complete || summaries[1].complete);
+    for (const Summary& summary : summaries) {
+      if (!summary.complete) continue;
+      EXPECT_EQ(summary.rejects, 3U);
+      EXPECT_EQ(summary.samples, 10U);
+      EXPECT_EQ(summary.inputs, 13U);
+      EXPECT_EQ(summary.shards, Dataset::open(dir_.path() / "out").info().shards.size());
+    }
+    const std::string csv = rejects();
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 4) << csv;
+    fs::remove_all(dir_.path() / "out");
+  }
+}
+
+}  // namespace
+}  // namespace shard::convert
