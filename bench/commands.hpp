@@ -1,26 +1,35 @@
-// The subcommands of shardbench: each adds itself to the parser and sets `command` when it was chosen.
+// The subcommands of shardbench: each adds itself to the parser, and says of the JSON that it writes what it
+// prints and what stands of it on a report's page.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
-#include <functional>
-#include <string>
+#include "harness/subcommand.hpp"
+#include "report/page.hpp"
 
 namespace shard::bench {
 
-void add_synth(CLI::App& app, std::function<int()>& command);
-// `command_line` is kept in the JSON report.
-void add_convert(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+void add_convert(const Subcommands& subcommands);
+void add_decode(const Subcommands& subcommands);
+void add_device(const Subcommands& subcommands);
+void add_load(const Subcommands& subcommands);
+void add_matmul(const Subcommands& subcommands);
+void add_memory(const Subcommands& subcommands);
+void add_pipeline(const Subcommands& subcommands);
+void add_report(const Subcommands& subcommands);
+void add_tiers(const Subcommands& subcommands);
+void add_upload(const Subcommands& subcommands);
+void add_write(const Subcommands& subcommands);
 
-void add_load(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_decode(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_device(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_matmul(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_memory(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_pipeline(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_report(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_upload(CLI::App& app, std::function<int()>& command, const std::string& command_line);
-void add_write(CLI::App& app, std::function<int()>& command, const std::string& command_line);
+PageSection convert_section(const nlohmann::ordered_json& json);
+PageSection decode_section(const nlohmann::ordered_json& json);
+PageSection device_section(const nlohmann::ordered_json& json);
+PageSection load_section(const nlohmann::ordered_json& json);
+PageSection matmul_section(const nlohmann::ordered_json& json);
+PageSection memory_section(const nlohmann::ordered_json& json);
+PageSection pipeline_section(const nlohmann::ordered_json& json);
+PageSection tiers_section(const nlohmann::ordered_json& json);
+PageSection upload_section(const nlohmann::ordered_json& json);
+PageSection write_section(const nlohmann::ordered_json& json);
 
 }  // namespace shard::bench

@@ -7,6 +7,7 @@
 #include "cli/cli.hpp"
 #include "cli/run_main.hpp"
 #include "commands.hpp"
+#include "commands/synth/synth_command.hpp"
 
 int main(int argc, char** argv) {
   return shard::cli::run_main("shardbench", [&] {
@@ -28,17 +29,12 @@ int main(int argc, char** argv) {
       The documentation is docs/shardbench.md.)");
     std::function<int()> command;
     shard::bench::add_synth(app, command);
-    shard::bench::add_convert(app, command, command_line);
-    shard::bench::add_load(app, command, command_line);
-    shard::bench::add_tiers(app, command, command_line);
-    shard::bench::add_decode(app, command, command_line);
-    shard::bench::add_pipeline(app, command, command_line);
-    shard::bench::add_device(app, command, command_line);
-    shard::bench::add_write(app, command, command_line);
-    shard::bench::add_upload(app, command, command_line);
-    shard::bench::add_memory(app, command, command_line);
-    shard::bench::add_matmul(app, command, command_line);
-    shard::bench::add_report(app, command, command_line);
+    const shard::bench::Subcommands subcommands{app, command, command_line};
+    for (const auto add : {shard::bench::add_convert, shard::bench::add_load, shard::bench::add_tiers,
+                           shard::bench::add_decode, shard::bench::add_pipeline, shard::bench::add_device,
+                           shard::bench::add_write, shard::bench::add_upload, shard::bench::add_memory,
+                           shard::bench::add_matmul, shard::bench::add_report})
+      add(subcommands);
     if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
     return command();
   });

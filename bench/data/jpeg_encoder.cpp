@@ -1,28 +1,12 @@
 #include "data/jpeg_encoder.hpp"
 
-#include <csetjmp>
-#include <cstdio>
 #include <cstdlib>
 
-#include <jpeglib.h>
-
+#include "image/jpeg_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
-
-struct ErrorManager {
-  jpeg_error_mgr base;
-  std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
-};
-
-void on_error(j_common_ptr info) {
-  auto* errors = reinterpret_cast<ErrorManager*>(info->err);
-  errors->base.format_message(info, errors->message);
-  std::longjmp(errors->jump, 1);
-}
-void on_message(j_common_ptr) {}
 
 struct Output {
   unsigned char* data = nullptr;
@@ -39,18 +23,9 @@ void set_sampling(jpeg_compress_struct& info, Sampling sampling) {
   info.comp_info[0].v_samp_factor = sampling == Sampling::s420 ? 2 : 1;
 }
 
-// No C++ object with a destructor lives here: libjpeg leaves by longjmp. False: errors.message says why.
-bool encode(const PhotoPlan& plan, const std::uint8_t* ycc, const char* comment, unsigned comment_bytes,
-            ErrorManager& errors, Output& output) {
-  jpeg_compress_struct info;
-  info.err = jpeg_std_error(&errors.base);
-  errors.base.error_exit = on_error;
-  errors.base.output_message = on_message;
-  if (setjmp(errors.jump) != 0) {
-    jpeg_destroy_compress(&info);
-    return false;
-  }
-  jpeg_create_compress(&info);
+// No C++ object with a destructor lives here: libjpeg leaves by longjmp.
+void encode(jpeg_compress_struct& info, const PhotoPlan& plan, const std::uint8_t* ycc, const char* comment,
+            unsigned comment_bytes, Output& output) {
   jpeg_mem_dest(&info, &output.data, &output.size_bytes);
   info.image_width = plan.width;
   info.image_height = plan.height;
@@ -68,8 +43,6 @@ bool encode(const PhotoPlan& plan, const std::uint8_t* ycc, const char* comment,
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
-  jpeg_destroy_compress(&info);
-  return true;
 }
 
 }  // namespace
@@ -79,16 +52,28 @@ std::vector<std::byte> encode_photo(const PhotoPlan& plan, std::span<const std::
   if (ycc.size() != std::size_t{plan.width} * plan.height * 3) {
     throw Error(ErrorCode::invalid_argument, "encode_photo: the picture has another size than the plan says");
   }
-  ErrorManager errors{};
+  image::JpegErrors errors;
+  jpeg_compress_struct info{};
+  info.err = errors.manager();
   Output output;
-  const bool done =
-      encode(plan, ycc.data(), comment.data(), static_cast<unsigned>(comment.size()), errors, output);
+  struct Release {
+    jpeg_compress_struct& info;
+    Output& output;
+    ~Release() {
+      jpeg_destroy_compress(&info);
+      std::free(output.data);
+    }
+  } const release{info, output};
+  try {
+    errors.guard([&] {
+      jpeg_create_compress(&info);
+      encode(info, plan, ycc.data(), comment.data(), static_cast<unsigned>(comment.size()), output);
+    });
+  } catch (const Error& error) {
+    throw Error(ErrorCode::resource, std::string("JPEG encoder: ") + error.what());
+  }
   const auto* bytes = reinterpret_cast<const std::byte*>(output.data);
-  std::vector<std::byte> file;
-  if (done) file.assign(bytes, bytes + output.size_bytes);
-  std::free(output.data);
-  if (!done) throw Error(ErrorCode::resource, std::string("JPEG encoder: ") + errors.message);
-  return file;
+  return {bytes, bytes + output.size_bytes};
 }
 
 }  // namespace shard::bench

@@ -6,8 +6,9 @@
 
 #include <fmt/core.h>
 
+#include "base/file.hpp"
+#include "base/system_memory.hpp"
 #include "convert/scan.hpp"
-#include "harness/machine.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/error.hpp"
 
@@ -17,15 +18,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Empty when it cannot be read: it is excluded then.
-std::vector<std::byte> read_file(const fs::path& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error || !fs::is_regular_file(path, error)) return {};
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  std::ifstream in(path, std::ios::binary);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!in) return {};
-  return bytes;
+std::vector<std::byte> readable(const fs::path& path) {
+  try {
+    return read_file(path, ~std::uint64_t{0});
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 void write_list(const fs::path& file, const fs::path& root, const std::vector<std::string>& paths) {
@@ -55,8 +53,7 @@ std::vector<std::string> link_repeats(const fs::path& root, const std::vector<st
 
 void PhotoSet::load(const fs::path& root, std::vector<std::string>& paths, std::uint64_t count,
                     const std::atomic<bool>& cancel) {
-  const std::uint64_t memory = available_memory_bytes();
-  const std::uint64_t bound = memory == 0 ? ~std::uint64_t{0} : memory / 10 * 6;
+  const std::uint64_t bound = available_memory_bytes() / 10 * 6;
   std::uint64_t held = 0;
   PureDecoder decoder;
   std::vector<std::string> kept;
@@ -64,7 +61,7 @@ void PhotoSet::load(const fs::path& root, std::vector<std::string>& paths, std::
     if (cancel) throw Error(ErrorCode::cancelled, "stopped while reading the images");
     // Evenly over the folder when fewer are wanted than there are.
     if (count < paths.size() && i * count / paths.size() == (i + 1) * count / paths.size()) continue;
-    std::vector<std::byte> file = read_file(root / paths[i]);
+    std::vector<std::byte> file = readable(root / paths[i]);
     const std::uint64_t pixels = paths[i].find('\n') == std::string::npos ? decoder.decode(file) : 0;
     if (pixels == 0) {
       ++excluded_;

@@ -1,28 +1,14 @@
 #include "feeds/batch_pipeline.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include "harness/interrupt.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
-
-double process_cpu_seconds() {
-  struct rusage usage {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 struct BatchPipeline::Slot {
   std::unique_ptr<Block> rows;   // pinned; none where the batch itself is written
@@ -43,8 +29,6 @@ struct BatchPipeline::Run {
   std::span<std::byte> out;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> failed{false};
-  std::mutex mutex;
-  std::exception_ptr error;
 };
 
 BatchPipeline::BatchPipeline(std::shared_ptr<Device> device, BatchPipelineOptions options)
@@ -78,19 +62,15 @@ BatchRun BatchPipeline::run(std::uint64_t rows, std::span<std::byte> out) {
     slots_[i]->submitted = false;
     slots_[i]->done = {};
   }
-  const double cpu = process_cpu_seconds();
-  const auto begin = std::chrono::steady_clock::now();
-  {
-    std::vector<std::jthread> threads;
-    for (const auto& maker : makers_) threads.emplace_back([&] { work(run, *maker); });
+  const RunClock clock;
+  try {
+    on_threads(options_.threads, [&](unsigned thread) { work(run, *makers_[thread]); });
+  } catch (...) {
+    stream_->synchronize();
+    throw;
   }
   stream_->synchronize();
-  BatchRun result;
-  result.rows = rows;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  result.cpu_seconds = process_cpu_seconds() - cpu;
-  if (run.error) std::rethrow_exception(run.error);
-  return result;
+  return {clock.elapsed(), rows};
 }
 
 void BatchPipeline::work(Run& run, RowMaker& maker) {
@@ -107,15 +87,12 @@ void BatchPipeline::work(Run& run, RowMaker& maker) {
       if (--slot.left == 0) submit(run, slot, batch);
     }
   } catch (...) {
-    {
-      const std::scoped_lock lock(run.mutex);
-      if (!run.error) run.error = std::current_exception();
-    }
     run.failed = true;
     for (const auto& slot : slots_) {
       const std::scoped_lock lock(slot->mutex);
       slot->changed.notify_all();
     }
+    throw;
   }
 }
 

@@ -1,5 +1,5 @@
 // Batches made row by row on all threads and brought to the device while the next ones are made: what a
-// rival that decodes (or reads) on the fly has to do, as well as it can be done.
+// baseline that decodes (or reads) on the fly has to do, as well as it can be done.
 //
 //   makers: rows -> slot (pinned) -- last row --> stream: copy -> transform -> batch -> event -> slot is free
 //
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/measure.hpp"
 #include "shard/loader/device.hpp"
 
 namespace shard::bench {
@@ -36,15 +37,10 @@ struct BatchPipelineOptions {
   std::function<std::unique_ptr<RowMaker>()> maker;
 };
 
-struct BatchRun {
+struct BatchRun : Elapsed {
   std::uint64_t rows = 0;
-  double seconds = 0;
-  double cpu_seconds = 0;  // of the process
   double rate() const noexcept { return seconds > 0 ? static_cast<double>(rows) / seconds : 0; }
-  double cores() const noexcept { return seconds > 0 ? cpu_seconds / seconds : 0; }
 };
-
-double process_cpu_seconds();  // user and system, all threads
 
 class BatchPipeline {
  public:

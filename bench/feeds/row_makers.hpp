@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
-#include "commands/tiers/tiers_data.hpp"
 #include "convert/input_file.hpp"
 #include "feeds/batch_pipeline.hpp"
+#include "feeds/tier_data.hpp"
 #include "harness/throttle.hpp"
 #include "shard/dataset.hpp"
 #include "shard/image/preprocess.hpp"

@@ -1,4 +1,4 @@
-// What every contender must deliver: the samples of a data set, transformed on the host.
+// What every candidate must deliver: the samples of a data set, transformed on the host.
 #pragma once
 
 #include <cstdint>

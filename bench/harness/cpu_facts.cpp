@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 
+#include "base/cpu_count.hpp"
 #include "base/system_memory.hpp"
 #include "harness/machine.hpp"
 
@@ -20,11 +20,6 @@ std::string first_line(const fs::path& file) {
   std::string line;
   std::getline(in, line);
   return line;
-}
-
-std::string whole(const fs::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 // "32K", "1024K", "36M"
@@ -42,39 +37,7 @@ std::uint64_t limit_bytes(rlim_t value) {
   return value == RLIM_INFINITY ? MemoryFacts::kUnlimited : static_cast<std::uint64_t>(value);
 }
 
-std::uint64_t cgroup_available() {
-  std::uint64_t limit = 0;
-  std::uint64_t used = 0;
-  std::ifstream limit_in("/sys/fs/cgroup/memory.max");
-  std::ifstream used_in("/sys/fs/cgroup/memory.current");
-  if (!(limit_in >> limit) || !(used_in >> used)) return MemoryFacts::kUnlimited;  // "max", or no such file
-  return limit > used ? limit - used : 0;
-}
-
 }  // namespace
-
-double cgroup_quota_cores(const fs::path& root, std::string_view membership) {
-  // The line of the unified hierarchy: "0::/user.slice/..."
-  std::string group;
-  for (std::size_t at = 0; at < membership.size();) {
-    const std::size_t end = std::min(membership.find('\n', at), membership.size());
-    if (membership.substr(at).starts_with("0::/")) group = membership.substr(at + 4, end - at - 4);
-    at = end + 1;
-  }
-  double cores = 0;
-  fs::path folder = root / group;
-  for (;;) {
-    std::ifstream in(folder / "cpu.max");
-    double quota = 0;
-    double period = 0;
-    if (in >> quota >> period && period > 0)
-      cores = cores == 0 ? quota / period : std::min(cores, quota / period);
-    if (group.empty()) return cores;
-    const std::size_t slash = group.rfind('/');
-    group.resize(slash == std::string::npos ? 0 : slash);
-    folder = root / group;
-  }
-}
 
 std::vector<CacheFacts> read_caches(const fs::path& folder) {
   std::vector<CacheFacts> caches;
@@ -90,7 +53,7 @@ std::vector<CacheFacts> read_caches(const fs::path& folder) {
 
 CpuFacts cpu_facts() {
   CpuFacts facts;
-  facts.quota_cores = cgroup_quota_cores("/sys/fs/cgroup", whole("/proc/self/cgroup"));
+  facts.quota_cores = cpu_quota();
   facts.caches = read_caches("/sys/devices/system/cpu/cpu0/cache");
   for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
     facts.simd_available.emplace_back(hwy::TargetName(left & -left));  // best first
@@ -105,9 +68,9 @@ MemoryFacts memory_facts() {
     facts.locked_soft = limit_bytes(locked.rlim_cur);
     facts.locked_hard = limit_bytes(locked.rlim_max);
   }
-  facts.available_bytes = bench::available_memory_bytes();
-  facts.cgroup_available_bytes = cgroup_available();
-  facts.registered_budget_bytes = default_memory_budget_bytes();  // as make_mapped takes it
+  facts.available_bytes = meminfo_bytes("MemAvailable");
+  facts.cgroup_available_bytes = cgroup_available_bytes();
+  facts.registered_budget_bytes = default_memory_budget_bytes();  // as transport mapped takes it
   return facts;
 }
 

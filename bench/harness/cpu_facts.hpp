@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace shard::bench {
@@ -33,9 +32,6 @@ struct MemoryFacts {
 };
 MemoryFacts memory_facts();
 
-// Cores that the cgroup's quota allows: the smallest of the group and those above it (cgroup v2; cpu.max is
-// "max 100000" or "150000 100000"). `membership`: text of /proc/self/cgroup. 0: none.
-double cgroup_quota_cores(const std::filesystem::path& root, std::string_view membership);
 // Of /sys/devices/system/cpu/cpu0/cache, ascending.
 std::vector<CacheFacts> read_caches(const std::filesystem::path& folder);
 

@@ -19,6 +19,8 @@
 
 #include <fmt/core.h>
 
+#include "base/unique_handle.hpp"
+
 namespace shard::bench {
 namespace {
 
@@ -26,16 +28,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kBlock = 4096;
 
 std::string reason(int error) { return std::generic_category().message(error); }
-
-struct Descriptor {
-  int fd = -1;
-  explicit Descriptor(int descriptor) : fd(descriptor) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 // "\040" in mountinfo is a blank.
 std::string unescaped(std::string_view text) {
@@ -94,18 +86,18 @@ int nameless_file(const fs::path& folder, int flags) {
 }
 
 void try_direct(FilesystemFacts& facts, bool folder) {
-  const Descriptor file(folder ? nameless_file(facts.path, O_DIRECT)
-                               : ::open(facts.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
-  if (file.fd < 0) {
+  const UniqueFd file(folder ? nameless_file(facts.path, O_DIRECT)
+                             : ::open(facts.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  if (!file) {
     const int error = errno;
     facts.direct = error == EINVAL ? "refused by this filesystem" : "not known: " + reason(error);
     return;
   }
-  facts.direct_alignment = stated_alignment(file.fd);
+  facts.direct_alignment = stated_alignment(file.get());
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kBlock, kBlock), &std::free);
   std::memset(memory.get(), 0x5A, kBlock);
-  const bool done = folder ? ::pwrite(file.fd, memory.get(), kBlock, 0) == ssize_t{kBlock}
-                           : ::pread(file.fd, memory.get(), kBlock, 0) >= 0;
+  const bool done = folder ? ::pwrite(file.get(), memory.get(), kBlock, 0) == ssize_t{kBlock}
+                           : ::pread(file.get(), memory.get(), kBlock, 0) >= 0;
   facts.direct = done ? "works" : "opens, but fails: " + reason(errno);
 }
 

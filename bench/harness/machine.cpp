@@ -30,11 +30,11 @@ std::string fact(const char* file, std::string_view name) {
   return "unknown";
 }
 
+}  // namespace
+
 std::uint64_t meminfo_bytes(std::string_view name) {
   return std::strtoull(fact("/proc/meminfo", name).c_str(), nullptr, 10) * 1024;  // "unknown": 0
 }
-
-}  // namespace
 
 Machine machine() {
   Machine m;
@@ -67,7 +67,5 @@ nlohmann::json to_json(const Machine& m) {
           {"decoders", m.decoders},
           {"load_at_start", m.load}};
 }
-
-std::uint64_t available_memory_bytes() { return meminfo_bytes("MemAvailable"); }
 
 }  // namespace shard::bench

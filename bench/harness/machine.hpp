@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -22,6 +23,6 @@ struct Machine {
 
 Machine machine();  // never throws for what the system does not tell
 nlohmann::json to_json(const Machine& machine);
-std::uint64_t available_memory_bytes();  // without swapping; 0: unknown
+std::uint64_t meminfo_bytes(std::string_view name);  // of /proc/meminfo; 0: unknown
 
 }  // namespace shard::bench

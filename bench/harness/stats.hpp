@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shard::bench {
 
@@ -20,6 +22,18 @@ struct Stats {
 
 // Throws invalid_argument when `values` is empty or holds NaN.
 Stats summarize(std::span<const double> values);
+
+// Of one field of a list of samples: a member, or a function of a sample.
+template <class Samples, class Field>
+Stats stats_of(const Samples& samples, Field field) {
+  std::vector<double> values;
+  for (const auto& sample : samples) values.push_back(static_cast<double>(std::invoke(field, sample)));
+  return summarize(values);
+}
+template <class Samples, class Field>
+double median_of(const Samples& samples, Field field) {  // 0: there are none
+  return samples.empty() ? 0 : stats_of(samples, field).median;
+}
 
 inline constexpr double kSpreadBound = 0.10;
 

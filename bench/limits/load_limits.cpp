@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
 
+#include "base/stopwatch.hpp"
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
@@ -19,12 +19,6 @@
 namespace shard::bench {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLargeBlock = std::uint64_t{4} << 20U;
@@ -58,7 +52,7 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices) {
   }
   double seconds = 0;
   for (const int copies : {1, kCopies}) {  // the first one warms up
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     for (int i = 0; i < copies; ++i) {
       for (Link& link : links) {
         const CopyItem item{link.target->data(), link.source->data(), kBlock};
@@ -66,7 +60,7 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices) {
       }
     }
     for (Link& link : links) link.stream->synchronize();
-    seconds = seconds_since(begin);
+    seconds = watch.seconds();
   }
   return static_cast<double>(kBlock) * kCopies * static_cast<double>(links.size()) / seconds;
 }
@@ -97,11 +91,11 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
   const auto stream = device.create_stream();
   for (const auto& items : work) stream->copy(items);
   stream->synchronize();
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   for (std::uint64_t pass = 0; pass < passes; ++pass)
     for (const auto& items : work) stream->copy(items);
   stream->synchronize();
-  return static_cast<double>(passes * batches * batch * size) / seconds_since(begin);
+  return static_cast<double>(passes * batches * batch * size) / watch.seconds();
 }
 
 DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
@@ -187,7 +181,7 @@ double DiskLimit::pass(const Pattern& pattern) {
   const std::size_t most = pattern.uring ? pattern.depth : std::size_t{2} * pattern.depth;
   std::uint64_t bytes = 0;
   std::size_t under_way = 0;
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   try {
     for (std::size_t next = 0; next < places.size() || under_way > 0;) {
       for (; next < places.size() && under_way < most; ++next, ++under_way) {
@@ -207,7 +201,7 @@ double DiskLimit::pass(const Pattern& pattern) {
     queue->drain();
     throw;
   }
-  return static_cast<double>(bytes) / seconds_since(begin);
+  return static_cast<double>(bytes) / watch.seconds();
 }
 
 }  // namespace shard::bench

@@ -10,23 +10,21 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <thread>
 
 #include <fmt/core.h>
 
 #include "base/unique_handle.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(const char* what, const fs::path& path) {
   throw Error(ErrorCode::io,
@@ -127,24 +125,18 @@ double raw_rate(std::span<const fs::path> files, double seconds) {
   std::atomic<std::uint64_t> next{0};  // goes on through the files, not the same again
   for (const unsigned threads : {4U, 16U, 64U}) {
     std::atomic<std::uint64_t> bytes{0};
-    const auto begin = Clock::now();
-    const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-    {
-      std::vector<std::jthread> workers;
-      for (unsigned t = 0; t < threads; ++t)
-        workers.emplace_back([&] {
-          while (elapsed() < seconds) {
-            const std::uint64_t i = next++;
-            const Part& part = parts[i % parts.size()];
-            const ssize_t got =
-                ::pread(open[part.file].get(), static_cast<std::byte*>(memory.get()) + i % kPlaces * kBlock,
-                        kBlock, static_cast<off_t>(part.offset));
-            if (got <= 0) return;
-            bytes += static_cast<std::uint64_t>(got);
-          }
-        });
-    }
-    best = std::max(best, static_cast<double>(bytes) / elapsed());
+    const Stopwatch watch;
+    on_threads(threads, [&](unsigned) {
+      while (watch.seconds() < seconds) {
+        const std::uint64_t i = next++;
+        const Part& part = parts[i % parts.size()];
+        std::byte* const place = static_cast<std::byte*>(memory.get()) + i % kPlaces * kBlock;
+        const ssize_t got = ::pread(open[part.file].get(), place, kBlock, static_cast<off_t>(part.offset));
+        if (got <= 0) return;
+        bytes += static_cast<std::uint64_t>(got);
+      }
+    });
+    best = std::max(best, static_cast<double>(bytes) / watch.seconds());
   }
   return best;
 }

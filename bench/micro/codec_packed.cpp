@@ -34,7 +34,7 @@ using namespace shard;
 using Bytes = std::vector<std::byte>;
 using Clock = std::chrono::steady_clock;
 
-struct Contender {
+struct Candidate {
   std::string name;
   std::function<Bytes(const Bytes&)> encode;
   std::function<void(const Bytes&, Bytes&)> decode;
@@ -46,7 +46,7 @@ void require(bool fine, const char* what) {
   if (!fine) throw std::runtime_error(what);
 }
 
-Contender shard_codec(const std::string& name, const SampleSpec& spec) {
+Candidate shard_codec(const std::string& name, const SampleSpec& spec) {
   const SampleCodec codec(codec_from_string(name), spec);
   return {name,
           [=](const Bytes& sample) { return codec.encode(sample); },
@@ -100,7 +100,7 @@ Bytes residuals_of(const Bytes& sample, const SampleSpec& spec, bool back) {
   return out;
 }
 
-Contender zstd_of_residuals(const std::string& name, const SampleSpec& spec) {
+Candidate zstd_of_residuals(const std::string& name, const SampleSpec& spec) {
   const SampleCodec codec(codec_from_string(name), spec);
   return {name + " of residuals",
           [=](const Bytes& sample) { return codec.encode(residuals_of(sample, spec, false)); },
@@ -117,7 +117,7 @@ struct FreePng {
   void operator()(spng_ctx* context) const noexcept { spng_ctx_free(context); }
 };
 
-Contender png(const SampleSpec& spec, int level) {
+Candidate png(const SampleSpec& spec, int level) {
   const auto encode = [=](const Bytes& sample) {
     const std::unique_ptr<spng_ctx, FreePng> context(spng_ctx_new(SPNG_CTX_ENCODER));
     spng_ihdr header{spec.width, spec.height, 8, SPNG_COLOR_TYPE_TRUECOLOR, 0, 0, 0};
@@ -144,7 +144,7 @@ Contender png(const SampleSpec& spec, int level) {
   return {"PNG level " + std::to_string(level), encode, decode, {}, {}, {}};
 }
 
-Contender webp(const SampleSpec& spec, int level) {
+Candidate webp(const SampleSpec& spec, int level) {
   const auto encode = [=](const Bytes& sample) {
     WebPConfig config;
     WebPPicture picture;
@@ -178,7 +178,7 @@ Contender webp(const SampleSpec& spec, int level) {
 }
 
 #ifdef SHARD_WITH_QOI
-Contender qoi(const SampleSpec& spec) {
+Candidate qoi(const SampleSpec& spec) {
   const auto encode = [=](const Bytes& sample) {
     const qoi_desc desc{spec.width, spec.height, 3, QOI_SRGB};
     int size = 0;
@@ -245,41 +245,41 @@ int run(const std::filesystem::path& folder, std::uint32_t side, double seconds)
               static_cast<double>(file_bytes) * 1e-6,
               static_cast<double>(samples.size() * spec.size_bytes()) * 1e-6);
 
-  std::vector<Contender> contenders;
+  std::vector<Candidate> candidates;
   for (const char* name : {"none", "packed", "zstd:1", "zstd:3"})
-    contenders.push_back(shard_codec(name, spec));
-  for (const char* name : {"zstd:1", "zstd:3"}) contenders.push_back(zstd_of_residuals(name, spec));
+    candidates.push_back(shard_codec(name, spec));
+  for (const char* name : {"zstd:1", "zstd:3"}) candidates.push_back(zstd_of_residuals(name, spec));
 #ifdef SHARD_WITH_QOI
-  contenders.push_back(qoi(spec));
+  candidates.push_back(qoi(spec));
 #endif
-  for (int level : {1, 6}) contenders.push_back(png(spec, level));
-  for (int level : {0, 6}) contenders.push_back(webp(spec, level));
+  for (int level : {1, 6}) candidates.push_back(png(spec, level));
+  for (int level : {0, 6}) candidates.push_back(webp(spec, level));
   Bytes back(spec.size_bytes());
-  for (Contender& contender : contenders) {
+  for (Candidate& candidate : candidates) {
     for (const Bytes& sample : samples) {
-      contender.frames.push_back(contender.encode(sample));
-      contender.decode(contender.frames.back(), back);
-      require(back == sample, contender.name.c_str());
+      candidate.frames.push_back(candidate.encode(sample));
+      candidate.decode(candidate.frames.back(), back);
+      require(back == sample, candidate.name.c_str());
     }
   }
   constexpr int kTurns = 5;
   for (int turn = 0; turn < kTurns; ++turn) {
-    for (Contender& contender : contenders) {
-      contender.encode_rates.push_back(
-          rate(samples.size(), seconds / kTurns, [&](std::size_t i) { contender.encode(samples[i]); }));
-      contender.decode_rates.push_back(rate(samples.size(), seconds / kTurns, [&](std::size_t i) {
-        contender.decode(contender.frames[i], back);
+    for (Candidate& candidate : candidates) {
+      candidate.encode_rates.push_back(
+          rate(samples.size(), seconds / kTurns, [&](std::size_t i) { candidate.encode(samples[i]); }));
+      candidate.decode_rates.push_back(rate(samples.size(), seconds / kTurns, [&](std::size_t i) {
+        candidate.decode(candidate.frames[i], back);
       }));
     }
   }
   std::printf("%-24s %10s %12s %14s %14s\n", "codec", "MB", "bits/value", "encoded/s", "decoded/s");
-  for (const Contender& contender : contenders) {
+  for (const Candidate& candidate : candidates) {
     std::uint64_t bytes = 0;
-    for (const Bytes& frame : contender.frames) bytes += frame.size();
-    std::printf("%-24s %10.1f %12.3f %14.0f %14.0f\n", contender.name.c_str(),
+    for (const Bytes& frame : candidate.frames) bytes += frame.size();
+    std::printf("%-24s %10.1f %12.3f %14.0f %14.0f\n", candidate.name.c_str(),
                 static_cast<double>(bytes) * 1e-6,
                 8.0 * static_cast<double>(bytes) / static_cast<double>(samples.size() * spec.elements()),
-                median(contender.encode_rates), median(contender.decode_rates));
+                median(candidate.encode_rates), median(candidate.decode_rates));
   }
   return 0;
 }

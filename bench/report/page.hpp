@@ -1,5 +1,5 @@
-// A page of tables and charts as one HTML file: nothing in it is fetched from elsewhere, it needs no script
-// and follows the reader's light or dark theme. Everything that is given as text is escaped.
+// A section of a report: sentences, tables and charts. The same section is printed on a terminal (to_text),
+// stands on a page of several (to_html), and its first chart is drawn into a file (chart_file.hpp).
 #pragma once
 
 #include <string>
@@ -19,7 +19,13 @@ struct PageTable {
   std::string caption;
   std::vector<std::string> head;
   std::size_t names = 1;  // columns that are words; the others hold numbers
-  std::vector<PageRow> rows;
+  std::vector<PageRow> rows{};
+  void add(std::vector<std::string> cells, bool emulated = false) {
+    rows.push_back({std::move(cells), {}, emulated});
+  }
+  void leave_out(std::vector<std::string> cells, std::string problem, bool emulated = false) {
+    rows.push_back({std::move(cells), std::move(problem), emulated});
+  }
 };
 
 struct PageBar {
@@ -32,8 +38,10 @@ struct PageBar {
 
 struct PageChart {
   std::string title, unit;
-  std::vector<std::string> groups;  // their names; one needs none
-  std::vector<PageBar> bars;        // top to bottom
+  std::vector<std::string> groups{};  // their names; one needs none
+  std::vector<PageBar> bars{};        // top to bottom
+  // The number of the group of that name, which is made where there is none yet.
+  unsigned group(const std::string& name);
 };
 
 struct PageSection {
@@ -55,11 +63,10 @@ struct Page {
 
 inline constexpr const char* kPageGenerator = "<meta name=\"generator\" content=\"shardbench report";
 
-// Of text and of attributes in double quotes.
-std::string html_text(std::string_view text);
-// Bars from 0 on; logarithmic, and said so, where the values lie more than a factor of 100 apart.
-// `id` is unique on the page. Empty: there is nothing to draw.
-std::string chart_svg(const PageChart& chart, const std::string& id);
+// The page as one HTML file: nothing in it is fetched from elsewhere, it needs no script and follows the
+// reader's light or dark theme. Everything that is given as text is escaped.
 std::string to_html(const Page& page);
+// The section as plain text: its problems, its sentence, its tables, its notes.
+std::string to_text(const PageSection& section);
 
 }  // namespace shard::bench

@@ -8,7 +8,7 @@ DATASET: u8 samples stored without a codec, for example from `shardbench load DA
   index_select               one process: torch.index_select into two pinned buffers in turn, from one mapped file of 4 GB, and
                              from the same bytes in (anonymous) memory
   shard::loader              `shardbench load DATASET --transport mapped`; --packed: the same samples with codec packed
-Needs torch with CUDA, numpy, and the shardbench program. A rival's first batch is held against the samples' bytes.
+Needs torch with CUDA, numpy, and the shardbench program. The first batch of each baseline is compared with the samples' bytes.
 """
 import argparse
 import json

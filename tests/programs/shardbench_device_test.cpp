@@ -49,21 +49,6 @@ TEST(PcieLinks, AreNotKnownWhereTheKernelDoesNotSay) {
   EXPECT_EQ(to_string(links.most), "not known");
 }
 
-TEST(CgroupQuota, IsTheSmallestOfTheGroupAndThoseAboveIt) {
-  const testing::TempDir dir;
-  const std::string membership = "12:cpuset:/other\n0::/a/b/c\n";
-  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 0);
-  write(dir.path() / "a/b/c/cpu.max", "max 100000\n");
-  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 0);
-  write(dir.path() / "a/cpu.max", "400000 100000\n");
-  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 4);
-  write(dir.path() / "a/b/cpu.max", "150000 100000\n");
-  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 1.5);
-  write(dir.path() / "cpu.max", "50000 100000\n");  // a container's root
-  EXPECT_EQ(cgroup_quota_cores(dir.path(), membership), 0.5);
-  EXPECT_EQ(cgroup_quota_cores(dir.path(), "0::/\n"), 0.5);
-}
-
 TEST(CpuCaches, AreSortedByLevel) {
   const testing::TempDir dir;
   write(dir.path() / "index0/level", "3\n");

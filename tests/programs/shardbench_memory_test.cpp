@@ -61,7 +61,7 @@ TEST_F(MemoryProgram, EndsWithOneWhenABatchSizeIsLeftOutAndWithTwoOnBadUsage) {
       "memory " + data() +
       " --device host --transport staged --batch-sizes 2,4000 --pinned-bytes 1MiB --json " + json());
   EXPECT_EQ(part.exit_code, 1) << part.output;
-  EXPECT_NE(part.output.find("batch 4000 was left out: "), std::string::npos) << part.output;
+  EXPECT_NE(part.output.find("batch 4,000 was left out: "), std::string::npos) << part.output;
   EXPECT_TRUE(report()["cases"][1].contains("problem"));
   EXPECT_TRUE(report()["cases"][0].contains("memory"));
   const auto refused = [&](const std::string& options, const std::string& piece) {

@@ -1,16 +1,12 @@
 #include "commands/convert/convert_bench.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstring>
-#include <ctime>
-#include <optional>
-#include <thread>
 
 #include <fmt/core.h>
 
 #include "base/cpu_count.hpp"
+#include "base/file.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -23,41 +19,19 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kCheckedSamples = 16;
 
-class Stopwatch {
- public:
-  Elapsed elapsed() const {
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(),
-            cpu_now() - cpu_start_};
-  }
-
- private:
-  static double cpu_now() {
-    timespec now{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  }
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double cpu_start_ = cpu_now();
-};
-
 Elapsed time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<bool>& cancel) {
   std::vector<PureDecoder> decoders(jobs);
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> pixels{0};
-  const Stopwatch watch;
-  {
-    std::vector<std::jthread> threads;
-    for (PureDecoder& decoder : decoders) {
-      threads.emplace_back([&] {
-        std::uint64_t sum = 0;
-        for (std::uint64_t i = next++; i < photos.size() && !cancel; i = next++)
-          sum += decoder.decode(photos.file(i));
-        pixels += sum;
-      });
-    }
-  }
-  const Elapsed elapsed = watch.elapsed();
-  if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was made has been removed");
+  const RunClock clock;
+  on_threads(jobs, [&](unsigned thread) {
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = next++; i < photos.size() && !cancel; i = next++)
+      sum += decoders[thread].decode(photos.file(i));
+    pixels += sum;
+  });
+  const Elapsed elapsed = clock.elapsed();
+  stop_when(cancel, kStoppedAndRemoved);
   if (pixels != photos.pixels())
     throw Error(ErrorCode::resource, "libjpeg did not decode what it decoded before: out of memory?");
   return elapsed;
@@ -74,9 +48,9 @@ class Conversion {
     options.out = folder_.path() / "out";
     convert::Hooks hooks;
     hooks.cancel = &cancel;
-    const Stopwatch watch;
+    const RunClock clock;
     run_.summary = convert::run(options, hooks);
-    run_.elapsed = watch.elapsed();
+    run_.elapsed = clock.elapsed();
     if (!run_.summary.complete || run_.summary.samples != photos.size()) {
       throw Error(ErrorCode::corrupt,
                   fmt::format("the conversion stored {} of {} images, all of which decode",
@@ -91,16 +65,7 @@ class Conversion {
   ConvertRun run_;
 };
 
-std::vector<std::byte> read_bytes(const fs::path& path) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(fs::file_size(path)));
-  std::FILE* file = std::fopen(path.c_str(), "rbe");
-  const std::size_t got = file == nullptr ? 0 : std::fread(bytes.data(), 1, bytes.size(), file);
-  if (file != nullptr) std::fclose(file);
-  if (got != bytes.size()) throw Error(ErrorCode::io, fmt::format("{}: cannot be read again", path.string()));
-  return bytes;
-}
-
-// A contender must make the right thing before it is timed: the first shard's digests hold, and a few samples
+// A candidate must make the right thing before it is timed: the first shard's digests hold, and a few samples
 // spread over the data set are, byte for byte, those of decoding the whole file and then preprocessing it.
 std::uint64_t check(const Conversion& conversion, const PhotoSet& photos, const convert::Options& options) {
   const Dataset dataset = Dataset::open(conversion.out());
@@ -116,7 +81,8 @@ std::uint64_t check(const Conversion& conversion, const PhotoSet& photos, const 
     const Dataset::Location at = dataset.locate(k * dataset.size() / count);
     const ShardReader& shard = dataset.shard(at.shard);
     const std::string key(shard.key(at.sample));
-    preprocessor.run(decoder.decode(read_bytes(photos.root() / unescape_key(key)), {}), expected);
+    preprocessor.run(decoder.decode(read_file(photos.root() / unescape_key(key), ~std::uint64_t{0}), {}),
+                     expected);
     const auto stored = shard.frame(at.sample);
     if (stored.size() != expected.size() ||
         std::memcmp(stored.data(), expected.data(), expected.size()) != 0) {

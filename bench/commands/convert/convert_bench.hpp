@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/photo_set.hpp"
+#include "harness/measure.hpp"
 #include "shard/convert/convert.hpp"
 
 namespace shard::bench {
@@ -23,11 +24,6 @@ struct ConvertBenchOptions {
   std::uint64_t most = 0;     // then at most so many; 0: all
   bool scaling = false;       // also on one thread
   std::filesystem::path out;  // data sets go below it, and are removed; empty: the folder for temporary files
-};
-
-struct Elapsed {
-  double seconds = 0;      // by the clock
-  double cpu_seconds = 0;  // of all threads, user and system: steadier than the clock on a busy machine
 };
 
 struct ConvertRun {
@@ -48,8 +44,8 @@ struct ConvertBenchResult {
   std::uint64_t excluded = 0;
   std::uint64_t bytes = 0;
   std::uint64_t pixels = 0;
-  std::uint64_t checked_samples =
-      0;  // held against decode() and run() of shard::image, before anything was timed
+  // Compared with what decode() and run() of shard::image give, before anything was timed.
+  std::uint64_t checked_samples = 0;
   std::vector<ConvertCase> cases;  // ascending threads
 };
 

@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <thread>
 
 #include <fmt/core.h>
 
 #include "base/cpu_count.hpp"
 #include "convert/recorded.hpp"
+#include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dtype.hpp"
 #include "shard/error.hpp"
@@ -19,16 +18,7 @@
 namespace shard::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kChecked = 256;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-void stop_when(const std::atomic<bool>& cancel) {
-  if (cancel) throw Error(ErrorCode::cancelled, "stopped");
-}
 
 std::uint16_t half_at(std::span<const std::byte> bytes, std::uint64_t element) {
   std::uint16_t bits = 0;
@@ -40,19 +30,15 @@ std::uint16_t half_at(std::span<const std::byte> bytes, std::uint64_t element) {
 double pure_rate(const PhotoSet& photos, unsigned threads, std::uint32_t min_short_side, double seconds) {
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> done{0};
-  const auto begin = Clock::now();
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned t = 0; t < threads; ++t)
-      workers.emplace_back([&] {
-        PureDecoder decoder;
-        for (std::uint64_t i = next++; seconds_since(begin) < seconds; i = next++) {
-          decoder.decode(photos.file(i % photos.size()), min_short_side);
-          ++done;
-        }
-      });
-  }
-  return static_cast<double>(done) / seconds_since(begin);
+  const Stopwatch watch;
+  on_threads(threads, [&](unsigned) {
+    PureDecoder decoder;
+    for (std::uint64_t i = next++; watch.seconds() < seconds; i = next++) {
+      decoder.decode(photos.file(i % photos.size()), min_short_side);
+      ++done;
+    }
+  });
+  return static_cast<double>(done) / watch.seconds();
 }
 
 // Row by row, so that two tensors of a batch are never whole in memory beside the one that was made.
@@ -64,7 +50,7 @@ class Reference {
     preprocessor_.run(decoder_.decode(photos_.file(photo), decode), row_);
     return row_;
   }
-  LevelDifference compare(const DecodeContender& contender, std::span<const std::byte> made,
+  LevelDifference compare(const DecodeCandidate& candidate, std::span<const std::byte> made,
                           const image::DecodeOptions& decode, const std::atomic<bool>& cancel) {
     LevelDifference all;
     const std::uint64_t size = spec_.size_bytes();
@@ -72,7 +58,7 @@ class Reference {
     for (std::uint64_t row = 0; row < rows; ++row) {
       stop_when(cancel);
       const LevelDifference one =
-          level_difference(made.subspan(row * size, size), make(contender.photo(row), decode), spec_,
+          level_difference(made.subspan(row * size, size), make(candidate.photo(row), decode), spec_,
                            preprocessor_.options().normalization);
       all.mean += one.mean / static_cast<double>(rows);
       if (!(one.most <= all.most)) all.most = one.most;
@@ -89,18 +75,18 @@ class Reference {
 };
 
 // Also the warm-up. Returns its rate.
-double verify(const PhotoSet& photos, const DecodeOptions& options, DecodeContender& contender,
+double verify(const PhotoSet& photos, const DecodeOptions& options, DecodeCandidate& candidate,
               DecodeCase& one, const std::atomic<bool>& cancel) {
   try {
-    one.checked = std::min(contender.photos(), std::max(kChecked, options.batch_size));
+    one.checked = std::min(candidate.photos(), std::max(kChecked, options.batch_size));
     std::vector<std::byte> made(one.checked * options.preprocess().sample_spec().size_bytes(),
                                 std::byte{0xFF});  // NaN
-    const BatchRun run = contender.run(one.checked, made);
+    const BatchRun run = candidate.run(one.checked, made);
     Reference reference(photos, options.preprocess());
-    one.difference = reference.compare(contender, made, contender.decode_options(), cancel);
-    one.from_full = contender.decode_options().fast_min_short_side == 0
+    one.difference = reference.compare(candidate, made, candidate.decode_options(), cancel);
+    one.from_full = candidate.decode_options().fast_min_short_side == 0
                         ? one.difference
-                        : reference.compare(contender, made, {}, cancel);
+                        : reference.compare(candidate, made, {}, cancel);
     if (!one.difference.within(one.allowed))
       one.problem = fmt::format(
           "wrong: {:.2f} levels of 255 from the reference tensors on average and {:.1f} at most; at most "
@@ -153,12 +139,12 @@ void DecodeOptions::check() const {
     throw Error(ErrorCode::invalid_argument, fmt::format("--batch-size {}: expected 1 to 4096", batch_size));
 }
 
-Contenders make_nvjpeg_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+Candidates make_nvjpeg_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                   const DecodeOptions& options, std::string& absent) {
-  Contenders list;
+  Candidates list;
 #ifdef SHARD_WITH_NVJPEG
   try {
-    detail::add_nvjpeg_contenders(list, photos, device, options, absent);
+    detail::add_nvjpeg_candidates(list, photos, device, options, absent);
   } catch (const Error& error) {
     absent = error.what();
     list.clear();
@@ -173,29 +159,29 @@ Contenders make_nvjpeg_contenders(const PhotoSet& photos, const std::shared_ptr<
 }
 
 std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions& options,
-                                     const Contenders& contenders, const std::atomic<bool>& cancel,
+                                     const Candidates& candidates, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<DecodeCase>&)>& done) {
   options.check();
   std::vector<DecodeCase> cases;
   std::vector<double> rates;
-  for (const auto& contender : contenders) {
+  for (const auto& candidate : candidates) {
     stop_when(cancel);
     DecodeCase one;
-    one.name = contender->name();
-    one.how = contender->how();
-    one.limited_by = contender->limited_by();
-    one.limit = contender->limit();
-    one.photos = contender->photos();
-    one.allowed = contender->allowed();
-    rates.push_back(verify(photos, options, *contender, one, cancel));
-    contender->rest();
+    one.name = candidate->name();
+    one.how = candidate->how();
+    one.limited_by = candidate->limited_by();
+    one.limit = candidate->limit();
+    one.photos = candidate->photos();
+    one.allowed = candidate->allowed();
+    rates.push_back(verify(photos, options, *candidate, one, cancel));
+    candidate->rest();
     cases.push_back(one);
   }
   done(cases);
   const std::uint32_t scaled = convert::fast_decode_side(options.preprocess());
   for (unsigned k = 0; k < options.repeat; ++k) {
     std::map<DecodeLimit, double> limits{{DecodeLimit::none, 0}};
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
       stop_when(cancel);
       DecodeCase& one = cases[i];
       if (!one.problem.empty()) continue;
@@ -203,17 +189,17 @@ std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions
         limits[one.limit] = pure_rate(photos, options.jobs(), one.limit == DecodeLimit::scaled ? scaled : 0,
                                       std::min(options.seconds, 2.0));
       try {
-        // The first runs were short: they are held against the clock again after each one.
+        // The first runs were short: they are compared with the clock again after each one.
         const auto rows = std::max<std::uint64_t>(options.batch_size,
                                                   static_cast<std::uint64_t>(rates[i] * options.seconds));
-        const BatchRun run = contenders[i]->run(rows, {});
+        const BatchRun run = candidates[i]->run(rows, {});
         rates[i] = run.rate();
         one.samples.push_back({run.rate(), limits[one.limit], run.cores()});
       } catch (const Error& error) {
         if (error.code() == ErrorCode::cancelled) throw;
         one.problem = error.what();
       }
-      contenders[i]->rest();
+      candidates[i]->rest();
     }
     for (DecodeCase& one : cases)  // of the same repeat
       for (const DecodeCase& other : cases)

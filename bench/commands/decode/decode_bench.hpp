@@ -1,5 +1,5 @@
-// Decoding on the fly: JPEG files in the page cache to normalised batches on the device. The rivals of
-// shards.
+// Decoding on the fly: JPEG files in the page cache to normalised batches on the device. The baseline that
+// shards are compared with.
 #pragma once
 
 #include <atomic>
@@ -35,13 +35,13 @@ LevelDifference level_difference(std::span<const std::byte> made, std::span<cons
 enum class DecodeLimit : std::uint8_t { none, full, scaled };
 
 // One way to make batches. Photo `photo(row)` of the set is row `row` of a run.
-class DecodeContender {
+class DecodeCandidate {
  public:
-  virtual ~DecodeContender() = default;
+  virtual ~DecodeCandidate() = default;
   virtual std::string name() const = 0;
   virtual std::string how() const = 0;
   virtual DecodeLimit limit() const noexcept { return DecodeLimit::none; }
-  // Another contender's name, whose rate this one cannot exceed.
+  // Another candidate's name, whose rate this one cannot exceed.
   virtual std::string limited_by() const { return {}; }
   virtual image::DecodeOptions decode_options() const { return {}; }  // of its reference
   virtual LevelDifference allowed() const noexcept { return {}; }     // 0: the same bits
@@ -82,25 +82,25 @@ struct DecodeCase {
   std::vector<DecodeSample> samples;
 };
 
-using Contenders = std::vector<std::unique_ptr<DecodeContender>>;
+using Candidates = std::vector<std::unique_ptr<DecodeCandidate>>;
 
 // libjpeg-turbo on all threads: {full, scaled DCT} x {normalised on the host, bytes normalised on the
 // device}.
-Contenders make_cpu_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+Candidates make_cpu_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                const DecodeOptions& options);
 // nvJPEG; none, with the reason in `absent`, where there is no CUDA device or no library, or it was built
 // without. `device` is a CUDA device.
-Contenders make_nvjpeg_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+Candidates make_nvjpeg_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                   const DecodeOptions& options, std::string& absent);
 
-// Holds each contender against its reference, then times them in turn with their limits. `done`: after the
+// Compares each candidate with its reference, then times them in turn with their limits. `done`: after the
 // checks and after each repeat. Errors: cancelled.
 std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions& options,
-                                     const Contenders& contenders, const std::atomic<bool>& cancel,
+                                     const Candidates& candidates, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<DecodeCase>&)>& done);
 
 namespace detail {
-void add_nvjpeg_contenders(Contenders& list, const PhotoSet& photos, const std::shared_ptr<Device>& device,
+void add_nvjpeg_candidates(Candidates& list, const PhotoSet& photos, const std::shared_ptr<Device>& device,
                            const DecodeOptions& options, std::string& absent);  // built with nvJPEG only
 }
 

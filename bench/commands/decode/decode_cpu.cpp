@@ -35,9 +35,9 @@ class PhotoMaker final : public RowMaker {
   image::DecodeOptions decode_;
 };
 
-class CpuContender final : public DecodeContender {
+class CpuCandidate final : public DecodeCandidate {
  public:
-  CpuContender(const PhotoSet& photos, std::shared_ptr<Device> device, const DecodeOptions& options,
+  CpuCandidate(const PhotoSet& photos, std::shared_ptr<Device> device, const DecodeOptions& options,
                bool scaled, bool on_device)
       : photos_(photos),
         device_(std::move(device)),
@@ -96,12 +96,12 @@ class CpuContender final : public DecodeContender {
 
 }  // namespace
 
-Contenders make_cpu_contenders(const PhotoSet& photos, const std::shared_ptr<Device>& device,
+Candidates make_cpu_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                const DecodeOptions& options) {
-  Contenders list;
+  Candidates list;
   for (const bool scaled : {false, true})
     for (const bool on_device : {false, true})
-      list.push_back(std::make_unique<CpuContender>(photos, device, options, scaled, on_device));
+      list.push_back(std::make_unique<CpuCandidate>(photos, device, options, scaled, on_device));
   return list;
 }
 

@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <exception>
 #include <future>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -18,6 +14,7 @@
 #include "commands/decode/nvjpeg_library.hpp"
 #include "convert/input_file.hpp"
 #include "harness/interrupt.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -241,9 +238,9 @@ class Lane {
   std::vector<std::unique_ptr<Ring>> slots_;
 };
 
-class NvjpegContender final : public DecodeContender {
+class NvjpegCandidate final : public DecodeCandidate {
  public:
-  NvjpegContender(Plan plan, unsigned lanes) : plan_(std::move(plan)), lanes_(lanes) { plan_.measure(); }
+  NvjpegCandidate(Plan plan, unsigned lanes) : plan_(std::move(plan)), lanes_(lanes) { plan_.measure(); }
   std::string name() const override { return name_of(plan_.resizes); }
   std::string how() const override {
     return fmt::format(
@@ -278,33 +275,22 @@ class NvjpegContender final : public DecodeContender {
   BatchRun run_batches(std::uint64_t batches, std::span<std::byte> out) {
     std::atomic<std::uint64_t> next{0};
     std::atomic<bool> stop{false};
-    std::mutex mutex;
-    std::exception_ptr error;
-    const double cpu = process_cpu_seconds();
-    const auto begin = std::chrono::steady_clock::now();
-    {
-      std::vector<std::jthread> threads;
-      for (const auto& lane : running_)
-        threads.emplace_back([&] {
-          try {
-            cudaSetDevice(plan_.device->info().ordinal);
-            lane->run(next, batches, out, stop);
-          } catch (...) {
-            const std::scoped_lock lock(mutex);
-            if (!error) error = std::current_exception();
-            stop = true;
-          }
-        });
-    }
-    BatchRun run;
-    run.rows = batches * plan_.options.batch_size;
-    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    run.cpu_seconds = process_cpu_seconds() - cpu;
-    if (error) {
+    const RunClock clock;
+    try {
+      on_threads(lanes_, [&](unsigned lane) {
+        try {
+          cudaSetDevice(plan_.device->info().ordinal);
+          running_[lane]->run(next, batches, out, stop);
+        } catch (...) {
+          stop = true;
+          throw;
+        }
+      });
+    } catch (...) {
       rest();  // its state is not known
-      std::rethrow_exception(error);
+      throw;
     }
-    return run;
+    return {clock.elapsed(), batches * plan_.options.batch_size};
   }
 
   Plan plan_;
@@ -317,7 +303,7 @@ class NvjpegContender final : public DecodeContender {
 
 namespace detail {
 
-void add_nvjpeg_contenders(Contenders& list, const PhotoSet& photos, const std::shared_ptr<Device>& device,
+void add_nvjpeg_candidates(Candidates& list, const PhotoSet& photos, const std::shared_ptr<Device>& device,
                            const DecodeOptions& options, std::string& absent) {
   cudaSetDevice(device->info().ordinal);
   std::string reasons;
@@ -341,7 +327,7 @@ void add_nvjpeg_contenders(Contenders& list, const PhotoSet& photos, const std::
     for (const unsigned lanes : {1U, 2U}) {
       for (const bool resizes : {false, true}) {
         plan.resizes = resizes;
-        list.push_back(std::make_unique<NvjpegContender>(plan, lanes));
+        list.push_back(std::make_unique<NvjpegCandidate>(plan, lanes));
       }
     }
     ++backends;

@@ -1,11 +1,8 @@
 #include "commands/decode/nvjpeg_library.hpp"
 
-#include <dlfcn.h>
-
-#include <cstring>
-
 #include <fmt/core.h>
 
+#include "harness/shared_library.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -26,36 +23,21 @@ std::string Nvjpeg::version() const {
 
 const Nvjpeg& nvjpeg() {
   static const Nvjpeg library = [] {
-    void* handle = nullptr;
-    std::string reason, file;
-    for (const int major : {NVJPEG_VER_MAJOR, 13, 12}) {
-      for (const char* folder : {"", "/usr/local/cuda/lib64/"}) {
-        file = fmt::format("{}libnvjpeg.so.{}", folder, major);
-        if (handle == nullptr) handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (handle != nullptr) break;
-        if (reason.empty()) reason = ::dlerror();
-      }
-      if (handle != nullptr) break;
-    }
-    if (handle == nullptr) throw Error(ErrorCode::unsupported, "nvJPEG cannot be loaded: " + reason);
+    const auto file = [](int major) { return fmt::format("libnvjpeg.so.{}", major); };
+    const SharedLibrary library_file("nvJPEG", {file(NVJPEG_VER_MAJOR), file(13), file(12)});
     Nvjpeg found;
-    const auto get = [&](auto& function, const char* name) {
-      void* const symbol = ::dlsym(handle, name);
-      if (symbol == nullptr) throw Error(ErrorCode::unsupported, fmt::format("{} has no {}", file, name));
-      std::memcpy(&function, &symbol, sizeof symbol);
-    };
-    get(found.create, "nvjpegCreateEx");
-    get(found.destroy, "nvjpegDestroy");
-    get(found.create_state, "nvjpegJpegStateCreate");
-    get(found.destroy_state, "nvjpegJpegStateDestroy");
-    get(found.create_stream, "nvjpegJpegStreamCreate");
-    get(found.destroy_stream, "nvjpegJpegStreamDestroy");
-    get(found.parse_header, "nvjpegJpegStreamParseHeader");
-    get(found.supported, "nvjpegDecodeBatchedSupported");
-    get(found.image_info, "nvjpegGetImageInfo");
-    get(found.initialize, "nvjpegDecodeBatchedInitialize");
-    get(found.decode, "nvjpegDecodeBatched");
-    get(found.property, "nvjpegGetProperty");
+    library_file.get(found.create, "nvjpegCreateEx");
+    library_file.get(found.destroy, "nvjpegDestroy");
+    library_file.get(found.create_state, "nvjpegJpegStateCreate");
+    library_file.get(found.destroy_state, "nvjpegJpegStateDestroy");
+    library_file.get(found.create_stream, "nvjpegJpegStreamCreate");
+    library_file.get(found.destroy_stream, "nvjpegJpegStreamDestroy");
+    library_file.get(found.parse_header, "nvjpegJpegStreamParseHeader");
+    library_file.get(found.supported, "nvjpegDecodeBatchedSupported");
+    library_file.get(found.image_info, "nvjpegGetImageInfo");
+    library_file.get(found.initialize, "nvjpegDecodeBatchedInitialize");
+    library_file.get(found.decode, "nvjpegDecodeBatched");
+    library_file.get(found.property, "nvjpegGetProperty");
     return found;
   }();
   return library;

@@ -1,30 +1,20 @@
 #include "commands/load/load_bench.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <future>
 #include <optional>
 
-#include "feeds/batch_pipeline.hpp"
+#include "harness/measure.hpp"
+#include "harness/stats.hpp"
 #include "limits/load_limits.hpp"
 
 namespace shard::bench {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kWarmStep = 0.2;  // seconds; a shard is registered in less
-constexpr std::chrono::seconds kWarmUp{60};
+constexpr double kWarmUp = 60;
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+double median(const std::vector<double>& values) { return median_of(values, std::identity{}); }
 
 // Measured in turn with the loaders.
 class Limits {
@@ -98,7 +88,7 @@ class Consumer {
     Run run;
     const std::uint64_t ready = loader_.options().prefetch + 2;
     std::uint64_t taken = 0;
-    auto begin = Clock::now();
+    Stopwatch watch;
     do {
       for (Batch& batch : loader_.epoch(++epoch_)) {
         run.samples += batch.size();
@@ -106,11 +96,11 @@ class Consumer {
         if (++taken != ready) continue;
         stream_->synchronize();
         run.samples = 0;
-        begin = Clock::now();
+        watch.restart();
       }
-    } while (seconds_since(begin) < seconds || taken <= ready);
+    } while (watch.seconds() < seconds || taken <= ready);
     stream_->synchronize();
-    run.seconds = seconds_since(begin);
+    run.seconds = watch.seconds();
     return run;
   }
   LoaderStats stats() const { return loader_.stats(); }
@@ -131,7 +121,7 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
                       std::span<const std::shared_ptr<Device>> devices, const LoadCase& load,
                       const std::function<void(const LoadResult&)>& done) {
   LoadResult result;
-  const auto made = Clock::now();
+  const Stopwatch made;
   std::vector<std::unique_ptr<Consumer>> consumers;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     LoaderOptions options = load.options;
@@ -140,7 +130,7 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     consumers.push_back(std::make_unique<Consumer>(dataset, devices[i], options));
     if (i > 0) continue;
     consumers[0]->first_batch();
-    result.first_batch_seconds = seconds_since(made);
+    result.first_batch_seconds = made.seconds();
   }
   auto run_all = [&](double seconds) {
     std::vector<std::future<Consumer::Run>> running;
@@ -153,13 +143,13 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
   };
   for (std::uint32_t epoch = 0; epoch < load.first_epochs; ++epoch) {
     std::vector<std::future<std::uint64_t>> running;
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     for (const auto& consumer : consumers)
       running.push_back(
           std::async(std::launch::async, [&consumer, epoch] { return consumer->run_epoch(epoch); }));
     std::uint64_t samples = 0;
     for (auto& one : running) samples += one.get();
-    result.first_epochs.push_back(static_cast<double>(samples) / seconds_since(begin));
+    result.first_epochs.push_back(static_cast<double>(samples) / watch.seconds());
   }
   // Warm epochs: pages, residents, and registrations, which go on beside the batches.
   const auto registered = [&] {
@@ -167,13 +157,13 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     for (const auto& consumer : consumers) bytes += consumer->stats().registered_bytes;
     return bytes;
   };
-  const auto warm_until = Clock::now() + kWarmUp;
+  const Stopwatch warming;
   std::uint64_t before = 0;
   if (load.seconds > 0) {
     do {
       before = registered();
       run_all(kWarmStep);
-    } while (registered() > before && Clock::now() < warm_until);
+    } while (registered() > before && warming.seconds() < kWarmUp);
   }
   const TransportKind transport = consumers[0]->stats().transport;
   Limits limits(*dataset, devices, load.options, transport);
@@ -186,12 +176,10 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
   report();
   for (std::uint32_t repeat = 0; load.seconds > 0 && repeat < load.repeats; ++repeat) {
     limits.measure();
-    const double cpu = process_cpu_seconds();
-    const auto begin = Clock::now();
+    const RunClock clock;
     const double rate = run_all(load.seconds);
-    const double took = seconds_since(begin);
-    result.samples.push_back({rate, rate * static_cast<double>(dataset->info().spec.size_bytes()),
-                              (process_cpu_seconds() - cpu) / took});
+    result.samples.push_back(
+        {rate, rate * static_cast<double>(dataset->info().spec.size_bytes()), clock.elapsed().cores()});
     report();
   }
   return result;

@@ -1,83 +1,31 @@
 #include "commands/matmul/matmul_bench.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "data/random.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostSize = 16'384;  // three matrices of 1 GiB
-constexpr double kRoundoff = 0x1p-24;      // of float32
 constexpr std::size_t kMostTimes = 100'000;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 double operations(std::size_t n) {
   const auto size = static_cast<double>(n);
   return 2 * size * size * size;
 }
 
-class CpuMultiplier final : public Multiplier {
- public:
-  explicit CpuMultiplier(unsigned threads) : gemm_(threads) {}
-  std::string name() const override { return "CPU f32"; }
-  double load(std::size_t n, std::span<const float> a, std::span<const float> b) override {
-    n_ = n;
-    a_ = a;
-    b_ = b;
-    c_.resize(n * n);
-    return 0;
-  }
-  double multiply(std::size_t times) override {
-    const auto begin = Clock::now();
-    for (std::size_t i = 0; i < times; ++i) gemm_.multiply(n_, a_, b_, c_);
-    return seconds_since(begin);
-  }
-  double store(std::span<float> c) override {
-    std::copy(c_.begin(), c_.end(), c.begin());
-    return 0;
-  }
-  // Errors of n roundings add up like a random walk, about sqrt(n) of them; eight times that is not reached
-  // by chance.
-  double error_bound(std::size_t n) const noexcept override {
-    return 8 * std::sqrt(static_cast<double>(n)) * kRoundoff;
-  }
-  double peak_flops() override {  // the best of several: what disturbs it is no limit
-    double best = 0;
-    for (int i = 0; i < 3; ++i) best = std::max(best, gemm_.peak_flops(0.02));
-    return best;
-  }
-  std::string peak_is() const override {
-    return fmt::format("multiply-adds in registers, {} thread{}, {}", gemm_.threads(),
-                       gemm_.threads() == 1 ? "" : "s", gemm_simd_target());
-  }
-
- private:
-  Gemm gemm_;
-  std::size_t n_ = 0;
-  std::span<const float> a_, b_;
-  std::vector<float> c_;
-};
-
 std::vector<float> random_matrix(std::size_t n, std::uint64_t which) {
   Random random(n, which, 0);
   std::vector<float> values(n * n);
   for (float& value : values) value = random.uniform(-1, 1);
   return values;
-}
-
-void stop_when(const std::atomic<bool>& cancel) {
-  if (cancel) throw Error(ErrorCode::cancelled, "stopped");
 }
 
 // Right before it is timed; false: left out. Also the warm-up.
@@ -117,10 +65,6 @@ MatmulSample measure(Multiplier& multiplier, std::size_t n, std::span<const floa
 }
 
 }  // namespace
-
-std::unique_ptr<Multiplier> make_cpu_multiplier(unsigned threads) {
-  return std::make_unique<CpuMultiplier>(threads);
-}
 
 std::vector<std::unique_ptr<Multiplier>> make_gpu_multipliers(std::string& absent) {
   std::vector<std::unique_ptr<Multiplier>> list;

@@ -11,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "commands/matmul/gemm.hpp"
-
 namespace shard::bench {
 
 // One way to multiply float32 matrices. Matrices are [n, n], C order. Calls: load, then multiply and store as
@@ -22,7 +20,7 @@ class Multiplier {
   virtual ~Multiplier() = default;
   virtual std::string name() const = 0;  // "CPU f32", "GPU TF32"
   virtual bool on_gpu() const noexcept { return false; }
-  // Each returns the seconds it took, excluding copies on the host.
+  // Each of these returns the seconds it took, excluding the host's own copies.
   virtual double load(std::size_t n, std::span<const float> a,
                       std::span<const float> b) = 0;  // to the device
   virtual double multiply(std::size_t times) = 0;     // the same product
@@ -34,6 +32,7 @@ class Multiplier {
   virtual std::string peak_is() const = 0;
 };
 
+// float32 by OpenBLAS. Errors: unsupported (there is none, or it does not take as many threads).
 std::unique_ptr<Multiplier> make_cpu_multiplier(unsigned threads);
 
 // float32, TF32 and float16 on the tensor cores where they have them (float32 sums), by cuBLAS. Empty, with

@@ -1,9 +1,7 @@
 // Products by cuBLAS. The library is looked for when the program runs: shardbench starts without it.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -12,19 +10,15 @@
 
 #include <fmt/core.h>
 
+#include "base/stopwatch.hpp"
 #include "commands/matmul/matmul_bench.hpp"
+#include "harness/shared_library.hpp"
 #include "shard/dtype.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/cuda_device.hpp"
 
 namespace shard::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 struct Cublas {
   decltype(&::cublasCreate_v2) create = nullptr;
@@ -46,26 +40,13 @@ struct Cublas {
 // Stays loaded. Throws unsupported.
 const Cublas& cublas() {
   static const Cublas library = [] {
-    void* handle = nullptr;
-    const std::string file = fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR);
-    std::string reason;
-    for (const std::string& name : {file, "/usr/local/cuda/lib64/" + file}) {
-      handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-      if (handle != nullptr) break;
-      if (reason.empty()) reason = ::dlerror();
-    }
-    if (handle == nullptr) throw Error(ErrorCode::unsupported, "cuBLAS cannot be loaded: " + reason);
+    const SharedLibrary library_file("cuBLAS", {fmt::format("libcublas.so.{}", CUBLAS_VER_MAJOR)});
     Cublas found;
-    const auto get = [&](auto& function, const char* name) {
-      void* const symbol = ::dlsym(handle, name);
-      if (symbol == nullptr) throw Error(ErrorCode::unsupported, fmt::format("{} has no {}", file, name));
-      std::memcpy(&function, &symbol, sizeof symbol);
-    };
-    get(found.create, "cublasCreate_v2");
-    get(found.destroy, "cublasDestroy_v2");
-    get(found.set_stream, "cublasSetStream_v2");
-    get(found.gemm, "cublasGemmEx");
-    get(found.status_string, "cublasGetStatusString");
+    library_file.get(found.create, "cublasCreate_v2");
+    library_file.get(found.destroy, "cublasDestroy_v2");
+    library_file.get(found.set_stream, "cublasSetStream_v2");
+    library_file.get(found.gemm, "cublasGemmEx");
+    library_file.get(found.status_string, "cublasGetStatusString");
     return found;
   }();
   return library;
@@ -113,25 +94,25 @@ class CublasMultiplier final : public Multiplier {
     reserve(n);
     put(a, pinned_a_->data());
     put(b, pinned_b_->data());
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     const CopyItem items[] = {{a_->data(), pinned_a_->data(), bytes()},
                               {b_->data(), pinned_b_->data(), bytes()}};
     handle_->stream().copy(items);
     handle_->stream().synchronize();
-    return seconds_since(begin);
+    return watch.seconds();
   }
   double multiply(std::size_t times) override {
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     for (std::size_t i = 0; i < times; ++i) queue();
     handle_->stream().synchronize();
-    return seconds_since(begin);
+    return watch.seconds();
   }
   double store(std::span<float> c) override {
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     const CopyItem item{pinned_c_->data(), c_->data(), c.size_bytes()};
     handle_->stream().copy_to_host({&item, 1});
     handle_->stream().synchronize();
-    const double seconds = seconds_since(begin);
+    const double seconds = watch.seconds();
     std::memcpy(c.data(), pinned_c_->data(), c.size_bytes());
     return seconds;
   }

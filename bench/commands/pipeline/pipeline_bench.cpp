@@ -1,27 +1,18 @@
 #include "commands/pipeline/pipeline_bench.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/cpu_count.hpp"
 #include "data/random.hpp"
 #include "feeds/sample_reference.hpp"
+#include "harness/measure.hpp"
 #include "harness/stats.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kChecked = 64;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-void stop_when(const std::atomic<bool>& cancel) {
-  if (cancel) throw Error(ErrorCode::cancelled, "stopped");
-}
 
 void check_first_batch(Feed& feed, const std::filesystem::path& dataset, Device& device) {
   SampleReference reference(dataset);
@@ -46,10 +37,10 @@ std::vector<BatchTimes> run(Feed& feed, TrainStep& step, const PipelineOptions& 
   for (std::size_t i = 0; i < skipped + options.batches; ++i) {
     stop_when(cancel);
     BatchTimes times = feed.next();
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     step.run();
     feed.release();
-    times.train_seconds = seconds_since(begin);
+    times.train_seconds = watch.seconds();
     if (i >= skipped) all.push_back(times);
   }
   return all;

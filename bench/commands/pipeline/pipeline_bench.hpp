@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "commands/matmul/matmul_bench.hpp"
-#include "commands/tiers/tiers_data.hpp"
+#include "feeds/tier_data.hpp"
 #include "shard/loader/loader.hpp"
 
 namespace shard::bench {
@@ -81,7 +81,7 @@ struct PipelineCase {
   BatchTimes mean() const;                                    // over all batches
 };
 
-// Holds the first batch of each feed against the data set's samples, then runs them in turn, `options.repeat`
+// Compares the first batch of each feed with the data set's samples, then runs them in turn, `options.repeat`
 // times; batches that were there when a feed began do not count. Errors: cancelled.
 std::vector<PipelineCase> bench_pipeline(const std::vector<FeedKind>& kinds,
                                          const std::filesystem::path& dataset, Device& device,

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <future>
@@ -15,16 +14,11 @@
 #include "feeds/row_makers.hpp"
 #include "feeds/sample_reference.hpp"
 #include "harness/interrupt.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Decodes rows of a batch on a pool's threads, each with a decoder of its own.
 class Decoders {
@@ -156,15 +150,15 @@ class PlainFeed final : public DecodeFeed {
         place_(*device, decoders_.info(), batch_size, pinned) {}
   BatchTimes next() override {
     BatchTimes times;
-    auto begin = Clock::now();
+    Stopwatch watch;
     std::future<void> filled;
     decoders_.submit(batch_ * batch_size_, batch_size_, place_.rows(), filled);
     filled.get();
-    times.load_seconds = seconds_since(begin);
-    begin = Clock::now();
+    times.load_seconds = watch.seconds();
+    watch.restart();
     place_.upload(*stream_);
     stream_->synchronize();
-    times.transfer_seconds = seconds_since(begin);
+    times.transfer_seconds = watch.seconds();
     set_samples(batch_++);
     return times;
   }
@@ -208,7 +202,7 @@ class AheadFeed final : public DecodeFeed {
   BatchTimes next() override {
     BatchTimes times;
     Slot& slot = *slots_[batch_ % slots_.size()];
-    auto begin = Clock::now();
+    Stopwatch watch;
     if (uploader_.joinable()) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return error_ || queued_ > batch_; });
@@ -216,15 +210,15 @@ class AheadFeed final : public DecodeFeed {
     } else {
       slot.filled.get();
     }
-    times.load_seconds = seconds_since(begin);
-    begin = Clock::now();
+    times.load_seconds = watch.seconds();
+    watch.restart();
     if (uploader_.joinable()) {
       slot.there.wait();
     } else {
       slot.place.upload(*stream_);
       stream_->synchronize();
     }
-    times.transfer_seconds = seconds_since(begin);
+    times.transfer_seconds = watch.seconds();
     set_samples(batch_);
     return times;
   }
@@ -297,13 +291,13 @@ class LoaderFeed final : public Feed {
   BatchTimes next() override {
     if (interrupted()) throw Error(ErrorCode::cancelled, "stopped");
     BatchTimes times;
-    auto begin = Clock::now();
+    Stopwatch watch;
     batch_.reset();
     for (batch_ = loader_.next(); !batch_; batch_ = loader_.next()) loader_.start_epoch(++epoch_);
-    times.load_seconds = seconds_since(begin);
-    begin = Clock::now();
+    times.load_seconds = watch.seconds();
+    watch.restart();
     batch_->wait();
-    times.transfer_seconds = seconds_since(begin);
+    times.transfer_seconds = watch.seconds();
     return times;
   }
   const std::byte* images() const override { return batch_->images(); }

@@ -6,7 +6,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "commands.hpp"
+#include "commands/synth/synth_command.hpp"
 #include "data/synth.hpp"
 #include "harness/interrupt.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "cli/cli.hpp"
 #include "cli/run_main.hpp"
-#include "commands.hpp"
+#include "commands/synth/synth_command.hpp"
 
 int main(int argc, char** argv) {
   return shard::cli::run_main("synth_photos", [&] {

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "commands/tiers/tiers_data.hpp"
+#include <nlohmann/json.hpp>
+
+#include "feeds/tier_data.hpp"
 #include "harness/throttle.hpp"
 #include "shard/loader/loader.hpp"
 
@@ -25,7 +27,7 @@ struct TierSample {
 };
 
 struct TierRow {
-  std::string tier, dataset, contender;
+  std::string tier, dataset, candidate;
   TierCache cache = TierCache::warm;
   bool decodes = false;
   bool emulated = false;
@@ -37,12 +39,14 @@ struct TierRow {
 // Medians; 0 where there are no samples.
 double rate_of(const TierRow& row);
 double limit_of(const TierRow& row);
-double cores_of(const TierRow& row);
 // The row that decodes on the same tier from the same cache; null: none was measured.
-const TierRow* rival_of(const TierRow& row, const std::vector<TierRow>& rows);
-double speed_up(const TierRow& row, const std::vector<TierRow>& rows);  // over its rival; 0: not known
+const TierRow* baseline_of(const TierRow& row, const std::vector<TierRow>& rows);
+double speed_up(const TierRow& row, const std::vector<TierRow>& rows);  // over its baseline; 0: not known
+nlohmann::ordered_json tiers_json(const std::vector<TierRow>& rows);
+// Which tiers keep a GPU of `need` samples per second fed, with what; `need` 0: nothing.
+std::string need_text(const nlohmann::ordered_json& rows, double need);
 
-// A row to be measured. `verify` throws where the contender does not deliver the reference; then it is not
+// A row to be measured. `verify` throws where the candidate does not deliver the reference; then it is not
 // measured.
 struct TierTask {
   TierRow row;

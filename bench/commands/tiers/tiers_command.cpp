@@ -1,21 +1,15 @@
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "cli/output.hpp"
-#include "cli/text.hpp"
 #include "commands.hpp"
-#include "commands/load/loader_arguments.hpp"
-#include "commands/tiers/tiers_report.hpp"
-#include "harness/common_options.hpp"
+#include "commands/tiers/tiers_bench.hpp"
+#include "feeds/loader_arguments.hpp"
 #include "harness/filesystem_facts.hpp"
 #include "harness/interrupt.hpp"
-#include "harness/run_report.hpp"
-#include "harness/step_estimate.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -55,7 +49,7 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
 class TiersRun {
  public:
   TiersRun(Arguments& arguments, const std::string& command)
-      : arguments_(arguments), report_("tiers", command, machine(), arguments.outputs) {
+      : arguments_(arguments), report_("tiers", command, arguments.outputs) {
     if (arguments_.order == "shuffle") arguments_.options.order = OrderMode::shuffle;
     if (arguments_.order == "sequential") arguments_.options.order = OrderMode::sequential;
     for (const std::string& text : arguments_.emulate) emulated_.push_back(parse_emulated(text));
@@ -75,23 +69,18 @@ class TiersRun {
     }
     for (const TierPlace& place : places_) measure(place.name, place, nullptr);
     for (const EmulatedTier& tier : emulated_) measure(tier.name + " (emulated)", {}, &tier);
-    progress_.finish();
     save();
-    if (!report_.on_stdout()) print();
-    report_.finish(tiers_chart(rows_));
-    const bool complete = problems_.empty() && std::all_of(rows_.begin(), rows_.end(), [](const TierRow& r) {
-                            return r.problem.empty();
-                          });
-    return complete ? 0 : 1;
+    report_.finish(tiers_section, {}, need_text(report_.json()["rows"], arguments_.need));
+    return problems_.empty() && !any_problem(rows_) ? 0 : 1;
   }
 
  private:
   void measure(const std::string& name, const TierPlace& place, const EmulatedTier* emulated) {
     const std::size_t before = rows_.size();
     try {
-      const auto note = [&](const std::string& text) { progress_.prepare(text); };
+      const auto note = [&](const std::string& text) { report_.progress().prepare(text); };
       const TierData data(place, datasets_, images_, interrupt_flag(), note);
-      nlohmann::ordered_json facts{{"name", name}, {"path", data.folder().string()}};
+      Report::Json facts{{"name", name}, {"path", data.folder().string()}};
       if (emulated != nullptr) {
         facts["emulated"] = emulated->description();
         facts["bytes_per_second"] = emulated->bytes_per_second;
@@ -100,14 +89,7 @@ class TiersRun {
         const FilesystemFacts filesystem = filesystem_facts(data.folder());
         facts["filesystem"] = filesystem.type;
         facts["source"] = filesystem.source;
-        headers_ += fmt::format("{}: {} ({} on {}){}\n", name, escape_key(data.folder().string()),
-                                filesystem.type, escape_key(filesystem.source),
-                                data.memory() ? "; its files are always in memory: nothing is cold" : "");
       }
-      if (emulated != nullptr)
-        headers_ +=
-            fmt::format("{}: {}; real reads, held back; samples in sequence, images one request each\n", name,
-                        emulated->description());
       report_.json()["tiers"].push_back(facts);
       auto tasks =
           emulated != nullptr
@@ -117,8 +99,8 @@ class TiersRun {
         rows_.resize(before);
         for (const TierTask& task : tasks) rows_.push_back(task.row);
         const std::size_t each = arguments_.options.repeat;
-        progress_.show(done_ + repeats, each * (places_.size() + emulated_.size()), name);
         save();
+        report_.save(done_ + repeats, each * (places_.size() + emulated_.size()), name);
       });
       rows_.resize(before);
       for (const TierTask& task : tasks) rows_.push_back(task.row);
@@ -132,9 +114,9 @@ class TiersRun {
   }
 
   void save() {
-    nlohmann::ordered_json& json = report_.json();
+    Report::Json& json = report_.json();
     json["device"] = device_->info().name;
-    json["datasets"] = nlohmann::ordered_json::array();
+    json["datasets"] = Report::Json::array();
     for (std::size_t i = 0; i < datasets_.size(); ++i)
       json["datasets"].push_back({{"folder", datasets_[i].string()}, {"name", labels_[i]}});
     json["images"] = images_.paths.size();
@@ -145,16 +127,6 @@ class TiersRun {
     json["seconds"] = arguments_.options.seconds;
     json["problems"] = problems_;
     json["rows"] = tiers_json(rows_);
-    report_.save();
-  }
-
-  void print() const {
-    cli::out("device: {}; {} images, {} threads decode, batches of {}, order {}\n{}\n", device_->info().name,
-             images_.paths.size(), arguments_.options.jobs(), arguments_.options.batch_size, arguments_.order,
-             headers_);
-    cli::write_out(tiers_table(rows_) + "\n" + need_text(rows_, arguments_.need) + break_even_text(rows_) +
-                   tiers_notes(rows_));
-    for (const std::string& problem : problems_) cli::out("{}\n", problem);
   }
 
   Arguments& arguments_;
@@ -167,65 +139,63 @@ class TiersRun {
   TierImages images_;
   std::vector<TierRow> rows_;
   std::vector<std::string> problems_;
-  std::string headers_;
-  StepProgress progress_{"repeat"};
   std::size_t done_ = 0;  // repeats of former tiers
 };
 
+int run(Arguments& arguments, const std::string& command) { return TiersRun(arguments, command).run(); }
+
 }  // namespace
 
-void add_tiers(CLI::App& app, std::function<int()>& command, const std::string& command_line) {
-  auto arguments = std::make_shared<Arguments>();
+void add_tiers(const Subcommands& subcommands) {
+  const auto arguments = std::make_shared<Arguments>();
   TierOptions& options = arguments->options;
-  CLI::App* sub = app.add_subcommand("tiers", R"(
+  CLI::App& sub = subcommands.add("tiers", R"(
       Measure shards and decoding on the fly from each of your storage devices, cold and warm
 
       Every row is beside its limit, and every candidate must produce the samples of the data set before it is timed.
       Cold means that the page cache of exactly these files is dropped, and that this is verified. The files are copied
       to a new folder below each tier, which is removed. Exit code 1: a row was left out, with the reason.
 
-      Example: shardbench tiers out/train --images photos --tier nvme=/mnt/nvme --emulate hdd --need 20000)");
-  sub->add_option("DATASET", arguments->datasets,
-                  R"(
+      Example: shardbench tiers out/train --images photos --tier nvme=/mnt/nvme --emulate hdd --need 20000)",
+                                  arguments, run);
+  sub.add_option("DATASET", arguments->datasets,
+                 R"(
 Folders made by shardify from the same images, such as a plain and a packed one)")
       ->required();
-  sub->add_option("--images", arguments->images, "The images from which the data sets were made")
+  sub.add_option("--images", arguments->images, "The images from which the data sets were made")
       ->type_name("IMAGES")
       ->required();
-  sub->add_option("--tier", arguments->tiers, "A folder on the tier; can be repeated")
+  sub.add_option("--tier", arguments->tiers, "A folder on the tier; can be repeated")
       ->type_name("NAME=PATH")
       ->default_str("/dev/shm and the folder of DATASET");
-  sub->add_option("--emulate", arguments->emulate,
-                  R"(
+  sub.add_option("--emulate", arguments->emulate,
+                 R"(
 A tier that you do not have: hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]; can be repeated)")
       ->type_name("TIER");
-  sub->add_option("--need", arguments->need, "Print which tiers keep a GPU that consumes X samples/s fed")
+  sub.add_option("--need", arguments->need, "Print which tiers keep a GPU that consumes X samples/s fed")
       ->check(CLI::Range(0.0, 1e9));
-  sub->add_option("--device", arguments->device, "host or cuda")
+  sub.add_option("--device", arguments->device, "host or cuda")
       ->type_name("DEVICE")
       ->default_str("cuda, if there is one");
-  sub->add_option("--count", arguments->count, "Images to decode, evenly spread")
+  sub.add_option("--count", arguments->count, "Images to decode, evenly spread")
       ->default_str("all; 512 with --quick");
-  sub->add_option("--order", arguments->order, R"(
+  sub.add_option("--order", arguments->order, R"(
 Order of the loader's samples: shuffle, sequential or windowed)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
       ->capture_default_str();
-  sub->add_option("--threads", options.threads, "Threads that decode; threads of the host device")
+  sub.add_option("--threads", options.threads, "Threads that decode; threads of the host device")
       ->default_str("one per core")
       ->check(CLI::Range(1, 64));
-  sub->add_option("--batch-size", options.batch_size, "Samples per batch")
+  sub.add_option("--batch-size", options.batch_size, "Samples per batch")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  add_seconds_option(*sub, options.seconds, "Length of a sample that has no natural end");
-  add_repeat_option(*sub, options.repeat);
-  add_quick_option(*sub, options.repeat, options.seconds, 0.5, ", and decode 512 images", [arguments] {
+  add_seconds_option(sub, options.seconds, "Length of a sample that has no natural end");
+  add_repeat_option(sub, options.repeat);
+  add_quick_option(sub, options.repeat, options.seconds, 0.5, ", and decode 512 images", [arguments] {
     if (arguments->count == 0) arguments->count = 512;
   });
-  add_output_options(*sub, arguments->outputs);
-  sub->callback([arguments, &command, command_line] {
-    command = [arguments, command_line] { return TiersRun(*arguments, command_line).run(); };
-  });
+  add_output_options(sub, arguments->outputs);
 }
 
 }  // namespace shard::bench

@@ -1,7 +1,5 @@
 // The rows of a tier: what is done for each.
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -21,20 +19,14 @@ namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kChecked = 64;
 constexpr double kColdShare = 0.01;  // of the pages that may still be there
 constexpr double kRawSeconds = 0.3;
 constexpr unsigned kReaders = 64;  // of emulated tiers: as many requests under way as their depth allows
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
 double stored_bytes(const DatasetInfo& info) {
-  std::uint64_t bytes = 0;
-  for (const ShardSummary& shard : info.shards) bytes += shard.size_bytes;
-  return static_cast<double>(bytes) / static_cast<double>(std::max<std::uint64_t>(1, info.samples()));
+  return static_cast<double>(shard_bytes(info)) /
+         static_cast<double>(std::max<std::uint64_t>(1, info.samples()));
 }
 
 void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
@@ -64,26 +56,24 @@ BatchRun run_epochs(const fs::path& folder, const std::shared_ptr<Device>& devic
                     const std::atomic<bool>& cancel) {
   const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
   const auto stream = device->create_stream();
-  BatchRun run;
-  const double cpu = process_cpu_seconds();
-  const auto begin = Clock::now();
+  std::uint64_t rows = 0;
+  const RunClock clock;
+  const Stopwatch watch;
   Loader loader(dataset, device, options);
   bool more = true;
   for (std::uint64_t epoch = 0; more; ++epoch) {
     for (Batch& batch : loader.epoch(epoch)) {
-      run.rows += batch.size();
+      rows += batch.size();
       batch.wait_on(*stream);
       batch.release();
-      if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was made has been removed");
-      more = seconds_since(begin) < at_most;
+      stop_when(cancel, kStoppedAndRemoved);
+      more = watch.seconds() < at_most;
       if (!more) break;
     }
-    more = more && seconds_since(begin) < seconds;
+    more = more && watch.seconds() < seconds;
   }
   stream->synchronize();
-  run.seconds = seconds_since(begin);
-  run.cpu_seconds = process_cpu_seconds() - cpu;
-  return run;
+  return {clock.elapsed(), rows};
 }
 
 void make_cold(const std::vector<fs::path>& files) {
@@ -100,10 +90,10 @@ class RawDevice {
  public:
   explicit RawDevice(std::vector<fs::path> files) : files_(std::move(files)) {}
   double rate() {
-    if (measured_ && seconds_since(at_) < 10) return rate_;
+    if (measured_ && age_.seconds() < 10) return rate_;
     rate_ = raw_rate(files_, kRawSeconds);
     measured_ = true;
-    at_ = Clock::now();
+    age_.restart();
     return rate_;
   }
 
@@ -111,7 +101,7 @@ class RawDevice {
   std::vector<fs::path> files_;
   double rate_ = 0;
   bool measured_ = false;
-  Clock::time_point at_;
+  Stopwatch age_;
 };
 constexpr const char* kRawIs = "the raw device: reads of 1 MiB in sequence past the page cache";
 
@@ -119,21 +109,17 @@ constexpr const char* kRawIs = "the raw device: reads of 1 MiB in sequence past 
 double decoding_alone(const TierImages& images, const DatasetInfo& info, unsigned threads, double seconds) {
   std::atomic<std::uint64_t> next{0};
   const std::uint32_t scaled = convert::decode_options_from(info).fast_min_short_side;
-  const auto begin = Clock::now();
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned t = 0; t < threads; ++t)
-      workers.emplace_back([&] {
-        convert::InputReader reader(images.root);
-        PureDecoder decoder;
-        try {
-          while (seconds_since(begin) < seconds)
-            decoder.decode(reader.read(images.paths[next++ % images.paths.size()]), scaled);
-        } catch (const Error&) {  // the row itself tells which file is gone
-        }
-      });
-  }
-  return static_cast<double>(next) / seconds_since(begin);
+  const Stopwatch watch;
+  on_threads(threads, [&](unsigned) {
+    convert::InputReader reader(images.root);
+    PureDecoder decoder;
+    try {
+      while (watch.seconds() < seconds)
+        decoder.decode(reader.read(images.paths[next++ % images.paths.size()]), scaled);
+    } catch (const Error&) {  // the row itself tells which file is gone
+    }
+  });
+  return static_cast<double>(next) / watch.seconds();
 }
 
 BatchPipelineOptions pipeline_options(const DatasetInfo& info, const TierOptions& options, unsigned threads,
@@ -313,7 +299,7 @@ std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& d
                        [](std::uint64_t i) { return i; });
       };
     task.measure = [=, &cancel](std::string& limit_is) {
-      if (cancel) throw Error(ErrorCode::cancelled, "stopped");
+      stop_when(cancel);
       limit_is = "the emulated bandwidth";
       Throttle throttle(tier);
       const auto pipeline = make(&throttle);
@@ -343,17 +329,9 @@ std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& d
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const fs::path folder = data.datasets()[i];
     const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
-    add({name,
-         labels[i],
-         "precomputed, in sequence",
-         TierCache::cold,
-         false,
-         true,
-         stored_bytes(dataset->info()),
-         {},
-         {},
-         {}},
-        i, 1e5, [dataset](const DatasetInfo&, Throttle* throttle) {
+    const double bytes = stored_bytes(dataset->info());
+    add({name, labels[i], "precomputed, in sequence", TierCache::cold, false, true, bytes, {}, {}, {}}, i,
+        1e5, [dataset](const DatasetInfo&, Throttle* throttle) {
           return std::make_unique<SampleMaker>(dataset, *throttle);
         });
   }

@@ -1,30 +1,21 @@
 #include "commands/upload/upload_bench.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "commands/upload/upload_memory.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/pieces.hpp"
 
 namespace shard::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kMostMemory = std::uint64_t{16} << 30U;
 constexpr std::uint64_t kMostCopies = 4096;  // of a pass
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-void stop_when(const std::atomic<bool>& cancel) {
-  if (cancel) throw Error(ErrorCode::cancelled, "stopped");
-}
 
 void check(const UploadOptions& options) {
   const auto refuse = [](const char* option, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
@@ -149,13 +140,13 @@ class Pass {
     const std::uint64_t bytes =
         places_.size() * one_.chunk_bytes * work_.size() * (one_.direction == UploadDirection::both ? 2 : 1);
     std::uint64_t passes = 0;
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     double took = 0;
     do {
       for (Work& work : work_) work.endpoint->queue(one_, work.up, work.down);
       for (Work& work : work_) work.endpoint->synchronize();
       ++passes;
-    } while ((took = seconds_since(begin)) < seconds);
+    } while ((took = watch.seconds()) < seconds);
     return static_cast<double>(bytes * passes) / took;
   }
 
@@ -242,10 +233,10 @@ UploadResult bench_upload(std::span<const std::shared_ptr<Device>> devices, cons
       stop_when(cancel);
       const auto part =
           std::span(items).subspan(k * one.batch_size % (items.size() - one.batch_size + 1), one.batch_size);
-      const auto begin = Clock::now();
+      const Stopwatch watch;
       endpoints[0]->queue(sample, part, {});
       endpoints[0]->synchronize();
-      one.seconds.push_back(seconds_since(begin));
+      one.seconds.push_back(watch.seconds());
     }
     done(result);
   }

@@ -50,8 +50,8 @@ struct BatchUpload {
 struct UploadResult {
   std::vector<UploadCase> cases;
   std::vector<BatchUpload> batches;
-  // What the cases are held against, in turn with them: pinned memory in blocks as large as there are, to one
-  // device.
+  // What the cases are compared with, in turn with them: pinned memory in blocks as large as there are, to
+  // one device.
   std::vector<double> limit_bytes_per_second;
 };
 

@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "base/file_io.hpp"
 #include "commands/upload/upload_bench.hpp"
 #include "data/random.hpp"
 #include "shard/error.hpp"
@@ -45,22 +46,12 @@ UploadSource::~UploadSource() {
 
 void UploadSource::map_file(Device& device) {
   std::string name = (std::filesystem::temp_directory_path() / "shardbench-XXXXXX").string();
-  const int file = ::mkostemp(name.data(), O_CLOEXEC);
-  if (file < 0) fail("make", name);
+  const UniqueFd file(::mkostemp(name.data(), O_CLOEXEC));
+  if (!file) fail("make", name);
   ::unlink(name.c_str());
-  std::uint64_t at = 0;
-  while (at < bytes_) {
-    const ssize_t wrote = ::pwrite(file, pageable_.data() + at, bytes_ - at, static_cast<off_t>(at));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) break;
-    at += static_cast<std::uint64_t>(wrote);
-  }
-  void* const mapped =
-      at < bytes_ ? MAP_FAILED : ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
-  const int error = errno;
-  ::close(file);
-  errno = error;
-  if (mapped == MAP_FAILED) fail("write and map", name);
+  pwrite_all(file.get(), pageable_, 0, name);
+  void* const mapped = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED | MAP_POPULATE, file.get(), 0);
+  if (mapped == MAP_FAILED) fail("map", name);
   mapped_ = mapped;
   try {
     registration_ = device.register_read_only({static_cast<const std::byte*>(mapped_), bytes_});

@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <system_error>
-#include <thread>
 
 #include <fmt/core.h>
 
+#include "base/unique_handle.hpp"
+#include "harness/measure.hpp"
 #include "harness/temp_folder.hpp"
 #include "shard/error.hpp"
 
@@ -21,17 +21,12 @@ namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kAlign = 4096;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kMaxBlock = 64 * kMiB;
 constexpr std::uint64_t kMaxSize = std::uint64_t{1} << 44U;
 constexpr std::uint64_t kLimitBytes = std::uint64_t{1} << 30U;
 constexpr unsigned kLimitThreads = 8;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 void require_multiple(const char* option, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value < least || value > most || value % kAlign != 0)
@@ -67,29 +62,21 @@ class DiskWriteLimit {
     path_ = write_once(folder, WriteMethod::direct, false, whole, source_, cancel).files.at(0);
   }
   double measure() {
-    const int fd = ::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC);
-    if (fd < 0) return 0;
+    const UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_DIRECT | O_CLOEXEC));
+    if (!fd) return 0;
     const std::span<const std::byte> block = source_.block(0);
     std::atomic<std::uint64_t> next{0};
     std::atomic<std::uint64_t> bytes{0};
-    const auto begin = Clock::now();
-    {
-      std::vector<std::jthread> threads;
-      for (unsigned t = 0; t < kLimitThreads; ++t) {
-        threads.emplace_back([&] {
-          for (;;) {
-            const std::uint64_t at = next.fetch_add(block.size());
-            if (at + block.size() > size_ || cancel_) return;
-            const ssize_t wrote = ::pwrite(fd, block.data(), block.size(), static_cast<off_t>(at));
-            if (wrote > 0) bytes += static_cast<std::uint64_t>(wrote);
-          }
-        });
+    const Stopwatch watch;
+    on_threads(kLimitThreads, [&](unsigned) {
+      for (;;) {
+        const std::uint64_t at = next.fetch_add(block.size());
+        if (at + block.size() > size_ || cancel_) return;
+        const ssize_t wrote = ::pwrite(fd.get(), block.data(), block.size(), static_cast<off_t>(at));
+        if (wrote > 0) bytes += static_cast<std::uint64_t>(wrote);
       }
-    }
-    const bool synced = ::fsync(fd) == 0;
-    const double seconds = seconds_since(begin);
-    ::close(fd);
-    return synced ? static_cast<double>(bytes) / seconds : 0;
+    });
+    return ::fsync(fd.get()) == 0 ? static_cast<double>(bytes) / watch.seconds() : 0;
   }
 
  private:
@@ -104,10 +91,10 @@ double memory_rate(BlockSource& source, const WriteSizes& sizes) {
   const std::unique_ptr<std::byte[]> target(new std::byte[ring]);
   double seconds = 0;
   for (int pass = 0; pass < 2; ++pass) {  // the first one touches the pages
-    const auto begin = Clock::now();
+    const Stopwatch watch;
     for (std::uint64_t at = 0; at < ring; at += sizes.block_bytes)
       std::memcpy(target.get() + at, source.block(at / sizes.block_bytes).data(), sizes.block_bytes);
-    seconds = seconds_since(begin);
+    seconds = watch.seconds();
   }
   return static_cast<double>(ring) / seconds;
 }

@@ -7,36 +7,27 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <system_error>
 
 #include <fmt/core.h>
 
-#include "base/streaming_copy.hpp"
-#include "base/unique_handle.hpp"
+#include "base/file_io.hpp"
+#include "base/guarded_read.hpp"
 #include "data/random.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kAlign = 4096;
 constexpr std::uint64_t kSourceBytes = std::uint64_t{32} << 20U;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 [[noreturn]] void fail(const char* what, const fs::path& path, int error) {
   throw Error(ErrorCode::io,
               fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error)));
-}
-
-void stop_when(const std::atomic<bool>& cancel) {
-  if (cancel) throw Error(ErrorCode::cancelled, "stopped; what was written has been removed");
 }
 
 UniqueFd create(const fs::path& path, WriteMethod method) {
@@ -111,10 +102,6 @@ FilePart part_of(std::uint64_t file, const WriteSizes& sizes) {
   return {file * blocks_of(sizes.shard_bytes, sizes), std::min(sizes.shard_bytes, sizes.size_bytes - begin)};
 }
 
-void sync(int fd, const fs::path& path) {
-  if (::fsync(fd) != 0) fail("fsync", path, errno);
-}
-
 }  // namespace
 
 std::string write_name(WriteMethod method, bool preallocated) {
@@ -147,7 +134,7 @@ WriteRun write_once(const fs::path& folder, WriteMethod method, bool preallocate
                     BlockSource& source, const std::atomic<bool>& cancel) {
   WriteRun run;
   std::vector<UniqueFd> open_files;
-  const auto begin = Clock::now();
+  Stopwatch watch;
   for (std::uint64_t file = 0; file * sizes.shard_bytes < sizes.size_bytes; ++file) {
     const FilePart part = part_of(file, sizes);
     const fs::path path = folder / fmt::format("shard-{:05}", file);
@@ -157,7 +144,7 @@ WriteRun write_once(const fs::path& folder, WriteMethod method, bool preallocate
     if (method == WriteMethod::mapped) mapping = std::make_unique<Mapping>(fd, part.size, path);
     std::uint64_t index = part.first_block;
     for (std::uint64_t at = 0; at < part.size; at += sizes.block_bytes, ++index) {
-      stop_when(cancel);
+      stop_when(cancel, kStoppedAndRemoved);
       const auto block = source.block(index).first(std::min(sizes.block_bytes, part.size - at));
       if (mapping)
         mapping->write(block, at, path);
@@ -168,16 +155,14 @@ WriteRun write_once(const fs::path& folder, WriteMethod method, bool preallocate
     run.files.push_back(path);
     open_files.push_back(std::move(fd));
   }
-  run.sample.write_seconds = seconds_since(begin);
-  const auto sync_begin = Clock::now();
+  run.sample.write_seconds = watch.seconds();
+  watch.restart();
   for (std::size_t i = 0; i < open_files.size(); ++i) {
-    stop_when(cancel);
-    sync(open_files[i].get(), run.files[i]);
+    stop_when(cancel, kStoppedAndRemoved);
+    sync_file(open_files[i].get(), run.files[i]);
   }
-  const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) fail("open", folder, errno);
-  sync(directory.get(), folder);
-  run.sample.sync_seconds = seconds_since(sync_begin);
+  sync_folder(folder);
+  run.sample.sync_seconds = watch.seconds();
   return run;
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdint>
 #include <fstream>
-#include <limits>
 #include <thread>
 
 #include "base/cgroup.hpp"
@@ -31,8 +31,8 @@ unsigned cpus_of_affinity() {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-// CPUs at a time, rounded up; a large number: no quota.
-std::uint64_t cpus_of_quota(const CgroupFolder& folder) {
+// CPUs at a time; 0: no quota.
+double cpus_of_quota(const CgroupFolder& folder) {
   std::uint64_t quota = 0;
   std::uint64_t period = 0;
   if (folder.version == 2) {
@@ -42,16 +42,22 @@ std::uint64_t cpus_of_quota(const CgroupFolder& folder) {
     quota = read_number(folder.path / "cpu.cfs_quota_us").value_or(0);  // -1: none
     period = read_number(folder.path / "cpu.cfs_period_us").value_or(0);
   }
-  if (quota == 0 || period == 0) return std::numeric_limits<std::uint64_t>::max();
-  return quota / period + (quota % period != 0 ? 1 : 0);
+  return quota == 0 || period == 0 ? 0 : static_cast<double>(quota) / static_cast<double>(period);
 }
 
 }  // namespace
 
+double cpu_quota(const std::filesystem::path& root) {
+  double least = 0;
+  for (const CgroupFolder& folder : cgroup_folders("cpu", root))
+    if (const double cpus = cpus_of_quota(folder); cpus > 0 && (least == 0 || cpus < least)) least = cpus;
+  return least;
+}
+
 unsigned cpu_count(const std::filesystem::path& root) {
-  std::uint64_t cpus = cpus_of_affinity();
-  for (const CgroupFolder& folder : cgroup_folders("cpu", root)) cpus = std::min(cpus, cpus_of_quota(folder));
-  return static_cast<unsigned>(std::max<std::uint64_t>(1, cpus));
+  const unsigned cpus = cpus_of_affinity();
+  const double quota = std::ceil(cpu_quota(root));
+  return quota > 0 && quota < cpus ? static_cast<unsigned>(quota) : cpus;
 }
 
 }  // namespace shard

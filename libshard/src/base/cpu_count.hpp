@@ -10,4 +10,8 @@ namespace shard {
 // cgroup_folders().
 unsigned cpu_count(const std::filesystem::path& root = "/");
 
+// The smallest CPU quota of this process's cgroup and its ancestors, in CPUs at a time (1.5); 0: there is
+// none.
+double cpu_quota(const std::filesystem::path& root = "/");
+
 }  // namespace shard

@@ -52,7 +52,7 @@ std::uint64_t room_in(const CgroupFolder& folder) {
       read_number(folder.path / (v2 ? "memory.max" : "memory.limit_in_bytes")).value_or(kUnlimited);
   // Above it the kernel slows the group down.
   if (v2) limit = std::min(limit, read_number(folder.path / "memory.high").value_or(kUnlimited));
-  if (limit >= kUnlimited / 2) return kUnlimited;  // version 1 writes a large number for none
+  if (limit >= kUnlimited / 4) return kUnlimited;  // version 1 writes a large number for none
   const std::uint64_t used =
       read_number(folder.path / (v2 ? "memory.current" : "memory.usage_in_bytes")).value_or(0);
   const std::uint64_t cache = std::min(used, clean_cache(folder));
@@ -90,10 +90,14 @@ std::optional<std::uint64_t> tasks_on_node(std::string_view text, std::uint64_t 
 
 }  // namespace
 
-std::uint64_t available_memory_bytes(const fs::path& root) {
-  std::uint64_t bytes = mem_available(root);
+std::uint64_t cgroup_available_bytes(const fs::path& root) {
+  std::uint64_t bytes = kUnlimited;
   for (const CgroupFolder& folder : cgroup_folders("memory", root)) bytes = std::min(bytes, room_in(folder));
   return bytes;
+}
+
+std::uint64_t available_memory_bytes(const fs::path& root) {
+  return std::min(mem_available(root), cgroup_available_bytes(root));
 }
 
 std::uint64_t local_rank_count(const char* (*environment)(const char*)) {

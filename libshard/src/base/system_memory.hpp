@@ -12,6 +12,9 @@ namespace shard {
 // large number where nothing is known. `root`: as for cgroup_folders().
 std::uint64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
+// The part of it that memory cgroups decide; a large number where none has a limit.
+std::uint64_t cgroup_available_bytes(const std::filesystem::path& root = "/");
+
 // How many processes of this job run on this machine, as their launcher says: LOCAL_WORLD_SIZE (torchrun),
 // OMPI_COMM_WORLD_LOCAL_SIZE (Open MPI), MPI_LOCALNRANKS (MPICH, Intel MPI), SLURM_STEP_TASKS_PER_NODE or
 // SLURM_NTASKS_PER_NODE (srun; also of the form "4(x2),3"); the first that is set and valid. 1: none is.

@@ -135,9 +135,12 @@ TEST_F(FakedRoot, TheCpuQuotaOfAnyAncestorBoundsTheCpus) {
   version2("/a/b");
   write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
   EXPECT_EQ(cpus(), cpus_of_this_thread());
+  EXPECT_EQ(cpu_quota(dir_.path()), 0);
   write("sys/fs/cgroup/a/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cpu_quota(dir_.path()), 0.5);
   EXPECT_EQ(cpus(), 1U) << "rounded up";
   write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cpu_quota(dir_.path()), 1.5);
   EXPECT_EQ(cpus(), std::min(2U, cpus_of_this_thread()));
   write("sys/fs/cgroup/a/cpu.max", "99900000 100000\n");
   EXPECT_EQ(cpus(), std::min(999U, cpus_of_this_thread()));

@@ -120,9 +120,9 @@ class DecodeBench : public ::testing::Test {
 };
 
 // What another one makes, with one value of the last row spoilt.
-class Spoilt final : public DecodeContender {
+class Spoilt final : public DecodeCandidate {
  public:
-  Spoilt(std::unique_ptr<DecodeContender> inner, LevelDifference allowed)
+  Spoilt(std::unique_ptr<DecodeCandidate> inner, LevelDifference allowed)
       : inner_(std::move(inner)), allowed_(allowed) {}
   std::string name() const override { return "spoilt"; }
   std::string how() const override { return "for this test"; }
@@ -136,13 +136,13 @@ class Spoilt final : public DecodeContender {
   }
 
  private:
-  std::unique_ptr<DecodeContender> inner_;
+  std::unique_ptr<DecodeCandidate> inner_;
   LevelDifference allowed_;
 };
 
-TEST_F(DecodeBench, HoldsEachContenderAgainstItsReferenceAndTimesIt) {
-  const Contenders contenders = make_cpu_contenders(*photos_, make_host_device(2), options_);
-  const auto cases = bench_decode(*photos_, options_, contenders, cancel_, [](const auto&) {});
+TEST_F(DecodeBench, HoldsEachCandidateAgainstItsReferenceAndTimesIt) {
+  const Candidates candidates = make_cpu_candidates(*photos_, make_host_device(2), options_);
+  const auto cases = bench_decode(*photos_, options_, candidates, cancel_, [](const auto&) {});
   ASSERT_EQ(cases.size(), 4U);
   for (const DecodeCase& one : cases) {
     EXPECT_EQ(one.problem, "") << one.name;
@@ -156,11 +156,11 @@ TEST_F(DecodeBench, HoldsEachContenderAgainstItsReferenceAndTimesIt) {
   }
 }
 
-TEST_F(DecodeBench, DoesNotTimeAWrongContender) {
-  Contenders contenders = make_cpu_contenders(*photos_, make_host_device(2), options_);
-  contenders[0] = std::make_unique<Spoilt>(std::move(contenders[0]), LevelDifference{0, 0});
-  contenders[1] = std::make_unique<Spoilt>(std::move(contenders[1]), LevelDifference{1, 1});
-  const auto cases = bench_decode(*photos_, options_, contenders, cancel_, [](const auto&) {});
+TEST_F(DecodeBench, DoesNotTimeAWrongCandidate) {
+  Candidates candidates = make_cpu_candidates(*photos_, make_host_device(2), options_);
+  candidates[0] = std::make_unique<Spoilt>(std::move(candidates[0]), LevelDifference{0, 0});
+  candidates[1] = std::make_unique<Spoilt>(std::move(candidates[1]), LevelDifference{1, 1});
+  const auto cases = bench_decode(*photos_, options_, candidates, cancel_, [](const auto&) {});
   EXPECT_NE(cases[0].problem.find("wrong: "), std::string::npos) << cases[0].problem;
   EXPECT_TRUE(cases[0].samples.empty());
   EXPECT_EQ(cases[1].problem, "");  // one bit of one value is within what it states
@@ -170,9 +170,9 @@ TEST_F(DecodeBench, DoesNotTimeAWrongContender) {
 }
 
 TEST_F(DecodeBench, NamesTheFileThatIsGone) {
-  const Contenders contenders = make_cpu_contenders(*photos_, make_host_device(2), options_);
+  const Candidates candidates = make_cpu_candidates(*photos_, make_host_device(2), options_);
   std::filesystem::remove(photos_->root() / photos_->path(4));
-  const auto cases = bench_decode(*photos_, options_, contenders, cancel_, [](const auto&) {});
+  const auto cases = bench_decode(*photos_, options_, candidates, cancel_, [](const auto&) {});
   for (const DecodeCase& one : cases) {
     EXPECT_NE(one.problem.find(photos_->path(4)), std::string::npos) << one.problem;
     EXPECT_TRUE(one.samples.empty());

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "commands/convert/convert_report.hpp"
+#include "commands/convert/convert_json.hpp"
 #include "data/random.hpp"
 #include "expect_error.hpp"
-#include "harness/common_options.hpp"
 #include "harness/csv.hpp"
 #include "harness/machine.hpp"
 #include "harness/stats.hpp"
 #include "harness/step_estimate.hpp"
+#include "harness/subcommand.hpp"
 
 namespace shard::bench {
 namespace {

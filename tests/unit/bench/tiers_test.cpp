@@ -13,14 +13,16 @@
 #include <vector>
 
 #include "bench_dataset.hpp"
+#include "commands.hpp"
 #include "commands/tiers/tiers_bench.hpp"
-#include "commands/tiers/tiers_data.hpp"
-#include "commands/tiers/tiers_report.hpp"
 #include "expect_error.hpp"
+#include "feeds/tier_data.hpp"
 #include "harness/csv.hpp"
 #include "harness/throttle.hpp"
 #include "limits/page_cache.hpp"
-#include "report/plot.hpp"
+#include "report/chart_file.hpp"
+#include "report/section.hpp"
+#include "report/svg.hpp"
 #include "shard/error.hpp"
 #include "temp_dir.hpp"
 
@@ -145,10 +147,10 @@ TEST(TierData, CopiesBelowTheTierAndRemovesItAndRefusesWhatHasNoRoom) {
   EXPECT_TRUE(fs::is_empty(tier));
 }
 
-TierTask task(const std::string& contender, const std::function<void()>& verify, double rate) {
+TierTask task(const std::string& candidate, const std::function<void()>& verify, double rate) {
   TierTask task;
   task.row.tier = "t";
-  task.row.contender = contender;
+  task.row.candidate = candidate;
   task.row.dataset = "u8";
   task.row.bytes_per_sample = 1000;
   task.verify = verify;
@@ -159,7 +161,7 @@ TierTask task(const std::string& contender, const std::function<void()>& verify,
   return task;
 }
 
-TEST(RunTasks, DoesNotMeasureAContenderThatIsWrongAndGoesOnAfterOneThatFails) {
+TEST(RunTasks, DoesNotMeasureACandidateThatIsWrongAndGoesOnAfterOneThatFails) {
   std::vector<TierTask> tasks;
   tasks.push_back(task(
       "wrong", [] { throw Error(ErrorCode::corrupt, "another sample"); }, 5));
@@ -193,13 +195,13 @@ TierRow row(const std::string& tier, TierCache cache, bool decodes, double bytes
   one.cache = cache;
   one.decodes = decodes;
   one.dataset = "u8";
-  one.contender = decodes ? "decode on the fly" : "loader, staged";
+  one.candidate = decodes ? "decode on the fly" : "loader, staged";
   one.bytes_per_sample = bytes;
   one.samples = {{rate, 0, 1}};
   return one;
 }
 
-TEST(TierRows, AreHeldAgainstTheDecodingOfTheirTierAndCache) {
+TEST(TierRows, AreComparedWithTheDecodingOfTheirTierAndCache) {
   const std::vector<TierRow> rows{
       row("disk", TierCache::cold, true, 100, 50),     row("disk", TierCache::warm, true, 100, 200),
       row("disk", TierCache::cold, false, 150, 500),   row("disk", TierCache::warm, false, 150, 4000),
@@ -208,43 +210,59 @@ TEST(TierRows, AreHeldAgainstTheDecodingOfTheirTierAndCache) {
   EXPECT_EQ(speed_up(rows[3], rows), 20);
   EXPECT_EQ(speed_up(rows[4], rows), 12);  // of the cold one
   EXPECT_EQ(speed_up(rows[5], rows), 0);   // its tier has none
-  const std::string need = need_text(rows, 1000);
+  const std::string need = need_text(tiers_json(rows), 1000);
   EXPECT_NE(need.find("precomputed samples from: disk, warm (loader, staged of u8); ram, warm"),
             std::string::npos)
       << need;
   EXPECT_NE(need.find("decoding on the fly from: none of these"), std::string::npos) << need;
   EXPECT_NE(need.find("starves with both on: disk, cold; disk, O_DIRECT"), std::string::npos) << need;
-  EXPECT_EQ(need_text(rows, 0), "");
+  EXPECT_EQ(need_text(tiers_json(rows), 0), "");
   // 200 images/s of 150 bytes each as samples.
   EXPECT_EQ(break_even(200, 150, 100), 30000);
   EXPECT_EQ(break_even(200, 70, 100), 0);
-  EXPECT_NE(break_even_text(rows).find("decodes 200 images/s"), std::string::npos) << break_even_text(rows);
-  EXPECT_NE(break_even_text({}).find("is not known"), std::string::npos);
+  const std::string text = to_text(tiers_section({{"rows", tiers_json(rows)}}));
+  EXPECT_NE(text.find("decodes 200 images/s"), std::string::npos) << text;
+  EXPECT_NE(text.find("At most 20 times what decoding on the fly gives"), std::string::npos) << text;
+  EXPECT_NE(to_text(tiers_section({})).find("is not known"), std::string::npos);
   const std::string csv = to_csv({{"rows", tiers_json(rows)}});
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
   EXPECT_NE(csv.find("disk,warm,false,u8,\"loader, staged\",false,150.0,4000.0"), std::string::npos) << csv;
 }
 
-TEST(BarChart, IsSvgThatEscapesItsLabelsAndGnuplotThatQuotesThem) {
-  BarChart chart{
-      "a < b & c", "samples/s", {"one", "two"}, {{"x \"y\" <z>", 1000, 0}, {"w", 10, 1}, {"none", 0, 1}}};
-  const std::string svg = to_svg(chart);
-  EXPECT_TRUE(svg.starts_with("<svg ")) << svg;
+TEST(ChartFile, IsSvgThatEscapesItsLabelsAndGnuplotThatQuotesThem) {
+  PageChart chart{"a < b & c", "samples/s"};
+  chart.bars = {{"x \"y\" <z>", 1000, 0, chart.group("one"), false},
+                {"w", 1, 0, chart.group("two"), false},
+                {"none", 0, 0, chart.group("two"), false}};
+  EXPECT_EQ(chart.groups, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(chart.bars[2].group, 1U);
+  const std::string svg = chart_file(chart);
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"")) << svg;
   EXPECT_NE(svg.find("a &lt; b &amp; c"), std::string::npos);
-  EXPECT_NE(svg.find("x &quot;y&quot; &lt;z>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("x &quot;y&quot; &lt;z&gt;"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("logarithmic"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("var(--"), std::string::npos) << svg;
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
-  EXPECT_NE(to_gnuplot(chart, "svg").find("\"x \\\"y\\\" <z>\""), std::string::npos);
-  add_bar(chart, "of a group that is there", 0.25, "two");
-  add_bar(chart, "of another", 1, "three");
-  EXPECT_EQ(chart.groups, (std::vector<std::string>{"one", "two", "three"}));
-  EXPECT_EQ(chart.bars[3].group, 1U);
-  EXPECT_EQ(chart.bars[4].group, 2U);
-  EXPECT_NE(to_svg(chart).find(">0.25</text>"), std::string::npos) << to_svg(chart);
+  EXPECT_NE(to_gnuplot(chart).find("\"x \\\"y\\\" <z>\""), std::string::npos) << to_gnuplot(chart);
   chart.bars.clear();
-  EXPECT_TRUE(to_svg(chart).ends_with("</svg>\n"));
+  EXPECT_TRUE(chart_file(chart).ends_with("</svg>\n"));
   EXPECT_SHARD_ERROR(check_chart_file("chart.pdf"), ErrorCode::invalid_argument, ".svg or .png");
   if (!has_gnuplot()) EXPECT_SHARD_ERROR(check_chart_file("c.png"), ErrorCode::unsupported, "not installed");
+}
+
+TEST(SectionText, HasTheProblemsTheTablesAndTheNotesAndNamesWhatWasLeftOut) {
+  PageSection section;
+  section.says = "One sentence.";
+  section.problems = {"A problem."};
+  PageTable table{"Caption", {"name", "of the limit"}};
+  table.add({"first", percent(0.5)});
+  table.leave_out({"second"}, "no memory");
+  section.tables = {table};
+  section.notes = {"A note."};
+  EXPECT_EQ(to_text(section),
+            "A problem.\nCaption\n  name    of the limit\n  first           50 %\n  second      left out\n"
+            "second was left out: no memory\n\nOne sentence.\nA note.\n");
 }
 
 }  // namespace

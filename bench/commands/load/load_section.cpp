@@ -1,0 +1,55 @@
+#include "commands.hpp"
+#include "report/section.hpp"
+
+namespace shard::bench {
+namespace {
+
+void fill(PageSection& section, const ReportJson& json) {
+  const Range rate = range_of(member(json, "samples"), "bytes_per_second");
+  const Range samples = range_of(member(json, "samples"), "samples_per_second");
+  const double limit = number(json, "limit_bytes_per_second");
+  const double random = number(json, "random_bytes_per_second");
+  const double devices = number(json, "devices");
+  const std::string transport = word(json, "transport");
+  PageTable table{fmt::format("Batches of {} to {}{}, transport {}", people(number(json, "batch_size")),
+                              device_of(json), devices > 1 ? " x " + people(devices) : "", transport),
+                  {"what", "value"}};
+  PageChart chart{"The loader beside its limit", "GB/s of stored samples"};
+  if (rate.known) {
+    section.says = fmt::format("The loader brings {} samples/s, {} of its limit.",
+                               people(std::round(samples.median)), percent(rate.median / limit));
+    table.add({"samples/s", people(std::round(samples.median))});
+    table.add({"GB/s of stored samples", gbs(rate.median)});
+    table.add({"lowest to highest", gbs(rate.lowest) + " to " + gbs(rate.highest)});
+    table.add({"limit, GB/s", gbs(limit)});
+    table.add({"of the limit", percent(rate.median / limit)});
+    table.add({"cores", people(range_of(member(json, "samples"), "cores").median)});
+    chart.bars.push_back({"loader, " + transport, rate.median / 1e9, limit / 1e9, 0, false});
+    if (random > 0) {
+      table.add({"the disk as the loader reads it, GB/s", gbs(random)});
+      table.add({"of that", percent(rate.median / random)});
+      chart.bars.push_back({"disk, as the loader reads", random / 1e9, 0, 0, false});
+      section.notes.push_back("The disk as the loader reads it: " + word(json, "random_is") + ".");
+    }
+    std::size_t epoch = 0;
+    for (const ReportJson& one : member(json, "first_epochs_samples_per_second"))
+      table.add({fmt::format("epoch {}, samples/s", epoch++), people(std::round(one.get<double>()))});
+    section.charts.push_back(chart);
+  }
+  table.add({"opened in, ms", people(1e3 * number(json, "open_seconds"))});
+  table.add({"first batch after, ms", people(1e3 * number(json, "first_batch_seconds"))});
+  table.add({"registered", bytes_text(number(json, "registered_bytes"))});
+  table.add({"pinned", bytes_text(number(json, "pinned_bytes"))});
+  table.add({"on the device", bytes_text(number(json, "device_bytes"))});
+  section.tables.push_back(table);
+  section.notes.push_back("Limit: " + word(json, "limit_is") + ".");
+  if (rate.known && rate.median > kBeyondLimit * limit) section.notes.emplace_back(kWhyBeyondLimit);
+  section.notes.push_back("Transport: " + word(json, "reason") + ".");
+  if (rate.unsteady()) note_unsteady(section, {"load"});
+}
+
+}  // namespace
+
+PageSection load_section(const ReportJson& json) { return section_of("load", "The loader", json, fill); }
+
+}  // namespace shard::bench

@@ -1,0 +1,64 @@
+#include <algorithm>
+
+#include "commands.hpp"
+#include "report/section.hpp"
+
+namespace shard::bench {
+namespace {
+
+constexpr double kNoted = 0.01;
+
+void fill(PageSection& section, const ReportJson& json) {
+  PageTable table{
+      fmt::format("{} samples of {}, codec {}, on {}, {} batches ahead", people(number(json, "samples")),
+                  bytes_text(number(json, "sample_bytes")), word(json, "codec"), device_of(json),
+                  people(number(json, "prefetch"))),
+      {"batch", "memory", "limit is", "predicted", "measured", "differs", "limit", "of the limit"},
+      3};
+  PageChart chart{"Memory of the loader", "MB", {"predicted", "measured"}};
+  double most = 0;
+  std::string last;
+  for (const ReportJson& one : member(json, "cases")) {
+    const std::string batch = people(number(one, "batch_size"));
+    if (!word(one, "problem").empty()) {
+      table.leave_out({"batch " + batch}, word(one, "problem"));
+      continue;
+    }
+    const std::string reason = word(one, "reason");
+    if (reason != last)
+      section.notes.push_back(fmt::format("transport {} ({})", word(one, "transport"), reason));
+    last = reason;
+    for (const auto& [kind, row] : member(one, "memory").items()) {
+      const double predicted = number(row, "predicted_bytes");
+      const double measured = number(row, "measured_bytes");
+      const double apart = number(row, "difference");
+      table.add({batch, kind, word(row, "limit_is"), bytes_text(predicted), bytes_text(measured),
+                 percent(apart), bytes_text(number(row, "limit_bytes")),
+                 percent(measured / number(row, "limit_bytes"))});
+      const std::string label = fmt::format("batches of {}: {}", batch, kind);
+      chart.bars.push_back({label, predicted / 1e6, 0, 0, false});
+      chart.bars.push_back({label, measured / 1e6, 0, 1, false});
+      if (kind == "device" || kind == "pinned" || kind == "registered") most = std::max(most, apart);
+      if (apart > kNoted)
+        section.notes.push_back(fmt::format("batch {}, {}: {} bytes predicted, {} measured", batch, kind,
+                                            people(predicted), people(measured)));
+    }
+  }
+  section.says = fmt::format(
+      "What a loader takes with {} batches ahead: the prediction is at most {} from what it counts.",
+      people(number(json, "prefetch")), percent(most));
+  section.tables.push_back(table);
+  section.charts.push_back(chart);
+  section.notes.emplace_back(
+      "The account of the process or of the GPU holds more than the loader: stacks of threads, the driver's "
+      "blocks of "
+      "2 MiB, parameters of transforms, other programs; and pages that were not written to do not count.");
+}
+
+}  // namespace
+
+PageSection memory_section(const ReportJson& json) {
+  return section_of("memory", "Memory of the loader", json, fill);
+}
+
+}  // namespace shard::bench

@@ -1,0 +1,51 @@
+// What turns the JSON of a subcommand into a section. JSON may lack anything: it may be of another version,
+// or cut short. What is missing is left out, never an error.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "report/page.hpp"
+
+namespace shard::bench {
+
+using ReportJson = nlohmann::ordered_json;
+
+const ReportJson& member(const ReportJson& json, const char* name);  // null: not there
+double number(const ReportJson& json, const char* name);             // NaN: not there
+std::string word(const ReportJson& json, const char* name);          // empty: not there
+bool yes(const ReportJson& json, const char* name);
+
+// "12,345", "123", "12.3", "0.0123"; whole numbers without a point; "-" where it is not known.
+std::string people(double value);
+std::string percent(double share);
+std::string gbs(double bytes_per_second);  // GB/s
+std::string bytes_text(double bytes);
+std::string joined(const std::vector<std::string>& list, const char* between);
+
+// Lowest to highest, and the same bound for a warning everywhere.
+struct Range {
+  double lowest = 0, median = 0, highest = 0;
+  bool known = false;
+  bool unsteady() const;
+};
+Range range_of(const ReportJson& samples, const char* field = nullptr);  // null: an array of numbers
+// More than this share of a limit is explained.
+inline constexpr double kBeyondLimit = 1.1;
+inline constexpr const char* kWhyBeyondLimit =
+    "More than 100 % of a limit: other programs ran while it was measured, or the samples fit the "
+    "processor's caches; "
+    "take a quiet machine or a larger data set.";
+// A note that these differ by more than the bound; none where `names` is empty.
+void note_unsteady(PageSection& section, const std::vector<std::string>& names);
+std::string device_of(const ReportJson& json);  // "the host", "NVIDIA H200"
+
+// The section of a report: its command, what it lacks, and what `fill` puts in.
+PageSection section_of(const std::string& id, const std::string& title, const ReportJson& json,
+                       void (*fill)(PageSection&, const ReportJson&));
+
+}  // namespace shard::bench
