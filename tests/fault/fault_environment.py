@@ -160,15 +160,24 @@ class Limits(EnvironmentCase):
         self.assertIn(2, codes)
         self.assertEqual(digests(self.out), self.expected)
 
-    def test_no_threads_to_be_had_is_an_error(self):
+    def test_fewer_threads_than_asked_for_give_the_same_bytes(self):
         need_root()
         self.path.chmod(0o755)
-        self.out.mkdir()
-        self.out.chmod(0o777)
-        result = run(self.command("--jobs", "64", options=SMALL), user=4242, group=4242, extra_groups=[],
-                     preexec_fn=limit(resource.RLIMIT_NPROC, 8))
-        self.assert_refused(result, "thread" if "thread" in result.err else "Resource temporarily unavailable")
-        self.assert_visible_is_sound(self.out)
+        codes = []
+        for processes in (8, 1):  # of this user: some threads of 64, and none
+            out = self.path / f"out-{processes}"
+            out.mkdir()
+            out.chmod(0o777)
+            result = run([SHARDIFY, str(self.path / "in"), str(out), "--jobs", "64", *SMALL], user=4242, group=4242, extra_groups=[],
+                         preexec_fn=limit(resource.RLIMIT_NPROC, processes))
+            codes.append(result.code)
+            if result.code == 0:
+                self.assertEqual(digests(out), self.expected)
+            else:
+                self.assert_code(result, 2)
+                self.assertIn("Resource temporarily unavailable", result.err)
+                self.assert_visible_is_sound(out)
+        self.assertEqual(codes[0], 0)
 
 
 class ShortTransfers(FaultCase):

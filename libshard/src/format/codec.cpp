@@ -7,8 +7,8 @@
 
 #include "format/codec_zstd.hpp"
 #include "format/packed_frame.hpp"
-#include "format/shard_profile.hpp"
 #include "format/packed_values.hpp"
+#include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
