@@ -323,7 +323,7 @@ def test_an_epoch_begins_anew_whenever_it_is_asked_for(data):
     loader.load_state_dict(loader.state_dict())
     assert next(loader.epoch(3)).index == 1
     assert next(loader.epoch(3)).index == 0
-    with pytest.raises(ValueError, match="begin at 0"):
+    with pytest.raises(ValueError, match="start at 0"):
         loader.epoch(-1)
 
 
@@ -359,7 +359,7 @@ def test_set_epoch_is_honoured(data):
     for _ in range(2):  # the same again, as an evaluation does
         loader.set_epoch(3)
         assert [int(i) for batch in loader for i in batch.ids] == expected[3]
-    with pytest.raises(ValueError, match="begin at 0"):
+    with pytest.raises(ValueError, match="start at 0"):
         loader.set_epoch(-1)
 
 
@@ -442,7 +442,7 @@ def test_stats(data):
         ({"random_crop": (8, 33)}, "lower random_crop$"),
         ({"dtype": "uint8", "mean": (0, 0, 0)}, "mean and std apply to samples .* float16, bfloat16 or float32"),
         ({"world_size": 3, "rank": 3}, "rank is 3 and world_size 3: rank must be 0 to world_size - 1"),
-        ({"center_crop": 0}, "sizes begin at 1"),
+        ({"center_crop": 0}, "sizes start at 1"),
         ({"center_crop": (1, 2, 3)}, "height, width"),
         ({"center_crop": 8, "random_crop": 8}, "center_crop and random_crop exclude each other"),
         ({"flip": 1.5}, "^flip is 1.5"),
