@@ -8,17 +8,28 @@
 #include <cstdlib>
 
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SHARD_SANITIZED 1
+#if __has_feature(address_sanitizer)
+#define SHARD_ADDRESS_SANITIZED 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define SHARD_THREAD_SANITIZED 1
 #endif
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SHARD_SANITIZED 1
+#if defined(__SANITIZE_ADDRESS__)
+#define SHARD_ADDRESS_SANITIZED 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define SHARD_THREAD_SANITIZED 1
 #endif
 
 namespace shard::testing {
 
-#if defined(SHARD_SANITIZED)
+#if defined(SHARD_ADDRESS_SANITIZED)
+inline constexpr bool kAddressSanitized = true;
+#else
+inline constexpr bool kAddressSanitized = false;
+#endif
+#if defined(SHARD_ADDRESS_SANITIZED) || defined(SHARD_THREAD_SANITIZED)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
