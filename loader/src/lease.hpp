@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ring.hpp"
 #include "shard/loader/loader.hpp"
-#include "slot.hpp"
 
 namespace shard {
 

@@ -12,8 +12,8 @@
 
 #include "base/thread_pool.hpp"
 #include "resident.hpp"
+#include "ring.hpp"
 #include "shard/loader/loader.hpp"
-#include "slot.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {

@@ -1,0 +1,152 @@
+#include "ring.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shard {
+
+namespace {
+
+// An error of that work is told to whoever waits for it.
+bool over(const Event& event) {
+  try {
+    return event.done();
+  } catch (...) {
+    return true;
+  }
+}
+
+// Neither the device nor a consumer is at the slot. Else copies into it would wait in the copy stream, and
+// those of a batch that goes before it behind them.
+bool at_rest(const Slot& slot) {
+  return over(slot.ready_event) && std::all_of(slot.released.begin(), slot.released.end(), over);
+}
+
+// After the work that was queued before the release. An error of that work is the consumer's to see.
+void free_memory(Slot& slot) noexcept {
+  for (const Event& event : slot.released) {
+    try {
+      event.wait();
+    } catch (...) {
+    }
+  }
+  slot = Slot();
+}
+
+}  // namespace
+
+Ring::Ring(std::shared_ptr<Device> device, std::size_t slots)
+    : process_(::getpid()), device_(std::move(device)), slots_(slots) {
+  for (Slot& slot : slots_) free_.push_back(&slot);
+}
+
+bool Ring::made_by_another_process() const noexcept { return ::getpid() != process_; }
+
+Slot* Ring::acquire() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopped_ || failure_ || !free_.empty(); });
+  if (stopped_ || failure_) return nullptr;
+  Slot* const slot = free_.front();
+  free_.pop_front();
+  return slot;
+}
+
+Slot* Ring::try_acquire() {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || failure_ || free_.empty() || !at_rest(*free_.front())) return nullptr;
+  Slot* const slot = free_.front();
+  free_.pop_front();
+  return slot;
+}
+
+void Ring::push_ready(Slot* slot, bool last) {
+  const std::lock_guard lock(mutex_);
+  ready_.push_back(slot);
+  if (last) ready_.push_back(nullptr);
+  changed_.notify_all();
+}
+
+void Ring::push_end() {
+  const std::lock_guard lock(mutex_);
+  ready_.push_back(nullptr);
+  changed_.notify_all();
+}
+
+bool Ring::pass_end() {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || ready_.empty() || ready_.front() != nullptr) return false;
+  ready_.pop_front();
+  return true;
+}
+
+bool Ring::pop_ends() const { return stopped_ || failure_ || !ready_.empty() || lent_ == slots_.size(); }
+
+Ring::Pop Ring::pop_ready(Slot*& slot) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return pop_ends(); });
+  if (failure_) return Pop::failed;
+  if (stopped_) return Pop::stopped;
+  if (ready_.empty()) return Pop::all_lent;
+  if (ready_.front() == nullptr) return Pop::end;
+  slot = ready_.front();
+  ready_.pop_front();
+  ++lent_;
+  return Pop::slot;
+}
+
+bool Ring::wait_ready(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [&] { return pop_ends(); });
+}
+
+void Ring::give_back(Slot* slot, std::vector<Event> released, bool was_lent) {
+  const std::lock_guard lock(mutex_);
+  slot->released = std::move(released);
+  if (was_lent) --lent_;
+  if (retired_) return free_memory(*slot);
+  free_.push_back(slot);
+  changed_.notify_all();
+}
+
+void Ring::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void Ring::drain() {
+  const std::lock_guard lock(mutex_);
+  for (Slot* slot : ready_) {
+    if (slot == nullptr) continue;
+    if (!slot->error) slot->released = {slot->ready_event};  // else: those of the batch before
+    free_.push_back(slot);
+  }
+  ready_.clear();
+  stopped_ = false;
+  changed_.notify_all();
+}
+
+void Ring::retire() {
+  const std::lock_guard lock(mutex_);
+  retired_ = stopped_ = true;
+  for (Slot* slot : free_) free_memory(*slot);
+  for (Slot* slot : ready_)
+    if (slot != nullptr) free_memory(*slot);
+  free_.clear();
+  ready_.clear();
+}
+
+void Ring::lost(std::exception_ptr why) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::move(why);
+  changed_.notify_all();
+}
+
+std::exception_ptr Ring::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+}  // namespace shard
