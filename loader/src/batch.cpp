@@ -4,9 +4,9 @@
 
 #include "base/quote.hpp"
 #include "lease.hpp"
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
-#include "transport/transport.hpp"
 
 namespace shard {
 
@@ -14,6 +14,11 @@ namespace {
 
 [[noreturn]] void refuse_moved() {
   throw Error(ErrorCode::invalid_argument, "this batch was moved from: another object has it now");
+}
+
+// Of a batch that is done.
+void check_verdict(const Slot& slot) {
+  if (slot.verdict) slot.verdict->check(slot.verdict->batch());
 }
 
 }  // namespace
@@ -53,7 +58,7 @@ void LentSlot::wait() {
   try {
     slot_->ready_event.wait();
     slot_->copied_event.wait();  // over by then; throws when it failed
-    check_frames(*dataset_, *slot_);
+    check_verdict(*slot_);
   } catch (const Error&) {
     rethrow_named(*dataset_);
   }
@@ -80,7 +85,7 @@ void LentSlot::wait_on(StreamRef stream) {
     ring_->device().wait(stream, slot_->ready_event);
     if (ring_->device().info().kind == DeviceKind::host && slot_->ready_event.done()) {
       slot_->copied_event.wait();
-      check_frames(*dataset_, *slot_);
+      check_verdict(*slot_);
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument) throw;  // of the stream

@@ -1,17 +1,14 @@
 // The feeder thread of a loader: it begins and ends batches, slot by slot.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <deque>
 #include <numeric>
 #include <utility>
 
-#include "base/quote.hpp"
-#include "base/streaming_copy.hpp"
+#include "base/guarded_read.hpp"
 #include "base/thread_name.hpp"
 #include "loader_impl.hpp"
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "timing.hpp"
 
@@ -136,10 +133,10 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
     rethrow_named(*dataset_);
   }
   link_wait_seconds_ += seconds_since(wait_begin);
-  reuse(slot);
   order_.batch(epoch, index, slot.indices);
   slot.locations.clear();
   for (std::uint64_t sample : slot.indices.samples) slot.locations.push_back(dataset_->locate(sample));
+  if (slot.verdict) slot.verdict->start_batch(slot.locations);
   draw_views(slot);
   open_shards(slot);
   place_samples(slot);
@@ -147,29 +144,6 @@ void LoaderImpl::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index) {
     transport_->skip(slot);
   else
     transport_->begin(slot);
-}
-
-// What the device said of the frames of the slot's last batch, before it is forgotten.
-void LoaderImpl::reuse(Slot& slot) {
-  const std::uint64_t serial = ++serial_;
-  if (!packed_) return;
-  std::exception_ptr error;
-  bool handed_out = false;
-  {
-    std::lock_guard lock(mutex_);
-    handed_out = last_.slot == &slot && last_.serial == slot.serial;
-  }
-  if (handed_out) {
-    try {
-      check_frames(*dataset_, slot);
-    } catch (...) {
-      error = std::current_exception();
-    }
-  }
-  std::lock_guard lock(mutex_);
-  if (error && !failed_) failed_ = error;
-  slot.serial = serial;
-  std::memset(slot.broken->data(), 0, slot.broken->size_bytes());
 }
 
 void LoaderImpl::draw_views(Slot& slot) const {
@@ -222,38 +196,25 @@ void LoaderImpl::gather_columns(Slot& slot) {
   }
 }
 
-std::span<const std::byte> LoaderImpl::packed_frame(const Dataset::Location& at) const {
-  const ShardReader& shard = dataset_->shard(at.shard);
-  const std::span<const std::byte> frame = shard.frame(at.sample);
-  if (const std::uint64_t size = frame.size(); size > most_bytes_to_device(dataset_->info()))
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{}: sample {} ({}): a packed frame of {} bytes; a sample takes at most {}",
-                            quoted(shard.path()), at.sample, quoted_key(shard.key(at.sample)), size,
-                            most_bytes_to_device(dataset_->info())));
-  return frame;
-}
-
 // Decides for each sample where it is brought to, or that it is on the device already.
 void LoaderImpl::place_samples(Slot& slot) {
   slot.fetch.clear();
   slot.sources.clear();
   slot.device_sources.clear();
-  slot.frame_bytes.clear();
+  slot.sizes.clear();
   ++placed_;
   std::byte* base = identity_ ? slot.images->data() : (slot.raw ? slot.raw->data() : nullptr);
   std::uint64_t fetched = 0;
   for (std::size_t i = 0; i < slot.indices.samples.size(); ++i) {
     const std::uint64_t sample = slot.indices.samples[i];
-    const std::span<const std::byte> frame =
-        packed_ ? packed_frame(slot.locations[i]) : std::span<const std::byte>();
-    const std::uint64_t size = packed_ ? frame.size() : stored_.size_bytes();
+    const auto [size, mapped] = form_->locate(*dataset_, slot.locations[i]);
     std::byte* const target = base;
     if (base != nullptr) base += size;
     const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
     if (there == nullptr) {
       std::uint64_t& last_placed = shard_placed_[slot.locations[i].shard];
       FetchItem item{sample, slot.locations[i], target, size, fetched, last_placed != placed_};
-      item.frame = frame.data();
+      item.mapped = mapped;
       last_placed = placed_;
       if (resident_)
         if (std::byte* const place = resident_->add(sample, size)) item.target = place;
@@ -262,7 +223,7 @@ void LoaderImpl::place_samples(Slot& slot) {
       fetched += size;
     }
     slot.device_sources.push_back(there);
-    if (packed_) slot.frame_bytes.push_back(size);
+    slot.sizes.push_back(size);
   }
 }
 
@@ -318,8 +279,8 @@ void LoaderImpl::end(Slot& slot) {
     transform_.sources = slot.raw || resident_ ? slot.device_sources : slot.sources;
     transform_.views = slot.views;
     transform_.target = slot.images->data();
-    transform_.frame_bytes = slot.frame_bytes;
-    if (packed_) transform_.broken = reinterpret_cast<std::uint32_t*>(slot.broken->data());
+    form_->describe(transform_, slot.sizes);
+    if (slot.verdict) transform_.broken = slot.verdict->entries();
     compute_stream_->transform(transform_);
   } else if (resident_) {
     const std::uint64_t size = stored_.size_bytes();
@@ -333,8 +294,7 @@ void LoaderImpl::end(Slot& slot) {
   slot.ready_event = compute_stream_->record();
   const TransportUse use = transport_->use();
   std::lock_guard lock(mutex_);
-  stats_.bytes += std::accumulate(slot.frame_bytes.begin(), slot.frame_bytes.end(),
-                                  packed_ ? 0 : slot.handed_out.samples.size() * stored_.size_bytes());
+  stats_.bytes += std::accumulate(slot.sizes.begin(), slot.sizes.end(), std::uint64_t{0});
   stats_.link_seconds = link_wait_seconds_;
   stats_.storage_seconds = static_cast<double>(use.storage_nanoseconds) * 1e-9;
   stats_.registered_bytes = use.registered_bytes;

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "base/checksum.hpp"
 #include "loader_options.hpp"
 #include "memory_plan.hpp"
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "timing.hpp"
 
@@ -34,17 +34,17 @@ LoaderImpl::LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<D
       options_(check_loader_options(std::move(options))),
       order_(samples_of_shards(dataset_->info()), options_.order),
       order_digest_(order_.digest()),
+      form_(make_stored_form(dataset_->info())),
       stored_(dataset_->info().spec),
       transform_(plan_transform(dataset_->info(), options_.transform)),
       delivered_(transform_.delivered),
-      packed_(dataset_->info().codec.kind == Codec::Kind::packed),
       identity_(is_identity(dataset_->info(), options_.transform)),
       ring_(std::make_shared<Ring>(device_, options_.prefetch + 1)),
       retirement_{*ring_},
       pool_(std::make_unique<ThreadPool>(options_.threads)),
       copy_stream_(device_->create_stream()),
       compute_stream_(device_->create_stream()) {
-  TransportContext context{dataset_, device_, &options_, &order_, copy_stream_.get(), pool_.get()};
+  TransportContext context{dataset_, form_, device_, &options_, &order_, copy_stream_.get(), pool_.get()};
   context.stopping = [this] { return stopping(); };
   transport_ = make_transport(context, reason_);
   prepare_slots();
@@ -90,14 +90,14 @@ void LoaderImpl::require_ring() const {
 
 void LoaderImpl::make_resident() {
   const std::uint64_t samples = order_.samples_of_rank();
-  const std::uint64_t sample = most_bytes_to_device(dataset_->info());
+  const std::uint64_t sample = form_->most_bytes_to_device();
   const std::uint64_t free = options_.resident_bytes != 0 ? 0 : device_->free_memory_bytes();
   const ResidentMemory memory = resident_memory(dataset_->info(), options_, samples, free);
   resident_.emplace(*device_, memory.capacity_bytes);
   stats_.device_bytes += memory.capacity_bytes;
   const std::string part =
-      packed_ ? fmt::format("{} of {} bytes of shards", memory.capacity_bytes, memory.all_bytes)
-              : fmt::format("{} of {} samples", memory.capacity_bytes / sample, samples);
+      form_->fixed_size() ? fmt::format("{} of {} samples", memory.capacity_bytes / sample, samples)
+                          : fmt::format("{} of {} bytes of shards", memory.capacity_bytes, memory.all_bytes);
   reason_ = fmt::format("asked for; {} fit; the others come {}", part, to_string(transport_->kind()));
 }
 
@@ -107,22 +107,19 @@ void LoaderImpl::prepare_slots() {
   shard_placed_.resize(info.shards.size());
   const std::uint64_t batch = options_.order.batch_size;
   const SlotMemory memory = slot_memory(info, device_->info(), options_, transport_->kind());
-  if (const std::uint64_t bytes = unpacked_memory_bytes(info, device_->info(), options_); bytes > 0) {
-    unpacked_ = device_->allocate_device(bytes);
+  if (const std::uint64_t bytes = scratch_memory_bytes(info, device_->info(), options_); bytes > 0) {
+    scratch_ = device_->allocate_device(bytes);
     stats_.device_bytes += bytes;
-    transform_.unpacked = unpacked_->data();
+    transform_.unpacked = scratch_->data();
   }
   for (Slot& slot : ring_->slots()) {
     slot.images = device_->allocate_device(memory.images_bytes);
     if (memory.raw_bytes > 0) slot.raw = device_->allocate_device(memory.raw_bytes);
-    if (memory.broken_bytes > 0) {
-      slot.broken = device_->allocate_pinned(memory.broken_bytes);
-      std::memset(slot.broken->data(), 0, memory.broken_bytes);
-    }
+    if (memory.verdict_bytes > 0) slot.verdict = std::make_unique<Verdict>(dataset_, form_, *device_, batch);
     slot.columns_host = device_->allocate_pinned(memory.columns_bytes);
     slot.columns_device = device_->allocate_device(memory.columns_bytes);
     stats_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
-    columns_pinned_bytes_ += memory.columns_bytes + memory.broken_bytes;
+    columns_pinned_bytes_ += memory.columns_bytes + memory.verdict_bytes;
     auto offset = memory.columns_offsets.begin();
     const auto place = [&](const std::string& name, DType dtype) {
       const std::uint64_t at = *offset++;
@@ -189,23 +186,20 @@ bool LoaderImpl::go_on_to(std::uint64_t epoch, std::uint64_t first_batch) {
   return true;
 }
 
-// Codec packed: the batch before this one, unless its slot was used again: then it has been checked. The last
-// word on a batch is known when it is on the device.
+// Where the device decodes samples: the last word on a batch is known when it is on the device.
 void LoaderImpl::check_last_batch() {
-  if (!packed_ || last_.slot == nullptr) return;
+  if (last_.verdict == nullptr) return;
   try {
     last_.ready.wait();
     last_.copied.wait();
   } catch (const Error&) {
     rethrow_named(*dataset_);
   }
-  std::lock_guard lock(mutex_);
-  if (!failed_ && last_.slot->serial == last_.serial) {
-    try {
-      check_frames(*dataset_, *last_.slot);
-    } catch (...) {
-      failed_ = std::current_exception();
-    }
+  try {
+    last_.verdict->check(last_.batch);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failed_) failed_ = std::current_exception();
   }
 }
 
@@ -243,7 +237,8 @@ Slot* LoaderImpl::next() {
     ring_->give_back(slot, std::move(slot->released), true);
     std::rethrow_exception(failed_);
   }
-  last_ = {slot, slot->serial, slot->copied_event, slot->ready_event};
+  if (slot->verdict)
+    last_ = {slot->verdict.get(), slot->verdict->batch(), slot->copied_event, slot->ready_event};
   ++consumed_;
   ++stats_.batches;
   stats_.samples +=

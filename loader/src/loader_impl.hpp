@@ -62,8 +62,6 @@ class LoaderImpl {
   void open_shards(const Slot& slot);
   void gather_columns(Slot& slot);
   void place_samples(Slot& slot);
-  std::span<const std::byte> packed_frame(const Dataset::Location& at) const;
-  void reuse(Slot& slot);
   void check_last_batch();
   bool stopping() const noexcept { return stop_epoch_.load(std::memory_order_relaxed); }
 
@@ -72,13 +70,12 @@ class LoaderImpl {
   const LoaderOptions options_;
   const Order order_;
   const std::uint64_t order_digest_;
-  const SampleSpec stored_;
+  const std::shared_ptr<const StoredForm> form_;
+  const SampleSpec stored_;  // as the data set records it
   TransformWork transform_;  // of the batch that is made; the feeder's, once it runs
   const SampleSpec delivered_;
-  const bool packed_;  // the device unpacks frames of codec packed
   const bool identity_;
   bool warm_ = false;                        // feeder: a batch was made
-  std::uint64_t serial_ = 0;                 // feeder
   std::uint64_t placed_ = 0;                 // feeder: batches whose samples were placed
   std::vector<std::uint64_t> shard_placed_;  // feeder, by shard: the last such batch that reads it
   double link_wait_seconds_ = 0;             // feeder
@@ -91,7 +88,7 @@ class LoaderImpl {
     ~Retirement() { ring.retire(); }
   } retirement_;
   std::optional<ResidentSamples> resident_;
-  std::unique_ptr<Block> unpacked_;  // device: TransformWork::unpacked
+  std::unique_ptr<Block> scratch_;  // device: TransformWork::unpacked
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Stream>
@@ -112,10 +109,10 @@ class LoaderImpl {
   bool quit_ = false;
   bool cancelled_ = false;
   std::exception_ptr failed_;  // what next() threw in this epoch: it throws the same again
-  // Codec packed: the batch handed out last, and the slot it is in unless that holds a later one.
+  // The batch handed out last, where the device decodes samples.
   struct HandedOut {
-    Slot* slot = nullptr;
-    std::uint64_t serial = 0;
+    const Verdict* verdict = nullptr;
+    std::uint64_t batch = 0;
     Event copied;
     Event ready;
   };

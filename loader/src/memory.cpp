@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/system_memory.hpp"
+#include "codec/stored_form.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_file.hpp"
 #include "loader_options.hpp"
@@ -16,7 +17,8 @@ namespace {
 
 std::uint64_t images_bytes(const Dataset& dataset) {
   const DatasetInfo& info = dataset.info();
-  if (info.codec.kind == Codec::Kind::none) return info.samples() * info.spec.size_bytes();
+  const auto form = make_stored_form(info);
+  if (form->fixed_size()) return info.samples() * form->most_bytes_to_device();
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < info.shards.size(); ++i) {
     const ShardHeader& header = dataset.shard(i).header();
@@ -53,8 +55,8 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
     memory.pinned_bytes = staging_memory(info, options, last_cache_bytes()).size_bytes();
   }
   memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +
-                        unpacked_memory_bytes(info, device, options);
-  memory.pinned_bytes += slots * (slot.columns_bytes + slot.broken_bytes);
+                        scratch_memory_bytes(info, device, options);
+  memory.pinned_bytes += slots * (slot.columns_bytes + slot.verdict_bytes);
   return memory;
 }
 

@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "base/system_memory.hpp"
+#include "codec/stored_form.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
-#include "shard/packed_format.hpp"
+#include "verdict.hpp"
 
 namespace shard {
 
@@ -20,14 +21,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + 
 
 std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
 
-bool is_packed(const DatasetInfo& info) { return info.codec.kind == Codec::Kind::packed; }
-
 }  // namespace
-
-std::uint64_t most_bytes_to_device(const DatasetInfo& info) {
-  if (!is_packed(info)) return info.spec.size_bytes();
-  return round_up(packed::kStoredBegin + info.spec.elements(), packed::kAlignment);  // no frame is longer
-}
 
 std::uint64_t shard_bytes(const DatasetInfo& info) {
   std::uint64_t total = 0;
@@ -38,12 +32,13 @@ std::uint64_t shard_bytes(const DatasetInfo& info) {
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link) {
   const std::uint64_t batch = options.order.batch_size;
+  const auto form = make_stored_form(info);
   SlotMemory memory;
   memory.images_bytes = plan_transform(info, options.transform).delivered.size_bytes() * batch;
   const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
                         options.transport != TransportKind::resident;
   if (!in_place && !is_identity(info, options.transform))
-    memory.raw_bytes = most_bytes_to_device(info) * batch;
+    memory.raw_bytes = form->most_bytes_to_device() * batch;
   const auto add = [&](std::uint64_t row) {
     memory.columns_offsets.push_back(memory.columns_bytes);
     memory.columns_bytes += round_up(row * batch, kColumnAlign);
@@ -51,20 +46,19 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   for (const ColumnSpec& column : info.columns) add(row_bytes(column));
   add(sizeof(std::int64_t));  // ids
   add(1);                     // mask
-  if (is_packed(info)) memory.broken_bytes = sizeof(std::uint32_t) * batch;
+  if (form->decoded_by_device()) memory.verdict_bytes = Verdict::size_bytes(batch);
   return memory;
 }
 
-std::uint64_t unpacked_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
-                                    const LoaderOptions& options) {
-  const bool whole = is_packed(info) && options.transform.crop == CropKind::random_resized;
-  return whole && !device.reads_host_memory ? info.spec.elements() * options.order.batch_size : 0;
+std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
+                                   const LoaderOptions& options) {
+  return make_stored_form(info)->scratch_bytes(options.transform, device) * options.order.batch_size;
 }
 
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;
-  memory.batch_bytes = most_bytes_to_device(info) * options.order.batch_size;
+  memory.batch_bytes = make_stored_form(info)->most_bytes_to_device() * options.order.batch_size;
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
   if (memory.size_bytes() > options.pinned_bytes)
     throw Error(ErrorCode::resource,
@@ -77,11 +71,12 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
 
 DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment) {
   const std::uint64_t batch = options.order.batch_size;
-  const std::uint64_t most = most_bytes_to_device(info);
+  const auto form = make_stored_form(info);
+  const std::uint64_t most = form->most_bytes_to_device();
   const std::uint64_t unit = std::max<std::uint64_t>(alignment, kPage);
-  // Decompressed on the way, or whole blocks: images begin at a page.
-  const bool aligned = info.codec.kind == Codec::Kind::zstd ||
-                       (info.codec.kind == Codec::Kind::none && most % alignment == 0 && alignment <= kPage);
+  // Decoded on the way, or whole blocks: images begin at a page.
+  const bool aligned =
+      form->decoded_by_host() || (form->fixed_size() && most % alignment == 0 && alignment <= kPage);
   const std::uint64_t pitch = aligned ? most : round_up(most, unit) + unit;
   if (pitch > kMaxDirectRead)
     throw Error(ErrorCode::unsupported,
@@ -98,7 +93,7 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
 
 void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                   std::uint64_t budget_bytes) {
-  if (info.codec.kind == Codec::Kind::zstd)
+  if (make_stored_form(info)->decoded_by_host())
     throw Error(ErrorCode::unsupported, fmt::format("samples stored with codec {} must be decompressed first",
                                                     to_string(info.codec)));
   if (!device.registers_read_only)
@@ -130,7 +125,8 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
                                std::uint64_t free_device_bytes) {
   // The other half is left to what is allocated later: models, and other processes.
   const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : free_device_bytes / 2;
-  const std::uint64_t sample = most_bytes_to_device(info);
+  const auto form = make_stored_form(info);
+  const std::uint64_t sample = form->most_bytes_to_device();
   if (budget < sample)
     throw Error(
         ErrorCode::resource,
@@ -138,8 +134,8 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
                     "use another transport",
                     budget, sample));
   std::uint64_t all = samples * sample;
-  if (!is_packed(info)) return {std::min(all, budget / sample * sample), all};
-  all = std::min(all, shard_bytes(info));  // a shard is mostly frames
+  if (form->fixed_size()) return {std::min(all, budget / sample * sample), all};
+  all = std::min(all, shard_bytes(info));  // a shard is mostly samples
   return {std::min(all, budget), all};
 }
 

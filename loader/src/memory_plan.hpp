@@ -1,8 +1,8 @@
 // The size of every buffer of a loader, as a pure function of data set, device, options and machine. The
 // loader and its transports allocate by it, and plan_memory() (shard/loader/memory.hpp) reports it.
 //
-//   device   slots x (images + raw + columns) + unpacked + resident
-//   pinned   slots x (columns + broken) + staging
+//   device   slots x (images + raw + columns) + scratch + resident
+//   pinned   slots x (columns + verdict) + staging
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,6 @@
 
 namespace shard {
 
-// The most bytes that a sample takes on its way to the device.
-std::uint64_t most_bytes_to_device(const DatasetInfo& info);
 // Bytes of all shards.
 std::uint64_t shard_bytes(const DatasetInfo& info);
 
@@ -24,14 +22,14 @@ struct SlotMemory {
   std::uint64_t raw_bytes = 0;      // device: the stored batch; 0 where nothing is computed from a copy
   std::uint64_t columns_bytes = 0;  // device, and the same again pinned
   std::vector<std::uint64_t> columns_offsets;  // in it: the data set's columns in order, then ids, then mask
-  std::uint64_t broken_bytes = 0;  // pinned: TransformWork::broken; 0 where no frames are unpacked
+  std::uint64_t verdict_bytes = 0;  // pinned: what the device says of samples that it decodes; else 0
 };
 // `link`: how samples reach the device (mapped, staged or direct).
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link);
 // Device memory for TransformWork::unpacked, once for all slots; 0: none is needed.
-std::uint64_t unpacked_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
-                                    const LoaderOptions& options);
+std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
+                                   const LoaderOptions& options);
 
 // The pinned ring of transport staged, and of mapped until all shards are registered.
 struct StagingMemory {

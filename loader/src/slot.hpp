@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "shard/loader/loader.hpp"
+#include "verdict.hpp"
 
 namespace shard {
 
@@ -20,13 +21,13 @@ struct FetchItem {
   std::uint64_t sample = 0;  // data set index
   Dataset::Location at;
   std::byte* target = nullptr;
-  std::uint64_t size_bytes = 0;  // that reach the device: of the sample, or of its packed frame
+  std::uint64_t size_bytes = 0;  // that go to the device
   std::uint64_t offset = 0;      // in the batch: of the items before it
   bool first_of_shard = false;   // no item before it in the batch lies in the same shard
   std::byte* staging =
       nullptr;  // mapped: where the host brings it first; null: it is read where it is mapped
-  const std::byte* frame =
-      nullptr;  // codec packed: where it is mapped, size_bytes of it; else null: not looked up
+  // StoredSample::mapped.
+  const std::byte* mapped = nullptr;
 };
 
 struct Slot {
@@ -34,7 +35,7 @@ struct Slot {
   std::unique_ptr<Block> raw;             // device: stored batch before the transform; none where not needed
   std::unique_ptr<Block> staging;         // pinned: stored batch; direct
   StagingBuffer* staged_in = nullptr;     // staged and mapped: the buffer that the batch took; null: none
-  std::unique_ptr<Block> broken;          // codec packed, pinned: TransformWork::broken
+  std::unique_ptr<Verdict> verdict;       // where the device decodes samples
   std::unique_ptr<Block> columns_host;    // pinned: columns, ids and mask, one after the other, 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
   std::vector<ColumnView> columns;        // of the data set
@@ -46,7 +47,7 @@ struct Slot {
   std::vector<const std::byte*> sources;  // of the transform
   std::vector<FetchItem> fetch;
   std::vector<const std::byte*> device_sources;  // where each sample lies on the device, before the transform
-  std::vector<std::uint64_t> frame_bytes;        // codec packed: of each sample
+  std::vector<std::uint64_t> sizes;              // of each sample, in bytes that go to the device
   std::vector<CopyItem> copies;
   std::vector<std::uint32_t> host_rows;  // mapped: rows that the pool's threads stage or verify
   std::vector<std::uint32_t>
@@ -57,8 +58,7 @@ struct Slot {
   BatchIndices handed_out;   // the same for the consumer, whose work may read the last batch's until then
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
-  std::uint64_t serial = 0;  // counts the batches of a loader
-  Event copied_event;        // by the transport: samples are on the device
+  Event copied_event;  // by the transport: samples are on the device
   Event ready_event;
   std::vector<Event> released;  // the work of consumers that reads the slot's last batch
   std::exception_ptr error;     // the batch could not be made; the slot holds nothing

@@ -14,8 +14,8 @@
 #include "limited_device.hpp"
 #include "loader_fixture.hpp"
 #include "rounds.hpp"
+#include "sample_errors.hpp"
 #include "step_device.hpp"
-#include "transport/transport.hpp"
 
 namespace shard::testing {
 namespace {

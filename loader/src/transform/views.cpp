@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "codec/stored_form.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
@@ -167,13 +168,11 @@ bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
 
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options) {
   TransformWork work;
-  work.stored = info.spec;
+  work.stored = make_stored_form(info)->transform_input();
   work.normalization = options.normalization.value_or(info.normalization);
   TransformOptions asked = options;
-  if (info.codec.kind == Codec::Kind::packed) {  // frames hold the bytes that floats were made of
-    work.stored.dtype = DType::u8;
-    asked.dtype = options.dtype.value_or(info.spec.dtype);
-  } else if (info.spec.dtype != DType::u8 && options.normalization) {
+  asked.dtype = options.dtype.value_or(info.spec.dtype);
+  if (work.stored.dtype != DType::u8 && options.normalization) {
     const bool has_it = *options.normalization == info.normalization;
     if (!has_it && info.normalization != Normalization{})
       refuse(fmt::format(
@@ -191,7 +190,7 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& op
 
 bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
   const TransformWork work = plan_transform(info, options);
-  return info.codec.kind != Codec::Kind::packed && work.delivered == info.spec && !work.normalize &&
+  return !make_stored_form(info)->decoded_by_device() && work.delivered == info.spec && !work.normalize &&
          options.flip_probability == 0 && options.crop != CropKind::random_resized;
 }
 

@@ -17,8 +17,10 @@
 #include "base/quote.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_files.hpp"
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
+#include "transport/sample_io.hpp"
 #include "transport/transport.hpp"
 
 namespace shard {
@@ -38,9 +40,7 @@ struct FreeBytes {
 class Direct final : public Transport {
  public:
   Direct(const TransportContext& context, std::string& detail)
-      : context_(context),
-        stored_plain_(!decompressed_on_the_way(*context.dataset)),
-        files_(context.dataset) {
+      : context_(context), stored_plain_(!context.form->decoded_by_host()), files_(context.dataset) {
     const LoaderOptions& options = *context.options;
     const auto first = open_first();
     const std::uint64_t batch = options.order.batch_size;
@@ -334,7 +334,7 @@ class Direct final : public Transport {
         rethrow_for(shard, at.sample, error);
       }
     }
-    if (slot.verify) verify_stored(shard, at.sample, sample);
+    if (slot.verify) verify_stored(*context_.form, shard, at.sample, sample);
   }
 
   TransportContext context_;

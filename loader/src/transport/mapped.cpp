@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/pieces.hpp"
 #include "transport/registered_shards.hpp"
+#include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
 
@@ -197,7 +199,7 @@ class Mapped final : public Transport {
     const std::uint64_t piece = context_.device->info().registration_piece_bytes;
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       FetchItem& item = slot.fetch[row];
-      const std::span<const std::byte> frame = frame_of(*context_.dataset, item);
+      const std::span<const std::byte> frame = mapped_bytes(*context_.dataset, item);
       const bool in_place = in_batch_[item.at.shard].in_place;
       item.staging = in_place ? nullptr : slot.staged_in->memory->data() + item.offset;
       if (item.target == nullptr)
@@ -219,9 +221,9 @@ class Mapped final : public Transport {
 
   void host_row(const FetchItem& item, bool verify) const {
     if (item.staging != nullptr)
-      stage_row(*context_.dataset, item, item.staging, verify, cached_);
+      stage_row(*context_.dataset, *context_.form, item, item.staging, verify, cached_);
     else
-      verify_mapped(context_.dataset->shard(item.at.shard), item.at.sample);
+      verify_mapped(*context_.form, context_.dataset->shard(item.at.shard), item.at.sample);
   }
 
   void finish(Slot& slot) {

@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "base/quote.hpp"
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
-#include "transport/transport.hpp"
 
 namespace shard {
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 
+#include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
 
@@ -28,7 +29,8 @@ class Staged final : public Transport {
     submit_rows(*context_.pool, slot.fetch.size(), slot.filled,
                 [this, filling = &slot, staging = slot.staged_in->memory->data()](std::size_t row) {
                   const FetchItem& item = filling->fetch[row];
-                  stage_row(*context_.dataset, item, staging + item.offset, filling->verify, ring_.cached());
+                  stage_row(*context_.dataset, *context_.form, item, staging + item.offset, filling->verify,
+                            ring_.cached());
                 });
   }
 

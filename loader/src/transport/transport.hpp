@@ -7,13 +7,12 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "base/system_memory.hpp"
 #include "base/thread_pool.hpp"
+#include "codec/stored_form.hpp"
 #include "memory_plan.hpp"
-#include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
@@ -23,6 +22,8 @@ namespace shard {
 
 struct TransportContext {
   std::shared_ptr<const Dataset> dataset;
+  // How the data set's samples are stored.
+  std::shared_ptr<const StoredForm> form;
   std::shared_ptr<Device> device;
   const LoaderOptions* options = nullptr;
   const Order* order = nullptr;
@@ -79,48 +80,9 @@ std::unique_ptr<Transport> make_direct(const TransportContext& context, std::str
 // automatic: chooses and says why (choose.hpp).
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
 
-// Compares what stands under the path of a shard with the file that is mapped, so that one that was cut or
-// replaced is named before it is read. Errors: corrupt, io.
-void check_alive(const ShardReader& shard);
-// In a catch block around a wait for a batch's bytes: throws what failed again, with the shard and the sample
-// whose bytes could not be read; of another failure it says in addition which of the open shards has changed,
-// if one has.
-[[noreturn]] void rethrow_named(const Dataset& dataset);
-// XXH3 of one sample against its checksum. `bytes`: the sample or, codec packed, its frame. Throws corrupt
-// naming shard and sample.
-void verify_stored(const ShardReader& shard, std::uint64_t sample, std::span<const std::byte> bytes);
-
-// The same, read where it is mapped.
-void verify_mapped(const ShardReader& shard, std::uint64_t sample);
-// Brings a stored sample to `target` in pinned memory (item.size_bytes): as it is stored, or decompressed
-// where the device does not do that; `verify`: holds it against its checksum; `cached`: by stores that stay
-// in the cache. The first item of its shard in a batch checks the size of the shard's file. Errors name shard
-// and sample.
-void stage_row(const Dataset& dataset, const FetchItem& item, std::byte* target, bool verify,
-               bool cached = false);
 // Waits so long for the pool's threads at most; true: they are done with the batch.
 inline bool wait_filled(const Slot& slot, std::chrono::microseconds time) {
   return !slot.filled.valid() || slot.filled.wait_for(time) == std::future_status::ready;
 }
-// Where the sample is mapped, as it is stored.
-inline std::span<const std::byte> frame_of(const Dataset& dataset, const FetchItem& item) {
-  if (item.frame != nullptr) return {item.frame, static_cast<std::size_t>(item.size_bytes)};
-  return dataset.shard(item.at.shard).frame(item.at.sample);
-}
-// Queues slot.copies behind the slot's release, and records slot.copied_event.
-void queue_copies(Stream& stream, Slot& slot);
-// Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
-// slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
-void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source);
-// Codec zstd: samples are decompressed on the way. Others reach the device as they are stored.
-inline bool decompressed_on_the_way(const Dataset& dataset) {
-  return dataset.info().codec.kind == Codec::Kind::zstd;
-}
-// Throws corrupt naming shard and sample when the device found that a frame of the slot's batch is none; the
-// slot's ready_event has been waited for.
-void check_frames(const Dataset& dataset, const Slot& slot);
-// Throws `error` with the shard and the sample that it is about; when the shard's file has another size than
-// when it was opened, that is the reason, and the code is corrupt.
-[[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
 
 }  // namespace shard

@@ -104,6 +104,7 @@ class DirectTest : public ::testing::Test {
     options_.order.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
     context_.dataset = data_;
+    context_.form = make_stored_form(data_->info());
     context_.device = device_;
     context_.options = &options_;
     context_.copy_stream = stream_.get();

@@ -49,6 +49,7 @@ class StagedTest : public ::testing::Test {
   std::unique_ptr<Transport> staged(std::uint64_t buffers) {
     TransportContext context;
     context.dataset = data_;
+    context.form = make_stored_form(data_->info());
     context.device = device_;
     context.options = &options_;
     context.copy_stream = stream_.get();

@@ -1,0 +1,69 @@
+// Codec packed: frames of bytes, which the transform unpacks on the device (shard/packed_format.hpp).
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/quote.hpp"
+#include "codec/stored_form.hpp"
+#include "shard/error.hpp"
+#include "shard/packed_format.hpp"
+
+namespace shard {
+
+namespace {
+
+class PackedForm final : public StoredForm {
+ public:
+  using StoredForm::StoredForm;
+
+  // No frame is longer than the one that stores its bytes unpacked.
+  std::uint64_t most_bytes_to_device() const noexcept override {
+    constexpr std::uint64_t kUnit = packed::kAlignment;
+    return (packed::kStoredBegin + recorded().elements() + kUnit - 1) / kUnit * kUnit;
+  }
+  bool fixed_size() const noexcept override { return false; }
+
+  StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const override {
+    const ShardReader& shard = dataset.shard(at.shard);
+    const std::span<const std::byte> frame = shard.frame(at.sample);
+    if (frame.size() > most_bytes_to_device())
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{}: sample {} ({}): a packed frame of {} bytes; a sample takes at most {}",
+                              quoted(shard.path()), at.sample, quoted_key(shard.key(at.sample)), frame.size(),
+                              most_bytes_to_device()));
+    return {frame.size(), frame.data()};
+  }
+
+  std::uint64_t checksum(const ShardReader& shard, std::span<const std::byte> bytes) const override {
+    thread_local std::vector<std::byte> sample;
+    sample.resize(recorded().size_bytes());
+    shard.codec().decode(bytes, sample);
+    return xxh3(sample);
+  }
+
+  bool decoded_by_device() const noexcept override { return true; }
+  // Floats are stored as the bytes that they were made of.
+  SampleSpec transform_input() const override {
+    SampleSpec spec = recorded();
+    spec.dtype = DType::u8;
+    return spec;
+  }
+  // A resize reads whole samples, which a device that does not read host memory unpacks into its own.
+  std::uint64_t scratch_bytes(const TransformOptions& options,
+                              const DeviceInfo& device) const noexcept override {
+    const bool resized = options.crop == CropKind::random_resized;
+    return resized && !device.reads_host_memory ? recorded().elements() : 0;
+  }
+  void describe(TransformWork& work, std::span<const std::uint64_t> sizes) const override {
+    work.frame_bytes = sizes;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const StoredForm> make_packed_form(const DatasetInfo& info) {
+  return std::make_unique<PackedForm>(info.spec);
+}
+
+}  // namespace shard

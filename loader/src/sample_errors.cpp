@@ -1,0 +1,80 @@
+#include "sample_errors.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <span>
+
+#include "base/guarded_read.hpp"
+#include "base/quote.hpp"
+
+namespace shard {
+
+namespace {
+
+bool holds(std::span<const std::byte> bytes, const std::byte* at) {
+  return bytes.data() <= at && at < bytes.data() + bytes.size();
+}
+
+// The first sample whose frame ends behind the address: frames follow each other.
+std::uint64_t sample_at(const ShardReader& shard, const std::byte* at) {
+  std::uint64_t first = 0;
+  for (std::uint64_t last = shard.size() - 1; first < last;) {
+    const std::uint64_t middle = first + (last - first) / 2;
+    const std::span<const std::byte> frame = shard.frame(middle);
+    if (at < frame.data() + frame.size())
+      last = middle;
+    else
+      first = middle + 1;
+  }
+  return first;
+}
+
+}  // namespace
+
+std::string name_of_sample(const ShardReader& shard, std::uint64_t sample) {
+  try {
+    return fmt::format("{}: sample {} ({})", quoted(shard.path()), sample, quoted_key(shard.key(sample)));
+  } catch (const Error&) {
+    return fmt::format("{}: sample {}", quoted(shard.path()), sample);
+  }
+}
+
+void check_alive(const ShardReader& shard) {
+  const std::string change = shard.change();
+  if (!change.empty()) throw Error(ErrorCode::corrupt, fmt::format("{}: {}", quoted(shard.path()), change));
+}
+
+Error explained(const ShardReader& shard, const Error& error) {
+  const std::string change = shard.change();
+  if (change.empty()) return error;
+  return {ErrorCode::corrupt, fmt::format("{} ({})", change, error.what())};
+}
+
+void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error) {
+  const Error told = explained(shard, error);
+  throw Error(told.code(), fmt::format("{}: {}", name_of_sample(shard, sample), told.what()));
+}
+
+void rethrow_named(const Dataset& dataset) {
+  try {
+    throw;
+  } catch (const UnreadablePage& error) {
+    const std::byte* const at = error.address();
+    for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+      const ShardReader* const shard = dataset.opened(i);
+      if (shard != nullptr && holds(shard->mapping(), at)) rethrow_for(*shard, sample_at(*shard, at), error);
+    }
+    throw;
+  } catch (const Error& error) {
+    for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+      const ShardReader* const shard = dataset.opened(i);
+      const std::string change = shard != nullptr ? shard->change() : std::string();
+      if (!change.empty())
+        throw Error(error.code(), fmt::format("{} ({}: {})", error.what(), quoted(shard->path()), change));
+    }
+    throw;
+  }
+}
+
+}  // namespace shard

@@ -1,0 +1,103 @@
+#include "transport/sample_io.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/checksum.hpp"
+#include "base/guarded_read.hpp"
+#include "base/streaming_copy.hpp"
+#include "sample_errors.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+namespace {
+
+void expect_checksum(const ShardReader& shard, std::uint64_t sample, std::uint64_t found) {
+  if (found == shard.checksum(sample)) return;
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format("{} does not match its checksum: {} where {} is stored; restore the shard or convert "
+                  "again",
+                  name_of_sample(shard, sample), to_hex(found), to_hex(shard.checksum(sample))));
+}
+
+}  // namespace
+
+void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
+                   std::span<const std::byte> bytes) {
+  std::uint64_t found = 0;
+  try {
+    found = form.checksum(shard, bytes);
+  } catch (const Error& error) {
+    rethrow_for(shard, sample, error);
+  }
+  expect_checksum(shard, sample, found);
+}
+
+void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample) {
+  const std::span<const std::byte> bytes = shard.frame(sample);
+  std::uint64_t found = 0;
+  try {
+    guarded("verify", [&] { found = form.checksum(shard, bytes); });
+  } catch (const Error& error) {
+    rethrow_for(shard, sample, error);
+  }
+  expect_checksum(shard, sample, found);
+}
+
+std::span<const std::byte> mapped_bytes(const Dataset& dataset, const FetchItem& item) {
+  if (item.mapped != nullptr) return {item.mapped, static_cast<std::size_t>(item.size_bytes)};
+  return dataset.shard(item.at.shard).frame(item.at.sample);
+}
+
+void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& item, std::byte* target,
+               bool verify, bool cached) {
+  const Dataset::Location& at = item.at;
+  const ShardReader& shard = dataset.shard(at.shard);
+  if (item.first_of_shard) check_alive(shard);
+  if (!form.decoded_by_host()) {
+    const std::span<const std::byte> bytes = mapped_bytes(dataset, item);
+    try {
+      guarded("copy", [&] {
+        if (cached)
+          std::memcpy(target, bytes.data(), bytes.size());
+        else
+          copy_streaming(target, bytes.data(), bytes.size());
+      });
+    } catch (const Error& error) {
+      rethrow_for(shard, at.sample, error);
+    }
+  } else {
+    try {
+      shard.read(at.sample, {target, item.size_bytes});
+    } catch (const Error& error) {  // names shard and sample itself
+      throw explained(shard, error);
+    }
+  }
+  if (verify) verify_stored(form, shard, at.sample, {target, item.size_bytes});
+}
+
+void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source) {
+  slot.copies.clear();
+  for (std::size_t row = 0; row < slot.fetch.size(); ++row) {
+    const FetchItem& item = slot.fetch[row];
+    const std::byte* const from = source(row);
+    CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
+    if (last != nullptr && last->target + last->size_bytes == item.target &&
+        last->source + last->size_bytes == from)
+      last->size_bytes += item.size_bytes;
+    else
+      slot.copies.push_back({item.target, from, item.size_bytes});
+  }
+  queue_copies(stream, slot);
+}
+
+void queue_copies(Stream& stream, Slot& slot) {
+  for (const Event& event : slot.released) stream.wait(event);
+  stream.copy_pinned(slot.copies);
+  slot.copied_event = stream.record();
+}
+
+}  // namespace shard

@@ -1,0 +1,36 @@
+// What transports do with one sample on the host: find it, stage it, compare it with its checksum.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "codec/stored_form.hpp"
+#include "slot.hpp"
+
+namespace shard {
+
+// Compares a sample with its checksum. `bytes`: the sample as it goes to the device. Throws corrupt naming
+// shard and sample.
+void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
+                   std::span<const std::byte> bytes);
+// The same, read where it is mapped.
+void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample);
+
+// Where the sample is mapped, as it is stored.
+std::span<const std::byte> mapped_bytes(const Dataset& dataset, const FetchItem& item);
+
+// Brings a stored sample to `target` in pinned memory (item.size_bytes), as it goes to the device. `verify`:
+// compares it with its checksum; `cached`: by stores that stay in the cache. The first item of its shard in a
+// batch checks the size of the shard's file. Errors name shard and sample.
+void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& item, std::byte* target,
+               bool verify, bool cached = false);
+
+// Queues slot.copies behind the slot's release, and records slot.copied_event.
+void queue_copies(Stream& stream, Slot& slot);
+// Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
+// slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
+void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source);
+
+}  // namespace shard

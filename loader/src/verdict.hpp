@@ -1,0 +1,55 @@
+// Verdict: what the device says of the stored bytes of a batch that it decodes. Known when the batch is done.
+//
+// Each slot has one if its samples are decoded by the device. The consumer asks for the batch that it got last,
+// also after it gave the slot back: then the feeder may be about to make another batch in the slot. So the
+// verdict on the batch before is kept.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "codec/stored_form.hpp"
+#include "shard/dataset.hpp"
+#include "shard/loader/device.hpp"
+
+namespace shard {
+
+// Thread safe.
+class Verdict {
+ public:
+  // For batches of `samples`. Errors: resource.
+  Verdict(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const StoredForm> form, Device& device,
+          std::uint64_t samples);
+  Verdict(const Verdict&) = delete;
+  Verdict& operator=(const Verdict&) = delete;
+
+  // TransformWork::broken.
+  std::uint32_t* entries() const noexcept;
+  static std::uint64_t size_bytes(std::uint64_t samples) noexcept { return sizeof(std::uint32_t) * samples; }
+
+  // A batch of these samples follows in the slot. The device is done with the one before.
+  void start_batch(const std::vector<Dataset::Location>& samples);
+  // Numbers the batches of the slot.
+  std::uint64_t batch() const;
+  // Throws corrupt, naming shard and sample, if the device found a sample invalid. The device is done with the
+  // batch, which is the slot's last one or the one before.
+  void check(std::uint64_t batch) const;
+
+ private:
+  void judge() const;
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const std::shared_ptr<const StoredForm> form_;
+  const std::unique_ptr<Block> entries_;
+  mutable std::mutex mutex_;
+  std::vector<Dataset::Location> samples_;
+  std::uint64_t batch_ = 0;
+  // On the batch before; null: valid.
+  std::exception_ptr before_;
+};
+
+}  // namespace shard
