@@ -199,7 +199,6 @@ void LoaderImpl::gather_columns(Slot& slot) {
 // Decides for each sample where it is brought to, or that it is on the device already.
 void LoaderImpl::place_samples(Slot& slot) {
   slot.fetch.clear();
-  slot.sources.clear();
   slot.device_sources.clear();
   slot.sizes.clear();
   ++placed_;
@@ -276,7 +275,8 @@ void LoaderImpl::end(Slot& slot) {
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
   if (!identity_) {
-    transform_.sources = slot.raw || resident_ ? slot.device_sources : slot.sources;
+    transform_.sources = transport_->sources(slot);
+    if (slot.raw || resident_) transform_.sources = slot.device_sources;
     transform_.views = slot.views;
     transform_.target = slot.images->data();
     form_->describe(transform_, slot.sizes);
@@ -284,19 +284,19 @@ void LoaderImpl::end(Slot& slot) {
     compute_stream_->transform(transform_);
   } else if (resident_) {
     const std::uint64_t size = stored_.size_bytes();
-    slot.copies.clear();
+    gathered_.clear();
     for (std::size_t i = 0; i < slot.device_sources.size(); ++i) {
       std::byte* const row = slot.images->data() + i * size;
-      if (slot.device_sources[i] != row) slot.copies.push_back({row, slot.device_sources[i], size});
+      if (slot.device_sources[i] != row) gathered_.push_back({row, slot.device_sources[i], size});
     }
-    compute_stream_->gather(slot.copies);
+    compute_stream_->gather(gathered_);
   }
   slot.ready_event = compute_stream_->record();
   const TransportUse use = transport_->use();
   std::lock_guard lock(mutex_);
   stats_.bytes += std::accumulate(slot.sizes.begin(), slot.sizes.end(), std::uint64_t{0});
   stats_.link_seconds = link_wait_seconds_;
-  stats_.storage_seconds = static_cast<double>(use.storage_nanoseconds) * 1e-9;
+  stats_.storage_seconds = use.storage_seconds;
   stats_.registered_bytes = use.registered_bytes;
   stats_.pinned_bytes = columns_pinned_bytes_ + use.pinned_bytes;
 }

@@ -78,6 +78,7 @@ class LoaderImpl {
   bool warm_ = false;                        // feeder: a batch was made
   std::uint64_t placed_ = 0;                 // feeder: batches whose samples were placed
   std::vector<std::uint64_t> shard_placed_;  // feeder, by shard: the last such batch that reads it
+  std::vector<CopyItem> gathered_;           // feeder: scratch
   double link_wait_seconds_ = 0;             // feeder
   std::uint64_t columns_pinned_bytes_ = 0;
 

@@ -39,7 +39,10 @@ void free_memory(Slot& slot) noexcept {
 
 Ring::Ring(std::shared_ptr<Device> device, std::size_t slots)
     : process_(::getpid()), device_(std::move(device)), slots_(slots) {
-  for (Slot& slot : slots_) free_.push_back(&slot);
+  for (Slot& slot : slots_) {
+    slot.number = free_.size();
+    free_.push_back(&slot);
+  }
 }
 
 bool Ring::made_by_another_process() const noexcept { return ::getpid() != process_; }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <future>
 #include <memory>
 #include <vector>
 
@@ -12,8 +11,6 @@
 #include "verdict.hpp"
 
 namespace shard {
-
-struct StagingBuffer;
 
 // A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device
 // reads host memory.
@@ -24,17 +21,14 @@ struct FetchItem {
   std::uint64_t size_bytes = 0;  // that go to the device
   std::uint64_t offset = 0;      // in the batch: of the items before it
   bool first_of_shard = false;   // no item before it in the batch lies in the same shard
-  std::byte* staging =
-      nullptr;  // mapped: where the host brings it first; null: it is read where it is mapped
   // StoredSample::mapped.
   const std::byte* mapped = nullptr;
 };
 
 struct Slot {
+  std::size_t number = 0;                 // its place in the ring
   std::unique_ptr<Block> images;          // device: delivered batch
   std::unique_ptr<Block> raw;             // device: stored batch before the transform; none where not needed
-  std::unique_ptr<Block> staging;         // pinned: stored batch; direct
-  StagingBuffer* staged_in = nullptr;     // staged and mapped: the buffer that the batch took; null: none
   std::unique_ptr<Verdict> verdict;       // where the device decodes samples
   std::unique_ptr<Block> columns_host;    // pinned: columns, ids and mask, one after the other, 256-aligned
   std::unique_ptr<Block> columns_device;  // the same on the device
@@ -44,18 +38,12 @@ struct Slot {
   CopyItem columns_copy;                  // all of these, host to device
   std::vector<Dataset::Location> locations;  // of the batch's samples
   std::vector<SampleView> views;
-  std::vector<const std::byte*> sources;  // of the transform
   std::vector<FetchItem> fetch;
   std::vector<const std::byte*> device_sources;  // where each sample lies on the device, before the transform
   std::vector<std::uint64_t> sizes;              // of each sample, in bytes that go to the device
-  std::vector<CopyItem> copies;
-  std::vector<std::uint32_t> host_rows;  // mapped: rows that the pool's threads stage or verify
-  std::vector<std::uint32_t>
-      used_shards;           // mapped: stay registered for this slot until its copies are queued
-  std::future<void> filled;  // the pool's threads are done with the batch
-  bool verify = false;       // checksums are held against the samples before they are handed out
-  BatchIndices indices;      // of the batch that is being made
-  BatchIndices handed_out;   // the same for the consumer, whose work may read the last batch's until then
+  bool verify = false;      // checksums are held against the samples before they are handed out
+  BatchIndices indices;     // of the batch that is being made
+  BatchIndices handed_out;  // the same for the consumer, whose work may read the last batch's until then
   std::uint64_t epoch = 0;
   std::uint64_t index = 0;
   Event copied_event;  // by the transport: samples are on the device

@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <numeric>
 #include <string>
 #include <system_error>
-#include <unordered_map>
 #include <vector>
 
 #include "base/quote.hpp"
+#include "base/stopwatch.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_files.hpp"
 #include "sample_errors.hpp"
@@ -40,7 +39,10 @@ struct FreeBytes {
 class Direct final : public Transport {
  public:
   Direct(const TransportContext& context, std::string& detail)
-      : context_(context), stored_plain_(!context.form->decoded_by_host()), files_(context.dataset) {
+      : context_(context),
+        stored_plain_(!context.form->decoded_by_host()),
+        files_(context.dataset),
+        reads_(std::size_t{context.options->prefetch} + 1) {
     const LoaderOptions& options = *context.options;
     const auto first = open_first();
     const std::uint64_t batch = options.order.batch_size;
@@ -70,20 +72,20 @@ class Direct final : public Transport {
   TransportKind kind() const noexcept override { return TransportKind::direct; }
   std::size_t depth() const noexcept override { return depth_; }
 
-  void prepare(Slot& slot) override {
-    slot.staging = context_.device->allocate_pinned(memory_.slot_bytes);
-    pinned_bytes_ += slot.staging->size_bytes();
+  void prepare(const Slot& slot) override {
+    reads_[slot.number].rows = context_.device->allocate_pinned(memory_.slot_bytes);
+    pinned_bytes_ += memory_.slot_bytes;
   }
 
   void begin(Slot& slot) override {
-    Reads& reads = reads_[&slot];
+    Reads& reads = reads_[slot.number];
     reads.clear();
     for (const FetchItem& item : slot.fetch) add(reads, item);
     if (!stored_plain_) reserve_frames(reads);
     for (std::size_t i = 0; i < reads.reads.size(); ++i) {
       Read& read = reads.reads[i];
       read.owner = &reads;
-      read.target = stored_plain_ ? row_begin(slot, i) : reads.frames.get() + read.frame_begin;
+      read.target = stored_plain_ ? row_begin(reads, i) : reads.frames.get() + read.frame_begin;
     }
     if (!queue_) queue_ = make_thread_queue(kReadingThreads);  // the one before has failed
     reads.left = reads.reads.size();
@@ -101,25 +103,21 @@ class Direct final : public Transport {
   }
 
   void end(Slot& slot) override {
-    Reads& reads = reads_.at(&slot);
-    const auto begin = std::chrono::steady_clock::now();
+    Reads& reads = reads_[slot.number];
+    const Stopwatch watch;
     or_give_up_queue([&] {
       while (reads.left > 0) collect_one();
       if (queue_) queue_->flush();
     });
     if (reads.lost) throw Error(ErrorCode::io, queue_failure_);
-    storage_nanoseconds_ += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-            .count());
+    storage_seconds_ += watch.seconds();
     for (std::size_t i = 0; i < reads.reads.size(); ++i) require_whole(slot, i, reads.reads[i]);
     if (!stored_plain_ || slot.verify)
-      run_rows(*context_.pool, reads.reads.size(),
-               [&](std::size_t row) { unpack(slot, reads.reads[row], row); });
-    copy_rows(*context_.copy_stream, slot,
-              [&](std::size_t row) { return row_of(slot, row, reads.reads[row]); });
+      run_rows(*context_.pool, reads.reads.size(), [&](std::size_t row) { decode(slot, reads, row); });
+    copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return row_of(reads, row); });
   }
 
-  TransportUse use() const noexcept override { return {0, pinned_bytes_, 0, storage_nanoseconds_}; }
+  TransportUse use() const noexcept override { return {0, pinned_bytes_, storage_seconds_}; }
 
   std::string remark() const override {
     const std::lock_guard lock(mutex_);
@@ -141,6 +139,7 @@ class Direct final : public Transport {
   };
   // The reads of one slot's batch.
   struct Reads {
+    std::unique_ptr<Block> rows;  // pinned: samples as they go to the device
     std::vector<Read> reads;
     std::size_t left = 0;
     bool lost = false;                             // the queue failed before all of them were done
@@ -202,7 +201,7 @@ class Direct final : public Transport {
       queue_failure_ = error.what();
       queue_->drain();
       under_way_ = 0;
-      for (auto& [slot, reads] : reads_) {
+      for (Reads& reads : reads_) {
         for (Read& read : reads.reads) read.file.reset();
         reads.lost = reads.lost || reads.left > 0;
         reads.left = 0;
@@ -311,23 +310,24 @@ class Direct final : public Transport {
   }
 
   // Reads ask for aligned memory, which a device's pinned block need not be.
-  std::byte* row_begin(const Slot& slot, std::size_t row) const {
-    std::byte* const block = slot.staging->data();
+  std::byte* row_begin(const Reads& reads, std::size_t row) const {
+    std::byte* const block = reads.rows->data();
     const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % memory_.unit_bytes;
     return block + (skew == 0 ? 0 : memory_.unit_bytes - skew) + row * memory_.pitch_bytes;
   }
 
-  // Where the sample of a row lies once its read is done and it is unpacked.
-  std::byte* row_of(const Slot& slot, std::size_t row, const Read& read) const {
-    return row_begin(slot, row) + (stored_plain_ ? read.skew : 0);
+  // Where the sample of a row lies once its read is done and it is decoded.
+  std::byte* row_of(const Reads& reads, std::size_t row) const {
+    return row_begin(reads, row) + (stored_plain_ ? reads.reads[row].skew : 0);
   }
 
-  void unpack(const Slot& slot, const Read& read, std::size_t row) const {
+  void decode(const Slot& slot, const Reads& reads, std::size_t row) const {
+    const Read& read = reads.reads[row];
     const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
-    const std::span<std::byte> sample(row_of(slot, row, read), slot.fetch[row].size_bytes);
+    const std::span<std::byte> sample(row_of(reads, row), slot.fetch[row].size_bytes);
     if (!stored_plain_) {
-      const std::byte* const frame = read.owner->frames.get() + read.frame_begin + read.skew;
+      const std::byte* const frame = reads.frames.get() + read.frame_begin + read.skew;
       try {
         shard.codec().decode({frame, read.needed - read.skew}, sample);
       } catch (const Error& error) {
@@ -343,14 +343,15 @@ class Direct final : public Transport {
   DirectMemory memory_;
   std::uint64_t depth_ = 1;
   DirectFiles files_;
-  std::unordered_map<const Slot*, Reads> reads_;
+  std::vector<Reads> reads_;      // by slot
+  std::vector<CopyItem> copies_;  // scratch
   std::unique_ptr<ReadQueue> queue_;
   std::size_t under_way_ = 0;
   std::string queue_failure_;
   mutable std::mutex mutex_;
   std::string remark_;  // guarded by mutex_
   std::uint64_t pinned_bytes_ = 0;
-  std::uint64_t storage_nanoseconds_ = 0;
+  double storage_seconds_ = 0;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stopwatch.hpp"
 #include "sample_errors.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/pieces.hpp"
@@ -29,7 +30,9 @@ namespace {
 class Mapped final : public Transport {
  public:
   explicit Mapped(const TransportContext& context)
-      : context_(context), in_place_(context.device->info().reads_host_memory) {
+      : context_(context),
+        in_place_(context.device->info().reads_host_memory),
+        batches_(std::size_t{context.options->prefetch} + 1) {
     const DatasetInfo& info = context.dataset->info();
     check_mapped(info, context.device->info(), *context.options, registered_budget_bytes(*context.options));
     in_batch_.resize(info.shards.size());
@@ -37,26 +40,26 @@ class Mapped final : public Transport {
   }
 
   TransportKind kind() const noexcept override { return TransportKind::mapped; }
-  bool reads_in_place() const noexcept override { return in_place_; }
-  void prepare(Slot&) override {}
 
   // A batch may need no buffer; which one does is not known before.
   bool has_room() const override { return !staging_ || staging_->has_room(); }
 
   void begin(Slot& slot) override {
-    slot.staged_in = nullptr;
-    slot.copies.clear();
-    slot.sources.clear();
-    slot.host_rows.clear();
-    slot.filled = {};
+    Batch& batch = batches_[slot.number];
+    batch.buffer = nullptr;
+    batch.copies.clear();
+    batch.sources.clear();
+    batch.host_rows.clear();
+    batch.filled = {};
     if (registered_) prepare_registered(slot);
-    or_release(slot, [&] {
+    or_release(batch, [&] {
       const bool waited = find_shards(slot);
       find_samples(slot);
-      if (slot.host_rows.empty()) return queue(slot);
-      submit_rows(*context_.pool, slot.host_rows.size(), slot.filled, [this, filling = &slot](std::size_t i) {
-        host_row(filling->fetch[filling->host_rows[i]], filling->verify);
-      });
+      if (batch.host_rows.empty()) return queue(slot);
+      submit_rows(*context_.pool, batch.host_rows.size(), batch.filled,
+                  [this, filling = &slot, rows = batch.host_rows.data()](std::size_t i) {
+                    host_row(filling->fetch[rows[i].row], rows[i].staging, filling->verify);
+                  });
       if (waited)
         finish(slot);  // what it uses may have to make room for the next batch
       else
@@ -65,8 +68,9 @@ class Mapped final : public Transport {
   }
 
   void end(Slot& slot) override {
+    Batch& batch = batches_[slot.number];
     if (!verifying_.empty() && verifying_.front() == &slot) verifying_.pop_front();
-    if (slot.filled.valid()) or_release(slot, [&] { finish(slot); });
+    if (batch.filled.valid()) or_release(batch, [&] { finish(slot); });
   }
 
   // Everything may be on the device by now, so that no batch comes here any more.
@@ -75,13 +79,17 @@ class Mapped final : public Transport {
   }
 
   bool wait(const Slot& slot, std::chrono::microseconds time) const override {
-    return wait_filled(slot, time);
+    return wait_filled(batches_[slot.number].filled, time);
+  }
+
+  std::span<const std::byte* const> sources(const Slot& slot) const override {
+    return batches_[slot.number].sources;
   }
 
   TransportUse use() const noexcept override {
-    if (!registered_) return {0, 0, 0, storage_nanoseconds_};
-    return {registered_->bytes(), staging_ ? staging_->size_bytes() : 0, 0,
-            storage_nanoseconds_ + registered_->waited_nanoseconds()};
+    if (!registered_) return {0, 0, storage_seconds_};
+    return {registered_->bytes(), staging_ ? staging_->size_bytes() : 0,
+            storage_seconds_ + registered_->waited_seconds()};
   }
 
   std::string remark() const override {
@@ -93,24 +101,38 @@ class Mapped final : public Transport {
   }
 
  private:
+  // A row that the pool's threads stage or verify.
+  struct HostRow {
+    std::uint32_t row = 0;         // in Slot::fetch
+    std::byte* staging = nullptr;  // null: it is verified where it is mapped
+  };
+  // The batch in a slot.
+  struct Batch {
+    StagingBuffer* buffer = nullptr;  // that it took; null: none
+    std::vector<CopyItem> copies;
+    std::vector<const std::byte*> sources;  // where the device reads samples in place
+    std::vector<HostRow> host_rows;
+    std::vector<std::uint32_t> used_shards;  // stay registered until its copies are queued
+    std::future<void> filled;                // the pool's threads are done with host_rows
+  };
   struct ShardInBatch {
     std::uint64_t batch = 0;  // the last one that touched it
     bool in_place = false;    // in that one
   };
 
-  // No more shards stay registered for the slot when its batch fails.
+  // No more shards stay registered for the batch when it fails.
   template <class Body>
-  void or_release(Slot& slot, const Body& body) {
+  void or_release(Batch& batch, const Body& body) {
     try {
       body();
     } catch (...) {
-      release(slot, Event());
+      release(batch, Event());
       throw;
     }
   }
-  void release(Slot& slot, const Event& done) {
-    if (registered_) registered_->release(slot.used_shards, done);
-    slot.used_shards.clear();
+  void release(Batch& batch, const Event& done) {
+    if (registered_) registered_->release(batch.used_shards, done);
+    batch.used_shards.clear();
   }
 
   // Once all shards are registered, and the copies out of it are done.
@@ -141,6 +163,7 @@ class Mapped final : public Transport {
 
   // Which shards of the batch are read in place. True: it waited until all of them were.
   bool find_shards(Slot& slot) {
+    Batch& batch = batches_[slot.number];
     ++batch_;
     bool all = true;
     for (const FetchItem& item : slot.fetch) {
@@ -151,11 +174,11 @@ class Mapped final : public Transport {
       if (!shard.in_place)
         all = false;
       else
-        begin_in_place(slot, item.at.shard);
+        begin_in_place(batch, item.at.shard);
     }
     if (all) return false;
     if (staging_) {
-      slot.staged_in = &staging_->begin();
+      batch.buffer = &staging_->begin();
       return false;
     }
     finish_earlier();
@@ -164,7 +187,7 @@ class Mapped final : public Transport {
       if (shard.in_place) continue;
       registered_->use(item.at.shard, context_.stopping);
       shard.in_place = true;
-      begin_in_place(slot, item.at.shard);
+      begin_in_place(batch, item.at.shard);
     }
     return true;
   }
@@ -172,19 +195,20 @@ class Mapped final : public Transport {
   // has to wait for shards, the budget is its own: what fails of the others is said when they end.
   void finish_earlier() {
     for (Slot* slot : verifying_) {
+      Batch& batch = batches_[slot->number];
       try {
         finish(*slot);
       } catch (...) {
-        release(*slot, Event());
+        release(batch, Event());
         std::promise<void> failed;
         failed.set_exception(std::current_exception());
-        slot->filled = failed.get_future();
+        batch.filled = failed.get_future();
       }
     }
     verifying_.clear();
   }
-  void begin_in_place(Slot& slot, std::uint32_t shard) {
-    if (registered_) slot.used_shards.push_back(shard);
+  void begin_in_place(Batch& batch, std::uint32_t shard) {
+    if (registered_) batch.used_shards.push_back(shard);
     check_alive(context_.dataset->shard(shard));
   }
 
@@ -195,22 +219,23 @@ class Mapped final : public Transport {
   }
 
   // Where each sample is read, and what the host has to do before.
-  void find_samples(Slot& slot) {
+  void find_samples(const Slot& slot) {
+    Batch& batch = batches_[slot.number];
     const std::uint64_t piece = context_.device->info().registration_piece_bytes;
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
-      FetchItem& item = slot.fetch[row];
-      const std::span<const std::byte> frame = mapped_bytes(*context_.dataset, item);
+      const FetchItem& item = slot.fetch[row];
+      const std::span<const std::byte> bytes = mapped_bytes(*context_.dataset, item);
       const bool in_place = in_batch_[item.at.shard].in_place;
-      item.staging = in_place ? nullptr : slot.staged_in->memory->data() + item.offset;
+      std::byte* const staging = in_place ? nullptr : batch.buffer->memory->data() + item.offset;
       if (item.target == nullptr)
-        slot.sources.push_back(frame.data());
+        batch.sources.push_back(bytes.data());
       else if (in_place)
-        add_pieces({item.target, frame.data(), frame.size()},
-                   static_cast<std::uint64_t>(frame.data() - images_begin(item.at.shard)), piece,
-                   slot.copies);
+        add_pieces({item.target, bytes.data(), bytes.size()},
+                   static_cast<std::uint64_t>(bytes.data() - images_begin(item.at.shard)), piece,
+                   batch.copies);
       else
-        slot.copies.push_back({item.target, item.staging, frame.size()});
-      if (slot.verify || !in_place) slot.host_rows.push_back(row);
+        batch.copies.push_back({item.target, staging, bytes.size()});
+      if (slot.verify || !in_place) batch.host_rows.push_back({row, staging});
     }
   }
 
@@ -219,26 +244,26 @@ class Mapped final : public Transport {
     return shard.mapping().data() + shard.header().images_begin;
   }
 
-  void host_row(const FetchItem& item, bool verify) const {
-    if (item.staging != nullptr)
-      stage_row(*context_.dataset, *context_.form, item, item.staging, verify, cached_);
+  void host_row(const FetchItem& item, std::byte* staging, bool verify) const {
+    if (staging != nullptr)
+      stage_row(*context_.dataset, *context_.form, item, staging, verify, cached_);
     else
       verify_mapped(*context_.form, context_.dataset->shard(item.at.shard), item.at.sample);
   }
 
   void finish(Slot& slot) {
-    const auto begin = std::chrono::steady_clock::now();
-    slot.filled.wait();
-    storage_nanoseconds_ += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-            .count());
-    slot.filled.get();
+    Batch& batch = batches_[slot.number];
+    const Stopwatch watch;
+    batch.filled.wait();
+    storage_seconds_ += watch.seconds();
+    batch.filled.get();
     queue(slot);
   }
   void queue(Slot& slot) {
-    queue_copies(*context_.copy_stream, slot);
-    if (slot.staged_in != nullptr) slot.staged_in->copied = slot.copied_event;
-    release(slot, slot.copied_event);
+    Batch& batch = batches_[slot.number];
+    queue_copies(*context_.copy_stream, slot, batch.copies);
+    if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;
+    release(batch, slot.copied_event);
   }
 
   void start_registering() {
@@ -262,16 +287,17 @@ class Mapped final : public Transport {
   }
 
   TransportContext context_;
-  bool in_place_;
+  bool in_place_;                               // the device reads host memory
   std::optional<RegisteredShards> registered_;  // where the device does not read host memory
   std::vector<ShardInBatch> in_batch_;          // by shard
+  std::vector<Batch> batches_;                  // by slot
   std::deque<Slot*> verifying_;                 // begun and not ended: the pool stages or verifies samples
   std::uint64_t batch_ = 0;
   std::uint64_t epoch_ = 0;  // of the last batch
   std::optional<StagingRing>
       staging_;          // until all shards are registered; none where there is no memory for it
   bool cached_ = false;  // it is filled by stores that stay in the cache
-  std::uint64_t storage_nanoseconds_ = 0;
+  double storage_seconds_ = 0;
   mutable std::mutex mutex_;
   std::string no_staging_;  // guarded by mutex_
 };

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/stopwatch.hpp"
 #include "base/thread_name.hpp"
 #include "shard/error.hpp"
 #include "transport/populate.hpp"
@@ -58,7 +59,7 @@ void RegisteredShards::take(Entry& entry) {
 }
 
 void RegisteredShards::use(std::uint32_t shard, const std::function<bool()>& stopping) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   Lock lock(mutex_);
   Entry& entry = shards_[shard];
   if (entry.state == State::refused) {
@@ -74,8 +75,7 @@ void RegisteredShards::use(std::uint32_t shard, const std::function<bool()>& sto
   };
   while (!stopped && !changed_.wait_for(lock, kTurn, over)) stopped = stopping && stopping();
   urgent_.reset();
-  waited_nanoseconds_ += static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count());
+  waited_seconds_ += watch.seconds();
   if (stopped) throw Error(ErrorCode::cancelled, "stopped while a shard was being registered");
   if (entry.state == State::refused) std::rethrow_exception(entry.error);
   if (entry.state != State::registered)

@@ -64,7 +64,7 @@ class RegisteredShards {
   bool holds_all() const;  // every shard of the data set is registered
   // How many shards were refused and why; empty: none.
   std::string remark() const;
-  std::uint64_t waited_nanoseconds() const noexcept { return waited_nanoseconds_; }  // in use()
+  double waited_seconds() const noexcept { return waited_seconds_; }  // in use()
 
  private:
   enum class State : std::uint8_t { absent, changing, registered, refused };
@@ -97,7 +97,7 @@ class RegisteredShards {
   const std::shared_ptr<const Dataset> dataset_;
   const std::shared_ptr<Device> device_;
   const std::function<std::uint64_t()> ask_budget_;
-  std::uint64_t waited_nanoseconds_ = 0;  // feeder
+  double waited_seconds_ = 0;  // feeder
 
   mutable std::mutex mutex_;  // not held while a shard is registered or given up
   std::condition_variable_any changed_;

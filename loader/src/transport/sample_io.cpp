@@ -79,25 +79,30 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
   if (verify) verify_stored(form, shard, at.sample, {target, item.size_bytes});
 }
 
-void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source) {
-  slot.copies.clear();
+bool wait_filled(const std::future<void>& filled, std::chrono::microseconds time) {
+  return !filled.valid() || filled.wait_for(time) == std::future_status::ready;
+}
+
+void queue_copies(Stream& stream, Slot& slot, std::span<const CopyItem> copies) {
+  for (const Event& event : slot.released) stream.wait(event);
+  stream.copy_pinned(copies);
+  slot.copied_event = stream.record();
+}
+
+void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
+               const std::function<const std::byte*(std::size_t row)>& source) {
+  scratch.clear();
   for (std::size_t row = 0; row < slot.fetch.size(); ++row) {
     const FetchItem& item = slot.fetch[row];
     const std::byte* const from = source(row);
-    CopyItem* const last = slot.copies.empty() ? nullptr : &slot.copies.back();
+    CopyItem* const last = scratch.empty() ? nullptr : &scratch.back();
     if (last != nullptr && last->target + last->size_bytes == item.target &&
         last->source + last->size_bytes == from)
       last->size_bytes += item.size_bytes;
     else
-      slot.copies.push_back({item.target, from, item.size_bytes});
+      scratch.push_back({item.target, from, item.size_bytes});
   }
-  queue_copies(stream, slot);
-}
-
-void queue_copies(Stream& stream, Slot& slot) {
-  for (const Event& event : slot.released) stream.wait(event);
-  stream.copy_pinned(slot.copies);
-  slot.copied_event = stream.record();
+  queue_copies(stream, slot, scratch);
 }
 
 }  // namespace shard

@@ -1,10 +1,13 @@
 // What transports do with one sample on the host: find it, stage it, compare it with its checksum.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <span>
+#include <vector>
 
 #include "codec/stored_form.hpp"
 #include "slot.hpp"
@@ -27,10 +30,15 @@ std::span<const std::byte> mapped_bytes(const Dataset& dataset, const FetchItem&
 void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& item, std::byte* target,
                bool verify, bool cached = false);
 
-// Queues slot.copies behind the slot's release, and records slot.copied_event.
-void queue_copies(Stream& stream, Slot& slot);
+// True if the pool's threads are done with what `filled` stands for; waits at most `time` for that.
+bool wait_filled(const std::future<void>& filled, std::chrono::microseconds time);
+
+// Queues the copies behind the slot's release, and records slot.copied_event.
+void queue_copies(Stream& stream, Slot& slot, std::span<const CopyItem> copies);
 // Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
 // slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
-void copy_rows(Stream& stream, Slot& slot, const std::function<const std::byte*(std::size_t row)>& source);
+// `scratch` is overwritten.
+void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
+               const std::function<const std::byte*(std::size_t row)>& source);
 
 }  // namespace shard

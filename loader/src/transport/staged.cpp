@@ -1,8 +1,11 @@
 // staged: threads copy (or decompress) the samples of a batch into pinned memory, one copy takes them to the
 // device.
 #include <chrono>
+#include <future>
 #include <memory>
+#include <vector>
 
+#include "base/stopwatch.hpp"
 #include "transport/sample_io.hpp"
 #include "transport/staging_ring.hpp"
 #include "transport/transport.hpp"
@@ -16,18 +19,19 @@ class Staged final : public Transport {
   explicit Staged(const TransportContext& context)
       : context_(context),
         ring_(*context.device, *context.pool,
-              staging_memory(context.dataset->info(), *context.options, context.cache_bytes)) {}
+              staging_memory(context.dataset->info(), *context.options, context.cache_bytes)),
+        batches_(std::size_t{context.options->prefetch} + 1) {}
 
   TransportKind kind() const noexcept override { return TransportKind::staged; }
-
-  void prepare(Slot&) override {}  // batches take the buffers in turn
 
   bool has_room() const override { return ring_.has_room(); }
 
   void begin(Slot& slot) override {
-    slot.staged_in = &ring_.begin();
-    submit_rows(*context_.pool, slot.fetch.size(), slot.filled,
-                [this, filling = &slot, staging = slot.staged_in->memory->data()](std::size_t row) {
+    StagingBuffer& buffer = ring_.begin();
+    Batch& batch = batches_[slot.number];
+    batch.buffer = &buffer;
+    submit_rows(*context_.pool, slot.fetch.size(), batch.filled,
+                [this, filling = &slot, staging = buffer.memory->data()](std::size_t row) {
                   const FetchItem& item = filling->fetch[row];
                   stage_row(*context_.dataset, *context_.form, item, staging + item.offset, filling->verify,
                             ring_.cached());
@@ -35,26 +39,34 @@ class Staged final : public Transport {
   }
 
   void end(Slot& slot) override {
-    const auto begin = std::chrono::steady_clock::now();
-    slot.filled.get();
-    storage_nanoseconds_ += static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
-            .count());
-    copy_rows(*context_.copy_stream, slot,
-              [&](std::size_t row) { return slot.staged_in->memory->data() + slot.fetch[row].offset; });
-    slot.staged_in->copied = slot.copied_event;
+    Batch& batch = batches_[slot.number];
+    const Stopwatch watch;
+    batch.filled.get();
+    storage_seconds_ += watch.seconds();
+    const std::byte* const staging = batch.buffer->memory->data();
+    copy_rows(*context_.copy_stream, slot, copies_,
+              [&](std::size_t row) { return staging + slot.fetch[row].offset; });
+    batch.buffer->copied = slot.copied_event;
   }
 
   bool wait(const Slot& slot, std::chrono::microseconds time) const override {
-    return wait_filled(slot, time);
+    return wait_filled(batches_[slot.number].filled, time);
   }
 
-  TransportUse use() const noexcept override { return {0, ring_.size_bytes(), 0, storage_nanoseconds_}; }
+  TransportUse use() const noexcept override { return {0, ring_.size_bytes(), storage_seconds_}; }
 
  private:
+  // The batch in a slot.
+  struct Batch {
+    StagingBuffer* buffer = nullptr;
+    std::future<void> filled;  // by the pool's threads
+  };
+
   TransportContext context_;
   StagingRing ring_;
-  std::uint64_t storage_nanoseconds_ = 0;
+  std::vector<Batch> batches_;    // by slot
+  std::vector<CopyItem> copies_;  // scratch
+  double storage_seconds_ = 0;
 };
 
 }  // namespace

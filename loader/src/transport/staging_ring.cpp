@@ -55,11 +55,8 @@ StagingBuffer& StagingRing::begin() {
 // bandwidth from the copy engine (H200: 8 threads 0.90 of the link, the same held to 6 of them 0.96).
 void StagingRing::adapt_threads() {
   if (++batches_ % kAdaptBatches != 0) return;
-  const auto now = std::chrono::steady_clock::now();
   const std::chrono::nanoseconds idle = pool_.idle();
-  const double share =
-      std::chrono::duration<double>(idle - idle_) / std::chrono::duration<double>(now - since_);
-  since_ = now;
+  const double share = std::chrono::duration<double>(idle - idle_).count() / since_.restart();
   idle_ = idle;
   if (share > kMostIdle && threads_ > 1)
     --threads_;

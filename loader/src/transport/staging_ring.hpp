@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/stopwatch.hpp"
 #include "base/thread_pool.hpp"
 #include "memory_plan.hpp"
 #include "shard/loader/device.hpp"
@@ -50,7 +51,7 @@ class StagingRing {
   std::size_t next_ = 0;
   std::size_t threads_;
   std::uint64_t batches_ = 0;
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  Stopwatch since_;
   std::chrono::nanoseconds idle_;
 };
 

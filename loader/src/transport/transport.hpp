@@ -1,12 +1,12 @@
 // Transport: how the stored samples of a batch reach the device. One per loader, called by its feeder thread
-// only.
+// only. What it needs to know of each slot's batch it keeps itself, by Slot::number.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/system_memory.hpp"
@@ -41,16 +41,16 @@ struct TransportContext {
 struct TransportUse {
   std::uint64_t registered_bytes = 0;
   std::uint64_t pinned_bytes = 0;
-  std::uint64_t device_bytes = 0;
-  std::uint64_t storage_nanoseconds = 0;
+  // Waiting for pages, reads and decompression.
+  double storage_seconds = 0;
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual TransportKind kind() const noexcept = 0;
-  // Adds what a slot needs beside its images. Errors: resource.
-  virtual void prepare(Slot& slot) = 0;
+  // Allocates what a slot needs beside its images. Called once for each slot. Errors: resource.
+  virtual void prepare(const Slot&) {}
   // How many slots it wants begun and not ended, 1 to the ring's: the batches that its reads overlap.
   virtual std::size_t depth() const noexcept { return 2; }
   // False: begin() would wait for the device.
@@ -59,14 +59,16 @@ class Transport {
   // sample.
   virtual void begin(Slot& slot) = 0;
   // Ends the host's part. By now the copies of the samples are queued on the copy stream, behind
-  // slot.released, and slot.copied_event is recorded; or slot.sources is filled where the targets are
-  // null (only where reads_in_place()). Errors name shard and sample.
+  // slot.released, and slot.copied_event is recorded; or, where the targets are null, sources() says where the
+  // samples are. Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
   // Waits so long for the host's part at most; true: it is over, and end() does not wait.
   virtual bool wait(const Slot&, std::chrono::microseconds) const { return true; }
   // In place of begin() and end() for a batch of which nothing is to be brought.
   virtual void skip(Slot&) {}
-  virtual bool reads_in_place() const noexcept { return false; }
+  // Between end() and the next begin() of the slot, if the device reads host memory: where each sample of
+  // slot.fetch is.
+  virtual std::span<const std::byte* const> sources(const Slot&) const { return {}; }
   virtual TransportUse use() const noexcept = 0;
   // What did not go as the transport is meant to, and what was done instead; empty: nothing. From any thread.
   virtual std::string remark() const { return {}; }
@@ -79,10 +81,5 @@ std::unique_ptr<Transport> make_staged(const TransportContext& context);
 std::unique_ptr<Transport> make_direct(const TransportContext& context, std::string& detail);
 // automatic: chooses and says why (choose.hpp).
 std::unique_ptr<Transport> make_transport(const TransportContext& context, std::string& reason);
-
-// Waits so long for the pool's threads at most; true: they are done with the batch.
-inline bool wait_filled(const Slot& slot, std::chrono::microseconds time) {
-  return !slot.filled.valid() || slot.filled.wait_for(time) == std::future_status::ready;
-}
 
 }  // namespace shard

@@ -124,6 +124,7 @@ class DirectTest : public ::testing::Test {
     transport = make_direct(context_, detail_);
     slots_ = std::vector<Slot>(kSlots);
     for (Slot& slot : slots_) {
+      slot.number = static_cast<std::size_t>(&slot - slots_.data());
       slot.images = device_->allocate_device(kBatch * size());
       transport->prepare(slot);
     }

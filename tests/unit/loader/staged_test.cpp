@@ -43,7 +43,10 @@ class StagedTest : public ::testing::Test {
     data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
     options_.order.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
-    for (Slot& slot : slots_) slot.images = device_->allocate_device(kBatch * kSample);
+    for (Slot& slot : slots_) {
+      slot.number = static_cast<std::size_t>(&slot - slots_.data());
+      slot.images = device_->allocate_device(kBatch * kSample);
+    }
   }
   // A transport whose cache holds `buffers` batches in its half.
   std::unique_ptr<Transport> staged(std::uint64_t buffers) {
