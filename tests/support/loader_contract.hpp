@@ -110,6 +110,30 @@ TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
   }
 }
 
+// Rank 0 of 3 gets nothing of the last two samples: in a slot that held 11 before, with a transform that reads
+// samples wherever the transport has them.
+TEST_P(LoaderContract, TransformsNothingOfABatchWithoutRows) {
+  auto data = dataset();
+  std::vector<TransportKind> kinds = link_transports(dir_.path());
+  kinds.push_back(TransportKind::resident);
+  for (TransportKind kind : kinds) {
+    LoaderOptions o = options();
+    o.transport = kind;
+    o.prefetch = 1;
+    o.order.tail = Tail::short_;
+    o.order.batch_size = 11;
+    o.order.world = 3;
+    o.transform.flip_probability = 1;
+    Loader loader(data, device_, o);
+    for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
+      const std::vector<Seen> batches = run_epoch(*device_, loader, epoch);
+      ASSERT_EQ(batches.size(), 4U) << to_string(kind);
+      EXPECT_EQ(batches[1].ids.size(), 11U);
+      EXPECT_TRUE(batches[3].ids.empty()) << to_string(kind);
+    }
+  }
+}
+
 TEST_P(LoaderContract, GoesOnFromAShortTailAndResumesBeforeIt) {
   auto data = dataset();
   LoaderOptions o = options();

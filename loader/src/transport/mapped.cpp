@@ -74,7 +74,8 @@ class Mapped final : public Transport {
   }
 
   // Everything may be on the device by now, so that no batch comes here any more.
-  void skip(Slot&) override {
+  void skip(Slot& slot) override {
+    batches_[slot.number].sources.clear();
     if (registered_) give_back_staging();
   }
 

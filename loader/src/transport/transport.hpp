@@ -66,8 +66,7 @@ class Transport {
   virtual bool wait(const Slot&, std::chrono::microseconds) const { return true; }
   // In place of begin() and end() for a batch of which nothing is to be brought.
   virtual void skip(Slot&) {}
-  // Between end() and the next begin() of the slot, if the device reads host memory: where each sample of
-  // slot.fetch is.
+  // After end() or skip() of a slot, if the device reads host memory: where each sample of slot.fetch is.
   virtual std::span<const std::byte* const> sources(const Slot&) const { return {}; }
   virtual TransportUse use() const noexcept = 0;
   // What did not go as the transport is meant to, and what was done instead; empty: nothing. From any thread.
