@@ -139,11 +139,11 @@ const std::byte* Batch::images() const noexcept {
 }
 std::span<const std::uint64_t> Batch::ids() const noexcept {
   if (!lease_ || !lease_->lent) return {};
-  return lease_->lent->slot().handed_out.samples;
+  return lease_->lent->slot().indices.samples;
 }
 std::span<const std::uint8_t> Batch::mask() const noexcept {
   if (!lease_ || !lease_->lent) return {};
-  return lease_->lent->slot().handed_out.mask;
+  return lease_->lent->slot().indices.mask;
 }
 
 const ColumnView& Batch::column(std::string_view name) const {

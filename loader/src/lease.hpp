@@ -49,7 +49,7 @@ struct Batch::Lease {
   Lease(std::shared_ptr<Ring> ring, Slot* slot, const SampleSpec& delivered,
         std::shared_ptr<const Dataset> data)
       : spec(delivered),
-        size(slot->handed_out.samples.size()),
+        size(slot->indices.samples.size()),
         epoch(slot->epoch),
         index(slot->index),
         lent(std::make_shared<LentSlot>(std::move(ring), slot, std::move(data))) {}

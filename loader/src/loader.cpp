@@ -8,7 +8,7 @@
 namespace shard {
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options)
-    : impl_(std::make_unique<LoaderImpl>(std::move(dataset), std::move(device), std::move(options))) {}
+    : impl_(std::make_unique<Impl>(std::move(dataset), std::move(device), std::move(options))) {}
 Loader::Loader(Loader&&) noexcept = default;
 
 Loader::~Loader() {
@@ -16,9 +16,9 @@ Loader::~Loader() {
     static_cast<void>(impl_.release());  // its threads are not in this process
 }
 
-const LoaderOptions& Loader::options() const noexcept { return impl_->options(); }
-SampleSpec Loader::delivered() const noexcept { return impl_->delivered(); }
-std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->order().batches(); }
+const LoaderOptions& Loader::options() const noexcept { return impl_->setup().options; }
+SampleSpec Loader::delivered() const noexcept { return impl_->setup().transform.delivered; }
+std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->setup().order.batches(); }
 void Loader::start_epoch(std::uint64_t epoch) { impl_->start_epoch(epoch, 0); }
 bool Loader::wait_ready(std::chrono::milliseconds timeout) { return impl_->wait_ready(timeout); }
 void Loader::cancel() noexcept { impl_->cancel(); }
@@ -29,7 +29,7 @@ LoaderStats Loader::stats() const { return impl_->stats(); }
 std::optional<Batch> Loader::next() {
   Slot* slot = impl_->next();
   if (slot == nullptr) return std::nullopt;
-  return Batch(std::make_shared<Batch::Lease>(impl_->ring(), slot, impl_->delivered(), impl_->dataset()));
+  return Batch(std::make_shared<Batch::Lease>(impl_->ring(), slot, delivered(), impl_->setup().dataset));
 }
 
 Loader::Epoch Loader::epoch(std::uint64_t epoch) {

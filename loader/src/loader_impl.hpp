@@ -1,29 +1,51 @@
-// The inside of a Loader: one feeder thread that keeps the ring full.
+// The inside of a Loader: which epoch its consumer is in, and how far. The batches come from the feeder's ring.
+//
+//                                              the last batch
+//   not_started ──▶ starting ──▶ running ─────────────────────▶ ended ──▶ running, of the next epoch:
+//                    ▲    │        │                              ▲       start_epoch() without a gap
+//    start_epoch()   │    │        │ a batch fails         next() │
+//    or resume() from│    │        ▼                              │
+//    any state ──────┘    │      failed                           │
+//                         └──▶ resumed_at_end ────────────────────┘
+//
+//   cancel() leads from any state to cancelled; start_epoch() and resume() from there to starting.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
+#include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
 
-#include "base/thread_pool.hpp"
-#include "resident.hpp"
+#include "feeder.hpp"
+#include "loader_setup.hpp"
+#include "mailbox.hpp"
 #include "ring.hpp"
 #include "shard/loader/loader.hpp"
-#include "transport/transport.hpp"
 
 namespace shard {
 
-class LoaderImpl {
+enum class EpochState : std::uint8_t {
+  // next() starts the epoch.
+  not_started,
+  // It waits for the feeder to end its run of another epoch.
+  starting,
+  // Batches are left.
+  running,
+  // No batch is left, which the next call of next() says.
+  resumed_at_end,
+  // No batch is left. The feeder is at the next epoch already.
+  ended,
+  // next() throws the same error again.
+  failed,
+  cancelled,
+};
+
+class Loader::Impl {
  public:
-  LoaderImpl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
-  LoaderImpl(const LoaderImpl&) = delete;
-  LoaderImpl& operator=(const LoaderImpl&) = delete;
-  ~LoaderImpl();
+  Impl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void start_epoch(std::uint64_t epoch, std::uint64_t first_batch);
   // Null: the end of the epoch.
@@ -34,83 +56,31 @@ class LoaderImpl {
   void resume(const LoaderState& state);
   LoaderStats stats() const;
 
-  const std::shared_ptr<const Dataset>& dataset() const noexcept { return dataset_; }
-  const LoaderOptions& options() const noexcept { return options_; }
-  const SampleSpec& delivered() const noexcept { return delivered_; }
-  const Order& order() const noexcept { return order_; }
+  const LoaderSetup& setup() const noexcept { return setup_; }
   const std::shared_ptr<Ring>& ring() const noexcept { return ring_; }
-  bool made_by_another_process() const noexcept;
-  // This epoch runs and was not handed out to its end, or was resumed there and that was not said yet.
+  bool made_by_another_process() const noexcept { return ring_->made_by_another_process(); }
+  // next() has a batch of this epoch, or has yet to say that it was resumed at its end.
   bool inside(std::uint64_t epoch) const;
 
  private:
   void require_same_process() const;
   void require_ring() const;  // throws what made it fail
-  void prepare_slots();
-  void make_resident();
-  void feed();  // the feeder thread
-  bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
-  bool go_on_to(std::uint64_t epoch, std::uint64_t first_batch);
-  void begin_epoch(std::unique_lock<std::mutex>& lock, std::uint64_t epoch, std::uint64_t first_batch);
-  Slot* acquire();  // waits for a free slot and counts the wait; null: stopped
-  void fail(Slot& slot, std::exception_ptr error);
-  void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index);
-  void end(Slot& slot);
-  void wait_copied(const Slot& slot);
-  void hand_over(Slot& slot);
-  void draw_views(Slot& slot) const;
-  void open_shards(const Slot& slot);
-  void gather_columns(Slot& slot);
-  void place_samples(Slot& slot);
+  void start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch, std::uint64_t first_batch);
   void check_last_batch();
-  bool stopping() const noexcept { return stop_epoch_.load(std::memory_order_relaxed); }
+  void fail(std::exception_ptr error);
 
-  const std::shared_ptr<const Dataset> dataset_;
-  const std::shared_ptr<Device> device_;
-  const LoaderOptions options_;
-  const Order order_;
+  const LoaderSetup setup_;
   const std::uint64_t order_digest_;
-  const std::shared_ptr<const StoredForm> form_;
-  const SampleSpec stored_;  // as the data set records it
-  TransformWork transform_;  // of the batch that is made; the feeder's, once it runs
-  const SampleSpec delivered_;
-  const bool identity_;
-  bool warm_ = false;                        // feeder: a batch was made
-  std::uint64_t placed_ = 0;                 // feeder: batches whose samples were placed
-  std::vector<std::uint64_t> shard_placed_;  // feeder, by shard: the last such batch that reads it
-  std::vector<CopyItem> gathered_;           // feeder: scratch
-  double link_wait_seconds_ = 0;             // feeder
-  std::uint64_t columns_pinned_bytes_ = 0;
-
-  // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
-  std::shared_ptr<Ring> ring_;
+  const std::shared_ptr<Ring> ring_;
+  // After the feeder, which works in the slots' memory.
   struct Retirement {
     Ring& ring;
     ~Retirement() { ring.retire(); }
   } retirement_;
-  std::optional<ResidentSamples> resident_;
-  std::unique_ptr<Block> scratch_;  // device: TransformWork::unpacked
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<ThreadPool> pool_;
-  std::unique_ptr<Stream>
-      copy_stream_;  // one: two in turn were slower (batches of 32: 0.92 of the link for 0.94)
-  std::unique_ptr<Stream> compute_stream_;
-  std::vector<std::vector<const Column*>>
-      shard_columns_;  // by shard, in the order of the slots' columns; filled at first use
-  std::string reason_;
+  Mailbox mailbox_;
+  Feeder feeder_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  struct Request {
-    std::uint64_t epoch = 0;
-    std::uint64_t first_batch = 0;
-  };
-  std::optional<Request> request_;  // for the feeder
-  bool idle_ = true;                // the feeder has nothing to do
-  bool quit_ = false;
-  bool cancelled_ = false;
-  std::exception_ptr failed_;  // what next() threw in this epoch: it throws the same again
-  // The batch handed out last, where the device decodes samples.
+  // Where the device decodes samples: the batch handed out last in this run. The consumer's thread only.
   struct HandedOut {
     const Verdict* verdict = nullptr;
     std::uint64_t batch = 0;
@@ -118,15 +88,16 @@ class LoaderImpl {
     Event ready;
   };
   HandedOut last_;
-  std::atomic<bool> stop_epoch_{false};
-  std::optional<std::uint64_t> first_epoch_;  // the first one that ran: Verify::first_epoch
-  bool started_ = false;
+
+  mutable std::mutex mutex_;
+  EpochState state_ = EpochState::not_started;
   std::uint64_t epoch_ = 0;
-  std::uint64_t consumed_ = 0;   // batches of epoch_ handed out
-  bool resumed_at_end_ = false;  // nothing is left of epoch_, which the next call of next() says
+  // Batches of the epoch.
+  std::uint64_t handed_out_ = 0;
+  // failed: what next() throws.
+  std::exception_ptr error_;
+  // The consumer's part: batches, samples, starved_seconds.
   LoaderStats stats_;
-  std::uint64_t consumer_wait_nanoseconds_ = 0;
-  std::thread feeder_;
 };
 
 }  // namespace shard

@@ -1,19 +1,10 @@
-// Time as the loader counts it and as a profiler shows it.
+// What the loader does, on a profiler's time line.
 #pragma once
-
-#include <chrono>
 
 #include "shard/loader/device.hpp"
 
 namespace shard {
 
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// What the loader does, on a profiler's time line.
 class ProfilerRange {
  public:
   ProfilerRange(Device& device, const char* name) : device_(device) { device_.begin_range(name); }

@@ -64,24 +64,10 @@ Slot* Ring::try_acquire() {
   return slot;
 }
 
-void Ring::push_ready(Slot* slot, bool last) {
+void Ring::push_ready(Slot* slot) {
   const std::lock_guard lock(mutex_);
   ready_.push_back(slot);
-  if (last) ready_.push_back(nullptr);
   changed_.notify_all();
-}
-
-void Ring::push_end() {
-  const std::lock_guard lock(mutex_);
-  ready_.push_back(nullptr);
-  changed_.notify_all();
-}
-
-bool Ring::pass_end() {
-  const std::lock_guard lock(mutex_);
-  if (stopped_ || ready_.empty() || ready_.front() != nullptr) return false;
-  ready_.pop_front();
-  return true;
 }
 
 bool Ring::pop_ends() const { return stopped_ || failure_ || !ready_.empty() || lent_ == slots_.size(); }
@@ -92,7 +78,6 @@ Ring::Pop Ring::pop_ready(Slot*& slot) {
   if (failure_) return Pop::failed;
   if (stopped_) return Pop::stopped;
   if (ready_.empty()) return Pop::all_lent;
-  if (ready_.front() == nullptr) return Pop::end;
   slot = ready_.front();
   ready_.pop_front();
   ++lent_;
@@ -122,7 +107,6 @@ void Ring::stop() {
 void Ring::drain() {
   const std::lock_guard lock(mutex_);
   for (Slot* slot : ready_) {
-    if (slot == nullptr) continue;
     if (!slot->error) slot->released = {slot->ready_event};  // else: those of the batch before
     free_.push_back(slot);
   }
@@ -135,8 +119,7 @@ void Ring::retire() {
   const std::lock_guard lock(mutex_);
   retired_ = stopped_ = true;
   for (Slot* slot : free_) free_memory(*slot);
-  for (Slot* slot : ready_)
-    if (slot != nullptr) free_memory(*slot);
+  for (Slot* slot : ready_) free_memory(*slot);
   free_.clear();
   ready_.clear();
 }

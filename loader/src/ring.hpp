@@ -4,7 +4,7 @@
 //
 //   filling  the feeder, on the host: indices, columns, staging memory
 //   copying  the device: the work up to `ready_event` writes the slot
-//   ready    queued for the consumer in the order of the epoch; the device may still be at it
+//   ready    queued for the consumer in the order of the epochs; the device may still be at it
 //   lent     the consumer reads the slot; orders its stream after `ready_event`
 //   free     handed back; device work may follow only after the events in `released`
 //
@@ -40,16 +40,11 @@ class Ring {
   // The same without waiting, also not for the slot's own work on the device: null if none is free and at
   // rest now.
   Slot* try_acquire();
-  // `last`: of its epoch; batches of the next one may follow.
-  void push_ready(Slot* slot, bool last);
-  // An epoch without further batches.
-  void push_end();
-  // Goes on to the batches behind the end of the epoch. False: the consumer is not at an end.
-  bool pass_end();
+  void push_ready(Slot* slot);
 
-  enum class Pop : std::uint8_t { slot, end, stopped, all_lent, failed };
-  // The next ready slot; waits for one. end: again and again, until pass_end(). all_lent: every slot is with
-  // consumers, so that waiting could not end. failed: see failure().
+  enum class Pop : std::uint8_t { slot, stopped, all_lent, failed };
+  // The next ready slot; waits for one. all_lent: every slot is with consumers, so that waiting could not end.
+  // failed: see failure().
   Pop pop_ready(Slot*& slot);
   // Waits until pop_ready() would not; false: `timeout` passed before.
   bool wait_ready(std::chrono::milliseconds timeout);
@@ -83,7 +78,6 @@ class Ring {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Slot*> free_;
-  // Null: the end of an epoch.
   std::deque<Slot*> ready_;
   std::size_t lent_ = 0;
   bool stopped_ = false;

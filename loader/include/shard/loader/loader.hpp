@@ -115,8 +115,6 @@ struct ColumnView {
   const std::byte* device = nullptr;
 };
 
-class LoaderImpl;
-
 // A batch is a lease on a slot of the loader. Move-only.
 //
 // It remembers each stream that was given to wait_on(), remember() or to_dlpack_...(stream). When it is
@@ -245,7 +243,8 @@ class Loader {
   Loader& operator=(Loader&&) = delete;
 
  private:
-  std::unique_ptr<LoaderImpl> impl_;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // A single-pass range over the rest of an epoch. Each batch is released when the next one is requested,

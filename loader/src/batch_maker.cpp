@@ -1,0 +1,301 @@
+#include "batch_maker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "base/guarded_read.hpp"
+#include "base/stopwatch.hpp"
+#include "memory_plan.hpp"
+#include "profiler_range.hpp"
+#include "sample_errors.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+namespace {
+
+constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
+
+}  // namespace
+
+BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mailbox)
+    : setup_(setup),
+      mailbox_(mailbox),
+      work_(ring.slots().size()),
+      pool_(std::make_unique<ThreadPool>(setup.options.threads)),
+      copy_stream_(setup.device->create_stream()),
+      compute_stream_(setup.device->create_stream()),
+      transform_(setup.transform),
+      last_placed_(setup.dataset->info().shards.size()),
+      shard_columns_(setup.dataset->info().shards.size()) {
+  TransportContext context{setup.dataset, setup.form,         setup.device, &setup.options,
+                           &setup.order,  copy_stream_.get(), pool_.get()};
+  context.stopping = [this] { return mailbox_.stopping(); };
+  transport_ = make_transport(context, reason_);
+  prepare_slots(ring);
+  if (setup.options.transport == TransportKind::resident) make_resident();
+}
+
+std::string BatchMaker::reason() const {
+  const std::string remark = transport_->remark();
+  return remark.empty() ? reason_ : reason_ + "; " + remark;
+}
+
+void BatchMaker::prepare_slots(Ring& ring) {
+  Device& device = *setup_.device;
+  const DatasetInfo& info = setup_.dataset->info();
+  const SlotMemory memory = slot_memory(info, device.info(), setup_.options, transport_->kind());
+  if (const std::uint64_t bytes = scratch_memory_bytes(info, device.info(), setup_.options); bytes > 0) {
+    scratch_ = device.allocate_device(bytes);
+    counts_.device_bytes += bytes;
+    transform_.unpacked = scratch_->data();
+  }
+  for (Slot& slot : ring.slots()) {
+    slot.images = device.allocate_device(memory.images_bytes);
+    if (memory.raw_bytes > 0) work_[slot.number].raw = device.allocate_device(memory.raw_bytes);
+    if (memory.verdict_bytes > 0)
+      slot.verdict =
+          std::make_unique<Verdict>(setup_.dataset, setup_.form, device, setup_.options.order.batch_size);
+    prepare_columns(slot, memory);
+    counts_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
+    counts_.pinned_bytes += memory.columns_bytes + memory.verdict_bytes;
+    transport_->prepare(slot);
+  }
+}
+
+void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
+  slot.columns_host = setup_.device->allocate_pinned(memory.columns_bytes);
+  slot.columns_device = setup_.device->allocate_device(memory.columns_bytes);
+  slot.columns_copy = {slot.columns_device->data(), slot.columns_host->data(), memory.columns_bytes};
+  auto offset = memory.columns_offsets.begin();
+  const auto place = [&](const std::string& name, DType dtype) {
+    const std::uint64_t at = *offset++;
+    return ColumnView{name,
+                      dtype,
+                      {setup_.options.order.batch_size},
+                      slot.columns_host->data() + at,
+                      slot.columns_device->data() + at};
+  };
+  for (const ColumnSpec& column : setup_.dataset->info().columns) {
+    ColumnView view = place(column.name, column.dtype);
+    view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
+    slot.columns.push_back(std::move(view));
+  }
+  slot.ids = place("ids", DType::i64);
+  slot.mask = place("mask", DType::boolean);
+}
+
+void BatchMaker::make_resident() {
+  const DatasetInfo& info = setup_.dataset->info();
+  const std::uint64_t samples = setup_.order.samples_of_rank();
+  const std::uint64_t free = setup_.options.resident_bytes != 0 ? 0 : setup_.device->free_memory_bytes();
+  const ResidentMemory memory = resident_memory(info, setup_.options, samples, free);
+  resident_.emplace(*setup_.device, memory.capacity_bytes);
+  counts_.device_bytes += memory.capacity_bytes;
+  const std::string part =
+      setup_.form->fixed_size()
+          ? fmt::format("{} of {} samples", memory.capacity_bytes / setup_.form->most_bytes_to_device(),
+                        samples)
+          : fmt::format("{} of {} bytes of shards", memory.capacity_bytes, memory.all_bytes);
+  reason_ = fmt::format("asked for; {} fit; the others come {}", part, to_string(transport_->kind()));
+}
+
+void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify) {
+  const ProfilerRange range(*setup_.device, "shard: begin batch");
+  slot.error = nullptr;
+  slot.fetch.clear();
+  slot.epoch = epoch;
+  slot.index = index;
+  slot.verify = verify;
+  wait_for_last_use(slot);
+  const std::vector<std::uint64_t>& samples = work_[slot.number].indices.samples;
+  setup_.order.batch(epoch, index, work_[slot.number].indices);
+  slot.locations.clear();
+  for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset->locate(sample));
+  if (slot.verdict) slot.verdict->start_batch(slot.locations);
+  if (!setup_.identity) draw_views(slot);
+  open_shards(slot);
+  place_samples(slot);
+  if (slot.fetch.empty())
+    transport_->skip(slot);
+  else
+    transport_->begin(slot);
+}
+
+// By the device: host memory of the slot's last batch is read until then.
+void BatchMaker::wait_for_last_use(const Slot& slot) {
+  const Stopwatch watch;
+  try {
+    slot.ready_event.wait();
+  } catch (const UnreadablePage&) {
+    // Of the batch that was in the slot before: whoever waited for its bytes was told.
+  } catch (const Error&) {
+    rethrow_named(*setup_.dataset);
+  }
+  counts_.link_seconds += watch.seconds();
+}
+
+void BatchMaker::draw_views(const Slot& slot) {
+  Work& work = work_[slot.number];
+  const TransformOptions& transform = setup_.options.transform;
+  const bool drawn = transform.flip_probability > 0 || transform.crop == CropKind::random ||
+                     transform.crop == CropKind::random_resized;
+  if (!drawn && work.views.size() == work.indices.samples.size()) return;  // the same for every batch
+  work.views.clear();
+  for (const std::uint64_t sample : work.indices.samples)
+    work.views.push_back(
+        draw_view(transform_.stored, transform, setup_.options.order.seed, slot.epoch, sample));
+}
+
+// Shards that no batch touched yet, side by side: a first shuffled batch touches hundreds.
+void BatchMaker::open_shards(const Slot& slot) {
+  std::vector<std::uint32_t> fresh;
+  for (const Dataset::Location at : slot.locations)
+    if (shard_columns_[at.shard].empty()) fresh.push_back(at.shard);
+  std::sort(fresh.begin(), fresh.end());
+  fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
+  if (fresh.size() < 2) return;  // or when it is used
+  try {
+    run_rows(*pool_, fresh.size(),
+             [&](std::size_t i) { static_cast<void>(setup_.dataset->shard(fresh[i])); });
+  } catch (const Error&) {  // is said where the shard is used, in the order of the samples
+  }
+}
+
+// Decides for each sample where it is brought to, or that it is on the device already.
+void BatchMaker::place_samples(Slot& slot) {
+  Work& work = work_[slot.number];
+  work.sources.clear();
+  work.sizes.clear();
+  ++placed_;
+  std::byte* target = nullptr;  // in the batch, one sample after the other
+  if (setup_.identity)
+    target = slot.images->data();
+  else if (work.raw)
+    target = work.raw->data();
+  std::uint64_t fetched = 0;
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+    const std::uint64_t sample = work.indices.samples[i];
+    const auto [size, mapped] = setup_.form->locate(*setup_.dataset, slot.locations[i]);
+    const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
+    if (there == nullptr) {
+      std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
+      FetchItem item{sample, slot.locations[i], target, size, fetched, last_placed != placed_, mapped};
+      last_placed = placed_;
+      if (resident_)
+        if (std::byte* const place = resident_->add(sample, size)) item.target = place;
+      there = item.target;
+      slot.fetch.push_back(item);
+      fetched += size;
+    }
+    if (target != nullptr) target += size;
+    work.sources.push_back(there);
+    work.sizes.push_back(size);
+  }
+}
+
+void BatchMaker::abandon(const Slot& slot) noexcept {
+  if (!resident_) return;
+  for (const FetchItem& item : slot.fetch) resident_->forget(item.sample);
+}
+
+void BatchMaker::end(Slot& slot) {
+  const ProfilerRange range(*setup_.device, "shard: end batch");
+  if (!slot.fetch.empty()) {
+    transport_->end(slot);
+    // Reads of the host device may fail: what stays for later batches must have been read.
+    if (resident_ && setup_.device->info().kind == DeviceKind::host) wait_copied(slot);
+  } else {
+    slot.copied_event = Event();
+  }
+  wait_released(slot);
+  std::swap(slot.indices, work_[slot.number].indices);
+  gather_columns(slot);
+  for (const Event& event : slot.released) compute_stream_->wait(event);  // over: mostly nothing to be queued
+  compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
+  compute_stream_->wait(slot.copied_event);
+  queue_transform(slot);
+  slot.ready_event = compute_stream_->record();
+  const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
+  counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+}
+
+// Copies into the slot may stand behind the consumer's work on its last batch, which may never end.
+void BatchMaker::wait_copied(const Slot& slot) {
+  try {
+    while (!slot.copied_event.wait_for(kTurn))
+      if (mailbox_.stopping()) throw Error(ErrorCode::cancelled, "stopped while samples are copied");
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    rethrow_named(*setup_.dataset);
+  }
+}
+
+// What the consumer reads on the host, or from there by copies and kernels of its own: its work on the slot's
+// last batch must have ended, and not only be ordered before the device's.
+void BatchMaker::wait_released(Slot& slot) {
+  const Stopwatch watch;
+  for (const Event& event : slot.released) {
+    try {
+      while (!event.wait_for(kTurn))
+        if (mailbox_.stopping()) {
+          slot.fetch.clear();  // its samples are on their way, also to stay on the device
+          throw Error(ErrorCode::cancelled, "stopped while a consumer still reads the slot");
+        }
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::cancelled) throw;  // else: the consumer's work failed, and is over
+    }
+  }
+  counts_.consumer_seconds += watch.seconds();
+}
+
+void BatchMaker::gather_columns(Slot& slot) {
+  const BatchIndices& indices = slot.indices;
+  const std::uint64_t rows = indices.samples.size();
+  for (ColumnView& view : slot.columns) view.shape[0] = rows;
+  slot.ids.shape[0] = slot.mask.shape[0] = rows;
+  static_assert(sizeof(std::int64_t) == sizeof(indices.samples[0]));  // and indices are below 2^63
+  std::copy_n(indices.samples.data(), rows,
+              reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(slot.ids.host)));
+  std::copy_n(indices.mask.data(), rows,
+              reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(slot.mask.host)));
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+    const Dataset::Location at = slot.locations[i];
+    const ShardReader& shard = setup_.dataset->shard(at.shard);
+    std::vector<const Column*>& columns = shard_columns_[at.shard];
+    if (columns.empty())
+      for (const ColumnView& view : slot.columns) columns.push_back(&shard.columns().at(view.name));
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint64_t size = columns[c]->row_bytes;
+      std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;
+      shard.read_rows(*columns[c], at.sample, {row, static_cast<std::size_t>(size)});
+    }
+  }
+}
+
+void BatchMaker::queue_transform(Slot& slot) {
+  const Work& work = work_[slot.number];
+  if (!setup_.identity) {
+    transform_.sources = transport_->sources(slot);
+    if (work.raw || resident_) transform_.sources = work.sources;
+    transform_.views = work.views;
+    transform_.target = slot.images->data();
+    setup_.form->describe(transform_, work.sizes);
+    if (slot.verdict) transform_.broken = slot.verdict->entries();
+    compute_stream_->transform(transform_);
+  } else if (resident_) {
+    const std::uint64_t size = transform_.stored.size_bytes();
+    gathered_.clear();
+    for (std::size_t i = 0; i < work.sources.size(); ++i) {
+      std::byte* const row = slot.images->data() + i * size;
+      if (work.sources[i] != row) gathered_.push_back({row, work.sources[i], size});
+    }
+    compute_stream_->gather(gathered_);
+  }
+}
+
+}  // namespace shard

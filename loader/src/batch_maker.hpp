@@ -1,0 +1,100 @@
+// BatchMaker: makes one batch in one slot, in two steps, so that the host's part of several batches overlaps.
+//
+//   begin   which samples, from where to where; the transport starts the host's part (reads, copies, decoding)
+//   end     the copies are queued; then, in the compute stream: columns, transform, ready_event
+//
+// It owns the transport, the streams, the pool and the resident samples.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.hpp"
+#include "loader_setup.hpp"
+#include "mailbox.hpp"
+#include "resident.hpp"
+#include "ring.hpp"
+#include "transport/transport.hpp"
+
+namespace shard {
+
+// Used by the feeder's thread only, but for kind() and reason().
+class BatchMaker {
+ public:
+  // Allocates what the ring's slots need. Waits end when the mailbox says so. Errors: those of the transport;
+  // resource.
+  BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mailbox);
+  BatchMaker(const BatchMaker&) = delete;
+  BatchMaker& operator=(const BatchMaker&) = delete;
+
+  // Slots end in the order in which they began. Errors name shard and sample.
+  void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify);
+  void end(Slot& slot);
+  // One of the two failed: what the batch was to bring to the device is not there.
+  void abandon(const Slot& slot) noexcept;
+
+  const Transport& transport() const noexcept { return *transport_; }
+  struct Counts {
+    std::uint64_t bytes = 0;      // of samples in batches that were made
+    double link_seconds = 0;      // waiting for the device
+    double consumer_seconds = 0;  // waiting for work of consumers
+    // What it allocated; the transport counts its own.
+    std::uint64_t pinned_bytes = 0;
+    std::uint64_t device_bytes = 0;
+  };
+  const Counts& counts() const noexcept { return counts_; }
+
+  // Which transport, and why. From any thread.
+  TransportKind kind() const noexcept { return resident_ ? TransportKind::resident : transport_->kind(); }
+  std::string reason() const;
+
+ private:
+  // What is made of the batch in a slot.
+  struct Work {
+    std::unique_ptr<Block> raw;  // device: the batch before the transform; none where that reads no copy
+    BatchIndices indices;        // the consumer's work may read those of the slot until the batch ends
+    std::vector<SampleView> views;
+    std::vector<const std::byte*> sources;  // where each sample lies on the device; null: where it is mapped
+    std::vector<std::uint64_t> sizes;       // of each sample, in bytes that go to the device
+  };
+
+  void prepare_slots(Ring& ring);
+  void prepare_columns(Slot& slot, const SlotMemory& memory);
+  void make_resident();
+  void wait_for_last_use(const Slot& slot);
+  void draw_views(const Slot& slot);
+  void open_shards(const Slot& slot);
+  void place_samples(Slot& slot);
+  void wait_copied(const Slot& slot);
+  void wait_released(Slot& slot);
+  void gather_columns(Slot& slot);
+  void queue_transform(Slot& slot);
+
+  const LoaderSetup& setup_;
+  const Mailbox& mailbox_;
+  Counts counts_;
+
+  // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
+  std::vector<Work> work_;  // by slot
+  std::optional<ResidentSamples> resident_;
+  std::unique_ptr<Block> scratch_;  // device: TransformWork::unpacked
+  std::unique_ptr<Transport> transport_;
+  std::string reason_;
+  std::unique_ptr<ThreadPool> pool_;
+  // One: two in turn were slower (batches of 32: 0.92 of the link, and 0.94 with one).
+  std::unique_ptr<Stream> copy_stream_;
+  std::unique_ptr<Stream> compute_stream_;
+
+  TransformWork transform_;                 // of the batch that ends
+  std::vector<CopyItem> gathered_;          // scratch
+  std::uint64_t placed_ = 0;                // batches whose samples were placed
+  std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it
+  // By shard, in the order of the slots' columns; filled at first use.
+  std::vector<std::vector<const Column*>> shard_columns_;
+};
+
+}  // namespace shard

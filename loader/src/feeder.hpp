@@ -1,0 +1,59 @@
+// Feeder: one thread that keeps the ring full.
+//
+//   mailbox ──run──▶ thread: acquire ──▶ BatchMaker::begin ──▶ BatchMaker::end ──▶ push ──▶ ring
+//
+// Loader and feeder share the ring and the mailbox. What the feeder has to tell beside batches it puts into
+// one struct under a mutex, for stats(). All else is its thread's own.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "batch_maker.hpp"
+#include "loader_setup.hpp"
+#include "mailbox.hpp"
+#include "ring.hpp"
+
+namespace shard {
+
+class Feeder {
+ public:
+  // Allocates what the slots of the ring and the transport need. All of them must outlive the feeder. Errors:
+  // resource, not_found, corrupt, io, unsupported (the transport).
+  Feeder(const LoaderSetup& setup, Ring& ring, Mailbox& mailbox);
+  Feeder(const Feeder&) = delete;
+  Feeder& operator=(const Feeder&) = delete;
+  // Stops the run and joins the thread.
+  ~Feeder();
+
+  // Its part: transport, reason, bytes and memory; storage, link and consumer seconds. From any thread.
+  LoaderStats stats() const;
+
+ private:
+  void feed();
+  bool feed_epoch(std::uint64_t epoch, std::uint64_t first_batch);
+  bool verifies(std::uint64_t epoch) const noexcept;
+  Slot* acquire();
+  void publish();
+
+  const LoaderSetup& setup_;
+  Ring& ring_;
+  Mailbox& mailbox_;
+  BatchMaker maker_;
+  bool warm_ = false;                         // a batch was made
+  std::optional<std::uint64_t> first_epoch_;  // the first one that was asked for: Verify::first_epoch
+  double slot_wait_seconds_ = 0;              // for a free slot
+
+  struct Told {
+    mutable std::mutex mutex;
+    LoaderStats stats;
+  };
+  Told told_;
+
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace shard
