@@ -89,7 +89,7 @@ class Direct final : public Transport {
     }
     if (!queue_) queue_ = make_thread_queue(kReadingThreads);  // the one before has failed
     reads.left = reads.reads.size();
-    or_give_up_queue([&] {
+    drop_queue_on_failure([&] {
       for (Read& read : reads.reads) {
         if (!open_for(read)) {
           --reads.left;  // end() says why
@@ -105,7 +105,7 @@ class Direct final : public Transport {
   void end(Slot& slot) override {
     Reads& reads = reads_[slot.number];
     const Stopwatch watch;
-    or_give_up_queue([&] {
+    drop_queue_on_failure([&] {
       while (reads.left > 0) collect_one();
       if (queue_) queue_->flush();
     });
@@ -194,7 +194,7 @@ class Direct final : public Transport {
   // Calls `body`. When the queue fails, no read is under way any longer, so that slots and their requests can
   // be used again; what all slots still waited for is lost, and threads read from then on.
   template <class Body>
-  void or_give_up_queue(const Body& body) {
+  void drop_queue_on_failure(const Body& body) {
     try {
       body();
     } catch (const Error& error) {

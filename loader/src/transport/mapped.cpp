@@ -52,7 +52,7 @@ class Mapped final : public Transport {
     batch.host_rows.clear();
     batch.filled = {};
     if (registered_) prepare_registered(slot);
-    or_release(batch, [&] {
+    release_on_failure(batch, [&] {
       const bool waited = find_shards(slot);
       find_samples(slot);
       if (batch.host_rows.empty()) return queue(slot);
@@ -70,7 +70,7 @@ class Mapped final : public Transport {
   void end(Slot& slot) override {
     Batch& batch = batches_[slot.number];
     if (!verifying_.empty() && verifying_.front() == &slot) verifying_.pop_front();
-    if (batch.filled.valid()) or_release(batch, [&] { finish(slot); });
+    if (batch.filled.valid()) release_on_failure(batch, [&] { finish(slot); });
   }
 
   // Everything may be on the device by now, so that no batch comes here any more.
@@ -123,7 +123,7 @@ class Mapped final : public Transport {
 
   // No more shards stay registered for the batch when it fails.
   template <class Body>
-  void or_release(Batch& batch, const Body& body) {
+  void release_on_failure(Batch& batch, const Body& body) {
     try {
       body();
     } catch (...) {
@@ -151,14 +151,14 @@ class Mapped final : public Transport {
     const OrderOptions& order = context_.options->order;
     const std::size_t shards = context_.dataset->info().shards.size();
     if (order.mode != OrderMode::shuffle) {
-      registered_->ahead(
+      registered_->prefetch(
           context_.order->shards_from(slot.epoch, slot.index, 2 * std::size_t{order.window_shards}));
     } else if (order.partition == Partition::by_shard) {
-      registered_->ahead(context_.order->shards_from(slot.epoch, slot.index, shards));
+      registered_->prefetch(context_.order->shards_from(slot.epoch, slot.index, shards));
     } else if (batch_ == 1) {
       std::vector<std::uint32_t> all(shards);
       std::iota(all.begin(), all.end(), 0U);
-      registered_->ahead(std::move(all));
+      registered_->prefetch(std::move(all));
     }
   }
 

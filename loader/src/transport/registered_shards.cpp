@@ -49,11 +49,11 @@ bool RegisteredShards::try_use(std::uint32_t shard) {
   const Lock lock(mutex_);
   Entry& entry = shards_[shard];
   if (entry.state != State::registered) return false;
-  take(entry);
+  add_user(entry);
   return true;
 }
 
-void RegisteredShards::take(Entry& entry) {
+void RegisteredShards::add_user(Entry& entry) {
   ++entry.users;
   entry.last_used = ++uses_;
 }
@@ -84,7 +84,7 @@ void RegisteredShards::use(std::uint32_t shard, const std::function<bool()>& sto
                             "memory, and there is no pinned memory to stage what does not fit; raise "
                             "registered_bytes or pinned_bytes, or use fewer window_shards",
                             budget_));
-  take(entry);
+  add_user(entry);
 }
 
 void RegisteredShards::release(std::span<const std::uint32_t> shards, const Event& done) {
@@ -97,7 +97,7 @@ void RegisteredShards::release(std::span<const std::uint32_t> shards, const Even
   if (no_room_) wake();
 }
 
-void RegisteredShards::ahead(std::vector<std::uint32_t> shards) {
+void RegisteredShards::prefetch(std::vector<std::uint32_t> shards) {
   const Lock lock(mutex_);
   if (wanted_ == shards) return;
   for (const std::uint32_t shard : wanted_) shards_[shard].wanted = false;
@@ -158,7 +158,7 @@ void RegisteredShards::work(const std::stop_token& stop) {
   Lock lock(mutex_);
   std::optional<std::uint32_t> shard;
   while (changed_.wait(lock, stop, [&] { return (shard = next()).has_value(); }) && !stop.stop_requested())
-    bring(lock, *shard, stop);
+    register_next(lock, *shard, stop);
 }
 
 std::vector<std::unique_ptr<Registration>> RegisteredShards::register_images(
@@ -182,7 +182,7 @@ void RegisteredShards::pause(std::chrono::nanoseconds piece, const std::stop_tok
 }
 
 // Registers the shard, if it still is the next one once there is room for it.
-void RegisteredShards::bring(Lock& lock, std::uint32_t shard, const std::stop_token& stop) {
+void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std::stop_token& stop) {
   Entry& entry = shards_[shard];
   std::vector<std::unique_ptr<Registration>> pieces;
   std::uint64_t bytes = 0;
@@ -249,12 +249,12 @@ bool RegisteredShards::make_room(Lock& lock, std::uint32_t shard, std::uint64_t 
       changed_.notify_all();
       return false;
     }
-    give_up(lock, *victim);
+    evict(lock, *victim);
   }
   return true;
 }
 
-void RegisteredShards::give_up(Lock& lock, std::uint32_t shard) {
+void RegisteredShards::evict(Lock& lock, std::uint32_t shard) {
   Entry& entry = shards_[shard];
   std::vector<std::unique_ptr<Registration>> pieces = std::move(entry.pieces);
   const Event last_use = std::move(entry.last_use);

@@ -1,5 +1,5 @@
 // The shards that are registered with the device, under a budget of bytes. A thread of its own registers
-// those that the order comes to, and gives up those that are not needed any longer to make room for them; the
+// those that the order comes to, and evicts those that are not needed any longer to make room for them; the
 // feeder takes what is there by now.
 //
 // A shard is registered in pieces. While a piece is, no other thread gets into CUDA, also not between two
@@ -54,7 +54,7 @@ class RegisteredShards {
   // Ends one use of each; the device reads them until `done`.
   void release(std::span<const std::uint32_t> shards, const Event& done);
   // Shards that are needed from now on, in this order; replaces what was said before.
-  void ahead(std::vector<std::uint32_t> shards);
+  void prefetch(std::vector<std::uint32_t> shards);
 
   // Shards that were refused are tried again, in their turn: memory may be free by now, or the file whole. A
   // platform that still refuses does so once for all of them.
@@ -70,7 +70,7 @@ class RegisteredShards {
   enum class State : std::uint8_t { absent, changing, registered, refused };
   struct Entry {
     State state = State::absent;
-    bool wanted = false;          // ahead
+    bool wanted = false;          // by prefetch()
     bool retried = false;         // absent: it was refused before
     std::uint32_t users = 0;      // try_use() and use() without their release()
     std::uint64_t last_used = 0;  // the larger, the later
@@ -88,10 +88,10 @@ class RegisteredShards {
                                                              std::span<const std::byte> images,
                                                              const std::stop_token& stop);
   void pause(std::chrono::nanoseconds piece, const std::stop_token& stop);
-  void bring(Lock& lock, std::uint32_t shard, const std::stop_token& stop);
+  void register_next(Lock& lock, std::uint32_t shard, const std::stop_token& stop);
   bool make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes);
-  void give_up(Lock& lock, std::uint32_t shard);
-  void take(Entry& entry);
+  void evict(Lock& lock, std::uint32_t shard);
+  void add_user(Entry& entry);
   void refuse_again(const std::exception_ptr& error);
 
   const std::shared_ptr<const Dataset> dataset_;
@@ -99,10 +99,10 @@ class RegisteredShards {
   const std::function<std::uint64_t()> ask_budget_;
   double waited_seconds_ = 0;  // feeder
 
-  mutable std::mutex mutex_;  // not held while a shard is registered or given up
+  mutable std::mutex mutex_;  // not held while a shard is registered or evicted
   std::condition_variable_any changed_;
   std::vector<Entry> shards_;
-  std::vector<std::uint32_t> wanted_;    // ahead
+  std::vector<std::uint32_t> wanted_;    // by prefetch()
   std::size_t next_wanted_ = 0;          // those before it are registered or refused
   std::optional<std::uint32_t> urgent_;  // use() waits for it
   bool no_room_ = false;                 // until something changes

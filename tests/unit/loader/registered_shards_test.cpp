@@ -56,12 +56,12 @@ TEST_F(RegisteredShardsTest, MakeRoomByWhatIsNotInUse) {
   RegisteredShards shards(data_, limited_, 2 * kBytes);
   EXPECT_EQ(shards.bytes(), 0U);
   EXPECT_FALSE(shards.try_use(0));
-  shards.ahead({0, 1});
+  shards.prefetch({0, 1});
   ASSERT_TRUE(comes(shards, 0));
   ASSERT_TRUE(comes(shards, 1));
   ASSERT_TRUE(shards.try_use(1));  // two batches use it
   EXPECT_EQ(shards.bytes(), 2 * kBytes);
-  shards.ahead({2, 3});
+  shards.prefetch({2, 3});
   const std::uint32_t both[] = {0, 1};
   shards.release(both, Event());
   ASSERT_TRUE(comes(shards, 2));
@@ -81,7 +81,7 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
   const auto target = device.allocate_device(360);
   RegisteredShards shards(data_, shared, kBytes);
   const std::uint32_t zero[] = {0};
-  shards.ahead({0});
+  shards.prefetch({0});
   ASSERT_TRUE(comes(shards, 0));
   ASSERT_TRUE(shards.try_use(0));
   const CopyItem item{target->data(), images(0), 360};
@@ -89,7 +89,7 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
   const Event copied = stream->record();
   shards.release(zero, copied);
   shards.release(zero, Event());  // a batch that failed and copied nothing
-  shards.ahead({1});
+  shards.prefetch({1});
   ASSERT_TRUE(comes_true([&] { return !shards.try_use(0) || (shards.release(zero, Event()), false); }));
   EXPECT_FALSE(shards.try_use(1));
   device.step_to(copied);
@@ -100,7 +100,7 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
 TEST_F(RegisteredShardsTest, MakeRoomForTheOneThatIsWaitedForByWhatIsWanted) {
   RegisteredShards shards(data_, limited_, kBytes);
   const std::uint32_t zero[] = {0};
-  shards.ahead({0});
+  shards.prefetch({0});
   ASSERT_TRUE(comes(shards, 0));
   EXPECT_SHARD_ERROR(shards.use(1), ErrorCode::resource, "raise registered_bytes or pinned_bytes");
   shards.release(zero, Event());
@@ -113,11 +113,11 @@ TEST_F(RegisteredShardsTest, MakeRoomForTheOneThatIsWaitedForByWhatIsWanted) {
 TEST_F(RegisteredShardsTest, AreTriedOnceAheadAndAgainWhenWaitedFor) {
   limited_->refuse_from(DeviceCall::registration, 3, ErrorCode::resource);
   RegisteredShards shards(data_, limited_, 4 * kBytes);
-  shards.ahead({2, 1, 0, 3});
+  shards.prefetch({2, 1, 0, 3});
   ASSERT_TRUE(comes(shards, 2));
   const std::string said = "3 of 4 shards go through staging: the test refuses registration from call 3 on";
   ASSERT_TRUE(comes_true([&] { return shards.remark() == said; }));
-  shards.ahead({0, 3});
+  shards.prefetch({0, 3});
   EXPECT_SHARD_ERROR(shards.use(1), ErrorCode::resource, "the test refuses");
   EXPECT_EQ(limited_->calls(DeviceCall::registration), 6U);  // the first one was a part of shard 0
   EXPECT_EQ(shards.remark(), said);
@@ -133,7 +133,7 @@ TEST_F(RegisteredShardsTest, AreTriedAgainAfterARefusalWhenAsked) {
   limited_->refuse_from(DeviceCall::registration, 3, ErrorCode::resource);
   RegisteredShards shards(data_, limited_, 4 * kBytes);
   shards.retry_refused();  // there are none
-  shards.ahead({0, 1, 2, 3});
+  shards.prefetch({0, 1, 2, 3});
   ASSERT_TRUE(comes_true([&] { return shards.remark() == refused(3); }));
   EXPECT_EQ(limited_->calls(DeviceCall::registration), 5U);  // the first one was a part of shard 0
   shards.retry_refused();
@@ -151,7 +151,7 @@ TEST_F(RegisteredShardsTest, EndWithoutTheRegistrationThatIsUnderWay) {
   const auto begin = std::chrono::steady_clock::now();
   {
     RegisteredShards shards(data_, limited_, 4 * kBytes);
-    shards.ahead({0, 1, 2, 3});
+    shards.prefetch({0, 1, 2, 3});
     ASSERT_TRUE(comes_true([&] { return limited_->calls(DeviceCall::registration) >= 2; }));
     EXPECT_SHARD_ERROR(shards.use(3, [] { return true; }), ErrorCode::cancelled, "stopped");
   }
@@ -168,7 +168,7 @@ TEST_F(RegisteredShardsTest, PauseBetweenPiecesWhereNobodyWaits) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   auto begin = std::chrono::steady_clock::now();
-  shards.ahead({0, 1});
+  shards.prefetch({0, 1});
   ASSERT_TRUE(comes(shards, 1));
   EXPECT_GE(seconds(begin), 4 * 0.02 + 4 * 0.08);
   EXPECT_EQ(limited_->calls(DeviceCall::registration), 5U);
@@ -206,7 +206,7 @@ TEST_F(RegisteredShardsTest, AreTriedAgainEachForItselfWhereFilesWereCut) {
     sizes.push_back(std::filesystem::file_size(path));
     std::filesystem::resize_file(path, 1);
   }
-  shards.ahead({0, 1, 2, 3});
+  shards.prefetch({0, 1, 2, 3});
   ASSERT_TRUE(comes_true([&] { return shards.remark().rfind("2 of 4 shards", 0) == 0; }));
   std::filesystem::resize_file(data_->shard(2).path(), sizes[1]);
   shards.retry_refused();

@@ -1,0 +1,115 @@
+// The states of a slot: who gets it next, and what ends every wait.
+#include "ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+
+#include "step_device.hpp"
+
+namespace shard::testing {
+namespace {
+
+class RingTest : public ::testing::Test {
+ protected:
+  Slot* acquire_and_push() {
+    Slot* const slot = ring_.acquire();
+    ring_.push_ready(slot);
+    return slot;
+  }
+  Slot* pop() {
+    Slot* slot = nullptr;
+    EXPECT_EQ(ring_.pop_ready(slot), Ring::Pop::slot);
+    return slot;
+  }
+
+  std::shared_ptr<StepDevice> device_ = std::make_shared<StepDevice>();
+  std::unique_ptr<Stream> stream_ = device_->create_stream();
+  Ring ring_{device_, 3};
+};
+
+TEST_F(RingTest, HandsOutSlotsInTheOrderInWhichTheyBecameReady) {
+  Slot* const first = acquire_and_push();
+  Slot* const second = acquire_and_push();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(pop(), first);
+  EXPECT_EQ(pop(), second);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(ring_.slots()[i].number, i);
+}
+
+TEST_F(RingTest, SaysThatAllSlotsAreLentInsteadOfWaitingForever) {
+  for (int i = 0; i < 3; ++i) acquire_and_push();
+  Slot* const first = pop();
+  pop();
+  pop();
+  Slot* none = nullptr;
+  EXPECT_EQ(ring_.pop_ready(none), Ring::Pop::all_lent);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_TRUE(ring_.wait_ready(std::chrono::milliseconds(0)));
+  EXPECT_EQ(ring_.try_acquire(), nullptr);
+  ring_.give_back(first, {}, true);
+  EXPECT_EQ(ring_.acquire(), first);
+}
+
+TEST_F(RingTest, TakesNoSlotAtOnceWhoseReaderIsStillAtIt) {
+  for (int i = 0; i < 3; ++i) acquire_and_push();
+  Slot* const slot = pop();
+  std::byte byte{};
+  const CopyItem copy{&byte, &byte, 0};
+  stream_->copy({&copy, 1});
+  const Event reader = stream_->record();
+  ring_.give_back(slot, {reader}, true);
+  EXPECT_EQ(ring_.try_acquire(), nullptr);
+  device_->step_to(reader);
+  EXPECT_EQ(ring_.try_acquire(), slot);
+}
+
+TEST_F(RingTest, EndsAllWaitsWhenStoppedAndBeginsAgainDrained) {
+  Slot* const ready = acquire_and_push();
+  Slot* slot = nullptr;
+  ring_.stop();
+  EXPECT_EQ(ring_.acquire(), nullptr);
+  EXPECT_EQ(ring_.try_acquire(), nullptr);
+  EXPECT_EQ(ring_.pop_ready(slot), Ring::Pop::stopped);
+  ring_.drain();
+  EXPECT_FALSE(ring_.wait_ready(std::chrono::milliseconds(0))) << "what was ready is free again";
+  std::vector<Slot*> free;
+  for (int i = 0; i < 3; ++i) free.push_back(ring_.acquire());
+  EXPECT_EQ(free.back(), ready) << "behind those that were free before";
+}
+
+TEST_F(RingTest, FailsForGoodWithTheFirstReason) {
+  acquire_and_push();
+  ring_.lost(std::make_exception_ptr(std::runtime_error("first")));
+  ring_.lost(std::make_exception_ptr(std::runtime_error("second")));
+  Slot* slot = nullptr;
+  EXPECT_EQ(ring_.pop_ready(slot), Ring::Pop::failed);
+  EXPECT_EQ(ring_.acquire(), nullptr);
+  ring_.drain();
+  EXPECT_EQ(ring_.acquire(), nullptr);
+  EXPECT_THROW(
+      {
+        try {
+          std::rethrow_exception(ring_.failure());
+        } catch (const std::runtime_error& error) {
+          EXPECT_STREQ(error.what(), "first");
+          throw;
+        }
+      },
+      std::runtime_error);
+}
+
+TEST_F(RingTest, KeepsTheMemoryOfLentSlotsOnlyWhenTheLoaderHasEnded) {
+  for (Slot& slot : ring_.slots()) slot.images = device_->allocate_device(16);
+  acquire_and_push();
+  acquire_and_push();
+  Slot* const lent = pop();
+  ring_.retire();
+  for (const Slot& slot : ring_.slots()) EXPECT_EQ(slot.images != nullptr, &slot == lent);
+  ring_.give_back(lent, {}, true);
+  EXPECT_EQ(lent->images, nullptr);
+}
+
+}  // namespace
+}  // namespace shard::testing

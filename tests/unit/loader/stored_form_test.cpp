@@ -1,0 +1,101 @@
+// What the loader is told of each codec, and what the device's verdict on a batch becomes.
+#include "codec/stored_form.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "expect_error.hpp"
+#include "loader_fixture.hpp"
+#include "transport/sample_io.hpp"
+#include "verdict.hpp"
+
+namespace shard::testing {
+namespace {
+
+class StoredFormTest : public ::testing::Test {
+ protected:
+  void make(const Codec& codec, DType dtype = DType::f16) {
+    DatasetShape shape;
+    shape.codec = codec;
+    shape.spec.dtype = dtype;
+    write_dataset(dir_.path(), shape);
+    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    form_ = make_stored_form(data_->info());
+  }
+  std::uint64_t sample_bytes() const { return data_->info().spec.size_bytes(); }
+
+  TempDir dir_;
+  std::shared_ptr<const Dataset> data_;
+  std::shared_ptr<const StoredForm> form_;
+  std::shared_ptr<Device> device_ = make_host_device(1);
+};
+
+TEST_F(StoredFormTest, SamplesWithoutCodecGoAsTheyAre) {
+  make({});
+  EXPECT_EQ(form_->most_bytes_to_device(), sample_bytes());
+  EXPECT_TRUE(form_->fixed_size());
+  EXPECT_FALSE(form_->decoded_by_host());
+  EXPECT_FALSE(form_->decoded_by_device());
+  EXPECT_EQ(form_->transform_input(), data_->info().spec);
+  EXPECT_EQ(form_->locate(*data_, {0, 1}).mapped, nullptr) << "found by the threads that copy it";
+  EXPECT_EQ(form_->checksum(data_->shard(0), data_->shard(0).frame(1)), data_->shard(0).checksum(1));
+}
+
+TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
+  make({Codec::Kind::zstd, 3});
+  EXPECT_EQ(form_->most_bytes_to_device(), sample_bytes());
+  EXPECT_EQ(form_->locate(*data_, {0, 1}).size_bytes, sample_bytes());
+  EXPECT_TRUE(form_->decoded_by_host());
+  EXPECT_FALSE(form_->decoded_by_device());
+  std::vector<std::byte> staged(sample_bytes());
+  stage_row(*data_, *form_, {1, {0, 1}, nullptr, sample_bytes()}, staged.data(), true);
+  EXPECT_EQ(xxh3(staged), data_->shard(0).checksum(1));
+}
+
+TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
+  make({Codec::Kind::packed});
+  EXPECT_FALSE(form_->fixed_size());
+  EXPECT_TRUE(form_->decoded_by_device());
+  EXPECT_EQ(form_->transform_input().dtype, DType::u8);
+  EXPECT_EQ(form_->transform_input().height, data_->info().spec.height);
+  const StoredSample sample = form_->locate(*data_, {0, 1});
+  const std::span<const std::byte> frame = data_->shard(0).frame(1);
+  EXPECT_EQ(sample.mapped, frame.data());
+  EXPECT_EQ(sample.size_bytes, frame.size());
+  EXPECT_LE(sample.size_bytes, form_->most_bytes_to_device());
+  EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).checksum(1));
+  const std::vector<std::uint64_t> sizes{frame.size()};
+  TransformWork work = plan_transform(data_->info(), {});
+  form_->describe(work, sizes);
+  EXPECT_EQ(work.frame_bytes.data(), sizes.data());
+  TransformOptions resize;
+  resize.crop = CropKind::random_resized;
+  DeviceInfo gpu;
+  EXPECT_EQ(form_->scratch_bytes({}, gpu), 0U);
+  EXPECT_EQ(form_->scratch_bytes(resize, gpu), data_->info().spec.elements());
+  EXPECT_EQ(form_->scratch_bytes(resize, device_->info()), 0U) << "it reads frames where they are";
+}
+
+// The consumer asks when it wants the next batch, which may be after the feeder has taken the slot again.
+TEST_F(StoredFormTest, AVerdictIsKeptUntilTheBatchAfterTheNext) {
+  make({Codec::Kind::packed});
+  Verdict verdict(data_, form_, *device_, 4);
+  verdict.start_batch({{0, 5}, {1, 6}});
+  const std::uint64_t batch = verdict.batch();
+  EXPECT_NO_THROW(verdict.check(batch));
+  verdict.entries()[1] = 1;
+  EXPECT_SHARD_ERROR(verdict.check(batch), ErrorCode::corrupt,
+                     "its packed frame was damaged when it reached the device, but is valid now");
+  verdict.start_batch({{2, 0}});
+  EXPECT_NO_THROW(verdict.check(verdict.batch()));
+  EXPECT_SHARD_ERROR(verdict.check(batch), ErrorCode::corrupt, "shard-1.safetensors\": sample 6");
+  verdict.start_batch({{0, 0}, {0, 1}});
+  EXPECT_NO_THROW(verdict.check(batch));
+  EXPECT_NO_THROW(verdict.check(verdict.batch()));
+}
+
+}  // namespace
+}  // namespace shard::testing
