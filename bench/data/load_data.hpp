@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard::bench {
 

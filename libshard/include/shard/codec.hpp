@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard {
 

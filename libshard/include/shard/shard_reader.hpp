@@ -23,7 +23,7 @@
 
 #include "shard/codec.hpp"
 #include "shard/safetensors.hpp"
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard {
 

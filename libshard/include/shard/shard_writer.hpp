@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard::image {
 

@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "shard/image/decode.hpp"
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard::image {
 

@@ -25,7 +25,7 @@
 #include <optional>
 #include <span>
 
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 namespace shard {
 

@@ -1,4 +1,4 @@
-#include "shard/sample_spec.hpp"
+#include "shard/dataset_spec.hpp"
 
 #include <charconv>
 #include <string_view>
