@@ -8,6 +8,7 @@
 #include "cli/run_main.hpp"
 #include "commands.hpp"
 #include "commands/synth/synth_command.hpp"
+#include "shard/version.hpp"
 
 int main(int argc, char** argv) {
   return shard::cli::run_main("shardbench", [&] {
@@ -17,7 +18,7 @@ int main(int argc, char** argv) {
     CLI::App app{R"(
       Measure conversion, loading, decoding, storage and hardware, each beside the limit of this machine)",
                  "shardbench"};
-    app.set_version_flag("--version", SHARD_VERSION);
+    app.set_version_flag("--version", SHARD_VERSION_STRING);
     app.require_subcommand(1);
     app.footer(R"(
       Exit codes:

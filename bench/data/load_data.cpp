@@ -31,14 +31,6 @@ DatasetInfo info_for(const SampleSpec& spec, std::uint64_t samples) {
   return info;
 }
 
-ShardWriterOptions writer_options(const DatasetInfo& info) {
-  ShardWriterOptions options;
-  options.spec = info.spec;
-  options.normalization = info.normalization;
-  options.fingerprint = info.fingerprint;
-  return options;
-}
-
 std::filesystem::path shard_path(const std::string& folder, std::uint64_t shard) {
   return std::filesystem::path(folder) / ("shard-" + std::to_string(shard) + ".safetensors");
 }
@@ -66,7 +58,7 @@ void make_random_dataset(const std::string& folder, std::uint64_t samples, const
   if (folder_state(folder) == FolderState::complete) return;
   std::filesystem::create_directories(folder);
   DatasetInfo info = info_for(spec, samples);
-  const ShardWriterOptions options = writer_options(info);
+  const ShardWriterOptions options{info};
   const std::uint64_t per_shard = std::max<std::uint64_t>(1, (std::uint64_t{256} << 20U) / spec.size_bytes());
   const std::uint64_t shards = (samples + per_shard - 1) / per_shard;
   info.shards.resize(shards);

@@ -6,6 +6,7 @@
 #include "harness/csv.hpp"
 #include "report/chart_file.hpp"
 #include "shard/dataset.hpp"
+#include "shard/version.hpp"
 
 namespace shard::bench {
 
@@ -13,7 +14,7 @@ Report::Report(const std::string& benchmark, const std::string& command, Outputs
     : outputs_(std::move(outputs)),
       machine_(bench::machine()),
       json_({{"benchmark", benchmark},
-             {"version", SHARD_VERSION},
+             {"version", SHARD_VERSION_STRING},
              {"command", command},
              {"machine", to_json(machine_)},
              {"complete", false}}),

@@ -6,6 +6,7 @@
 
 #include "report/style.hpp"
 #include "report/svg.hpp"
+#include "shard/version.hpp"
 
 namespace shard::bench {
 namespace {
@@ -72,7 +73,7 @@ std::string to_html(const Page& page) {
       "<meta name=\"color-scheme\" content=\"light dark\">\n{} {}\">\n<title>{}</title>\n"
       "<link rel=\"icon\" href=\"data:,\">\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n"
       "<p>{}</p>\n",
-      kPageGenerator, SHARD_VERSION, escaped(page.title), kPageStyle, escaped(page.title),
+      kPageGenerator, SHARD_VERSION_STRING, escaped(page.title), kPageStyle, escaped(page.title),
       escaped(page.when));
   html += "<dl>\n";
   for (const auto& [name, value] : page.facts)

@@ -36,7 +36,7 @@ class ShardMold {
     const ShardReader reader = ShardReader::open(path);
     header_ = reader.header();
     bytes_.assign(reader.mapping().begin(), reader.mapping().end());
-    const std::size_t json_bytes = static_cast<std::size_t>(header_.tensors.data_begin) - 8;
+    const std::size_t json_bytes = static_cast<std::size_t>(header_.container.data_begin) - 8;
     digits_at_ = 8 + find_digest_digits(as_text(std::span(bytes_).subspan(8, json_bytes))).value();
   }
 
@@ -59,7 +59,7 @@ class ShardMold {
 
  private:
   std::size_t at(const char* tensor) const {
-    return static_cast<std::size_t>(header_.tensors.data_begin + header_.tensors.find(tensor)->begin);
+    return static_cast<std::size_t>(header_.container.data_begin + header_.container.find(tensor)->begin);
   }
 
   ShardHeader header_;

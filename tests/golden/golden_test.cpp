@@ -26,7 +26,7 @@ TEST_P(Golden, ShardIsReadEqual) {
   ASSERT_EQ(reader.size(), kGoldenSamples);
   EXPECT_EQ(reader.header().spec, options.spec);
   EXPECT_EQ(reader.header().normalization, options.normalization);
-  EXPECT_EQ(reader.header().pipeline, options.pipeline);
+  EXPECT_EQ(reader.header().provenance, options.provenance);
   EXPECT_EQ(reader.header().codec, options.codec);
   EXPECT_EQ(reader.columns().size(), options.columns.size());
   std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));

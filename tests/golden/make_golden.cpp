@@ -24,7 +24,7 @@ void add_new_files(const fs::path& from, const fs::path& to) {
 // The head of a shard, and the size of its file as the last 8 bytes.
 void write_header_seed(const fs::path& shard, const fs::path& seed) {
   const ShardReader reader = ShardReader::open(shard);
-  const auto head = reader.mapping().first(static_cast<std::size_t>(reader.header().tensors.data_begin));
+  const auto head = reader.mapping().first(static_cast<std::size_t>(reader.header().container.data_begin));
   std::vector<std::byte> bytes(head.begin(), head.end());
   for (unsigned i = 0; i < 8; ++i)
     bytes.push_back(static_cast<std::byte>(reader.file_size_bytes() >> (8 * i)));

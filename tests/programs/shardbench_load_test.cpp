@@ -98,11 +98,7 @@ TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
     info.codec = codec;
     info.fingerprint = info.source_digest = "0123456789abcdef";
     info.inputs = 4;
-    ShardWriterOptions options;
-    options.spec = info.spec;
-    options.codec = codec;
-    options.fingerprint = info.fingerprint;
-    ShardWriter writer = ShardWriter::create(dir.path() / "s", 4, options);
+    ShardWriter writer = ShardWriter::create(dir.path() / "s", 4, ShardWriterOptions{info});
     const std::vector<std::byte> sample(info.spec.size_bytes(), std::byte{7});
     for (std::uint64_t i = 0; i < 4; ++i) writer.put(i, std::to_string(i), std::vector<std::byte>(8), sample);
     info.shards = {writer.publish()};

@@ -206,7 +206,7 @@ TEST_F(Shardctl, ShowRefusesSamplesThatDoNotExistAndNoChoice) {
   const std::string output = path("sheet.png").string();
   const Ran ran = run({"show", made.folder.string(), "6", "-o", output});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("sample 6 does not exist: there are 6"));
+  EXPECT_THAT(ran.err, HasSubstr("sample 6 does not exist"));
   EXPECT_FALSE(std::filesystem::exists(output));
   EXPECT_THAT(run({"show", made.folder.string(), "-o", output}).err, HasSubstr("--count"));
   EXPECT_THAT(run({"show", made.folder.string(), "2..7", "-o", output}).err, HasSubstr("there are 6"));

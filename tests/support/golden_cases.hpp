@@ -54,12 +54,7 @@ inline void write_golden_shards(const std::filesystem::path& folder) {
 // Two shards, one reject.
 inline void write_golden_dataset(const std::filesystem::path& folder) {
   const ShardWriterOptions options = small_options();
-  DatasetInfo info;
-  info.spec = options.spec;
-  info.normalization = options.normalization;
-  info.pipeline = options.pipeline;
-  info.codec = options.codec;
-  info.fingerprint = options.fingerprint;
+  DatasetInfo info{options};
   info.classes = {"caf\xc3\xa9", "quote\"", "raw\\xff"};
   info.source_digest = "fedcba9876543210";
   info.inputs = 4;

@@ -68,11 +68,7 @@ inline void write_dataset(const std::filesystem::path& folder, const DatasetShap
   info.codec = shape.codec;
   info.fingerprint = "0123456789abcdef";
   info.source_digest = "0123456789abcdef";
-  ShardWriterOptions options;
-  options.spec = info.spec;
-  options.normalization = info.normalization;
-  options.codec = info.codec;
-  options.fingerprint = info.fingerprint;
+  const ShardWriterOptions options{info};
   std::uint64_t index = 0;
   for (std::uint64_t n : shape.shards) {
     ShardWriter writer = ShardWriter::create(

@@ -21,7 +21,7 @@ inline ShardWriterOptions small_options(DType dtype = DType::u8, Layout layout =
   ShardWriterOptions options;
   options.spec = {dtype, layout, 3, 4, 5};
   options.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-  options.pipeline = {{"filter", "bilinear"}, {"resize", "4"}};
+  options.provenance = {{"filter", "bilinear"}, {"resize", "4"}};
   options.codec = codec;
   options.fingerprint = "0123456789abcdef";
   return options;

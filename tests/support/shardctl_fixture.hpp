@@ -87,7 +87,7 @@ class Shardctl : public ::testing::Test {
     DatasetInfo& info = made.info;
     info.spec = {dtype, layout, 3, kHeight, kWidth};
     info.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-    info.pipeline = {{"filter", "bilinear"}};
+    info.provenance = {{"filter", "bilinear"}};
     info.codec = codec;
     info.fingerprint = "0123456789abcdef";
     info.source_digest = "fedcba9876543210";
@@ -96,13 +96,7 @@ class Shardctl : public ::testing::Test {
     info.inputs = 7;
     for (std::uint64_t shard = 0; shard < 2; ++shard) {
       const std::string file = "shard-0000" + std::to_string(shard) + ".safetensors";
-      ShardWriterOptions options;
-      options.spec = info.spec;
-      options.normalization = info.normalization;
-      options.pipeline = info.pipeline;
-      options.codec = codec;
-      options.fingerprint = info.fingerprint;
-      ShardWriter writer = ShardWriter::create(made.folder / file, 3, options);
+      ShardWriter writer = ShardWriter::create(made.folder / file, 3, ShardWriterOptions{info});
       for (std::uint64_t i = 0; i < 3; ++i) {
         const std::uint64_t index = shard * 3 + i;
         std::vector<std::byte> label(8);

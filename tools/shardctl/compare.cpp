@@ -179,8 +179,9 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
     cli::out("{} cannot be read or decoded, first {}: {}\n", cli::counted(tally.missing, "source"),
              key_of(source, tally.first_missing), tally.first_reason);
   }
-  const auto decoder = source.info().pipeline.find("decoder");
-  if (!identical && decoder != source.info().pipeline.end() && decoder->second != image::decoder_versions()) {
+  const auto decoder = source.info().provenance.find("decoder");
+  if (!identical && decoder != source.info().provenance.end() &&
+      decoder->second != image::decoder_versions()) {
     cli::out("note: made with {}, compared with {}\n", escape_key(decoder->second),
              image::decoder_versions());
   }

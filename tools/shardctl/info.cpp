@@ -92,7 +92,7 @@ std::string python_path(const std::filesystem::path& path) {
 }
 
 std::string memmap_snippet(const ShardReader& reader) {
-  const SafetensorsHeader& header = reader.header().tensors;
+  const SafetensorsHeader& header = reader.header().container;
   const std::string path = python_path(reader.path());
   const TensorInfo* images = header.find("images");
   const TensorInfo* labels = header.find("labels");
@@ -135,7 +135,7 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
       {"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
                                     fmt::join(info.normalization.std, ","),
                                     spec.dtype == DType::u8 ? "to be applied after loading" : "applied")});
-  for (const auto& [key, value] : info.pipeline) table.add_row({"pipeline " + key, escape_key(value)});
+  for (const auto& [key, value] : info.provenance) table.add_row({"pipeline " + key, escape_key(value)});
   table.add_row({"fingerprint", info.fingerprint});
 }
 
@@ -152,7 +152,7 @@ Json description_json(const DatasetInfo& info) {
   json["codec"] = to_string(info.codec);
   json["normalization"] = {{"mean", floats_json(info.normalization.mean)},
                            {"std", floats_json(info.normalization.std)}};
-  json["pipeline"] = info.pipeline;
+  json["pipeline"] = info.provenance;
   json["fingerprint"] = info.fingerprint;
   return json;
 }
@@ -188,7 +188,7 @@ int print_source_json(const Source& source, const std::string& path) {
                               {"samples", shard.samples},
                               {"size_bytes", shard.size_bytes},
                               {"head_digest", fmt::format("{:016x}", shard.head_digest)},
-                              {"tensors", tensors_json(source.shard(i).header().tensors)}});
+                              {"tensors", tensors_json(source.shard(i).header().container)}});
   }
   cli::write_out(json_text(json, 2) + "\n");
   return kExitOk;
@@ -236,7 +236,8 @@ int print_source(const Source& source, const std::string& path) {
       cli::out("  and {} more (--json lists all)\n", info.shards.size() - kListed);
   }
   const ShardReader& first = source.shard(0);
-  cli::out("\nTensors of {}:\n{}", path_text(first.path().filename()), tensors_table(first.header().tensors));
+  cli::out("\nTensors of {}:\n{}", path_text(first.path().filename()),
+           tensors_table(first.header().container));
   cli::write_out(memmap_snippet(first));
   return kExitOk;
 }

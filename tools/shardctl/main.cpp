@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
 #include "shard/error.hpp"
+#include "shard/version.hpp"
 #include "shardctl/commands.hpp"
 
 namespace shard::ctl {
@@ -61,7 +62,7 @@ int reading(const std::function<int()>& command) {
 
 int run(int argc, char** argv) {
   CLI::App app("Print, check, compare, export and repack data sets that shardify made.", "shardctl");
-  app.set_version_flag("--version", std::string("shardctl ") + SHARD_VERSION);
+  app.set_version_flag("--version", std::string("shardctl ") + SHARD_VERSION_STRING);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(R"(

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "shard/dataset_spec.hpp"
 #include "shard/normalization.hpp"
 
 namespace shard::ctl {

@@ -61,10 +61,7 @@ void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& colu
 ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const DatasetInfo& info) {
   const ShardReader there = ShardReader::open(path);
   const ShardHeader& header = there.header();
-  bool same = header.spec == info.spec && header.codec == info.codec &&
-              header.normalization == info.normalization && header.pipeline == info.pipeline &&
-              header.fingerprint == info.fingerprint && there.size() == from.size() &&
-              there.columns().size() == from.columns().size();
+  bool same = !difference(header, info) && there.size() == from.size();
   std::vector<std::byte> row;
   std::vector<std::byte> expected;
   for (std::uint64_t sample = 0; same && sample < from.size(); ++sample) {
@@ -109,14 +106,7 @@ int repack(const RepackOptions& options) {
   const fs::path folder = options.folder;
   prepare_folder(folder, from);
 
-  ShardWriterOptions writer_options;
-  writer_options.spec = info.spec;
-  writer_options.normalization = info.normalization;
-  writer_options.pipeline = info.pipeline;
-  writer_options.codec = codec;
-  writer_options.fingerprint = info.fingerprint;
-  writer_options.columns = info.columns;
-
+  ShardWriterOptions writer_options{info};
   const unsigned threads = thread_count(options.jobs);
   std::vector<Buffers> buffers(threads);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);

@@ -35,42 +35,23 @@ FolderState require_dataset_folder(const std::filesystem::path& folder) {
 }
 
 Source Source::open(const std::string& path, Check check) {
-  Source source;
-  source.check_ = check;
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::is_directory(status) || !std::filesystem::exists(status)) {
     require_dataset_folder(path);
-    source.dataset_ = Dataset::open(path);
-    source.head_checked_ = std::make_unique<std::once_flag[]>(source.shards());
-    return source;
-  }
-  if (!std::filesystem::is_regular_file(status)) {
+  } else if (!std::filesystem::is_regular_file(status)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", quoted(path)));
   }
-  source.reader_ = ShardReader::open(path);
-  source.head_checked_ = std::make_unique<std::once_flag[]>(1);
-  const ShardHeader& header = source.reader_->header();
-  DatasetInfo& info = source.shard_info_;
-  info.spec = header.spec;
-  info.normalization = header.normalization;
-  info.pipeline = header.pipeline;
-  info.codec = header.codec;
-  info.fingerprint = header.fingerprint;
-  info.columns.clear();
-  for (const auto& [name, column] : source.reader_->columns()) {
-    info.columns.push_back({name, column.dtype, column.row_shape});
-  }
-  info.inputs = header.samples;
-  info.shards.push_back({source.reader_->path().filename().string(), header.samples,
-                         source.reader_->file_size_bytes(), header.head_digest});
-  return source;
+  return Source(Dataset::open(path), check);
 }
+
+Source::Source(Dataset data, Check check)
+    : data_(std::move(data)), check_(check), head_checked_(std::make_unique<std::once_flag[]>(shards())) {}
 
 std::uint32_t Source::shards() const noexcept { return static_cast<std::uint32_t>(info().shards.size()); }
 
 const ShardReader& Source::shard(std::uint32_t index) const {
-  const ShardReader& reader = dataset_ ? dataset_->shard(index) : *reader_;
+  const ShardReader& reader = data_.shard(index);
   if (check_ == Check::digests) {
     std::call_once(head_checked_[index], [&] { reader.verify_head(); });  // stays unset when it throws
   }
@@ -78,12 +59,7 @@ const ShardReader& Source::shard(std::uint32_t index) const {
 }
 
 Source::Sample Source::locate(std::uint64_t index) const {
-  if (index >= size()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample {} does not exist: there are {}, numbered from 0", index, size()));
-  }
-  if (!dataset_) return {shard(0), index};
-  const Dataset::Location location = dataset_->locate(index);
+  const Dataset::Location location = data_.locate(index);
   return {shard(location.shard), location.sample};
 }
 

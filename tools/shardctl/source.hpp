@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -26,9 +25,9 @@ class Source {
   // Errors: those of Dataset::open and ShardReader::open; a folder that is no data set says what it is.
   static Source open(const std::string& path, Check check = Check::digests);
 
-  const DatasetInfo& info() const noexcept { return dataset_ ? dataset_->info() : shard_info_; }
-  bool is_dataset() const noexcept { return dataset_.has_value(); }
-  std::uint64_t size() const noexcept { return dataset_ ? dataset_->size() : reader_->size(); }
+  const DatasetInfo& info() const noexcept { return data_.info(); }
+  bool is_dataset() const noexcept { return !data_.is_lone_shard(); }
+  std::uint64_t size() const noexcept { return data_.size(); }
   std::uint32_t shards() const noexcept;
   // Errors: corrupt when the head of the shard does not have its digest.
   const ShardReader& shard(std::uint32_t index) const;
@@ -44,12 +43,10 @@ class Source {
   void read(std::uint64_t index, std::span<std::byte> out) const;
 
  private:
-  Source() = default;
-  Check check_ = Check::digests;
+  Source(Dataset data, Check check);
+  Dataset data_;
+  Check check_;
   std::unique_ptr<std::once_flag[]> head_checked_;  // [shards]
-  std::optional<Dataset> dataset_;
-  std::optional<ShardReader> reader_;
-  DatasetInfo shard_info_;  // of reader_: what its header says
 };
 
 // A path for messages and tables: escaped as keys are, so that no name can break the line or the terminal.

@@ -10,6 +10,7 @@
 #include "convert/rank.hpp"
 #include "convert/text_options.hpp"
 #include "shard/error.hpp"
+#include "shard/version.hpp"
 
 namespace shard::shardify {
 
@@ -198,7 +199,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       Convert a folder of images into shards: decoded, resized and normalised once, and stored in safetensors
       files that training maps. An interrupted conversion continues with the same command.)",
                "shardify");
-  app.set_version_flag("--version", SHARD_VERSION);
+  app.set_version_flag("--version", SHARD_VERSION_STRING);
   app.add_option("IMAGES", options.images, R"(
       A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); @FILE, a
       text file with one path per line; or -, the same list on standard input)")

@@ -35,7 +35,7 @@ Json describe(const convert::Options& options) {
           {"sample_bytes", spec.size_bytes()},
           {"codec", to_string(options.codec)},
           {"jobs", options.threads()},
-          {"pipeline", convert::pipeline_of(options)}};
+          {"pipeline", convert::provenance_of(options)}};
 }
 
 std::string sample_text(const convert::Options& options) {
@@ -180,7 +180,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   cli::out("plan: {} -> {} of up to {} in {}\n", cli::counted(e.inputs, "image"),
            cli::counted(e.shards, "shard"), cli::counted(e.per_shard, "sample"), quoted(options.out));
   cli::out("sample: {}\n", sample_text(options));
-  for (const auto& [key, value] : convert::pipeline_of(options)) cli::out("  {}: {}\n", key, value);
+  for (const auto& [key, value] : convert::provenance_of(options)) cli::out("  {}: {}\n", key, value);
   if (!e.classes.empty()) {
     cli::out("classes: {}\n", e.classes.size());
     cli::Table table({cli::Table::Align::right, cli::Table::Align::left, cli::Table::Align::right}, "  ");

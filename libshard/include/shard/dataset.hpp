@@ -1,14 +1,24 @@
-// Dataset: a folder with dataset.json, the shards it names, and rejects.csv.
+// Dataset: a folder with dataset.json, the shards it names, and rejects.csv; or one shard file alone.
 //
 // dataset.json is written last and atomically, so a folder that has it is complete. It ends with a digest of
 // itself.
+//
+//   const shard::Dataset data = shard::Dataset::open("train/");
+//   std::vector<std::byte> sample(data.info().spec.size_bytes());
+//   for (std::uint64_t i = 0; i < data.size(); ++i) {
+//     data.read(i, sample);
+//     use(sample, data.label(i), data.key(i));
+//   }
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shard/shard_reader.hpp"
@@ -16,13 +26,10 @@
 
 namespace shard {
 
-struct DatasetInfo {
-  SampleSpec spec;
-  Normalization normalization;
-  Pipeline pipeline;
-  Codec codec;
-  std::string fingerprint;
-  std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
+struct DatasetInfo : DatasetSpec {
+  DatasetInfo() = default;
+  explicit DatasetInfo(DatasetSpec of) : DatasetSpec(std::move(of)) {}
+
   // Escaped names; the class id is the position. Empty if the labels come from a table.
   std::vector<std::string> classes;
   // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels.
@@ -30,6 +37,9 @@ struct DatasetInfo {
   // inputs = samples + rejects.
   std::uint64_t inputs = 0;
   std::uint64_t rejects = 0;
+  // Inputs per shard, of which rejects were left out; the last shard has the rest. It is part of the
+  // fingerprint. 0: not recorded (data sets of version 0.1).
+  std::uint64_t samples_per_shard = 0;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;
   std::uint64_t samples() const noexcept;
@@ -55,18 +65,25 @@ inline constexpr const char* kPlanFile = "conversion.json";
 // folder. Errors: io.
 void publish_file(const std::filesystem::path& path, std::string_view content);
 
+// A cheap handle: copies share the mappings, which stay until the last of them is gone (or the last loader or
+// batch that uses them). Several threads may call const members at once. Only assignment and destruction are
+// allowed on a handle that was moved from.
 class Dataset {
  public:
-  // Reads dataset.json and checks that each shard file exists with the recorded size. Shards are mapped at
-  // their first use. They are looked up in the folder that was opened, even if it is renamed later or the
-  // working folder changes. One descriptor, the folder's, stays open. Errors: not_found (also for an
-  // incomplete conversion, which the message says), corrupt, unsupported, resource, io.
-  static Dataset open(const std::filesystem::path& folder);
-  Dataset(Dataset&&) noexcept;
-  Dataset& operator=(Dataset&&) noexcept;
-  ~Dataset();
+  // A folder: reads dataset.json and checks that each shard file exists with the recorded size. Shards are
+  // mapped at their first use. They are looked up in the folder that was opened, even if it is renamed later
+  // or the working folder changes. One descriptor, the folder's, stays open.
+  // A regular file: opens it as the only shard of a data set; `info` is what its header says.
+  // Errors: not_found (also for an incomplete conversion, which the message says), corrupt, unsupported,
+  // resource, io.
+  static Dataset open(const std::filesystem::path& path);
 
+  // As it was given to open().
+  const std::filesystem::path& path() const noexcept;
+  // The folder that the shards are in.
   const std::filesystem::path& folder() const noexcept;
+  // Opened from a shard file, without a dataset.json.
+  bool is_lone_shard() const noexcept;
   const DatasetInfo& info() const noexcept;
   // Number of samples.
   std::uint64_t size() const noexcept;
@@ -79,18 +96,28 @@ class Dataset {
   // Binary search. Throws invalid_argument if index >= size().
   Location locate(std::uint64_t index) const;
 
-  // Opens the shard at its first use; it stays open as long as the data set. Thread safe and without locks,
-  // and may be called in a child after fork(). Throws corrupt, naming both files, if the shard does not match
+  // Sample `index`, decoded, is copied to `out` (info().spec.size_bytes() long). Its checksum is not
+  // compared. Errors: those of locate(), shard() and ShardReader::read().
+  void read(std::uint64_t index, std::span<std::byte> out) const;
+  // Errors: those of locate() and shard(); label() also unsupported if labels are not I64 [N].
+  std::int64_t label(std::uint64_t index) const;
+  // An escaped key (keys.hpp).
+  std::string key(std::uint64_t index) const;
+
+  // Opens the shard at its first use; it stays open as long as the data set. It takes no lock, and may be
+  // called in a child after fork(). Throws corrupt, naming both files, if the shard does not match
   // dataset.json (digest of the head, samples, spec, codec, fingerprint). Other errors: as
   // ShardReader::open().
   const ShardReader& shard(std::uint32_t index) const;
-  // The same shard if it is already open, else null. Thread safe. `index` is less than the number of shards.
+  // The same shard if it is already open, else null. `index` is less than the number of shards.
   const ShardReader* opened(std::uint32_t index) const noexcept;
 
  private:
   struct Impl;
-  explicit Dataset(std::unique_ptr<Impl> impl) noexcept;
-  std::unique_ptr<Impl> impl_;
+  explicit Dataset(std::shared_ptr<Impl> impl) noexcept;
+  static Dataset open_folder(const std::filesystem::path& folder);
+  static Dataset open_shard(const std::filesystem::path& file);
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace shard

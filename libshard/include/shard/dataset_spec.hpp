@@ -1,23 +1,20 @@
-// What a sample is: element type, axes, how it was normalised, and the pipeline that made it.
+// DatasetSpec: what all samples of a data set have in common. Every shard records it, and so does
+// dataset.json.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "shard/dtype.hpp"
+#include "shard/error.hpp"
+#include "shard/normalization.hpp"
 
 namespace shard {
-
-// (byte / 255 - mean[c]) / std[c], all in float32, c = red, green, blue.
-// Float samples are stored with it applied. For u8 samples it is only recorded, to be applied after loading.
-struct Normalization {
-  std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
-  std::array<float, 3> std{1.0F, 1.0F, 1.0F};
-  bool operator==(const Normalization&) const = default;
-};
 
 struct SampleSpec {
   // u8, f16, bf16 or f32.
@@ -39,7 +36,7 @@ struct SampleSpec {
 };
 
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.
-using Pipeline = std::map<std::string, std::string>;
+using Provenance = std::map<std::string, std::string>;
 
 // Codec of stored samples: "none", "zstd" with its level, or "packed" (docs/format.md).
 struct Codec {
@@ -51,5 +48,34 @@ struct Codec {
 };
 std::string to_string(const Codec& codec);      // "none", "zstd:3", "packed"
 Codec codec_from_string(const std::string& s);  // throws invalid_argument
+
+// A further tensor with one row per sample. `labels` is the first of them: I64 [N] or F32 [N, k].
+struct ColumnSpec {
+  std::string name;
+  DType dtype = DType::i64;
+  // Without the sample axis. Empty: one element per sample.
+  std::vector<std::uint64_t> row_shape;
+  bool operator==(const ColumnSpec&) const = default;
+};
+
+struct DatasetSpec {
+  SampleSpec spec;
+  Normalization normalization;
+  Provenance provenance;
+  Codec codec;
+  // 16 hexadecimal digits over all options that shape the bytes.
+  std::string fingerprint;
+  std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
+};
+
+// The first thing that two specs state differently, as text for a message.
+struct SpecDifference {
+  std::string what;  // "sample", "codec", "fingerprint", "normalization", "provenance" or "columns"
+  std::string found;
+  std::string stated;
+  bool operator==(const SpecDifference&) const = default;
+};
+// Empty if they are equal. The order of the columns does not count.
+std::optional<SpecDifference> difference(const DatasetSpec& found, const DatasetSpec& stated);
 
 }  // namespace shard

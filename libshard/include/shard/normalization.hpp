@@ -12,9 +12,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shard/dataset_spec.hpp"
+#include "shard/dtype.hpp"
 
 namespace shard {
+
+// c = red, green, blue. Float samples are stored with it applied. For u8 samples it is only recorded, to be
+// applied after loading.
+struct Normalization {
+  std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
+  std::array<float, 3> std{1.0F, 1.0F, 1.0F};
+  bool operator==(const Normalization&) const = default;
+};
 
 // Mean and std of a channel. A data set records them for red, green and blue; a fourth channel has mean 0 and
 // std 1.

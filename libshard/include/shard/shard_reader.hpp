@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "shard/codec.hpp"
-#include "shard/safetensors.hpp"
 #include "shard/dataset_spec.hpp"
+#include "shard/safetensors.hpp"
 
 namespace shard {
 
@@ -32,15 +32,9 @@ template <class Traits>
 class UniqueHandle;
 
 // The contents of a shard's header, checked by the rules of the profile (docs/format.md).
-struct ShardHeader {
-  SafetensorsHeader tensors;
+struct ShardHeader : DatasetSpec {
+  SafetensorsHeader container;
   std::uint64_t samples = 0;
-  SampleSpec spec;
-  Normalization normalization;
-  Pipeline pipeline;
-  Codec codec;
-  // 16 hexadecimal digits over all options that shape the bytes.
-  std::string fingerprint;
   // XXH3-64 of the bytes before `images` / `image_frames`, with zeros as its own digits.
   std::uint64_t head_digest = 0;
   // File offsets of `images` or `image_frames`: a multiple of 4096, and the size of the file.

@@ -16,28 +16,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shard/dataset_spec.hpp"
 
 namespace shard {
 
-// A further tensor with one row per sample. `labels` is the first of them: I64 [N] or F32 [N, k].
-struct ColumnSpec {
-  std::string name;
-  DType dtype = DType::i64;
-  // Empty: one element per sample.
-  std::vector<std::uint64_t> row_shape;
-};
+struct ShardWriterOptions : DatasetSpec {
+  ShardWriterOptions() = default;
+  explicit ShardWriterOptions(DatasetSpec of) : DatasetSpec(std::move(of)) {}
 
-struct ShardWriterOptions {
-  SampleSpec spec;
-  Normalization normalization;
-  Pipeline pipeline;
-  Codec codec;
-  // 16 hexadecimal digits.
-  std::string fingerprint;
-  std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
   // A hint: the total length of all planned keys in bytes. With the right number, publish() does not have to
   // move rows. 0: not known.
   std::uint64_t planned_key_bytes = 0;

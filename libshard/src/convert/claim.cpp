@@ -71,7 +71,7 @@ std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
 
 }  // namespace
 
-void record_values(Pipeline& options, const Normalization& n, const ColumnSpec& labels) {
+void record_values(Provenance& options, const Normalization& n, const ColumnSpec& labels) {
   options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
   options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
   options["labels"] = fmt::format("{} [{}]", to_string(labels.dtype), fmt::join(labels.row_shape, ", "));
@@ -89,7 +89,7 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   there.options["codec"] = to_string(info.codec);
   if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
   there.options.erase("on_warning");  // recorded where it is not the default
-  for (const auto& [key, value] : info.pipeline) there.options[key] = value;
+  for (const auto& [key, value] : info.provenance) there.options[key] = value;
   return there;
 }
 

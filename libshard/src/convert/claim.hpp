@@ -32,7 +32,7 @@ struct Claim {
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim);
 
 // What a data set records beside its pipeline, as text, so that a difference can be named.
-void record_values(Pipeline& options, const Normalization& n, const ColumnSpec& labels);
+void record_values(Provenance& options, const Normalization& n, const ColumnSpec& labels);
 // The record of a complete data set, as far as it can be compared with the one asked for.
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked);
 

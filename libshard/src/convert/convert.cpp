@@ -31,32 +31,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-PlanRecord record_of(const Plan& plan, const Options& options) {
+PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
   PlanRecord record;
-  record.fingerprint = fingerprint_of(options, plan.labels.column);
+  record.fingerprint = spec.fingerprint;
   record.source_digest = plan.source_digest;
   record.names_digest = plan.names_digest;
   record.inputs = plan.listed;
   record.samples_per_shard = plan.per_shard;
-  record.options = pipeline_of(options);
-  const SampleSpec spec = options.preprocess.sample_spec();
-  record.options["dtype"] = std::string(to_string(spec.dtype));
-  record.options["layout"] = std::string(to_string(spec.layout));
-  record.options["codec"] = to_string(options.codec);
+  record.options = spec.provenance;
+  record.options["dtype"] = std::string(to_string(spec.spec.dtype));
+  record.options["layout"] = std::string(to_string(spec.spec.layout));
+  record.options["codec"] = to_string(spec.codec);
   record.options["samples_per_shard"] = std::to_string(plan.per_shard);
-  record_values(record.options, options.preprocess.normalization, plan.labels.column);
+  record_values(record.options, spec.normalization, plan.labels.column);
   return record;
-}
-
-ShardWriterOptions writer_options(const Plan& plan, const Options& options, const PlanRecord& record) {
-  ShardWriterOptions writer;
-  writer.spec = options.preprocess.sample_spec();
-  writer.normalization = options.preprocess.normalization;
-  writer.pipeline = pipeline_of(options);
-  writer.codec = options.codec;
-  writer.fingerprint = record.fingerprint;
-  writer.columns = {plan.labels.column};
-  return writer;
 }
 
 // One worker thread's run.
@@ -164,7 +152,7 @@ class Worker {
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                     std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
                     Summary& summary) {
-  const ShardWriterOptions writer = writer_options(plan, options, record);
+  const ShardWriterOptions writer{spec_of(options, plan.labels.column)};
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
   // Processes that share the work are likely to share this machine.
   const std::uint64_t processes =
@@ -220,13 +208,8 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
     std::error_code error;
     if (!fs::exists(receipt_path(options.out, shard), error)) return false;
   }
-  DatasetInfo info;
-  info.spec = options.preprocess.sample_spec();
-  info.normalization = options.preprocess.normalization;
-  info.pipeline = pipeline_of(options);
-  info.codec = options.codec;
-  info.fingerprint = record.fingerprint;
-  info.columns = {plan.labels.column};
+  DatasetInfo info{spec_of(options, plan.labels.column)};
+  info.samples_per_shard = plan.per_shard;
   info.classes = plan.labels.classes;
   info.source_digest = plan.source_digest;
   info.inputs = plan.listed;
@@ -326,7 +309,7 @@ Summary run(const Options& options, const Hooks& hooks) {
   options.check();
   const Plan plan = make_plan(options);
   if (hooks.planned) hooks.planned(listing_of(plan));
-  const PlanRecord record = record_of(plan, options);
+  const PlanRecord record = record_of(plan, spec_of(options, plan.labels.column));
   const double plan_seconds = planning.seconds();
   const RunIn run_there = [&](const Options& there, const PlanRecord& staged, Claim& claim) {
     Summary summary = run_in(plan, there, staged, hooks, claim);

@@ -107,7 +107,7 @@ PlanRecord parse_plan(const std::string& json) {
     if (stage == kStages.end())
       throw Error(ErrorCode::corrupt, fmt::format("{} has an unknown stage", kPlanFile));
     plan.stage = static_cast<Stage>(stage - kStages.begin());
-    plan.options = j.at("options").get<Pipeline>();
+    plan.options = j.at("options").get<Provenance>();
     return plan;
   });
 }
@@ -134,7 +134,7 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
     if (was != is)
       differences += fmt::format("\n  {}: {} there, {} asked for", name, quoted(was), quoted(is));
   };
-  Pipeline names = there.options;
+  Provenance names = there.options;
   names.insert(asked.options.begin(), asked.options.end());
   for (const auto& [name, unused] : names) {
     const auto was = there.options.find(name);

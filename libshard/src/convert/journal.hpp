@@ -30,7 +30,7 @@ struct PlanRecord {
   std::string source_digest;
   std::uint64_t inputs = 0;  // listed, those without a label included
   std::uint64_t samples_per_shard = 0;
-  Pipeline options;  // for people: what differs is named
+  Provenance options;  // for people: what differs is named
   Stage stage = Stage::converting;
   // Not recorded: source_digest as earlier versions made it, without the sizes of the inputs.
   std::string names_digest;

@@ -27,9 +27,9 @@ std::optional<image::Size> parse_size_text(std::string_view text) {
   return size;
 }
 
-const std::string& require(const Pipeline& pipeline, const char* key) {
-  auto it = pipeline.find(key);
-  if (it == pipeline.end())
+const std::string& require(const Provenance& provenance, const char* key) {
+  auto it = provenance.find(key);
+  if (it == provenance.end())
     throw Error(ErrorCode::unsupported,
                 fmt::format("the data set does not say its {}: it was not made by shardify", quoted(key)));
   return it->second;
@@ -42,18 +42,19 @@ const std::string& require(const Pipeline& pipeline, const char* key) {
 
 }  // namespace
 
-Pipeline pipeline_of(const Options& options) {
+Provenance provenance_of(const Options& options) {
   const image::PreprocessOptions& p = options.preprocess;
-  Pipeline pipeline;
-  pipeline["decoder"] = image::decoder_versions();
-  pipeline["fast_decode"] = options.fast_decode ? "on" : "off";
-  pipeline["orientation"] = "exif";
-  pipeline["resize"] = p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
-  pipeline["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
-  pipeline["filter"] = std::string(image::to_string(p.filter));
+  Provenance provenance;
+  provenance["decoder"] = image::decoder_versions();
+  provenance["fast_decode"] = options.fast_decode ? "on" : "off";
+  provenance["orientation"] = "exif";
+  provenance["resize"] =
+      p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
+  provenance["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
+  provenance["filter"] = std::string(image::to_string(p.filter));
   if (options.on_warning != image::OnWarning::harmless)
-    pipeline["on_warning"] = std::string(image::to_string(options.on_warning));
-  return pipeline;
+    provenance["on_warning"] = std::string(image::to_string(options.on_warning));
+  return provenance;
 }
 
 std::string reject_reason(const Error& error) {
@@ -72,14 +73,16 @@ image::DecodeOptions decode_options(const Options& options, const std::atomic<bo
 
 namespace {
 
-std::string fingerprint(const Pipeline& pipeline, const SampleSpec& spec, const Normalization& n,
-                        const Codec& codec, const ColumnSpec& labels, std::uint64_t per_shard) {
+std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
+  const SampleSpec& spec = of.spec;
+  const Normalization& n = of.normalization;
+  const ColumnSpec& labels = of.columns.front();
   std::string text;
-  for (const auto& [key, value] : pipeline) text += fmt::format("{}={}\n", key, value);
+  for (const auto& [key, value] : of.provenance) text += fmt::format("{}={}\n", key, value);
   text += fmt::format("sample={} {} {}\n", to_string(spec.dtype), to_string(spec.layout),
                       fmt::join(spec.shape(), ","));
   text += fmt::format("normalization={} {}\n", fmt::join(n.mean, ","), fmt::join(n.std, ","));
-  text += fmt::format("codec={}\n", to_string(codec));
+  text += fmt::format("codec={}\n", to_string(of.codec));
   text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));
   text += fmt::format("samples_per_shard={}\n", per_shard);
   return fmt::format("{:016x}", xxh3(text));
@@ -87,27 +90,33 @@ std::string fingerprint(const Pipeline& pipeline, const SampleSpec& spec, const 
 
 }  // namespace
 
-std::string fingerprint_of(const Options& options, const ColumnSpec& labels) {
-  return fingerprint(pipeline_of(options), options.preprocess.sample_spec(), options.preprocess.normalization,
-                     options.codec, labels, options.per_shard());
+DatasetSpec spec_of(const Options& options, const ColumnSpec& labels) {
+  DatasetSpec spec;
+  spec.spec = options.preprocess.sample_spec();
+  spec.normalization = options.preprocess.normalization;
+  spec.provenance = provenance_of(options);
+  spec.codec = options.codec;
+  spec.columns = {labels};
+  spec.fingerprint = fingerprint(spec, options.per_shard());
+  return spec;
 }
 
-// Samples per shard are not recorded: as many as the fullest shard has, or more by what was rejected, or as
-// many as shards of the default size hold, today's or the one of earlier versions.
+// Data sets of version 0.1 do not record the samples per shard: as many as the fullest shard has, or more by
+// what was rejected, or as many as shards of the default size hold, today's or the one before.
 std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) {
   constexpr std::uint64_t kMaxTries = 100'000;
+  constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;
+  DatasetSpec other = info;
+  other.codec = codec;
+  if (info.samples_per_shard != 0) return fingerprint(other, info.samples_per_shard);
   std::uint64_t fullest = 1;
   for (const ShardSummary& shard : info.shards) fullest = std::max(fullest, shard.samples);
-  const auto with = [&](const Codec& of, std::uint64_t per_shard) {
-    return fingerprint(info.pipeline, info.spec, info.normalization, of, info.columns.front(), per_shard);
-  };
-  constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;
   for (const std::uint64_t shard_bytes : {Options{}.shard_size_bytes, kFormerDefault}) {
     const std::uint64_t by_default = std::max<std::uint64_t>(1, shard_bytes / info.spec.size_bytes());
-    if (with(info.codec, by_default) == info.fingerprint) return with(codec, by_default);
+    if (fingerprint(info, by_default) == info.fingerprint) return fingerprint(other, by_default);
   }
   for (std::uint64_t more = 0; more <= std::min(info.rejects, kMaxTries); ++more)
-    if (with(info.codec, fullest + more) == info.fingerprint) return with(codec, fullest + more);
+    if (fingerprint(info, fullest + more) == info.fingerprint) return fingerprint(other, fullest + more);
   return fmt::format("{:016x}", xxh3(fmt::format("{} codec={}\n", info.fingerprint, to_string(codec))));
 }
 
@@ -117,7 +126,7 @@ std::uint32_t fast_decode_side(const image::PreprocessOptions& options) {
 
 image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
   image::PreprocessOptions p;
-  const std::string& resize = require(info.pipeline, "resize");
+  const std::string& resize = require(info.provenance, "resize");
   if (resize.starts_with("squash ")) {
     p.squash = parse_size_text(std::string_view(resize).substr(7));
     if (!p.squash) unknown("resize", resize);
@@ -128,14 +137,14 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
   } else {
     unknown("resize", resize);
   }
-  const std::string& crop = require(info.pipeline, "crop");
+  const std::string& crop = require(info.provenance, "crop");
   if (crop == "none") {
     p.crop.reset();
   } else {
     p.crop = crop.starts_with("center ") ? parse_size_text(std::string_view(crop).substr(7)) : std::nullopt;
     if (!p.crop) unknown("crop", crop);
   }
-  const std::string& filter = require(info.pipeline, "filter");
+  const std::string& filter = require(info.provenance, "filter");
   auto known = image::filter_from_string(filter);
   if (!known) unknown("filter", filter);
   p.filter = *known;
@@ -148,9 +157,9 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
 
 image::DecodeOptions decode_options_from(const DatasetInfo& info) {
   image::DecodeOptions options;
-  if (require(info.pipeline, "fast_decode") == "on")
+  if (require(info.provenance, "fast_decode") == "on")
     options.fast_min_short_side = fast_decode_side(preprocess_options_from(info));
-  if (const auto recorded = info.pipeline.find("on_warning"); recorded != info.pipeline.end()) {
+  if (const auto recorded = info.provenance.find("on_warning"); recorded != info.provenance.end()) {
     const auto choice = image::on_warning_from_string(recorded->second);
     if (!choice) unknown("on_warning", recorded->second);
     options.on_warning = *choice;

@@ -15,13 +15,13 @@ namespace shard::convert {
 // Filter, sizes, decoder and versions, as recorded in every shard and in dataset.json. What decides which
 // images are stored, and differs from the default, is in it too: a run with another choice must not go on
 // with these shards.
-Pipeline pipeline_of(const Options& options);
-// 16 hexadecimal digits over everything that shapes the bytes of the shards: the pipeline, sample,
-// normalisation, codec, kind of labels and samples per shard.
-std::string fingerprint_of(const Options& options, const ColumnSpec& labels);
+Provenance provenance_of(const Options& options);
+// What every shard of the conversion records. Its fingerprint is a digest of everything that shapes the bytes
+// of the shards: provenance, sample, normalisation, codec, kind of labels and samples per shard.
+DatasetSpec spec_of(const Options& options, const ColumnSpec& labels);
 
-// That of the same conversion with another codec; where the conversion's options are not known in full, a
-// digest of the fingerprint and the codec.
+// The fingerprint of the same conversion with another codec; if the conversion's options are not known in
+// full, a digest of the fingerprint and the codec.
 std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec);
 
 // How each image is decoded; `cancel` is the caller's.
@@ -35,9 +35,9 @@ std::string reject_reason(const Error& error);
 std::uint32_t fast_decode_side(const image::PreprocessOptions& options);
 
 // The way back: how the samples of a data set were made, to make them again. Errors: unsupported when the
-// recorded pipeline is not one of ours.
+// recorded provenance is not one of ours.
 image::PreprocessOptions preprocess_options_from(const DatasetInfo& info);
-// decode options of the recorded pipeline (fast decode, warnings), with the default bound on pixels
+// Decode options of the recorded provenance (fast decode, warnings), with the default bound on pixels
 image::DecodeOptions decode_options_from(const DatasetInfo& info);
 
 }  // namespace shard::convert

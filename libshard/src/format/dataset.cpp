@@ -58,6 +58,7 @@ FolderState folder_state(const fs::path& folder) {
 }
 
 struct Dataset::Impl {
+  fs::path path;  // as it was given to open()
   fs::path folder;
   DatasetInfo info;
   std::vector<std::uint64_t> ends;      // samples up to and including each shard
@@ -69,11 +70,15 @@ struct Dataset::Impl {
   // no lock that a child after fork() would find held for ever.
   std::vector<std::atomic<const ShardReader*>> readers;
 
-  Impl(fs::path where, UniqueFd opened, DatasetInfo&& read)
-      : folder(std::move(where)),
+  Impl(fs::path given, fs::path where, UniqueFd opened, DatasetInfo&& read)
+      : path(std::move(given)),
+        folder(std::move(where)),
         info(std::move(read)),
-        handle(std::make_shared<const UniqueFd>(std::move(opened))),
-        readers(info.shards.size()) {
+        handle(std::make_shared<const UniqueFd>(std::move(opened))) {
+    count_samples();
+  }
+  void count_samples() {
+    readers = std::vector<std::atomic<const ShardReader*>>(info.shards.size());
     std::uint64_t end = 0;
     for (const ShardSummary& shard : info.shards) ends.push_back(end += shard.samples);
     if (end > 0) samples_per_shard = std::max<std::uint64_t>(1, ends.front());
@@ -86,6 +91,7 @@ struct Dataset::Impl {
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
   ShardReader open(const ShardSummary& shard) const;
   bool was_moved() const noexcept;
+  bool is_lone_shard() const noexcept { return path != folder; }
 };
 
 // Whether another folder, or none, has the name now: shardify --overwrite puts a new data set in the old
@@ -120,31 +126,45 @@ void Dataset::Impl::check_match(const ShardReader& reader, const ShardSummary& e
         fmt::format("shard {} does not belong to {}: its {} is {}, {} says {}; restore it or convert again",
                     quoted(reader.path()), quoted(folder), what, found, kDatasetFile, stated));
   };
-  const auto describe = [](const SampleSpec& spec) {
-    return fmt::format("{} {} [{}]", to_string(spec.dtype), to_string(spec.layout),
-                       fmt::join(spec.shape(), ", "));
-  };
   if (reader.size() != expected.samples)
     differ("sample count", fmt::to_string(reader.size()), fmt::to_string(expected.samples));
   if (reader.file_size_bytes() != expected.size_bytes)
     differ("size", fmt::to_string(reader.file_size_bytes()), fmt::to_string(expected.size_bytes));
-  if (header.spec != info.spec) differ("sample", describe(header.spec), describe(info.spec));
-  if (header.codec != info.codec) differ("codec", to_string(header.codec), to_string(info.codec));
-  if (header.fingerprint != info.fingerprint) differ("fingerprint", header.fingerprint, info.fingerprint);
-  if (header.normalization != info.normalization) differ("normalization", "another", "otherwise");
-  if (header.pipeline != info.pipeline) differ("pipeline", "another", "otherwise");
-  bool columns_equal = reader.columns().size() == info.columns.size();
-  for (const ColumnSpec& column : info.columns) {
-    const auto found = reader.columns().find(column.name);
-    columns_equal = columns_equal && found != reader.columns().end() && found->second.dtype == column.dtype &&
-                    found->second.row_shape == column.row_shape;
-  }
-  if (!columns_equal) differ("list of columns", "another", "otherwise");
+  if (const auto it = difference(header, info)) differ(it->what, it->found, it->stated);
   if (header.head_digest != expected.head_digest)
     differ("head digest", to_hex(header.head_digest), to_hex(expected.head_digest));
 }
 
-Dataset Dataset::open(const fs::path& folder) {
+namespace {
+
+UniqueFd open_folder_handle(const fs::path& folder) {
+  UniqueFd handle(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!handle) throw_errno("cannot open folder", folder, errno);
+  return handle;
+}
+
+}  // namespace
+
+Dataset Dataset::open(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) ? open_shard(path) : open_folder(path);
+}
+
+Dataset Dataset::open_shard(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  auto impl = std::make_shared<Impl>(file, folder, open_folder_handle(folder), DatasetInfo{});
+  auto reader = std::make_unique<const ShardReader>(ShardReader::open_in(impl->handle, file));
+  const ShardHeader& header = reader->header();
+  impl->info = DatasetInfo{header};
+  impl->info.inputs = header.samples;
+  impl->info.shards = {
+      {file.filename().string(), header.samples, reader->file_size_bytes(), header.head_digest}};
+  impl->count_samples();
+  impl->readers[0].store(reader.release(), std::memory_order_release);
+  return Dataset(std::move(impl));
+}
+
+Dataset Dataset::open_folder(const fs::path& folder) {
   const fs::path file = folder / kDatasetFile;
   switch (folder_state(folder)) {
     case FolderState::absent:
@@ -169,8 +189,7 @@ Dataset Dataset::open(const fs::path& folder) {
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
     throw Error(error.code(), fmt::format("{}: {}", quoted(folder), error.what()));
   }
-  UniqueFd handle(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!handle) throw_errno("cannot open folder", folder, errno);
+  UniqueFd handle = open_folder_handle(folder);
   for (const ShardSummary& shard : info->shards) {
     const fs::path path = folder / shard.file;
     struct stat status {};
@@ -190,14 +209,13 @@ Dataset Dataset::open(const fs::path& folder) {
                               size, kDatasetFile, shard.size_bytes));
     }
   }
-  return Dataset(std::make_unique<Impl>(folder, std::move(handle), std::move(*info)));
+  return Dataset(std::make_shared<Impl>(folder, folder, std::move(handle), std::move(*info)));
 }
 
-Dataset::Dataset(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
-Dataset::Dataset(Dataset&&) noexcept = default;
-Dataset& Dataset::operator=(Dataset&&) noexcept = default;
-Dataset::~Dataset() = default;
+Dataset::Dataset(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 
+const fs::path& Dataset::path() const noexcept { return impl_->path; }
+bool Dataset::is_lone_shard() const noexcept { return impl_->is_lone_shard(); }
 const fs::path& Dataset::folder() const noexcept { return impl_->folder; }
 const DatasetInfo& Dataset::info() const noexcept { return impl_->info; }
 std::uint64_t Dataset::size() const noexcept { return impl_->ends.back(); }
@@ -205,7 +223,8 @@ std::uint64_t Dataset::size() const noexcept { return impl_->ends.back(); }
 Dataset::Location Dataset::locate(std::uint64_t index) const {
   if (index >= size()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample {} of {}: it has {}", index, quoted(impl_->folder), size()));
+                fmt::format("sample {} does not exist: {} has {}, numbered from 0", index,
+                            quoted(impl_->path), size()));
   }
   const auto& ends = impl_->ends;
   // Shards mostly hold the same number of samples: then the guess is right.
@@ -215,11 +234,27 @@ Dataset::Location Dataset::locate(std::uint64_t index) const {
   return {static_cast<std::uint32_t>(shard), index - (shard == 0 ? 0 : ends[shard - 1])};
 }
 
+void Dataset::read(std::uint64_t index, std::span<std::byte> out) const {
+  const Location at = locate(index);
+  shard(at.shard).read(at.sample, out);
+}
+
+std::int64_t Dataset::label(std::uint64_t index) const {
+  const Location at = locate(index);
+  return shard(at.shard).label(at.sample);
+}
+
+std::string Dataset::key(std::uint64_t index) const {
+  const Location at = locate(index);
+  return shard(at.shard).key(at.sample);
+}
+
 const ShardReader& Dataset::shard(std::uint32_t index) const {
   Impl& self = *impl_;
   if (index >= self.readers.size()) {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("shard {} of {}: it has {}", index, quoted(self.folder), self.readers.size()));
+                fmt::format("shard {} does not exist: {} has {}, numbered from 0", index, quoted(self.path),
+                            self.readers.size()));
   }
   std::atomic<const ShardReader*>& place = self.readers[index];
   if (const ShardReader* const open = place.load(std::memory_order_acquire)) return *open;

@@ -32,6 +32,8 @@ class DatasetBuilder final : public JsonHandler {
       "format",      "version",  "samples", "inputs",  "rejects", "source_digest",
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
+  // Not in data sets of version 0.1.
+  static constexpr std::string_view kOptionalSection = "samples_per_shard";
 
   static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;
   static constexpr std::size_t kMaxShards = std::size_t{1} << 20;
@@ -79,8 +81,8 @@ class DatasetBuilder final : public JsonHandler {
     if (std::string* const place = string_place()) {
       *place = std::move(value);
     } else if (section_ == "pipeline" && depth_ == 2) {
-      bound("pipeline values", info.pipeline.size(), kMaxPipeline);
-      if (!info.pipeline.emplace(field_, std::move(value)).second)
+      bound("pipeline values", info.provenance.size(), kMaxPipeline);
+      if (!info.provenance.emplace(field_, std::move(value)).second)
         corrupt(fmt::format("pipeline names {} twice", quoted_excerpt(field_)));
     } else if (section_ == "classes" && depth_ == 2) {
       bound("classes", info.classes.size(), kMaxClasses);
@@ -122,7 +124,8 @@ class DatasetBuilder final : public JsonHandler {
       section_ = std::move(name);
       field_.clear();
       in_member_ = true;
-      known_ = std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
+      known_ = section_ == kOptionalSection ||
+               std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
       if (known_ && !sections.insert(section_).second)
         corrupt(fmt::format("{} occurs twice", quoted_excerpt(section_)));
     } else if (!skipped()) {
@@ -189,6 +192,7 @@ class DatasetBuilder final : public JsonHandler {
       if (section_ == "samples") return &samples;
       if (section_ == "inputs") return &info.inputs;
       if (section_ == "rejects") return &info.rejects;
+      if (section_ == kOptionalSection) return &info.samples_per_shard;
     }
     if (depth_ == 3 && section_ == "shards") {
       if (field_ == "samples") return &info.shards.back().samples;

@@ -117,7 +117,7 @@ DatasetInfo parse_dataset(std::string_view json) {
   try {
     info.spec.check();
     check_normalization(info.normalization);
-    check_pipeline(info.pipeline);
+    check_provenance(info.provenance);
     check_columns(info.columns);
     for (const std::string& name : info.classes) unescape_key(name);
   } catch (const Error& error) {

@@ -1,11 +1,13 @@
 #include "shard/dataset_spec.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "shard/error.hpp"
+#include "base/quote.hpp"
 
 namespace shard {
 namespace {
@@ -19,7 +21,53 @@ void check_range(std::string_view field, std::uint32_t value, std::uint32_t last
               fmt::format("sample {} is {}: it must be 1 to {}", field, value, last));
 }
 
+std::string text_of(const SampleSpec& spec) {
+  return fmt::format("{} {} [{}]", to_string(spec.dtype), to_string(spec.layout),
+                     fmt::join(spec.shape(), ", "));
+}
+
+std::string text_of(const Normalization& normalization) {
+  return fmt::format("mean [{}], std [{}]", fmt::join(normalization.mean, ", "),
+                     fmt::join(normalization.std, ", "));
+}
+
+std::string text_of(const Provenance& provenance) {
+  std::string text;
+  for (const auto& [key, value] : provenance)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, quoted_excerpt(value));
+  return text.empty() ? "empty" : text;
+}
+
+std::vector<ColumnSpec> by_name(std::vector<ColumnSpec> columns) {
+  std::sort(columns.begin(), columns.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return columns;
+}
+
+std::string text_of(const std::vector<ColumnSpec>& columns) {
+  std::string text;
+  for (const ColumnSpec& column : columns)
+    text += fmt::format("{}{} {} [{}]", text.empty() ? "" : ", ", quoted_excerpt(column.name),
+                        to_string(column.dtype), fmt::join(column.row_shape, ", "));
+  return text;
+}
+
 }  // namespace
+
+std::optional<SpecDifference> difference(const DatasetSpec& found, const DatasetSpec& stated) {
+  if (found.spec != stated.spec) return SpecDifference{"sample", text_of(found.spec), text_of(stated.spec)};
+  if (found.codec != stated.codec)
+    return SpecDifference{"codec", to_string(found.codec), to_string(stated.codec)};
+  if (found.normalization != stated.normalization)
+    return SpecDifference{"normalization", text_of(found.normalization), text_of(stated.normalization)};
+  if (found.provenance != stated.provenance)
+    return SpecDifference{"provenance", text_of(found.provenance), text_of(stated.provenance)};
+  const std::vector<ColumnSpec> columns = by_name(found.columns);
+  const std::vector<ColumnSpec> stated_columns = by_name(stated.columns);
+  if (columns != stated_columns) return SpecDifference{"columns", text_of(columns), text_of(stated_columns)};
+  if (found.fingerprint != stated.fingerprint)
+    return SpecDifference{"fingerprint", found.fingerprint, stated.fingerprint};
+  return std::nullopt;
+}
 
 std::array<std::uint32_t, 3> SampleSpec::shape() const noexcept {
   if (layout == Layout::nchw) return {channels, height, width};

@@ -47,6 +47,7 @@ std::string serialize_dataset(const DatasetInfo& info) {
   member("samples", fmt::to_string(info.samples()));
   member("inputs", fmt::to_string(info.inputs));
   member("rejects", fmt::to_string(info.rejects));
+  if (info.samples_per_shard != 0) member("samples_per_shard", fmt::to_string(info.samples_per_shard));
   member("source_digest", json_quote(info.source_digest));
   member("fingerprint", json_quote(info.fingerprint));
   member("dtype", json_quote(to_string(info.spec.dtype)));
@@ -55,7 +56,7 @@ std::string serialize_dataset(const DatasetInfo& info) {
   member("mean", fmt::format("[{}, {}, {}]", mean[0], mean[1], mean[2]));
   member("std", fmt::format("[{}, {}, {}]", std[0], std[1], std[2]));
   member("codec", json_quote(to_string(info.codec)));
-  member("pipeline", lines(info.pipeline, '{', '}', [](const auto& entry) {
+  member("pipeline", lines(info.provenance, '{', '}', [](const auto& entry) {
            return json_quote(entry.first) + ": " + json_quote(entry.second);
          }));
   member("columns", lines(info.columns, '[', ']', [](const ColumnSpec& column) {

@@ -24,7 +24,7 @@ std::map<std::string, std::string> make_metadata(const ShardWriterOptions& optio
       {"shape", fmt::format("{},{},{}", shape[0], shape[1], shape[2])},
       {"std", floats_to_text(options.normalization.std)},
   };
-  for (const auto& [key, value] : options.pipeline)
+  for (const auto& [key, value] : options.provenance)
     metadata.emplace(std::string(kPipelinePrefix) + key, value);
   return metadata;
 }

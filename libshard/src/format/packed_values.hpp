@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "shard/dataset_spec.hpp"
 #include "shard/normalization.hpp"
 
 namespace shard {

@@ -21,8 +21,8 @@ namespace {
 }
 
 const std::string& metadata(const ShardHeader& header, std::string_view key) {
-  const auto found = header.tensors.metadata.find(std::string(key));
-  if (found == header.tensors.metadata.end()) corrupt(fmt::format("__metadata__ has no \"{}\"", key));
+  const auto found = header.container.metadata.find(std::string(key));
+  if (found == header.container.metadata.end()) corrupt(fmt::format("__metadata__ has no \"{}\"", key));
   return found->second;
 }
 
@@ -73,8 +73,8 @@ Codec parse_codec(const std::string& text) {
 }
 
 void parse_metadata(ShardHeader& header, std::string_view json) {
-  const auto profile = header.tensors.metadata.find(std::string(kProfileKey));
-  if (profile == header.tensors.metadata.end())
+  const auto profile = header.container.metadata.find(std::string(kProfileKey));
+  if (profile == header.container.metadata.end())
     corrupt("this is a safetensors file, but not a shard: __metadata__ has no \"shard.profile\"");
   if (profile->second != kProfileVersion)
     unsupported(fmt::format("version {}: this build reads version {}", quoted_excerpt(profile->second),
@@ -94,13 +94,14 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
     corrupt(
         "__metadata__ has no \"head_digest\":\"<16 lower-case hexadecimal digits>\" in exactly this form");
   header.head_digest = *from_hex(json.substr(*digits_at, kDigestDigits));
-  for (const auto& [key, value] : header.tensors.metadata) {
-    if (key.starts_with(kPipelinePrefix)) header.pipeline.emplace(key.substr(kPipelinePrefix.size()), value);
+  for (const auto& [key, value] : header.container.metadata) {
+    if (key.starts_with(kPipelinePrefix))
+      header.provenance.emplace(key.substr(kPipelinePrefix.size()), value);
   }
   try {
     header.spec.check();
     check_normalization(header.normalization);
-    check_pipeline(header.pipeline);
+    check_provenance(header.provenance);
   } catch (const Error& error) {
     corrupt(error.what());
   }
@@ -108,7 +109,7 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
 
 const TensorInfo& require(const ShardHeader& header, std::string_view name, DType dtype,
                           const std::vector<std::uint64_t>& shape) {
-  const TensorInfo* const tensor = header.tensors.find(name);
+  const TensorInfo* const tensor = header.container.find(name);
   if (tensor == nullptr) corrupt(fmt::format("tensor \"{}\" is missing", name));
   if (tensor->dtype != dtype || tensor->shape != shape) {
     corrupt(fmt::format("tensor \"{}\" is {} [{}]: it must be {} [{}]", name, safetensors_name(tensor->dtype),
@@ -119,7 +120,7 @@ const TensorInfo& require(const ShardHeader& header, std::string_view name, DTyp
 
 // The number of samples is the length of `checksums`.
 std::uint64_t count_samples(const ShardHeader& header) {
-  const TensorInfo* const checksums = header.tensors.find("checksums");
+  const TensorInfo* const checksums = header.container.find("checksums");
   if (checksums == nullptr) corrupt("tensor \"checksums\" is missing");
   if (checksums->shape.size() != 1)
     corrupt(fmt::format("tensor \"checksums\" has {} axes: it must have 1", checksums->shape.size()));
@@ -129,9 +130,10 @@ std::uint64_t count_samples(const ShardHeader& header) {
   return samples;
 }
 
-void check_columns_of(const ShardHeader& header) {
-  std::vector<ColumnSpec> columns;
-  for (const TensorInfo& tensor : header.tensors.tensors) {
+void set_columns(ShardHeader& header) {
+  std::vector<ColumnSpec>& columns = header.columns;
+  columns.clear();
+  for (const TensorInfo& tensor : header.container.tensors) {
     if (is_reserved_tensor(tensor.name)) continue;
     if (tensor.shape.empty() || tensor.shape[0] != header.samples) {
       corrupt(fmt::format("tensor {} is [{}]: its first axis must be the {} samples",
@@ -149,20 +151,20 @@ void check_columns_of(const ShardHeader& header) {
 }
 
 void check_tensors(ShardHeader& header) {
-  for (const TensorInfo& tensor : header.tensors.tensors)
+  for (const TensorInfo& tensor : header.container.tensors)
     if (!tensor.foreign_dtype.empty())
       unsupported(fmt::format("tensor {} has dtype {}: this version of the format does not allow it",
                               quoted_excerpt(tensor.name), tensor.foreign_dtype));
   const std::uint64_t n = header.samples = count_samples(header);
   require(header, "checksums", DType::u64, {n});
   require(header, "key_offsets", DType::u64, {n + 1});
-  const TensorInfo* const keys = header.tensors.find("keys");
+  const TensorInfo* const keys = header.container.find("keys");
   if (keys == nullptr) corrupt("tensor \"keys\" is missing");
   require(header, "keys", DType::u8, {keys->size_bytes()});
 
   const bool frames = header.codec.kind != Codec::Kind::none;
   const std::string_view images = frames ? "image_frames" : "images";
-  const TensorInfo& last = header.tensors.tensors.back();  // not empty: checksums is there
+  const TensorInfo& last = header.container.tensors.back();  // not empty: checksums is there
   if (last.name != images)
     corrupt(fmt::format("the last tensor is {}: it must be \"{}\"", quoted_excerpt(last.name), images));
   if (frames) {
@@ -175,21 +177,21 @@ void check_tensors(ShardHeader& header) {
   }
   for (std::string_view foreign : {"images", "image_frames", "frame_offsets", "frame_checksums"}) {
     const bool belongs = (foreign == "images") != frames;
-    if (!belongs && header.tensors.find(foreign) != nullptr) {
+    if (!belongs && header.container.find(foreign) != nullptr) {
       corrupt(fmt::format("tensor \"{}\" does not belong to codec {}", foreign, to_string(header.codec)));
     }
   }
-  check_columns_of(header);
-  for (const TensorInfo& tensor : header.tensors.tensors) {
-    const std::uint64_t begin = header.tensors.data_begin + tensor.begin;
+  set_columns(header);
+  for (const TensorInfo& tensor : header.container.tensors) {
+    const std::uint64_t begin = header.container.data_begin + tensor.begin;
     if (begin % size_bytes(tensor.dtype) != 0) {
       corrupt(
           fmt::format("tensor {} starts at byte {} of the file: it must be a multiple of its element size {}",
                       quoted_excerpt(tensor.name), begin, size_bytes(tensor.dtype)));
     }
   }
-  header.images_begin = header.tensors.data_begin + last.begin;
-  header.images_end = header.tensors.data_begin + last.end;
+  header.images_begin = header.container.data_begin + last.begin;
+  header.images_end = header.container.data_begin + last.end;
   if (header.images_begin % kImagesAlignment != 0) {
     corrupt(fmt::format("\"{}\" starts at byte {} of the file: it must be a multiple of {}", images,
                         header.images_begin, kImagesAlignment));
@@ -208,7 +210,7 @@ ShardHeader parse_shard_header(std::span<const std::byte> head, std::uint64_t fi
   if (end - 8 > kMaxShardHeaderBytes)
     corrupt(
         fmt::format("the JSON header has {} bytes: a shard's has at most {}", end - 8, kMaxShardHeaderBytes));
-  header.tensors = parse_safetensors(head, file_size_bytes);
+  header.container = parse_safetensors(head, file_size_bytes);
   parse_metadata(header, as_text(head.subspan(8, static_cast<std::size_t>(end - 8))));
   check_tensors(header);
   return header;

@@ -83,7 +83,7 @@ void check_normalization(const Normalization& normalization) {
   }
 }
 
-void check_pipeline(const Pipeline& pipeline) {
+void check_provenance(const Provenance& pipeline) {
   for (const auto& [key, value] : pipeline) {
     if (key.empty() || key.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") != std::string::npos) {
       refuse(fmt::format("pipeline key {}: only a to z and _ are allowed", quoted(key)));
@@ -125,7 +125,7 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
 void check_writer_options(const ShardWriterOptions& options) {
   options.spec.check();
   check_normalization(options.normalization);
-  check_pipeline(options.pipeline);
+  check_provenance(options.provenance);
   check_columns(options.columns);
   if (codec_from_string(to_string(options.codec)).kind != options.codec.kind) refuse("codec is not known");
   if (!from_hex(options.fingerprint)) {

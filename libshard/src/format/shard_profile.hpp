@@ -44,7 +44,7 @@ std::optional<float> float_from_text(std::string_view text) noexcept;
 // Checks of what a writer is asked for, and of what dataset.json says. Throw invalid_argument.
 void check_writer_options(const ShardWriterOptions& options);
 void check_normalization(const Normalization& normalization);
-void check_pipeline(const Pipeline& pipeline);
+void check_provenance(const Provenance& pipeline);
 void check_columns(const std::vector<ColumnSpec>& columns);
 
 // Bytes of one row; the columns were checked.

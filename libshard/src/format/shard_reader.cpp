@@ -133,9 +133,9 @@ std::vector<std::byte> ShardReader::Impl::read_head(int fd) {
 }
 
 void ShardReader::Impl::find_tensors() {
-  for (const TensorInfo& tensor : header.tensors.tensors) {
-    if (&tensor == &header.tensors.tensors.back()) break;  // the images
-    const std::uint64_t begin = header.tensors.data_begin + tensor.begin;
+  for (const TensorInfo& tensor : header.container.tensors) {
+    if (&tensor == &header.container.tensors.back()) break;  // the images
+    const std::uint64_t begin = header.container.data_begin + tensor.begin;
     if (tensor.name == "keys") {
       keys = begin;
       keys_bytes = tensor.size_bytes();
@@ -157,7 +157,7 @@ void ShardReader::Impl::find_tensors() {
 // The digest and every table of offsets.
 void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
   const std::string_view json =
-      as_text(head.subspan(8, static_cast<std::size_t>(header.tensors.data_begin) - 8));
+      as_text(head.subspan(8, static_cast<std::size_t>(header.container.data_begin) - 8));
   const auto digits_at = find_digest_digits(json);
   if (!digits_at || from_hex(json.substr(*digits_at, kDigestDigits)) != header.head_digest)
     corrupt("bytes before the images have changed since it was opened");

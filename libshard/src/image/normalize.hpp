@@ -7,6 +7,7 @@
 #include <span>
 
 #include "image/normalize_kernels.hpp"
+#include "shard/dataset_spec.hpp"
 #include "shard/image/preprocess.hpp"
 #include "shard/normalization.hpp"
 

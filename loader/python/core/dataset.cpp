@@ -122,7 +122,7 @@ nb::dict info(const DatasetHandle& self) {
   result["inputs"] = info.inputs;
   result["rejects"] = info.rejects;
   nb::dict pipeline;
-  for (const auto& [name, value] : info.pipeline) pipeline[text(name)] = text(value);
+  for (const auto& [name, value] : info.provenance) pipeline[text(name)] = text(value);
   result["pipeline"] = pipeline;
   nb::list classes;
   for (const std::string& name : info.classes) classes.append(text(name));

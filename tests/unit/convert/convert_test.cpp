@@ -399,7 +399,7 @@ TEST(ConvertOptions, ComeBackFromTheRecordedPipeline) {
   DatasetInfo info;
   info.spec = options.preprocess.sample_spec();
   info.normalization = options.preprocess.normalization;
-  info.pipeline = pipeline_of(options);
+  info.provenance = provenance_of(options);
   const image::PreprocessOptions back = preprocess_options_from(info);
   EXPECT_EQ(back.squash, options.preprocess.squash);
   EXPECT_EQ(back.crop, options.preprocess.crop);
@@ -407,11 +407,11 @@ TEST(ConvertOptions, ComeBackFromTheRecordedPipeline) {
   EXPECT_EQ(back.sample_spec(), info.spec);
   EXPECT_EQ(decode_options_from(info).fast_min_short_side, 300U);
   EXPECT_EQ(decode_options_from(info).on_warning, image::OnWarning::harmless);
-  info.pipeline["on_warning"] = "accept";
+  info.provenance["on_warning"] = "accept";
   EXPECT_EQ(decode_options_from(info).on_warning, image::OnWarning::accept);
-  info.pipeline["on_warning"] = "guess";
+  info.provenance["on_warning"] = "guess";
   EXPECT_SHARD_ERROR(decode_options_from(info), ErrorCode::unsupported, "on_warning \"guess\"");
-  info.pipeline["filter"] = "hamming";
+  info.provenance["filter"] = "hamming";
   EXPECT_SHARD_ERROR(preprocess_options_from(info), ErrorCode::unsupported, "filter \"hamming\"");
 }
 
@@ -421,7 +421,7 @@ TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   auto add = [&](const std::function<void(Options&)>& change) {
     Options options;
     change(options);
-    seen.insert(fingerprint_of(options, labels));
+    seen.insert(spec_of(options, labels).fingerprint);
   };
   add([](Options&) {});
   add([](Options& o) { o.preprocess.filter = image::Filter::box; });
@@ -440,7 +440,7 @@ TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   EXPECT_EQ(seen.size(), 14U);
   Options spelled_out;
   spelled_out.on_warning = image::OnWarning::harmless;
-  EXPECT_EQ(fingerprint_of(spelled_out, labels), fingerprint_of(Options{}, labels));
+  EXPECT_EQ(spec_of(spelled_out, labels).fingerprint, spec_of(Options{}, labels).fingerprint);
 }
 
 TEST(PlanRecord, NamesWhatDiffers) {

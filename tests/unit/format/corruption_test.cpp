@@ -90,13 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
                          });
 
 DatasetInfo two_shard_dataset(const std::filesystem::path& folder, const ShardWriterOptions& options) {
-  DatasetInfo info;
-  info.spec = options.spec;
-  info.normalization = options.normalization;
-  info.pipeline = options.pipeline;
-  info.codec = options.codec;
-  info.fingerprint = options.fingerprint;
-  info.columns = options.columns;
+  DatasetInfo info{options};
   info.classes = {"cat", "dog \"2\"", escape_key("\xff\n")};
   info.source_digest = "00000000deadbeef";
   info.rejects = 2;
@@ -261,7 +255,7 @@ TEST(WrittenToUnderTheReader, OffsetsAreCheckedAgainWhenTheyAreUsed) {
   const auto path = dir.path() / "shard";
   write_shard(path, options, 3);
   const ShardReader reader = ShardReader::open(path);
-  const SafetensorsHeader& head = reader.header().tensors;
+  const SafetensorsHeader& head = reader.header().container;
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   for (const char* table : {"key_offsets", "frame_offsets"}) {
     file.seekp(static_cast<std::streamoff>(head.data_begin + head.find(table)->begin + 8));

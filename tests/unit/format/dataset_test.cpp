@@ -26,7 +26,7 @@ DatasetInfo example() {
   DatasetInfo info;
   info.spec = {DType::f16, Layout::nhwc, 3, 4, 5};
   info.normalization = {{-1.0F, 0.456F, 1e-7F}, {0.229F, 2.0F, 0.225F}};
-  info.pipeline = {{"filter", "bilinear"}, {"resize", "4"}};
+  info.provenance = {{"filter", "bilinear"}, {"resize", "4"}};
   info.codec = {Codec::Kind::zstd, 7};
   info.fingerprint = "0123456789abcdef";
   info.columns = {{"labels", DType::i64, {}}, {"box", DType::f32, {2, 2}}};
@@ -34,6 +34,7 @@ DatasetInfo example() {
   info.source_digest = "fedcba9876543210";
   info.inputs = 8;
   info.rejects = 1;
+  info.samples_per_shard = 4;
   info.shards = {{"s-0.safetensors", 4, 8192, 1}, {"s-1.safetensors", 3, 8000, ~std::uint64_t{0}}};
   return info;
 }
@@ -54,18 +55,49 @@ TEST(DatasetJson, ReadsBackEqualAndIsDeterministic) {
   const DatasetInfo found = parse_dataset(text);
   EXPECT_EQ(found.spec, info.spec);
   EXPECT_EQ(found.normalization, info.normalization);
-  EXPECT_EQ(found.pipeline, info.pipeline);
+  EXPECT_EQ(found.provenance, info.provenance);
   EXPECT_EQ(found.codec, info.codec);
   EXPECT_EQ(found.fingerprint, info.fingerprint);
   EXPECT_EQ(found.classes, info.classes);
   EXPECT_EQ(found.source_digest, info.source_digest);
   EXPECT_EQ(found.inputs, 8U);
   EXPECT_EQ(found.rejects, 1U);
+  EXPECT_EQ(found.samples_per_shard, 4U);
   EXPECT_EQ(found.shards, info.shards);
   EXPECT_EQ(found.samples(), 7U);
   ASSERT_EQ(found.columns.size(), 2U);
   EXPECT_EQ(found.columns[1].row_shape, info.columns[1].row_shape);
   EXPECT_EQ(serialize_dataset(found), text);
+}
+
+TEST(DatasetJson, SamplesPerShardMayBeAbsent) {
+  const std::string text = edited(serialize_dataset(example()), "  \"samples_per_shard\": 4,\n", "");
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.samples_per_shard, 0U);
+  EXPECT_EQ(serialize_dataset(found), text);
+}
+
+TEST(DatasetSpec, DifferencesNameBothValues) {
+  const DatasetSpec spec = example();
+  const auto differs = [&](auto change) {
+    DatasetSpec other = spec;
+    change(other);
+    const auto found = difference(other, spec);
+    return found ? found->what + ": " + found->found + " | " + found->stated : std::string("equal");
+  };
+  EXPECT_EQ(differs([](DatasetSpec&) {}), "equal");
+  EXPECT_EQ(differs([](DatasetSpec& s) { std::swap(s.columns[0], s.columns[1]); }), "equal");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.spec.width = 6; }),
+            "sample: f16 nhwc [4, 6, 3] | f16 nhwc [4, 5, 3]");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.codec = {}; }), "codec: none | zstd:7");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.normalization.std[1] = 1; }),
+            "normalization: mean [-1, 0.456, 1e-07], std [0.229, 1, 0.225] | mean [-1, 0.456, 1e-07], std "
+            "[0.229, 2, 0.225]");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.provenance.clear(); }),
+            "provenance: empty | filter \"bilinear\", resize \"4\"");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.columns.pop_back(); }),
+            "columns: \"labels\" i64 [] | \"box\" f32 [2, 2], \"labels\" i64 []");
+  EXPECT_EQ(differs([](DatasetSpec& s) { s.fingerprint = "f0"; }), "fingerprint: f0 | 0123456789abcdef");
 }
 
 TEST(DatasetJson, MembersOfLaterVersionsAreSkipped) {
@@ -197,8 +229,7 @@ class Folder : public ::testing::Test {
   // Shards of 3, 1 and 4 samples.
   void fill() {
     DatasetInfo info = example();
-    const ShardWriterOptions options{info.spec,  info.normalization, info.pipeline,
-                                     info.codec, info.fingerprint,   info.columns};
+    const ShardWriterOptions options{info};
     info.shards.clear();
     for (std::uint64_t n : {3U, 1U, 4U})
       info.shards.push_back(write_shard(dir_.path() / ("s" + std::to_string(n)), options, n));
@@ -219,8 +250,76 @@ TEST_F(Folder, SamplesAreLocatedByBinarySearch) {
     EXPECT_EQ(std::pair(found.shard, found.sample), expected[i]) << i;
     EXPECT_EQ(dataset.shard(found.shard).key(found.sample), sample_key(found.sample));
   }
-  EXPECT_SHARD_ERROR(dataset.locate(8), ErrorCode::invalid_argument, "it has 8");
-  EXPECT_SHARD_ERROR(dataset.shard(3), ErrorCode::invalid_argument, "it has 3");
+  EXPECT_SHARD_ERROR(dataset.locate(8), ErrorCode::invalid_argument, "has 8, numbered");
+  EXPECT_SHARD_ERROR(dataset.shard(3), ErrorCode::invalid_argument, "has 3, numbered");
+}
+
+TEST_F(Folder, SamplesAreReadByTheirIndex) {
+  fill();
+  const Dataset dataset = Dataset::open(dir_.path());
+  const DatasetInfo& info = dataset.info();
+  std::vector<std::byte> sample(info.spec.size_bytes());
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    const std::uint64_t in_shard = dataset.locate(i).sample;
+    dataset.read(i, sample);
+    EXPECT_EQ(sample, sample_bytes(info.spec, in_shard)) << i;
+    EXPECT_EQ(dataset.key(i), sample_key(in_shard)) << i;
+    EXPECT_EQ(dataset.label(i), dataset.shard(dataset.locate(i).shard).label(in_shard)) << i;
+  }
+  EXPECT_SHARD_ERROR(dataset.read(8, sample), ErrorCode::invalid_argument, "sample 8 does not exist");
+  EXPECT_SHARD_ERROR(dataset.label(8), ErrorCode::invalid_argument, "sample 8 does not exist");
+  EXPECT_SHARD_ERROR(dataset.key(8), ErrorCode::invalid_argument, "sample 8 does not exist");
+  sample.pop_back();
+  EXPECT_SHARD_ERROR(dataset.read(0, sample), ErrorCode::invalid_argument, "");
+}
+
+TEST_F(Folder, CopiesShareTheMappingsAndKeepThem) {
+  fill();
+  std::optional<Dataset> first = Dataset::open(dir_.path());
+  const Dataset copy = *first;
+  EXPECT_EQ(&copy.shard(0), &first->shard(0));
+  EXPECT_EQ(&copy.info(), &first->info());
+  const ShardReader& reader = copy.shard(1);
+  first.reset();
+  EXPECT_EQ(&copy.shard(1), &reader);
+  EXPECT_EQ(copy.key(0), sample_key(0));
+}
+
+TEST_F(Folder, AShardAloneIsADataSet) {
+  fill();
+  const Dataset whole = Dataset::open(dir_.path());
+  const Dataset alone = Dataset::open(dir_.path() / "s4");
+  EXPECT_TRUE(alone.is_lone_shard());
+  EXPECT_FALSE(whole.is_lone_shard());
+  EXPECT_EQ(alone.path(), dir_.path() / "s4");
+  EXPECT_EQ(alone.folder(), dir_.path());
+  EXPECT_EQ(alone.size(), 4U);
+  EXPECT_EQ(alone.info().inputs, 4U);
+  EXPECT_TRUE(alone.info().classes.empty());
+  EXPECT_EQ(difference(alone.info(), whole.info()), std::nullopt);
+  ASSERT_EQ(alone.info().shards.size(), 1U);
+  EXPECT_EQ(alone.info().shards[0], whole.info().shards[2]);
+  std::vector<std::byte> one(alone.info().spec.size_bytes());
+  std::vector<std::byte> other(one.size());
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    alone.read(i, one);
+    whole.read(4 + i, other);
+    EXPECT_EQ(one, other) << i;
+    EXPECT_EQ(alone.key(i), whole.key(4 + i));
+  }
+  // Also by a name without a folder.
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir_.path());
+  const Dataset here = Dataset::open("s3");
+  std::filesystem::current_path(before);
+  EXPECT_EQ(here.size(), 3U);
+  EXPECT_EQ(here.key(2), sample_key(2));
+  EXPECT_EQ(here.shard(0).change(), "");
+}
+
+TEST_F(Folder, AFileThatIsNoShardIsRefused) {
+  write_bytes(dir_.path() / "photo.jpg", std::vector<std::byte>(100, std::byte{7}));
+  EXPECT_SHARD_ERROR(Dataset::open(dir_.path() / "photo.jpg"), ErrorCode::corrupt, "photo.jpg");
 }
 
 TEST_F(Folder, ShardsAreOpenedOnceWhateverTheThreads) {

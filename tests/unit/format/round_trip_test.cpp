@@ -55,7 +55,7 @@ void expect_samples(const ShardReader& reader, const ShardWriterOptions& options
   ASSERT_EQ(reader.size(), kept.size());
   EXPECT_EQ(reader.header().spec, options.spec);
   EXPECT_EQ(reader.header().normalization, options.normalization);
-  EXPECT_EQ(reader.header().pipeline, options.pipeline);
+  EXPECT_EQ(reader.header().provenance, options.provenance);
   EXPECT_EQ(reader.header().codec, options.codec);
   EXPECT_EQ(reader.header().fingerprint, options.fingerprint);
   EXPECT_EQ(reader.header().images_begin % 4096, 0U);
@@ -265,12 +265,12 @@ TEST(RoundTrip, ImagesBeginOnAPageForEveryLengthOfTheHead) {
   const TempDir dir;
   ShardWriterOptions options = small_options();
   for (std::size_t length = 0; length < 400; length += 3) {
-    options.pipeline["note"] = std::string(length, 'x');
+    options.provenance["note"] = std::string(length, 'x');
     const auto path = dir.path() / std::to_string(length);
     write_shard(path, options, 1);
     const ShardReader reader = ShardReader::open(path);
     EXPECT_EQ(reader.header().images_begin % 4096, 0U);
-    EXPECT_EQ(reader.header().pipeline, options.pipeline);
+    EXPECT_EQ(reader.header().provenance, options.provenance);
   }
 }
 

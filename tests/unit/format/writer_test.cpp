@@ -117,9 +117,9 @@ TEST_F(Writer, OptionsOutOfBoundsAreRefused) {
   refused([](O& o) { o.normalization.std[1] = 0; }, "std of channel 1");
   refused([](O& o) { o.normalization.mean[2] = std::numeric_limits<float>::infinity(); },
           "mean of channel 2");
-  refused([](O& o) { o.pipeline["A"] = ""; }, "pipeline key");
-  refused([](O& o) { o.pipeline["a"] = "\xff"; }, "not valid UTF-8");
-  refused([](O& o) { o.pipeline["a"] = std::string(2'000'000, 'x'); }, "too large");
+  refused([](O& o) { o.provenance["A"] = ""; }, "pipeline key");
+  refused([](O& o) { o.provenance["a"] = "\xff"; }, "not valid UTF-8");
+  refused([](O& o) { o.provenance["a"] = std::string(2'000'000, 'x'); }, "too large");
   refused([](O& o) { o.fingerprint = "0123456789ABCDEF"; }, "16 lower-case");
   refused([](O& o) { o.codec = {Codec::Kind::zstd, 20}; }, "zstd:20");
   refused([](O& o) { o.columns = {}; }, "first column");

@@ -12,6 +12,7 @@ images into a data set. Every error is a ShardError and also one of Python's own
 RuntimeError).
 """
 
+from . import _core
 from ._convert import Conversion, convert
 from ._dataset import Dataset, Finding, Keys
 from ._errors import (
@@ -28,7 +29,7 @@ from ._core import Tensor
 from ._batch import Batch
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
 
-__version__ = "0.1.0"
+__version__ = _core.version
 
 __all__ = [
     "Batch",
