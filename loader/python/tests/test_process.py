@@ -29,8 +29,10 @@ def stop_threads(before):
 
 
 def python(code, *arguments, **options):
+    # A background job inherits SIGINT as ignored, and Python then raises no KeyboardInterrupt.
     return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, **options)
+                            stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                            **options)
 
 
 def interrupt(process):
