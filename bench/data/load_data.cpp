@@ -102,7 +102,7 @@ void make_sparse_dataset(const std::string& folder, std::uint64_t samples, std::
       info.shards.back().file = path.filename().native();
       continue;
     }
-    ShardWriter writer = ShardWriter::create(path, count, writer_options(info));
+    ShardWriter writer = ShardWriter::create(path, count, ShardWriterOptions{info});
     for (std::uint64_t i = 0; i < count; ++i) put(writer, i, i, zeros);
     info.shards.push_back(writer.publish());
     const ShardReader reader = ShardReader::open(path);

@@ -67,10 +67,10 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices) {
 
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options) {
   const std::uint64_t size = dataset.info().spec.size_bytes();
-  const std::uint64_t batch = options.order.batch_size;
+  const std::uint64_t batch = options.batch_size;
   std::vector<std::uint64_t> shards;
   for (const ShardSummary& shard : dataset.info().shards) shards.push_back(shard.samples);
-  const Order order(shards, options.order);
+  const Order order(shards, options);
   std::vector<std::unique_ptr<Block>> ring;
   for (std::uint32_t i = 0; i < options.prefetch + 1; ++i)
     ring.push_back(device.allocate_device(size * batch));
@@ -100,7 +100,7 @@ double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions&
 
 DiskLimit::DiskLimit(const Dataset& dataset, const LoaderOptions& options) {
   const std::uint64_t sample = dataset.info().spec.size_bytes();
-  const std::uint64_t batch = options.order.batch_size;
+  const std::uint64_t batch = options.batch_size;
   // As transport direct: whole pages around a sample at any place; so many batches at once.
   const bool aligned = dataset.info().codec.kind == Codec::Kind::none && sample % kPage == 0;
   const std::uint64_t block = (sample + kPage - 1) / kPage * kPage + (aligned ? 0 : kPage);

@@ -134,9 +134,6 @@ std::uint64_t Batch::size() const noexcept { return lease_ ? lease_->size : 0; }
 std::uint64_t Batch::epoch() const noexcept { return lease_ ? lease_->epoch : 0; }
 std::uint64_t Batch::index() const noexcept { return lease_ ? lease_->index : 0; }
 const SampleSpec& Batch::spec() const { return lease().spec; }
-const std::byte* Batch::images() const noexcept {
-  return lease_ && lease_->lent ? lease_->lent->slot().images->data() : nullptr;
-}
 std::span<const std::uint64_t> Batch::ids() const noexcept {
   if (!lease_ || !lease_->lent) return {};
   return lease_->lent->slot().indices.samples;
@@ -146,22 +143,78 @@ std::span<const std::uint8_t> Batch::mask() const noexcept {
   return lease_->lent->slot().indices.mask;
 }
 
-const ColumnView& Batch::column(std::string_view name) const {
-  for (const ColumnView& view : lease().held().slot().columns)
-    if (view.name == name) return view;
+std::uint64_t TensorView::elements() const noexcept {
+  std::uint64_t product = 1;
+  for (const std::uint64_t extent : shape) product *= extent;
+  return product;
+}
+
+std::uint64_t TensorView::size_bytes() const noexcept { return elements() * shard::size_bytes(dtype); }
+
+void TensorView::check_element_size(std::size_t size) const {
+  if (size == shard::size_bytes(dtype)) return;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("elements of {} have {} bytes, not {}: use a type of that size", to_string(dtype),
+                          shard::size_bytes(dtype), size));
+}
+
+TensorView Batch::view(const std::byte* data, DType dtype, std::vector<std::uint64_t> shape,
+                       bool on_device) const {
+  TensorView view;
+  view.data = data;
+  view.dtype = dtype;
+  view.strides.assign(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;)
+    view.strides[i - 1] = view.strides[i] * static_cast<std::int64_t>(shape[i]);
+  view.shape = std::move(shape);
+  if (on_device) {
+    const DeviceInfo& device = lease().held().device().info();
+    view.device = device.kind;
+    view.ordinal = device.ordinal;
+  }
+  return view;
+}
+
+TensorView Batch::images() const {
+  const Slot& slot = lease().held().slot();
+  std::vector<std::uint64_t> shape{size()};
+  for (const std::uint32_t extent : spec().shape()) shape.push_back(extent);
+  return view(slot.images->data(), spec().dtype, std::move(shape), true);
+}
+
+TensorView Batch::device_ids() const {
+  const SlotColumn& ids = lease().held().slot().ids;
+  return view(ids.device, ids.dtype, ids.shape, true);
+}
+
+TensorView Batch::device_mask() const {
+  const SlotColumn& mask = lease().held().slot().mask;
+  return view(mask.device, mask.dtype, mask.shape, true);
+}
+
+const SlotColumn& Batch::Lease::column(std::string_view name) const {
+  for (const SlotColumn& column : held().slot().columns)
+    if (column.name == name) return column;
   throw Error(ErrorCode::not_found, fmt::format("the data set has no column {}", quoted(name)));
 }
 
-const ColumnView& Batch::ids_column() const { return lease().held().slot().ids; }
-const ColumnView& Batch::mask_column() const { return lease().held().slot().mask; }
+TensorView Batch::column(std::string_view name) const {
+  const SlotColumn& column = lease().column(name);
+  return view(column.device, column.dtype, column.shape, true);
+}
+
+TensorView Batch::host_column(std::string_view name) const {
+  const SlotColumn& column = lease().column(name);
+  return view(column.host, column.dtype, column.shape, false);
+}
 
 std::span<const std::int64_t> Batch::labels() const {
-  const ColumnView& view = column("labels");
-  if (view.dtype != DType::i64 || view.shape.size() != 1)
+  const SlotColumn& labels = lease().column("labels");
+  if (labels.dtype != DType::i64 || labels.shape.size() != 1)
     throw Error(ErrorCode::unsupported,
-                fmt::format("labels are {} with {} axes, not one i64 per sample: use column(\"labels\")",
-                            to_string(view.dtype), view.shape.size()));
-  return {reinterpret_cast<const std::int64_t*>(view.host), view.shape[0]};
+                fmt::format("labels are {} with {} axes, not one i64 per sample: use host_column(\"labels\")",
+                            to_string(labels.dtype), labels.shape.size()));
+  return {reinterpret_cast<const std::int64_t*>(labels.host), labels.shape[0]};
 }
 
 void Batch::wait() const { lease().held().wait(); }

@@ -59,7 +59,7 @@ void BatchMaker::prepare_slots(Ring& ring) {
     if (memory.raw_bytes > 0) work_[slot.number].raw = device.allocate_device(memory.raw_bytes);
     if (memory.verdict_bytes > 0)
       slot.verdict =
-          std::make_unique<Verdict>(setup_.dataset, setup_.form, device, setup_.options.order.batch_size);
+          std::make_unique<Verdict>(setup_.dataset, setup_.form, device, setup_.options.batch_size);
     prepare_columns(slot, memory);
     counts_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
     counts_.pinned_bytes += memory.columns_bytes + memory.verdict_bytes;
@@ -74,14 +74,14 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
   auto offset = memory.columns_offsets.begin();
   const auto place = [&](const std::string& name, DType dtype) {
     const std::uint64_t at = *offset++;
-    return ColumnView{name,
+    return SlotColumn{name,
                       dtype,
-                      {setup_.options.order.batch_size},
+                      {setup_.options.batch_size},
                       slot.columns_host->data() + at,
                       slot.columns_device->data() + at};
   };
   for (const ColumnSpec& column : setup_.dataset->info().columns) {
-    ColumnView view = place(column.name, column.dtype);
+    SlotColumn view = place(column.name, column.dtype);
     view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
     slot.columns.push_back(std::move(view));
   }
@@ -147,8 +147,7 @@ void BatchMaker::draw_views(const Slot& slot) {
   if (!drawn && work.views.size() == work.indices.samples.size()) return;  // the same for every batch
   work.views.clear();
   for (const std::uint64_t sample : work.indices.samples)
-    work.views.push_back(
-        draw_view(transform_.stored, transform, setup_.options.order.seed, slot.epoch, sample));
+    work.views.push_back(draw_view(transform_.stored, transform, setup_.options.seed, slot.epoch, sample));
 }
 
 // Shards that no batch touched yet, side by side: a first shuffled batch touches hundreds.
@@ -256,7 +255,7 @@ void BatchMaker::wait_released(Slot& slot) {
 void BatchMaker::gather_columns(Slot& slot) {
   const BatchIndices& indices = slot.indices;
   const std::uint64_t rows = indices.samples.size();
-  for (ColumnView& view : slot.columns) view.shape[0] = rows;
+  for (SlotColumn& view : slot.columns) view.shape[0] = rows;
   slot.ids.shape[0] = slot.mask.shape[0] = rows;
   static_assert(sizeof(std::int64_t) == sizeof(indices.samples[0]));  // and indices are below 2^63
   std::copy_n(indices.samples.data(), rows,
@@ -268,7 +267,7 @@ void BatchMaker::gather_columns(Slot& slot) {
     const ShardReader& shard = setup_.dataset->shard(at.shard);
     std::vector<const Column*>& columns = shard_columns_[at.shard];
     if (columns.empty())
-      for (const ColumnView& view : slot.columns) columns.push_back(&shard.columns().at(view.name));
+      for (const SlotColumn& view : slot.columns) columns.push_back(&shard.columns().at(view.name));
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint64_t size = columns[c]->row_bytes;
       std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;

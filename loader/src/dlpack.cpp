@@ -20,24 +20,32 @@ struct Exported {
   DLManagedTensorVersioned tensor{};
 };
 
-DLManagedTensorVersioned* export_tensor(std::shared_ptr<LentSlot> lent, const std::byte* data, DType dtype,
-                                        std::vector<std::int64_t> shape) {
+// Whether the view lies inside memory of the slot, on the device that it names.
+bool is_of(const TensorView& view, const Slot& slot, const DeviceInfo& device) {
+  const bool on_device = view.device == device.kind && view.ordinal == device.ordinal;
+  const auto inside = [&](const Block& block) {
+    const std::byte* const begin = block.data();
+    return view.data >= begin && view.size_bytes() <= block.size_bytes() &&
+           view.data + view.size_bytes() <= begin + block.size_bytes();
+  };
+  if (on_device && (inside(*slot.images) || inside(*slot.columns_device))) return true;
+  return view.device == DeviceKind::host && inside(*slot.columns_host);
+}
+
+DLManagedTensorVersioned* export_tensor(std::shared_ptr<LentSlot> lent, const TensorView& view) {
   auto exported = std::make_unique<Exported>();
-  const DeviceInfo& device = lent->device().info();
   exported->lent = std::move(lent);
-  exported->shape = std::move(shape);
-  exported->strides.assign(exported->shape.size(), 1);
-  for (std::size_t i = exported->shape.size(); i-- > 1;)
-    exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
+  exported->shape.assign(view.shape.begin(), view.shape.end());
+  exported->strides = view.strides;
   DLManagedTensorVersioned& tensor = exported->tensor;
   tensor.version = {kDLPackMajorVersion, kDLPackMinorVersion};
   tensor.flags = kDLPackFlagReadOnly;
   tensor.manager_ctx = exported.get();
   tensor.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<Exported*>(self->manager_ctx); };
-  tensor.dl_tensor.data = const_cast<std::byte*>(data);
-  tensor.dl_tensor.device = {device.kind == DeviceKind::cuda ? kDLCUDA : kDLCPU, device.ordinal};
+  tensor.dl_tensor.data = const_cast<std::byte*>(view.data);
+  tensor.dl_tensor.device = {view.device == DeviceKind::cuda ? kDLCUDA : kDLCPU, view.ordinal};
   tensor.dl_tensor.ndim = static_cast<std::int32_t>(exported->shape.size());
-  tensor.dl_tensor.dtype = dlpack_dtype(dtype);
+  tensor.dl_tensor.dtype = dlpack_dtype(view.dtype);
   tensor.dl_tensor.shape = exported->shape.data();
   tensor.dl_tensor.strides = exported->strides.data();
   tensor.dl_tensor.byte_offset = 0;
@@ -71,42 +79,20 @@ DLDataType dlpack_dtype(DType dtype) {
   throw Error(ErrorCode::unsupported, "a dtype that DLPack does not have");
 }
 
-DLManagedTensorVersioned* Batch::to_dlpack_images() {
-  lease().held().wait_unless_ordered();
-  std::vector<std::int64_t> shape{static_cast<std::int64_t>(size())};
-  for (std::uint32_t extent : spec().shape()) shape.push_back(extent);
-  return export_tensor(lease().lent, images(), spec().dtype, std::move(shape));
+DLManagedTensorVersioned* Batch::to_dlpack(const TensorView& view) {
+  LentSlot& held = lease().held();
+  if (!is_of(view, held.slot(), held.device().info()))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("to_dlpack: this view is not of batch {} of epoch {}: give one that images(), "
+                            "column() or another member of it returned",
+                            index(), epoch()));
+  held.wait_unless_ordered();
+  return export_tensor(lease().lent, view);
 }
 
-DLManagedTensorVersioned* Batch::to_dlpack_images(StreamRef consumer) {
-  wait_on(consumer);
-  return to_dlpack_images();
-}
-
-DLManagedTensorVersioned* Batch::to_dlpack_column(std::string_view name) { return to_dlpack(column(name)); }
-DLManagedTensorVersioned* Batch::to_dlpack_ids() { return to_dlpack(ids_column()); }
-DLManagedTensorVersioned* Batch::to_dlpack_mask() { return to_dlpack(mask_column()); }
-
-DLManagedTensorVersioned* Batch::to_dlpack_column(std::string_view name, StreamRef consumer) {
-  const ColumnView& view = column(name);
+DLManagedTensorVersioned* Batch::to_dlpack(const TensorView& view, StreamRef consumer) {
   wait_on(consumer);
   return to_dlpack(view);
-}
-
-DLManagedTensorVersioned* Batch::to_dlpack_ids(StreamRef consumer) {
-  wait_on(consumer);
-  return to_dlpack_ids();
-}
-
-DLManagedTensorVersioned* Batch::to_dlpack_mask(StreamRef consumer) {
-  wait_on(consumer);
-  return to_dlpack_mask();
-}
-
-DLManagedTensorVersioned* Batch::to_dlpack(const ColumnView& view) {
-  lease().held().wait_unless_ordered();
-  std::vector<std::int64_t> shape(view.shape.begin(), view.shape.end());
-  return export_tensor(lease().lent, view.device, view.dtype, std::move(shape));
 }
 
 }  // namespace shard

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,8 @@ struct Batch::Lease {
         lent(std::make_shared<LentSlot>(std::move(ring), slot, std::move(data))) {}
   // Throws invalid_argument after release().
   LentSlot& held() const;
+  // Throws not_found.
+  const SlotColumn& column(std::string_view name) const;
 
   SampleSpec spec;
   std::uint64_t size;

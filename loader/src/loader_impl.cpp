@@ -167,12 +167,12 @@ void Loader::Impl::cancel() noexcept {
 
 LoaderState Loader::Impl::state() const {
   require_same_process();
-  const OrderOptions& order = setup_.options.order;
-  const std::uint64_t global = order.batch_size * order.world;
+  const OrderOptions& order = setup_.options;
+  const std::uint64_t global = order.batch_size * order.world_size;
   const std::uint64_t fingerprint = from_hex(setup_.dataset->info().fingerprint).value_or(0);
   const std::lock_guard lock(mutex_);
-  return {order.seed, epoch_,      handed_out_ * global, setup_.dataset->size(),
-          global,     order.world, order_digest_,        fingerprint};
+  return {order.seed, epoch_,           handed_out_ * global, setup_.dataset->size(),
+          global,     order.world_size, order_digest_,        fingerprint};
 }
 
 void Loader::Impl::resume(const LoaderState& state) {
@@ -188,15 +188,16 @@ void Loader::Impl::resume(const LoaderState& state) {
         fmt::format("cannot resume: the state is of a data set with the fingerprint {}, this loader's has {}",
                     to_hex(state.fingerprint), to_hex(mine.fingerprint)));
   if (state.order != mine.order)
-    throw Error(ErrorCode::invalid_argument,
-                "cannot resume: the state is of another order: mode, window, tail or partition differ (or "
-                "the sizes of the shards, on which "
-                "windowed and by_shard depend); use the options of the run that wrote it");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "cannot resume: the state is of another sequence: order, window, tail or partition differ (or "
+        "the sizes of the shards, on which "
+        "windowed and by_shard depend); use the options of the run that wrote it");
   if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
   if (state.global_batch != mine.global_batch)
     refuse("global batch size", state.global_batch, mine.global_batch);
-  if (setup_.options.order.partition == Partition::by_shard && state.world != mine.world)
-    refuse("world size (by_shard)", state.world, mine.world);
+  if (setup_.options.partition == Partition::by_shard && state.world_size != mine.world_size)
+    refuse("world size (by_shard)", state.world_size, mine.world_size);
   if (state.position % state.global_batch != 0 ||
       state.position / state.global_batch > setup_.order.batches())
     throw Error(ErrorCode::invalid_argument,

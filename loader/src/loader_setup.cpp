@@ -23,7 +23,7 @@ LoaderSetup::LoaderSetup(std::shared_ptr<const Dataset> data, std::shared_ptr<De
     : dataset(require_non_null(std::move(data), "data set")),
       device(require_non_null(std::move(to), "device")),
       options(check_loader_options(std::move(with))),
-      order(samples_of_shards(dataset->info()), options.order),
+      order(samples_of_shards(dataset->info()), options),
       form(make_stored_form(dataset->info())),
       transform(plan_transform(dataset->info(), options.transform)),
       identity(is_identity(dataset->info(), options.transform)) {}

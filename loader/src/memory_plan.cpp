@@ -31,7 +31,7 @@ std::uint64_t shard_bytes(const DatasetInfo& info) {
 
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link) {
-  const std::uint64_t batch = options.order.batch_size;
+  const std::uint64_t batch = options.batch_size;
   const auto form = make_stored_form(info);
   SlotMemory memory;
   memory.images_bytes = plan_transform(info, options.transform).delivered.size_bytes() * batch;
@@ -52,25 +52,25 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
 
 std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
                                    const LoaderOptions& options) {
-  return make_stored_form(info)->scratch_bytes(options.transform, device) * options.order.batch_size;
+  return make_stored_form(info)->scratch_bytes(options.transform, device) * options.batch_size;
 }
 
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;
-  memory.batch_bytes = make_stored_form(info)->most_bytes_to_device() * options.order.batch_size;
+  memory.batch_bytes = make_stored_form(info)->most_bytes_to_device() * options.batch_size;
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
   if (memory.size_bytes() > options.pinned_bytes)
-    throw Error(ErrorCode::resource,
-                fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
-                            "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
-                            memory.plan.buffers, options.order.batch_size, memory.size_bytes(),
-                            options.pinned_bytes));
+    throw Error(
+        ErrorCode::resource,
+        fmt::format("{} staging buffers for batches of {} samples need {} bytes of pinned memory; "
+                    "pinned_bytes is {}: raise it, or lower prefetch or batch_size",
+                    memory.plan.buffers, options.batch_size, memory.size_bytes(), options.pinned_bytes));
   return memory;
 }
 
 DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment) {
-  const std::uint64_t batch = options.order.batch_size;
+  const std::uint64_t batch = options.batch_size;
   const auto form = make_stored_form(info);
   const std::uint64_t most = form->most_bytes_to_device();
   const std::uint64_t unit = std::max<std::uint64_t>(alignment, kPage);
@@ -108,7 +108,7 @@ void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const Loade
             "a shard of {} bytes exceeds the budget of {} bytes for registered memory (registered_bytes)",
             largest, budget_bytes));
   const std::uint64_t total = shard_bytes(info);
-  if (total > budget_bytes && options.order.mode == OrderMode::shuffle)
+  if (total > budget_bytes && options.order == OrderMode::shuffle)
     throw Error(
         ErrorCode::resource,
         fmt::format("{} bytes of shards exceed the budget of {} bytes for registered memory "

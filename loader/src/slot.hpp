@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "shard/loader/loader.hpp"
@@ -30,6 +31,16 @@ struct FetchItem {
   const std::byte* mapped = nullptr;
 };
 
+// A column of the batch, in C order: the same rows in host memory and on the device.
+struct SlotColumn {
+  std::string name;
+  DType dtype = DType::i64;
+  // [rows of the batch, ...]
+  std::vector<std::uint64_t> shape;
+  const std::byte* host = nullptr;
+  const std::byte* device = nullptr;
+};
+
 struct Slot {
   // Its place in the ring.
   std::size_t number = 0;
@@ -42,9 +53,9 @@ struct Slot {
   // All of these, host to device.
   CopyItem columns_copy;
   // Views of them: those of the data set, int64 ids, bool mask.
-  std::vector<ColumnView> columns;
-  ColumnView ids;
-  ColumnView mask;
+  std::vector<SlotColumn> columns;
+  SlotColumn ids;
+  SlotColumn mask;
   // Null unless the device decodes samples.
   std::unique_ptr<Verdict> verdict;
 

@@ -36,8 +36,8 @@ struct Reads {
 
   void queue(Stream& stream, const Batch& batch) {
     ids.assign(batch.ids().begin(), batch.ids().end());
-    const CopyItem items[] = {{images.data(), batch.images(), images.size()},
-                              {labels.data(), batch.column("labels").host, labels.size()}};
+    const CopyItem items[] = {{images.data(), batch.images().data, images.size()},
+                              {labels.data(), batch.host_column("labels").data, labels.size()}};
     stream.copy_to_host(items);
   }
   void expect_the_batch() const {
@@ -60,7 +60,7 @@ class StepBatch : public ::testing::TestWithParam<TransportKind> {
     device_->run_freely(13);
     for (auto& stream : streams_) device_->hold(*stream);
     LoaderOptions options;
-    options.order.batch_size = kRows;
+    options.batch_size = kRows;
     options.prefetch = 1;
     options.transport = GetParam();
     loader_.emplace(std::make_shared<const Dataset>(Dataset::open(dir_.path())), device_, options);
@@ -175,12 +175,11 @@ TEST_P(StepBatch, ThatWasMovedIsOrderedOnceAndByItsNewOwner) {
     reads.queue(stream(), *batch);
     Batch owner = std::move(*batch);
     EXPECT_EQ(batch->size(), 0U);
-    EXPECT_EQ(batch->images(), nullptr);
     EXPECT_TRUE(batch->ids().empty());
     EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::invalid_argument, "was moved from");
     EXPECT_SHARD_ERROR(batch->wait_on(stream()), ErrorCode::invalid_argument, "was moved from");
     EXPECT_SHARD_ERROR(batch->labels(), ErrorCode::invalid_argument, "was moved from");
-    EXPECT_SHARD_ERROR(batch->to_dlpack_images(), ErrorCode::invalid_argument, "was moved from");
+    EXPECT_SHARD_ERROR(batch->images(), ErrorCode::invalid_argument, "was moved from");
     batch->release();  // nothing
     batch.reset();
     EXPECT_EQ(owner.size(), kRows);
@@ -194,9 +193,9 @@ TEST_P(StepBatch, IsOrderedByTheLastOfItsTensors) {
   start();
   Reads reads;
   auto batch = loader_->next();
-  DLManagedTensorVersioned* const images = batch->to_dlpack_images(stream(0));
-  DLManagedTensorVersioned* const labels = batch->to_dlpack_column("labels", stream(1));
-  const std::byte* const at = batch->images();
+  DLManagedTensorVersioned* const images = batch->to_dlpack(batch->images(), stream(0));
+  DLManagedTensorVersioned* const labels = batch->to_dlpack(batch->column("labels"), stream(1));
+  const std::byte* const at = batch->images().data;
   reads.queue(stream(0), *batch);
   stream(1).wait(stream(0).record());
   batch->release();  // the tensors hold it
@@ -216,7 +215,7 @@ TEST_P(StepBatch, IsOrderedByTheLastOfItsTensors) {
 TEST_P(StepBatch, MakesTheHostWaitForATensorThatNoStreamWasNamedFor) {
   start();
   auto batch = loader_->next();
-  DLManagedTensorVersioned* const images = batch->to_dlpack_images();
+  DLManagedTensorVersioned* const images = batch->to_dlpack(batch->images());
   const std::vector<std::byte> expected = sample_bytes(batch->ids()[0], kRowBytes);
   EXPECT_EQ(0, std::memcmp(expected.data(), images->dl_tensor.data, kRowBytes));
   images->deleter(images);
@@ -282,7 +281,7 @@ TEST_P(StepBatch, WhoseStreamCannotBeAskedFailsTheLoaderAlsoFromItsDestructor) {
     auto batch = loader_->next();
     batch->wait_on(stream());
     batch->wait();
-    memory = batch->images();
+    memory = batch->images().data;
     std::memcpy(before.data(), memory, before.size());
     device_->fail_records();
   }

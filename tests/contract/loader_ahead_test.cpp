@@ -32,15 +32,15 @@ class LoaderAhead : public ::testing::Test {
   static LoaderOptions options() {
     LoaderOptions options;
     options.transport = TransportKind::mapped;
-    options.order.batch_size = 10;
+    options.batch_size = 10;
     options.threads = 2;
     options.prefetch = 2;
     return options;
   }
   static LoaderOptions windowed(std::uint32_t window) {
     LoaderOptions o = options();
-    o.order.mode = OrderMode::windowed;
-    o.order.window_shards = window;
+    o.order = OrderMode::windowed;
+    o.window_shards = window;
     return o;
   }
   std::uint64_t shard_file_bytes() const { return data_->info().shards[0].size_bytes; }
@@ -128,7 +128,7 @@ TEST_F(LoaderAhead, TriesTheBeginOfAShardWhenItIsMade) {
   shape.shards = {4};
   write_dataset(dir.path(), shape);
   LoaderOptions o = options();
-  o.order.batch_size = 4;
+  o.batch_size = 4;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device_, o);
   EXPECT_EQ(device_->calls(DeviceCall::registration), 1U);
   EXPECT_EQ(device_->most_registered_bytes(), std::uint64_t{2} << 20U);
@@ -147,7 +147,7 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
         << loader.stats().reason;
   }
   o = windowed(kShards);
-  o.order.batch_size = 50;
+  o.batch_size = 50;
   o.registered_bytes = shard_file_bytes();
   o.pinned_bytes = kSampleBytes;
   Loader loader(data_, device_, o);
@@ -192,7 +192,7 @@ TEST_F(LoaderAhead, NeverGivesUpAShardThatABatchReads) {
   for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
     SCOPED_TRACE("SHARD_TEST_SEED=" + std::to_string(first_seed() + round));
     LoaderOptions o = windowed(1 + static_cast<std::uint32_t>(round % 3));
-    o.order.seed = first_seed() + round;
+    o.seed = first_seed() + round;
     o.registered_bytes = (1 + round % 2) * shard_file_bytes();
     o.verify = round % 3 == 0 ? Verify::never : Verify::always;
     Loader loader(data_, device_, o);
@@ -207,7 +207,7 @@ TEST_F(LoaderAhead, NeverGivesUpAShardThatABatchReads) {
 // keeps the shard of the first one: it has to end before the second one's shard has room.
 TEST_F(LoaderAhead, VerifiesUnderABudgetThatHoldsTheShardsOfOneBatch) {
   LoaderOptions o = windowed(1);
-  o.order.batch_size = kSamples;
+  o.batch_size = kSamples;
   o.registered_bytes = shard_file_bytes();
   o.pinned_bytes = 1;  // nothing is staged
   o.verify = Verify::always;
@@ -229,8 +229,8 @@ TEST_F(LoaderAhead, SaysWhatVerificationFoundUnderSuchABudget) {
   std::fputc(byte ^ 1, file);
   std::fclose(file);
   LoaderOptions o = windowed(1);
-  o.order.mode = OrderMode::sequential;
-  o.order.batch_size = kSamples;
+  o.order = OrderMode::sequential;
+  o.batch_size = kSamples;
   o.registered_bytes = shard_file_bytes();
   o.pinned_bytes = 1;
   o.verify = Verify::always;
@@ -242,9 +242,9 @@ TEST_F(LoaderAhead, SaysWhatVerificationFoundUnderSuchABudget) {
 // A rank that reads its own shards of an epoch registers those only.
 TEST_F(LoaderAhead, RegistersOnlyTheShardsOfARank) {
   LoaderOptions o = options();
-  o.order.partition = Partition::by_shard;
-  o.order.world = kShards;
-  o.order.batch_size = 4;
+  o.partition = Partition::by_shard;
+  o.world_size = kShards;
+  o.batch_size = 4;
   Loader loader(data_, device_, o);
   run_and_check(loader, 0);
   ASSERT_TRUE(comes_true([&] { return device_->calls(DeviceCall::registration) >= 2; }));

@@ -25,7 +25,7 @@ TEST_F(CudaLoader, GivesTheBitsOfTheHostDevice) {
   for (CropKind crop : {CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized}) {
     for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
       LoaderOptions options;
-      options.order.batch_size = 8;
+      options.batch_size = 8;
       options.transform.crop = crop;
       if (crop != CropKind::none) options.transform.crop_height = options.transform.crop_width = 9;
       options.transform.flip_probability = 0.5;
@@ -48,7 +48,7 @@ TEST_F(CudaLoader, GivesAllMemoryBackOverManyOpenings) {
   std::uint64_t before = 0;
   for (int i = 0; i < 200; ++i) {
     LoaderOptions options;
-    options.order.batch_size = 8;
+    options.batch_size = 8;
     options.transport = i % 2 == 0 ? TransportKind::mapped : TransportKind::staged;
     Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
     ASSERT_TRUE(loader.next());
@@ -103,8 +103,8 @@ TEST_F(CudaLoader, BringsSamplesThatLieInTwoPieces) {
   write_dataset(dir.path(), shape);
   LoaderOptions options;
   options.transport = TransportKind::mapped;
-  options.order.mode = OrderMode::sequential;
-  options.order.batch_size = 8;
+  options.order = OrderMode::sequential;
+  options.batch_size = 8;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
   // Until a whole epoch came out of registered memory.
   bool registered = false;

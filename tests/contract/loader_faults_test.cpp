@@ -90,8 +90,8 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
   static LoaderOptions options() {
     LoaderOptions options;
     options.transport = GetParam().transport;
-    options.order.mode = OrderMode::sequential;
-    options.order.batch_size = 8;
+    options.order = OrderMode::sequential;
+    options.batch_size = 8;
     options.threads = 2;
     options.prefetch = 1;
     return options;
@@ -185,8 +185,8 @@ TEST_P(LoaderFaults, NamesAShardThatIsCutInALaterEpoch) {
   for (std::uint64_t length : {std::uint64_t{0}, std::uint64_t{4096}, std::uint64_t{20'000}, size - 1}) {
     SCOPED_TRACE("cut to " + std::to_string(length));
     LoaderOptions shuffled = options();
-    shuffled.order.mode = OrderMode::shuffle;
-    shuffled.order.tail = Tail::wrap;  // the first epoch has all of the samples
+    shuffled.order = OrderMode::shuffle;
+    shuffled.tail = Tail::wrap;  // the first epoch has all of the samples
     Loader loader(open_dataset(), device_, shuffled);
     expect_right(drain(loader), loader.batches_per_epoch());
     loader.start_epoch(1);
@@ -285,7 +285,7 @@ TEST_P(LoaderFaults, NamesTheSampleWhoseByteChangesWhileAnEpochRuns) {
 TEST_P(FaultsOfMapped, NamesTheSampleThatTheDeviceCouldNotRead) {
   const auto data = open_dataset();
   LoaderOptions o = options();
-  o.order.batch_size = 1;
+  o.batch_size = 1;
   Loader loader(data, device_, o);
   std::uint64_t epoch = 0;
   for (std::uint64_t staged = 1; staged != limited_->copies_from_pinned(); ++epoch) {
@@ -319,7 +319,7 @@ TEST_P(FaultsOfMapped, NamesTheSampleThatTheDeviceCouldNotRead) {
 TEST_P(FaultsOfResident, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
   const auto data = open_dataset();
   LoaderOptions o = options();
-  o.order.batch_size = 1;
+  o.batch_size = 1;
   Loader loader(data, device_, o);
   const std::span<const std::byte> mapping = data->shard(2).mapping();
   bool cut = false;
@@ -344,8 +344,8 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   const auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
   LoaderOptions o;
   o.transport = TransportKind::mapped;
-  o.order.mode = OrderMode::sequential;
-  o.order.batch_size = 1;
+  o.order = OrderMode::sequential;
+  o.batch_size = 1;
   o.prefetch = 1;
   o.pinned_bytes = 1;  // nothing is staged: every sample is read in place
   Loader loader(data, device, o);
@@ -389,8 +389,8 @@ TEST_P(LoaderFaults, GoesOnInTheNextEpochWhenTheFileIsWholeAgain) {
   const std::uint64_t size = fs::file_size(shard(2));
   const std::uint64_t count = rounds(8, 4);
   LoaderOptions o = options();
-  o.order.mode = OrderMode::shuffle;
-  o.order.tail = Tail::wrap;
+  o.order = OrderMode::shuffle;
+  o.tail = Tail::wrap;
   Loader loader(open_dataset(), device_, o);
   expect_right(drain(loader), loader.batches_per_epoch());
   std::uint64_t failed = 0;
@@ -433,8 +433,8 @@ TEST_P(LoaderFaults, SurvivesACutAtAnyMoment) {
   for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
     SCOPED_TRACE("SHARD_TEST_SEED=" + std::to_string(first_seed() + round));
     LoaderOptions shuffled = options();
-    shuffled.order.mode = OrderMode::shuffle;
-    shuffled.order.seed = first_seed() + round;
+    shuffled.order = OrderMode::shuffle;
+    shuffled.seed = first_seed() + round;
     shuffled.prefetch = 1 + static_cast<std::uint32_t>(round % 4);
     shuffled.verify = Verify::always;
     shuffled.transform.flip_probability = round % 2 == 0 ? 0.0 : 1.0;

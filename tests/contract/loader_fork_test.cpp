@@ -53,7 +53,7 @@ class ForkedLoader : public ::testing::TestWithParam<TransportKind> {
     write_dataset(dir_.path(), {});
     data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
     device_ = make_host_device(2);
-    options_.order.batch_size = 8;
+    options_.batch_size = 8;
     options_.prefetch = 2;
     options_.threads = 2;
     options_.transport = GetParam();
@@ -163,7 +163,7 @@ TEST(ForkedDataset, ServesALoaderThatIsMadeInTheChild) {
   for (std::uint32_t shard = 0; shard < 4; ++shard) data->shard(shard);
   EXPECT_EQ(in_child([&] {
               LoaderOptions options;
-              options.order.batch_size = 8;
+              options.batch_size = 8;
               const auto device = make_host_device(2);
               Loader loader(data, device, options);
               for (const Seen& seen : run_epoch(*device, loader, 0))

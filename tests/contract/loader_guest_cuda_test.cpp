@@ -55,7 +55,7 @@ class CudaGuest : public ::testing::Test {
   }
   static LoaderOptions options(TransportKind transport = TransportKind::automatic) {
     LoaderOptions options;
-    options.order.batch_size = kRows;
+    options.batch_size = kRows;
     options.prefetch = 1;
     options.transport = transport;
     return options;
@@ -136,12 +136,12 @@ TEST_F(CudaGuest, NeverChangesABatchUnderASlowKernel) {
     if (i % 2 == 0)
       batch->wait_on(cuda_stream(nullptr));
     else
-      tensor = batch->to_dlpack_images(cuda_stream(nullptr));
+      tensor = batch->to_dlpack(batch->images(), cuda_stream(nullptr));
     ASSERT_EQ(cudaLaunchHostFunc(
                   nullptr, [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }, nullptr),
               cudaSuccess);
-    ASSERT_EQ(cudaMemcpyAsync(sink->data() + i * kBytes, batch->images(), kBytes, cudaMemcpyDeviceToDevice,
-                              nullptr),
+    ASSERT_EQ(cudaMemcpyAsync(sink->data() + i * kBytes, batch->images().data, kBytes,
+                              cudaMemcpyDeviceToDevice, nullptr),
               cudaSuccess);
     ASSERT_EQ(cudaMemcpyAsync(label_sink->data() + i * kRows * 8, batch->labels().data(), kRows * 8,
                               cudaMemcpyHostToDevice, nullptr),

@@ -16,7 +16,7 @@ TEST(HostLoader, RefusesToRunInAChildThatWasForked) {
   TempDir dir;
   write_dataset(dir.path(), {});
   LoaderOptions options;
-  options.order.batch_size = 8;
+  options.batch_size = 8;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), make_host_device(1), options);
   EXPECT_TRUE(loader.next());
   const pid_t child = ::fork();
@@ -45,7 +45,7 @@ TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
         auto device = make_host_device(2);
         LoaderOptions options;
         options.transport = transport;
-        options.order.batch_size = 8;
+        options.batch_size = 8;
         Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
         if (transport == TransportKind::automatic) {
           const bool zstd = kind == Codec::Kind::zstd;
@@ -84,8 +84,8 @@ void write_damaged(const std::filesystem::path& folder, std::uint64_t damaged) {
 LoaderOptions in_order(TransportKind transport, std::uint64_t batch_size) {
   LoaderOptions options;
   options.transport = transport;
-  options.order.mode = OrderMode::sequential;
-  options.order.batch_size = batch_size;
+  options.order = OrderMode::sequential;
+  options.batch_size = batch_size;
   options.verify = Verify::never;
   return options;
 }

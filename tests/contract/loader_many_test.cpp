@@ -20,9 +20,9 @@ constexpr int kGood = 42;
 LoaderOptions options_of(std::uint64_t seed) {
   Random random(seed);
   LoaderOptions options;
-  options.order.batch_size = 8;
-  options.order.seed = seed;
-  options.order.tail = Tail::pad;
+  options.batch_size = 8;
+  options.seed = seed;
+  options.tail = Tail::pad;
   options.prefetch = random.between(1, 4);
   options.threads = random.between(1, 3);
   options.transport = random.one_of(
@@ -106,11 +106,11 @@ TEST_P(ManyLoaders, OfAllRanksSeeEachSampleOnce) {
     for (std::uint32_t rank = 0; rank < kWorld; ++rank)
       threads.emplace_back([&, rank] {
         LoaderOptions options = options_of(rank);
-        options.order.seed = 9;
-        options.order.batch_size = partition == Partition::global ? 2 : 41;
-        options.order.partition = partition;
-        options.order.rank = rank;
-        options.order.world = kWorld;
+        options.seed = 9;
+        options.batch_size = partition == Partition::global ? 2 : 41;
+        options.partition = partition;
+        options.rank = rank;
+        options.world_size = kWorld;
         const auto device = make_device();
         Loader loader(data, device, options);
         for (const Seen& seen : run_epoch(*device, loader, 0))

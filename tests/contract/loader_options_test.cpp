@@ -42,41 +42,37 @@ std::vector<BadOption> bad_options() {
   };
   return {
       // OrderOptions
-      {"batch_size 0", [](auto& o) { o.order.batch_size = 0; }, {"batch_size is 0", "1 to 65536"}},
-      {"batch_size 65537",
-       [](auto& o) { o.order.batch_size = 65'537; },
-       {"batch_size is 65537", "1 to 65536"}},
+      {"batch_size 0", [](auto& o) { o.batch_size = 0; }, {"batch_size is 0", "1 to 65536"}},
+      {"batch_size 65537", [](auto& o) { o.batch_size = 65'537; }, {"batch_size is 65537", "1 to 65536"}},
       {"batch_size huge",
-       [](auto& o) { o.order.batch_size = ~std::uint64_t{0}; },
+       [](auto& o) { o.batch_size = ~std::uint64_t{0}; },
        {"batch_size is 18446744073709551615", "1 to 65536"}},
       {"batch_size 102, drop",
-       [](auto& o) { o.order.batch_size = 102; },
+       [](auto& o) { o.batch_size = 102; },
        {"batch_size", "102", "101 samples", "tail"}},
-      {"world 0", [](auto& o) { o.order.world = 0; }, {"rank is 0 and world 0", "0 to world - 1"}},
-      {"rank 1 of 1", [](auto& o) { o.order.rank = 1; }, {"rank is 1 and world 1", "0 to world - 1"}},
+      {"world 0", [](auto& o) { o.world_size = 0; }, {"rank is 0 and world_size 0", "0 to world_size - 1"}},
+      {"rank 1 of 1", [](auto& o) { o.rank = 1; }, {"rank is 1 and world_size 1", "0 to world_size - 1"}},
       {"rank huge",
        [](auto& o) {
-         o.order.rank = ~0U;
-         o.order.world = 8;
+         o.rank = ~0U;
+         o.world_size = 8;
        },
-       {"rank is 4294967295 and world 8"}},
+       {"rank is 4294967295 and world_size 8"}},
       {"mode",
-       [](auto& o) { o.order.mode = choice<OrderMode>(3); },
-       {"mode is 3", "sequential (0)", "windowed (2)"}},
-      {"partition",
-       [](auto& o) { o.order.partition = choice<Partition>(9); },
-       {"partition is 9", "by_shard (1)"}},
-      {"tail", [](auto& o) { o.order.tail = choice<Tail>(4); }, {"tail is 4", "drop (0)", "short (3)"}},
+       [](auto& o) { o.order = choice<OrderMode>(3); },
+       {"order is 3", "sequential (0)", "windowed (2)"}},
+      {"partition", [](auto& o) { o.partition = choice<Partition>(9); }, {"partition is 9", "by_shard (1)"}},
+      {"tail", [](auto& o) { o.tail = choice<Tail>(4); }, {"tail is 4", "drop (0)", "short (3)"}},
       {"window_shards 0",
        [](auto& o) {
-         o.order.mode = OrderMode::windowed;
-         o.order.window_shards = 0;
+         o.order = OrderMode::windowed;
+         o.window_shards = 0;
        },
        {"window_shards is 0", "at least 1"}},
       {"by_shard, 5 ranks",
        [](auto& o) {
-         o.order.partition = Partition::by_shard;
-         o.order.world = 5;
+         o.partition = Partition::by_shard;
+         o.world_size = 5;
        },
        {"by_shard", "5 ranks", "there are 4"}},
       // LoaderOptions
@@ -182,7 +178,7 @@ class LoaderOptionsTable : public ::testing::Test {
   }
   static LoaderOptions good() {
     LoaderOptions options;
-    options.order.batch_size = 8;
+    options.batch_size = 8;
     options.threads = 1;
     return options;
   }
@@ -208,23 +204,23 @@ TEST_F(LoaderOptionsTable, RefusesEachBadOptionByNameValueAndBounds) {
 TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
   const std::function<void(LoaderOptions&)> changes[] = {
       [](auto&) {},
-      [](auto& o) { o.order.batch_size = 1; },
-      [](auto& o) { o.order.batch_size = 101; },
+      [](auto& o) { o.batch_size = 1; },
+      [](auto& o) { o.batch_size = 101; },
       [](auto& o) {
-        o.order.batch_size = 102;
-        o.order.tail = Tail::wrap;
+        o.batch_size = 102;
+        o.tail = Tail::wrap;
       },
       [](auto& o) {
-        o.order.rank = 7;
-        o.order.world = 8;
+        o.rank = 7;
+        o.world_size = 8;
       },
       [](auto& o) {
-        o.order.mode = OrderMode::windowed;
-        o.order.window_shards = ~0U;
+        o.order = OrderMode::windowed;
+        o.window_shards = ~0U;
       },
       [](auto& o) {
-        o.order.partition = Partition::by_shard;
-        o.order.world = 4;
+        o.partition = Partition::by_shard;
+        o.world_size = 4;
       },
       [](auto& o) { o.prefetch = 64; },
       [](auto& o) { o.threads = 256; },
@@ -271,10 +267,10 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   };
   expect_refusal([](auto& s) { s.samples = 100; }, "100");
   expect_refusal([](auto& s) { s.seed = 3; }, "seed 3");
-  expect_refusal([](auto& s) { s.order ^= 1; }, "another order: mode, window, tail or partition");
+  expect_refusal([](auto& s) { s.order ^= 1; }, "another sequence: order, window, tail or partition");
   expect_refusal([](auto& s) { s.fingerprint ^= 1; }, "fingerprint");
   LoaderOptions padded = good();
-  padded.order.tail = Tail::pad;
+  padded.tail = Tail::pad;
   EXPECT_SHARD_ERROR(loader.resume(Loader(data_, make_host_device(1), padded).state()),
                      ErrorCode::invalid_argument, "tail");
   expect_refusal([](auto& s) { s.global_batch = 16; }, "global batch size 16");

@@ -26,7 +26,7 @@ class LoaderRefusals : public ::testing::Test {
   static LoaderOptions options(TransportKind kind) {
     LoaderOptions options;
     options.transport = kind;
-    options.order.batch_size = 8;
+    options.batch_size = 8;
     options.threads = 2;
     options.prefetch = 2;
     options.transform.flip_probability = 1;  // a transform: raw samples need device memory of their own
@@ -142,9 +142,9 @@ TEST_F(LoaderRefusals, AreNotNeededWhereAWindowOfShardsFitsTheBudget) {
   const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
   for (OrderMode mode : {OrderMode::windowed, OrderMode::sequential}) {
     LoaderOptions o = options(TransportKind::automatic);
-    o.order.mode = mode;
-    o.order.window_shards = 2;
-    o.order.tail = Tail::pad;
+    o.order = mode;
+    o.window_shards = 2;
+    o.tail = Tail::pad;
     auto unbounded = make_gpu_like_device(1);
     Loader reference(data, unbounded, o);
     o.registered_bytes = 4 * (28 * 360 + 4096);  // two windows
@@ -225,8 +225,8 @@ TEST_F(LoaderRefusals, OfAddressSpaceAreErrorsOfResource) {
     const LowerLimit limit(RLIMIT_AS, address_space_bytes() + (std::uint64_t{100} << 20U));
     ASSERT_TRUE(limit.ok());
     LoaderOptions large = options(TransportKind::staged);
-    large.order.batch_size = 65'536;
-    large.order.tail = Tail::wrap;
+    large.batch_size = 65'536;
+    large.tail = Tail::wrap;
     EXPECT_SHARD_ERROR(Loader(data, device, large), ErrorCode::resource, "host memory");
   }
   Loader loader(data, device, options(TransportKind::staged));

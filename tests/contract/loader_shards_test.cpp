@@ -101,8 +101,8 @@ class LowerDescriptors {
 LoaderOptions options_of(TransportKind kind) {
   LoaderOptions options;
   options.transport = kind;
-  options.order.batch_size = 96;
-  options.order.tail = Tail::pad;
+  options.batch_size = 96;
+  options.tail = Tail::pad;
   options.threads = 4;
   return options;
 }
@@ -172,7 +172,7 @@ TEST(ThousandsOfShards, DirectReadsShareAFewDescriptors) {
   const LowerDescriptors limit(open_now + 12);
   ASSERT_TRUE(limit.ok());
   LoaderOptions options = options_of(TransportKind::direct);
-  options.order.batch_size = 256;
+  options.batch_size = 256;
   Loader loader(data, device, options);
   EXPECT_EQ(check_epoch(*device, loader, 800, 0), "");
 }
@@ -236,7 +236,7 @@ class ChangedUnderALoader : public ::testing::TestWithParam<TransportKind> {
     data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
     device_ = make_host_device(1);
     options_ = options_of(GetParam());
-    options_.order.batch_size = 2;
+    options_.batch_size = 2;
     options_.prefetch = 1;
     loader_.emplace(data_, device_, options_);
     ASSERT_EQ(check_epoch(*device_, *loader_, 4 * kPerShard, 0), "");

@@ -26,7 +26,7 @@ class StepLoader : public ::testing::TestWithParam<TransportKind> {
     auto device = std::make_shared<StepDevice>();
     device->run_freely(11);
     LoaderOptions options;
-    options.order.batch_size = 8;
+    options.batch_size = 8;
     options.prefetch = 2;
     options.transport = GetParam();
     options.transform.flip_probability = 0.5;
@@ -37,7 +37,7 @@ class StepLoader : public ::testing::TestWithParam<TransportKind> {
       loader.start_epoch(static_cast<std::uint64_t>(epoch));
       while (auto batch = loader.next()) {
         if (waits) batch->wait_on(*stream);
-        const CopyItem item{sink.data(), batch->images(), sink.size()};
+        const CopyItem item{sink.data(), batch->images().data, sink.size()};
         stream->copy_to_host({&item, 1});
         if (epoch == 0) batch->release();  // else at the end of its life
       }
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, StepLoader,
 
 LoaderOptions two_slots() {
   LoaderOptions options;
-  options.order.batch_size = 8;
+  options.batch_size = 8;
   options.prefetch = 1;
   return options;
 }

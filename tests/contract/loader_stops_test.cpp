@@ -49,7 +49,7 @@ class LoaderStops : public ::testing::TestWithParam<Way> {
   static LoaderOptions options(std::uint32_t prefetch) {
     LoaderOptions options;
     options.transport = GetParam().transport;
-    options.order.batch_size = 4;
+    options.batch_size = 4;
     options.threads = 2;
     options.prefetch = prefetch;
     return options;
@@ -126,7 +126,7 @@ TEST_P(LoaderStops, TakesBatchesBackLongAfterItIsGone) {
   data_.reset();
   std::thread([&] {
     for (Batch& batch : held) {
-      const std::span<const std::byte> images(batch.images(), 4 * 360);
+      const std::span<const std::byte> images(batch.images().data, 4 * 360);
       expect_right({0, 0, {batch.ids().begin(), batch.ids().end()}, {}, {}, {images.begin(), images.end()}});
     }
     held.clear();
@@ -337,7 +337,7 @@ TEST(LoaderOnAStalledDevice, WakesFromNextWhenCancelled) {
   write_dataset(dir.path(), {});
   auto device = std::make_shared<StepDevice>();
   LoaderOptions options;
-  options.order.batch_size = 8;
+  options.batch_size = 8;
   options.prefetch = 1;
   options.transport = TransportKind::staged;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
@@ -370,7 +370,7 @@ TEST(LoaderOnAStalledDevice, KeepsACancelThatComesWhileAnEpochIsStarted) {
   write_dataset(dir.path(), {});
   auto device = std::make_shared<StepDevice>();
   LoaderOptions options;
-  options.order.batch_size = 8;
+  options.batch_size = 8;
   options.prefetch = 1;
   options.transport = TransportKind::staged;
   Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);

@@ -20,7 +20,7 @@ TEST(ShardbenchLoad, MeasuresWholeEpochsAgainstABareGather) {
   const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
   ASSERT_EQ(dataset->size(), 100U);
   LoadCase load;
-  load.options.order.batch_size = 10;
+  load.options.batch_size = 10;
   load.options.verify = Verify::always;  // the random samples carry true checksums
   load.seconds = 0.01;
   load.repeats = 2;
@@ -43,7 +43,7 @@ TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {
   make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 8, 8}, 1);
   const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
   LoadCase load;
-  load.options.order.batch_size = 10;
+  load.options.batch_size = 10;
   load.seconds = 0.01;
   load.repeats = 1;
   const std::vector<std::shared_ptr<Device>> devices{make_host_device(1), make_host_device(1)};
@@ -74,7 +74,7 @@ TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
   const Dataset dataset = Dataset::open(folder);
   const int direct = ::open(dataset.shard(0).path().c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
   LoaderOptions options;
-  options.order.batch_size = 16;
+  options.batch_size = 16;
   DiskLimit disk(dataset, options);
   EXPECT_EQ(disk.fastest() > 0, direct >= 0);
   EXPECT_EQ(disk.as_loader() > 0, direct >= 0);
@@ -104,7 +104,7 @@ TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
     info.shards = {writer.publish()};
     publish_file(dir.path() / kDatasetFile, serialize_dataset(info));
     LoadCase load;
-    load.options.order.batch_size = 2;
+    load.options.batch_size = 2;
     load.options.verify = Verify::always;
     load.seconds = 0.01;
     load.repeats = 1;

@@ -2,9 +2,11 @@
 // device.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <map>
+#include <span>
 #include <thread>
 
 #include "expect_error.hpp"
@@ -28,7 +30,7 @@ class LoaderContract : public ::testing::TestWithParam<MakeDevice> {
   }
   static LoaderOptions options() {
     LoaderOptions options;
-    options.order.batch_size = 8;
+    options.batch_size = 8;
     options.threads = 2;
     return options;
   }
@@ -44,7 +46,7 @@ TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
   for (TransportKind kind : kinds) {
     LoaderOptions o = options();
     o.transport = kind;
-    o.order.tail = Tail::pad;
+    o.tail = Tail::pad;
     Loader loader(data, device_, o);
     std::vector<int> times(data->size(), 0);
     for (const Seen& seen : run_epoch(*device_, loader, 3)) {
@@ -77,11 +79,11 @@ TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
         for (std::uint32_t rank = 0; rank < 3; ++rank) {
           LoaderOptions o = options();
           o.transport = kind;
-          o.order.tail = Tail::short_;
-          o.order.partition = partition;
-          o.order.batch_size = batch_size;
-          o.order.world = 3;
-          o.order.rank = rank;
+          o.tail = Tail::short_;
+          o.partition = partition;
+          o.batch_size = batch_size;
+          o.world_size = 3;
+          o.rank = rank;
           Loader loader(data, device_, o);
           std::uint64_t delivered = 0;
           for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
@@ -120,9 +122,9 @@ TEST_P(LoaderContract, TransformsNothingOfABatchWithoutRows) {
     LoaderOptions o = options();
     o.transport = kind;
     o.prefetch = 1;
-    o.order.tail = Tail::short_;
-    o.order.batch_size = 11;
-    o.order.world = 3;
+    o.tail = Tail::short_;
+    o.batch_size = 11;
+    o.world_size = 3;
     o.transform.flip_probability = 1;
     Loader loader(data, device_, o);
     for (std::uint64_t epoch = 0; epoch < 2; ++epoch) {
@@ -137,7 +139,7 @@ TEST_P(LoaderContract, TransformsNothingOfABatchWithoutRows) {
 TEST_P(LoaderContract, GoesOnFromAShortTailAndResumesBeforeIt) {
   auto data = dataset();
   LoaderOptions o = options();
-  o.order.tail = Tail::short_;
+  o.tail = Tail::short_;
   Loader whole(data, device_, o);
   const std::vector<Seen> first = run_epoch(*device_, whole, 0);
   const std::vector<Seen> second = run_epoch(*device_, whole, 1);
@@ -193,20 +195,20 @@ TEST_P(LoaderContract, KeepsNoMoreResidentThanARankComesTo) {
     return loader.stats().device_bytes - one;
   };
   EXPECT_EQ(resident(o), data->size() * sample);  // any of them, over the epochs
-  o.order.mode = OrderMode::sequential;
+  o.order = OrderMode::sequential;
   EXPECT_EQ(resident(o), 96 * sample);  // 12 batches of 8
-  o.order.world = 4;
-  o.order.rank = 2;
+  o.world_size = 4;
+  o.rank = 2;
   EXPECT_EQ(resident(o), 24 * sample);
-  o.order.tail = Tail::short_;
+  o.tail = Tail::short_;
   EXPECT_EQ(resident(o), 32 * sample);  // the last batch may be whole
 }
 
 TEST_P(LoaderContract, ExportsIdsAndMaskOfAShortBatchAsDlpack) {
   auto data = dataset();
   LoaderOptions o = options();
-  o.order.tail = Tail::short_;
-  o.order.batch_size = 200;
+  o.tail = Tail::short_;
+  o.batch_size = 200;
   Loader loader(data, device_, o);
   auto batch = loader.next();
   ASSERT_TRUE(batch);
@@ -221,9 +223,9 @@ TEST_P(LoaderContract, ExportsIdsAndMaskOfAShortBatchAsDlpack) {
     EXPECT_EQ(tensor->dl_tensor.data, data_pointer);
     tensor->deleter(tensor);
   };
-  expect_tensor(batch->to_dlpack_ids(), kDLInt, 64, batch->ids_column().device);
-  expect_tensor(batch->to_dlpack_mask(), kDLBool, 8, batch->mask_column().device);
-  expect_tensor(batch->to_dlpack_column("labels"), kDLInt, 64, batch->column("labels").device);
+  expect_tensor(batch->to_dlpack(batch->device_ids()), kDLInt, 64, batch->device_ids().data);
+  expect_tensor(batch->to_dlpack(batch->device_mask()), kDLBool, 8, batch->device_mask().data);
+  expect_tensor(batch->to_dlpack(batch->column("labels")), kDLInt, 64, batch->column("labels").data);
 }
 
 TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) {
@@ -279,7 +281,7 @@ TEST_P(LoaderContract, WaitsForBatchesAndTheirBytesInShortTurns) {
     if (device_->info().kind != DeviceKind::host) continue;
     for (std::size_t i = 0; i < batch->size(); ++i) {
       const auto expected = sample_bytes(batch->ids()[i], size);
-      ASSERT_EQ(0, std::memcmp(expected.data(), batch->images() + i * size, size)) << batch->ids()[i];
+      ASSERT_EQ(0, std::memcmp(expected.data(), batch->images().data + i * size, size)) << batch->ids()[i];
     }
     batch->release();
     EXPECT_TRUE(batch->wait_ready(kTurn)) << "there is nothing to wait for";
@@ -312,7 +314,7 @@ TEST_P(LoaderContract, ResumedAtTheEndOfAnEpochHandsOutNothingMoreOfIt) {
   const std::vector<Seen> following = run_epoch(*device_, first, 3);
   LoaderState state = first.state();
   state.epoch = 2;
-  EXPECT_EQ(state.position, reference.size() * options().order.batch_size);
+  EXPECT_EQ(state.position, reference.size() * options().batch_size);
   Loader second(data, device_, options());
   second.resume(state);
   EXPECT_TRUE(run_epoch(*device_, second, 2).empty());
@@ -399,12 +401,11 @@ TEST_P(LoaderContract, LeavesAReleasedBatchItsNameAlone) {
   EXPECT_EQ(batch->size(), 8U);
   EXPECT_EQ(batch->epoch(), 3U);
   EXPECT_EQ(batch->index(), 1U);
-  EXPECT_EQ(batch->images(), nullptr);
   EXPECT_TRUE(batch->ids().empty());
   EXPECT_TRUE(batch->mask().empty());
   EXPECT_SHARD_ERROR(batch->labels(), ErrorCode::invalid_argument, "batch 1 of epoch 3 was released");
   EXPECT_SHARD_ERROR(batch->wait(), ErrorCode::invalid_argument, "was released");
-  EXPECT_SHARD_ERROR(batch->to_dlpack_images(), ErrorCode::invalid_argument, "was released");
+  EXPECT_SHARD_ERROR(batch->images(), ErrorCode::invalid_argument, "was released");
   batch->release();  // again: nothing
 }
 
@@ -466,11 +467,10 @@ TEST_P(LoaderContract, RefusesOptionsThatCannotBe) {
     change(o);
     Loader loader(data, device_, o);
   };
-  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 0; }), ErrorCode::invalid_argument,
-                     "batch_size is 0");
-  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.rank = 4; }), ErrorCode::invalid_argument, "rank is 4");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.batch_size = 0; }), ErrorCode::invalid_argument, "batch_size is 0");
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.rank = 4; }), ErrorCode::invalid_argument, "rank is 4");
   EXPECT_SHARD_ERROR(make([](auto& o) { o.prefetch = 0; }), ErrorCode::invalid_argument, "prefetch is 0");
-  EXPECT_SHARD_ERROR(make([](auto& o) { o.order.batch_size = 200; }), ErrorCode::invalid_argument,
+  EXPECT_SHARD_ERROR(make([](auto& o) { o.batch_size = 200; }), ErrorCode::invalid_argument,
                      "leaves no batch");
   EXPECT_SHARD_ERROR(make([](auto& o) {
                        o.transform.crop = CropKind::center;
@@ -484,6 +484,41 @@ TEST_P(LoaderContract, RefusesOptionsThatCannotBe) {
                      ErrorCode::resource, "pinned_bytes is 1000");
 }
 
+TEST_P(LoaderContract, GivesItsMembersAsTensors) {
+  auto data = dataset();
+  Loader loader(data, device_, options());
+  auto batch = loader.next();
+  batch->wait();
+  const DeviceInfo& device = device_->info();
+  const TensorView images = batch->images();
+  EXPECT_EQ(images.dtype, DType::u8);
+  EXPECT_EQ(images.shape, (std::vector<std::uint64_t>{8, 12, 10, 3}));
+  EXPECT_EQ(images.strides, (std::vector<std::int64_t>{360, 30, 3, 1}));
+  EXPECT_EQ(images.size_bytes(), 8U * 360);
+  EXPECT_EQ(images.device, device.kind);
+  EXPECT_EQ(images.ordinal, device.ordinal);
+  EXPECT_EQ(images.as<std::uint8_t>(), reinterpret_cast<const std::uint8_t*>(images.data));
+  EXPECT_SHARD_ERROR(images.as<float>(), ErrorCode::invalid_argument, "u8 have 1 bytes, not 4");
+  EXPECT_EQ(batch->device_ids().dtype, DType::i64);
+  EXPECT_EQ(batch->device_mask().dtype, DType::boolean);
+  const TensorView labels = batch->host_column("labels");
+  EXPECT_EQ(labels.device, DeviceKind::host);
+  EXPECT_EQ(labels.shape, std::vector<std::uint64_t>{8});
+  EXPECT_TRUE(std::ranges::equal(std::span(labels.as<std::int64_t>(), 8), batch->labels()));
+  EXPECT_SHARD_ERROR(batch->column("boxes"), ErrorCode::not_found, "boxes");
+  EXPECT_SHARD_ERROR(batch->host_column("boxes"), ErrorCode::not_found, "boxes");
+  // Host memory can be exported too; what is not of this batch cannot.
+  DLManagedTensorVersioned* const tensor = batch->to_dlpack(labels);
+  EXPECT_EQ(tensor->dl_tensor.device.device_type, kDLCPU);
+  EXPECT_EQ(tensor->dl_tensor.data, labels.data);
+  tensor->deleter(tensor);
+  auto other = loader.next();
+  EXPECT_SHARD_ERROR(other->to_dlpack(images), ErrorCode::invalid_argument, "not of batch 1");
+  TensorView longer = images;
+  longer.shape[0] = 1'000'000;
+  EXPECT_SHARD_ERROR(batch->to_dlpack(longer), ErrorCode::invalid_argument, "not of batch 0");
+}
+
 TEST_P(LoaderContract, ExportsDlpackThatHoldsTheBatch) {
   auto data = dataset();
   LoaderOptions o = options();
@@ -491,8 +526,8 @@ TEST_P(LoaderContract, ExportsDlpackThatHoldsTheBatch) {
   Loader loader(data, device_, o);
   auto batch = loader.next();
   batch->wait();
-  DLManagedTensorVersioned* tensor = batch->to_dlpack_images();
-  const std::byte* images = batch->images();
+  DLManagedTensorVersioned* tensor = batch->to_dlpack(batch->images());
+  const std::byte* images = batch->images().data;
   batch.reset();
   EXPECT_EQ(tensor->version.major, 1U);
   EXPECT_EQ(tensor->flags & 1U, 1U);

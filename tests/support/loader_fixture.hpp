@@ -124,10 +124,10 @@ inline Seen look(Device& device, Batch& batch) {
   auto stream = device.create_stream();
   batch.wait_on(*stream);
   const auto bytes = [](auto& values) { return reinterpret_cast<std::byte*>(values.data()); };
-  const std::array<CopyItem, 4> items{{{seen.images.data(), batch.images(), seen.images.size()},
-                                       {bytes(ids), batch.ids_column().device, 8 * batch.size()},
-                                       {bytes(mask), batch.mask_column().device, batch.size()},
-                                       {bytes(labels), batch.column("labels").device, 8 * batch.size()}}};
+  const std::array<CopyItem, 4> items{{{seen.images.data(), batch.images().data, seen.images.size()},
+                                       {bytes(ids), batch.device_ids().data, 8 * batch.size()},
+                                       {bytes(mask), batch.device_mask().data, batch.size()},
+                                       {bytes(labels), batch.column("labels").data, 8 * batch.size()}}};
   if (batch.size() > 0) stream->copy_to_host(items);
   stream->synchronize();
   EXPECT_TRUE(std::equal(ids.begin(), ids.end(), seen.ids.begin(), seen.ids.end(),

@@ -43,8 +43,8 @@ class LoaderLeaks : public ::testing::TestWithParam<LeakCase> {
     const auto data = std::make_shared<const Dataset>(Dataset::open(zstd ? zstd_ : plain_));
     LoaderOptions options;
     options.transport = kKinds[number % kKinds.size()];
-    options.order.batch_size = 8;
-    options.order.tail = Tail::pad;
+    options.batch_size = 8;
+    options.tail = Tail::pad;
     options.threads = 2;
     options.prefetch = 1 + static_cast<std::uint32_t>(number % 4);
     options.verify = number % 2 == 0 ? Verify::always : Verify::never;

@@ -65,19 +65,19 @@ inline TransformOptions random_transform(Random& random, const DatasetInfo& info
   return options;
 }
 
-// What all deliveries of one round have in common. The global batch is options.order.batch_size.
+// What all deliveries of one round have in common. The global batch is options.batch_size.
 struct Setting {
   std::shared_ptr<const Dataset> data;
   LoaderOptions options;
   std::uint64_t epoch = 0;
   std::uint32_t world = 1;  // by_shard: the same for all deliveries
 
-  std::uint64_t global_batch() const { return options.order.batch_size; }
-  bool by_shard() const { return options.order.partition == Partition::by_shard; }
+  std::uint64_t global_batch() const { return options.batch_size; }
+  bool by_shard() const { return options.partition == Partition::by_shard; }
   OrderOptions order(std::uint32_t of_world, std::uint32_t rank) const {
-    OrderOptions order = options.order;
+    OrderOptions order = options;
     order.batch_size = global_batch() / of_world;
-    order.world = of_world;
+    order.world_size = of_world;
     order.rank = rank;
     return order;
   }
@@ -85,8 +85,8 @@ struct Setting {
 
 inline Setting random_setting(Random& random, std::shared_ptr<const Dataset> data) {
   Setting setting;
-  OrderOptions& order = setting.options.order;
-  order.mode = random.one_of({OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed});
+  OrderOptions& order = setting.options;
+  order.order = random.one_of({OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed});
   order.window_shards = random.between(1, 4);
   order.tail = random.one_of({Tail::drop, Tail::pad, Tail::wrap, Tail::short_});
   order.seed = random.coin() ? random.between(0, 1000) : ~std::uint64_t{0} - random.between(0, 1000);
@@ -147,7 +147,7 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
       shard.read(at.sample, stored.back());
       if (work.stored.dtype != info.spec.dtype) stored.back() = bytes_of(info, stored.back());
       views.push_back(
-          draw_view(info.spec, setting.options.transform, setting.options.order.seed, setting.epoch, id));
+          draw_view(info.spec, setting.options.transform, setting.options.seed, setting.epoch, id));
       sources.push_back(stored.back().data());
     }
     work.views = views;
@@ -255,7 +255,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
     std::uint64_t largest = 0;
     for (const ShardSummary& shard : shards) largest = std::max(largest, shard.size_bytes);
     if (kind == TransportKind::mapped) {  // shards come and go; samples may not be staged
-      if (setting.options.order.mode != OrderMode::shuffle && random.coin())
+      if (setting.options.order != OrderMode::shuffle && random.coin())
         options.registered_bytes = largest * random.between(1, 3);
       else if (random.coin())
         options.pinned_bytes = stored_bytes;
@@ -275,7 +275,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
     std::vector<Rank> ranks;
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       LoaderOptions own = options;
-      own.order = setting.order(world, rank);
+      static_cast<OrderOptions&>(own) = setting.order(world, rank);
       auto device = GetParam().make(random);
       try {
         ranks.push_back({device, std::make_unique<Loader>(setting.data, device, own)});

@@ -125,8 +125,8 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
   std::vector<std::unique_ptr<Consumer>> consumers;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     LoaderOptions options = load.options;
-    options.order.rank = static_cast<std::uint32_t>(i);
-    options.order.world = static_cast<std::uint32_t>(devices.size());
+    options.rank = static_cast<std::uint32_t>(i);
+    options.world_size = static_cast<std::uint32_t>(devices.size());
     consumers.push_back(std::make_unique<Consumer>(dataset, devices[i], options));
     if (i > 0) continue;
     consumers[0]->first_batch();

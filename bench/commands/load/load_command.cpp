@@ -32,8 +32,8 @@ void apply(Arguments& arguments) {
   LoaderOptions& options = arguments.load.options;
   options.transport = transport_of(arguments.transport);
   options.transform = arguments.transform.options();
-  if (arguments.order == "sequential") options.order.mode = OrderMode::sequential;
-  if (arguments.order == "windowed") options.order.mode = OrderMode::windowed;
+  if (arguments.order == "sequential") options.order = OrderMode::sequential;
+  if (arguments.order == "windowed") options.order = OrderMode::windowed;
   if (arguments.verify == "always") options.verify = Verify::always;
   if (arguments.verify == "first_epoch") options.verify = Verify::first_epoch;
 }
@@ -54,7 +54,7 @@ void add_json(Json& json, const Arguments& arguments, const LoadResult& result, 
   json["device"] = device.info().name;
   json["devices"] = result.stats.size();
   json["sample_bytes"] = sample_bytes;
-  json["batch_size"] = arguments.load.options.order.batch_size;
+  json["batch_size"] = arguments.load.options.batch_size;
   json["transport"] = to_string(result.stats[0].transport);
   json["reason"] = result.stats[0].reason;
   json["limit_bytes_per_second"] = result.limit_bytes_per_second;
@@ -119,7 +119,7 @@ host, cuda, or cuda:N,M,... for one rank on each of these GPUs)")
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
       ->type_name("NAME")
       ->capture_default_str();
-  sub.add_option("--batch-size", options.order.batch_size, "Samples per batch")->capture_default_str();
+  sub.add_option("--batch-size", options.batch_size, "Samples per batch")->capture_default_str();
   sub.add_option("--prefetch", options.prefetch, "Batches ahead")->capture_default_str();
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
       ->default_str("8, host: 2");
@@ -130,8 +130,7 @@ host, cuda, or cuda:N,M,... for one rank on each of these GPUs)")
       ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
       ->capture_default_str();
-  sub.add_option("--window", options.order.window_shards, "Shards per window, for windowed")
-      ->capture_default_str();
+  sub.add_option("--window", options.window_shards, "Shards per window, for windowed")->capture_default_str();
   arguments->transform.add_to(sub);
   sub.add_option("--registered", options.registered_bytes, "Budget for registered shards, for mapped")
       ->default_str("half of the available memory")

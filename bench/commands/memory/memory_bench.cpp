@@ -35,9 +35,9 @@ void give_memory_back() {
 
 LoaderOptions options_of(const MemoryOptions& options, std::uint64_t batch) {
   LoaderOptions loader = options.loader;
-  loader.order.mode = OrderMode::shuffle;
-  loader.order.tail = Tail::wrap;
-  loader.order.batch_size = batch;
+  loader.order = OrderMode::shuffle;
+  loader.tail = Tail::wrap;
+  loader.batch_size = batch;
   return loader;
 }
 

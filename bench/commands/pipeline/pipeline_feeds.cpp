@@ -300,7 +300,7 @@ class LoaderFeed final : public Feed {
     times.transfer_seconds = watch.seconds();
     return times;
   }
-  const std::byte* images() const override { return batch_->images(); }
+  const std::byte* images() const override { return batch_->images().data; }
   std::span<const std::uint64_t> samples() const override { return batch_->ids(); }
   void release() override { batch_.reset(); }
 
@@ -309,8 +309,8 @@ class LoaderFeed final : public Feed {
     const Dataset dataset = Dataset::open(folder);
     LoaderOptions load;
     load.transform = delivered_transform(dataset.info());
-    load.order.batch_size = options.batch_size;
-    load.order.tail = Tail::wrap;
+    load.batch_size = options.batch_size;
+    load.tail = Tail::wrap;
     load.prefetch = static_cast<std::uint32_t>(options.prefetch);
     return load;
   }

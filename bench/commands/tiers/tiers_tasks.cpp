@@ -40,7 +40,7 @@ void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
   for (auto batch = loader.next(); batch && checked < kChecked; batch = loader.next()) {
     batch->wait_on(*stream);
     std::vector<std::byte> rows(batch->size() * size);
-    const CopyItem item{rows.data(), batch->images(), rows.size()};
+    const CopyItem item{rows.data(), batch->images().data, rows.size()};
     stream->copy_to_host({&item, 1});
     stream->synchronize();
     for (std::uint64_t i = 0; i < batch->size() && checked < kChecked; ++i, ++checked)
@@ -173,8 +173,8 @@ struct Maker {  // what the tasks of one tier share
     LoaderOptions load;
     load.transport = transport;
     load.transform = delivered_transform(dataset.info());
-    load.order.mode = options.order;
-    load.order.batch_size = std::min(options.batch_size, dataset.size());
+    load.order = options.order;
+    load.batch_size = std::min(options.batch_size, dataset.size());
     if (device->info().kind == DeviceKind::host) load.threads = options.jobs();
     TierTask task;
     task.row = {tier, label, fmt::format("loader, {}", to_string(transport)), cache, false, false, bytes, {},

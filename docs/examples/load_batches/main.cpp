@@ -5,10 +5,10 @@
 int main() {
   auto data = std::make_shared<const shard::Dataset>(shard::Dataset::open("out/train"));
   shard::LoaderOptions options;
-  options.order.batch_size = 4;
+  options.batch_size = 4;
   shard::Loader loader(data, shard::make_host_device(2), options);  // on a GPU: make_cuda_device(0)
   for (shard::Batch& batch : loader.epoch(0)) {
     batch.wait();  // for kernels instead: batch.wait_on(shard::cuda_stream(your_stream))
-    std::cout << batch.index() << ": " << batch.size() << " images at " << batch.images() << '\n';
+    std::cout << batch.index() << ": " << batch.size() << " images at " << batch.images().data << '\n';
   }
 }

@@ -34,10 +34,10 @@ DatasetPtr open_dataset(const std::string& folder) {
 // mirrored; a test sees the largest square in its middle.
 shard::LoaderOptions loader_options(const Options& options, bool training) {
   shard::LoaderOptions loader;
-  loader.order.seed = options.seed;
-  loader.order.batch_size = options.batch_size;
-  loader.order.mode = training ? shard::OrderMode::shuffle : shard::OrderMode::sequential;
-  loader.order.tail = training ? shard::Tail::drop : shard::Tail::pad;
+  loader.seed = options.seed;
+  loader.batch_size = options.batch_size;
+  loader.order = training ? shard::OrderMode::shuffle : shard::OrderMode::sequential;
+  loader.tail = training ? shard::Tail::drop : shard::Tail::pad;
   loader.transform.dtype = shard::DType::f32;
   loader.transform.layout = shard::Layout::nchw;
   loader.transform.crop = shard::CropKind::random_resized;

@@ -58,8 +58,8 @@ Mlp::Pass Mlp::forward(const shard::Batch& batch) {
   float* const hidden = floats(activations_);
   float* const logits = hidden + batch_size_ * shape_.hidden;
   Pass pass;
-  pass.images = {reinterpret_cast<const float*>(batch.images()), rows, shape_.inputs};
-  pass.labels = reinterpret_cast<const std::int64_t*>(batch.column("labels").device);
+  pass.images = {batch.images().as<float>(), rows, shape_.inputs};
+  pass.labels = batch.column("labels").as<std::int64_t>();
   pass.hidden = {hidden, rows, shape_.hidden};
   pass.logits = {logits, rows, shape_.classes};
   backend_.multiply(pass.images, {weights.w1, shape_.inputs, shape_.hidden}, hidden);

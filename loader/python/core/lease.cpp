@@ -27,7 +27,7 @@ std::optional<StreamRef> CurrentStream::get() noexcept {
 }
 
 Lease::~Lease() {
-  if (!current_ || ::getpid() != process_ || batch_.images() == nullptr) return;
+  if (!current_ || ::getpid() != process_ || batch_.ids().data() == nullptr) return;
   try {
     if (const std::optional<StreamRef> now = current_->get()) batch_.remember(*now);
   } catch (...) {  // no memory to remember it: the streams that ordered the batch are known

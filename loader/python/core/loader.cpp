@@ -44,27 +44,19 @@ struct PyBatch {
   DLDevice device{kDLCPU, 0};
 
   Batch& batch() const { return lease->batch(); }
-  Tensor tensor(const std::byte* data, DType dtype, std::vector<Py_ssize_t> shape, DLDevice where) const {
-    return {lease, data, dtype, std::move(shape), where, true, lease};
-  }
-  Tensor images() const {
-    std::vector<Py_ssize_t> shape{static_cast<Py_ssize_t>(batch().size())};
-    for (std::uint32_t extent : batch().spec().shape()) shape.push_back(static_cast<Py_ssize_t>(extent));
-    return tensor(batch().images(), batch().spec().dtype, std::move(shape), device);
-  }
-  Tensor column(const std::string& name) const {
-    const ColumnView& view = batch().column(name);
-    std::vector<Py_ssize_t> shape;
-    for (std::uint64_t extent : view.shape) shape.push_back(static_cast<Py_ssize_t>(extent));
-    return tensor(view.device, view.dtype, std::move(shape), device);
-  }
-  Tensor ids() const { return rows(batch().ids_column(), DType::i64); }
+  Tensor images() const { return tensor(batch().images()); }
+  Tensor column(const std::string& name) const { return tensor(batch().column(name)); }
+  Tensor ids() const { return tensor(batch().device_ids()); }
   // 1: a real sample. `dtype`: boolean, or u8 for consumers whose DLPack has no booleans.
-  Tensor mask(DType dtype) const { return rows(batch().mask_column(), dtype); }
+  Tensor mask(DType dtype) const {
+    TensorView view = batch().device_mask();
+    view.dtype = dtype;
+    return tensor(view);
+  }
 
  private:
-  Tensor rows(const ColumnView& view, DType dtype) const {
-    return tensor(view.device, dtype, {static_cast<Py_ssize_t>(batch().size())}, device);
+  Tensor tensor(const TensorView& view) const {
+    return {lease, view.data, view.dtype, {view.shape.begin(), view.shape.end()}, device, true, lease};
   }
 };
 

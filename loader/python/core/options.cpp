@@ -70,14 +70,14 @@ bool has(const nb::dict& given, const char* name) {
 
 OrderOptions order_options(const nb::dict& given) {
   OrderOptions order;
-  order.mode = choice(given, "order", kModes);
+  order.order = choice(given, "order", kModes);
   if (has(given, "window_shards")) order.window_shards = whole32(given, "window_shards");
   order.partition = choice(given, "partition", kPartitions);
   order.tail = choice(given, "tail", kTails);
   order.seed = whole64(given, "seed");
   order.batch_size = whole64(given, "batch_size");
   order.rank = whole32(given, "rank");
-  order.world = whole32(given, "world_size");
+  order.world_size = whole32(given, "world_size");
   return order;
 }
 
@@ -103,7 +103,7 @@ TransformOptions transform_options(const nb::dict& given) {
 
 LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
-  options.order = order_options(given);
+  static_cast<OrderOptions&>(options) = order_options(given);
   options.transform = transform_options(given);
   options.transport = choice(given, "transport", kTransports);
   options.verify = choice(given, "verify", kVerify);

@@ -43,7 +43,7 @@ def test_what_was_made_by_dlpack_holds_the_batch(data, reference):
         next(batches)
     np.testing.assert_array_equal(array, reference[0][:10])
     del array
-    assert next(batches).index == 2
+    assert next(batches).batch_index == 2
     np.testing.assert_array_equal(other, reference[0][10:20])
 
 
@@ -119,7 +119,7 @@ def test_torch_tensors_share_and_hold_the_batch(data, torch, reference):
         next(batches)
     np.testing.assert_array_equal(part.permute(0, 2, 3, 1).numpy(), reference[0][3:5])
     del part
-    assert next(batches).index == 2
+    assert next(batches).batch_index == 2
     np.testing.assert_array_equal(other.numpy(), reference[0][10:20])
 
 
@@ -181,7 +181,7 @@ def test_state_dicts_go_through_torch_save(data, torch, tmp_path):
     torch.save(loader.state_dict(), tmp_path / "state.pt")
     other = loader_of(data, "torch")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    assert next(other.epoch(3)).index == 1
+    assert next(other.epoch(3)).batch_index == 1
 
 
 # --- what frameworks do with a batch ------------------------------------------------------------------------------------
@@ -206,12 +206,12 @@ def test_to_another_device_takes_everything_along(data, torch):
     assert isinstance(moved, sl.Batch) and moved is not batch
     for part in (moved.images, moved.labels, moved.ids, moved.mask, moved.column("labels")):
         assert part.device.type == "meta" and len(part) == 10
-    assert (moved.epoch, moved.index, moved.images.dtype, moved.mask.dtype) == (2, 0, torch.uint8, torch.bool)
+    assert (moved.epoch, moved.batch_index, moved.images.dtype, moved.mask.dtype) == (2, 0, torch.uint8, torch.bool)
     assert moved.to("meta") is moved
     with pytest.raises(KeyError, match="boxes"):
         moved.column("boxes")
     del batch
-    assert next(batches).index == 1 and next(batches).index == 2  # what was moved holds no memory of the loader
+    assert next(batches).batch_index == 1 and next(batches).batch_index == 2  # what was moved holds no memory of the loader
 
 
 def test_a_batch_that_was_rebuilt_says_what_it_lacks(data):
@@ -262,13 +262,13 @@ def module_of(lightning, torch, seen, wrong=None):
             return torch.nn.functional.cross_entropy(self.net(images.float().mean((2, 3))), labels)
 
         def training_step(self, batch, index):
-            seen.append(("train", self.current_epoch, batch.epoch, batch.index, tuple(batch.ids.tolist())))
+            seen.append(("train", self.current_epoch, batch.epoch, batch.batch_index, tuple(batch.ids.tolist())))
             if wrong is not None and (self.current_epoch, index) == wrong:
                 raise LookupError("stopped")
             return self.loss(batch)
 
         def validation_step(self, batch, index):
-            seen.append(("val", self.current_epoch, batch.epoch, batch.index, tuple(batch.ids[batch.mask].tolist())))
+            seen.append(("val", self.current_epoch, batch.epoch, batch.batch_index, tuple(batch.ids[batch.mask].tolist())))
             self.log("val_loss", self.loss(batch))
 
         def configure_optimizers(self):

@@ -88,7 +88,7 @@ def test_holding_all_batches_is_an_error(folder):
     assert len(kept) == 2
     kept.pop()
     del images
-    assert next(batches).index == 2
+    assert next(batches).batch_index == 2
 
 
 def test_batches_outlive_the_loader(folder):
@@ -133,7 +133,7 @@ def test_ids_and_mask_are_on_the_gpu_and_batches_move_whole(folder):
         assert batch.to(device) is batch is batch.to(device, non_blocking=True)
     moved = batch.to("cpu")
     assert isinstance(moved, sl.Batch) and torch.equal(moved.images, batch.images.cpu()) and torch.equal(moved.mask, batch.mask.cpu())
-    assert (moved.epoch, moved.index) == (0, 3) and moved.column("labels").device.type == "cpu"
+    assert (moved.epoch, moved.batch_index) == (0, 3) and moved.column("labels").device.type == "cpu"
 
 
 def test_the_short_tail_on_the_gpu(folder):

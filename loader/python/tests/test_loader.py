@@ -173,7 +173,8 @@ def test_the_names_that_scripts_know(data):
 def test_a_batch_says_what_it_is(data):
     for index, batch in enumerate(loader_of(data).epoch(4)):
         images, labels = batch
-        assert (batch.epoch, batch.index) == (4, index) and isinstance(batch, tuple) and len(batch) == 2
+        assert (batch.epoch, batch.batch_index) == (4, index) and isinstance(batch, tuple) and len(batch) == 2
+        assert type(batch).index is tuple.index and type(batch).count is tuple.count  # the tuple's own methods
         np.testing.assert_array_equal(batch.column("labels"), labels)
         with pytest.raises(KeyError, match="boxes"):
             batch.column("boxes")
@@ -210,7 +211,7 @@ def test_holding_all_batches_is_an_error_and_letting_go_goes_on(data):
     with pytest.raises(RuntimeError, match="held"):
         next(epoch)
     del view
-    assert next(epoch).index == 3
+    assert next(epoch).batch_index == 3
 
 
 def test_batches_in_reference_cycles_are_found(data):
@@ -285,10 +286,10 @@ def test_iterating_the_loader_goes_from_epoch_to_epoch(data):
     assert [[batch.epoch for batch in loader][-1] for _ in range(3)] == [0, 1, 2]
     other = loader_of(data)
     for batch in loader:
-        if batch.index == 2:
+        if batch.batch_index == 2:
             break
     other.load_state_dict(loader.state_dict())
-    assert [(batch.epoch, batch.index) for batch in other] == [(3, i) for i in range(3, 7)]
+    assert [(batch.epoch, batch.batch_index) for batch in other] == [(3, i) for i in range(3, 7)]
     other.load_state_dict(other.state_dict())  # at the end of epoch 3
     assert {batch.epoch for batch in other} == {4}
 
@@ -321,8 +322,8 @@ def test_an_epoch_begins_anew_whenever_it_is_asked_for(data):
         assert ids_of(loader, 3) == expected
     next(loader.epoch(3))
     loader.load_state_dict(loader.state_dict())
-    assert next(loader.epoch(3)).index == 1
-    assert next(loader.epoch(3)).index == 0
+    assert next(loader.epoch(3)).batch_index == 1
+    assert next(loader.epoch(3)).batch_index == 0
     with pytest.raises(ValueError, match="start at 0"):
         loader.epoch(-1)
 
@@ -332,12 +333,12 @@ def test_iterating_begins_with_the_first_batch_only(data):
     first = iter(loader)
     for _ in range(3):
         iter(loader)  # as frameworks do, to see whether it can be iterated
-    assert [(batch.epoch, batch.index) for batch in first] == [(0, i) for i in range(7)]
+    assert [(batch.epoch, batch.batch_index) for batch in first] == [(0, i) for i in range(7)]
     second, third = iter(loader), iter(loader)
     assert next(second).epoch == 1
     for _ in range(2):
         iter(loader)
-    assert next(second).index == 1 and len(second) == 5 and len(third) == 7
+    assert next(second).batch_index == 1 and len(second) == 5 and len(third) == 7
     assert next(third).epoch == 2
     with pytest.raises(ValueError, match="another epoch"):
         next(second)
@@ -382,7 +383,7 @@ def test_another_epoch_than_the_states_is_refused(data, by):
     for wrong in (0, 4, 6):
         with pytest.raises(ValueError, match=rf"epoch {wrong} was asked for, .* in epoch 5, before batch 1 of 7: loader.epoch\(5\)"):
             next(run(loader, wrong))
-    assert [batch.index for batch in run(loader, 5)] == [1, 2, 3, 4, 5, 6]
+    assert [batch.batch_index for batch in run(loader, 5)] == [1, 2, 3, 4, 5, 6]
     assert next(run(loader, 0)).epoch == 0  # taken up: any epoch again
 
     for _ in batches:
@@ -395,7 +396,7 @@ def test_another_epoch_than_the_states_is_refused(data, by):
     assert list(run(loader, 5)) == []
     assert next(run(loader, 6)).epoch == 6
     loader.load_state_dict(state)
-    assert next(run(loader, 6)).index == 0
+    assert next(run(loader, 6)).batch_index == 0
 
 
 def test_a_loaded_state_overrides_an_earlier_set_epoch(data):
@@ -405,7 +406,7 @@ def test_a_loaded_state_overrides_an_earlier_set_epoch(data):
     other.set_epoch(2)
     other.load_state_dict(loader.state_dict())
     assert len(iter(other)) == 6
-    assert [(batch.epoch, batch.index) for batch in other][:1] == [(5, 1)]
+    assert [(batch.epoch, batch.batch_index) for batch in other][:1] == [(5, 1)]
 
 
 def test_stats(data):

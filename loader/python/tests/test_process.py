@@ -154,7 +154,7 @@ def test_a_loader_is_refused_in_a_child_of_fork_and_goes_on_in_the_parent(folder
             pytest.fail("the child hangs")
         time.sleep(0.01)
     assert os.waitstatus_to_exitcode(ended[1]) == 0
-    assert [batch.index for batch in batches] == [1, 2, 3, 4, 5, 6] and kept.index == 0
+    assert [batch.batch_index for batch in batches] == [1, 2, 3, 4, 5, 6] and kept.batch_index == 0
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch", None])

@@ -47,34 +47,35 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   if (samples_ == 0) refuse("the data set has no samples: nothing to load");
   if (options.batch_size < 1 || options.batch_size > 65'536)
     refuse(fmt::format("batch_size is {}; it must be 1 to 65536", options.batch_size));
-  if (options.world < 1 || options.rank >= options.world)
-    refuse(fmt::format("rank is {} and world {}: rank must be 0 to world - 1", options.rank, options.world));
+  if (options.world_size < 1 || options.rank >= options.world_size)
+    refuse(fmt::format("rank is {} and world_size {}: rank must be 0 to world_size - 1", options.rank,
+                       options.world_size));
   auto check_choice = [&](const char* name, auto value, auto last, const char* choices) {
     if (value > last) refuse(fmt::format("{} is {}; it must be {}", name, static_cast<int>(value), choices));
   };
-  check_choice("mode", options.mode, OrderMode::windowed, "sequential (0), shuffle or windowed (2)");
+  check_choice("order", options.order, OrderMode::windowed, "sequential (0), shuffle or windowed (2)");
   check_choice("partition", options.partition, Partition::by_shard, "global (0) or by_shard (1)");
   check_choice("tail", options.tail, Tail::short_, "drop (0), pad, wrap or short (3)");
-  if (options.mode == OrderMode::windowed && options.window_shards < 1)
+  if (options.order == OrderMode::windowed && options.window_shards < 1)
     refuse("window_shards is 0; it must be at least 1");
-  if (options.partition == Partition::by_shard && shard_samples.size() < options.world)
+  if (options.partition == Partition::by_shard && shard_samples.size() < options.world_size)
     refuse(fmt::format("partition by_shard needs a shard for each of the {} ranks; there are {}",
-                       options.world, shard_samples.size()));
+                       options.world_size, shard_samples.size()));
   if (batches() == 0)
     refuse(fmt::format(
         "tail 'drop' leaves no batch: {} samples are fewer than the global batch of {} x {}; use a smaller "
         "batch_size, or tail pad, wrap or short",
-        samples_, options.batch_size, options.world));
+        samples_, options.batch_size, options.world_size));
 }
 
 std::uint64_t Order::batches() const noexcept {
-  const std::uint64_t global = options_.batch_size * options_.world;
+  const std::uint64_t global = options_.batch_size * options_.world_size;
   return options_.tail == Tail::drop ? samples_ / global : (samples_ + global - 1) / global;
 }
 
 std::uint64_t Order::samples_of_rank() const noexcept {
   const bool same_each_epoch =
-      options_.mode == OrderMode::sequential && options_.partition == Partition::global;
+      options_.order == OrderMode::sequential && options_.partition == Partition::global;
   return same_each_epoch ? std::min(samples_, batches() * options_.batch_size) : samples_;
 }
 
@@ -85,14 +86,15 @@ std::vector<Order::ShardPart> Order::parts_of(std::uint64_t epoch) const {
   const bool by_shard = options_.partition == Partition::by_shard;
   // Tail short: a rank's part of all samples, so that the ranks' parts differ by one sample at most.
   const bool cut = by_shard && options_.tail == Tail::short_;
-  const std::uint64_t first = cut ? part_begin(samples_, options_.rank, options_.world) : 0;
-  const std::uint64_t last = cut ? part_begin(samples_, options_.rank + std::uint64_t{1}, options_.world) : 0;
+  const std::uint64_t first = cut ? part_begin(samples_, options_.rank, options_.world_size) : 0;
+  const std::uint64_t last =
+      cut ? part_begin(samples_, options_.rank + std::uint64_t{1}, options_.world_size) : 0;
   std::vector<ShardPart> parts;
   std::uint64_t position = 0;
   for (std::uint64_t i = 0; i < shards; ++i) {
-    const bool own = cut || !by_shard || i % options_.world == options_.rank;
+    const bool own = cut || !by_shard || i % options_.world_size == options_.rank;
     if (!own) continue;
-    const std::uint64_t shard = options_.mode == OrderMode::sequential && !by_shard ? i : permuted(i);
+    const std::uint64_t shard = options_.order == OrderMode::sequential && !by_shard ? i : permuted(i);
     const std::uint64_t samples = shard_begin_[shard + 1] - shard_begin_[shard];
     const std::uint64_t begin = cut ? std::max(position, first) : position;
     const std::uint64_t end = cut ? std::min(position + samples, last) : position + samples;
@@ -110,11 +112,11 @@ std::shared_ptr<const Order::EpochTable> Order::table(std::uint64_t epoch) const
   auto fresh = std::make_shared<EpochTable>();
   fresh->epoch = epoch;
   std::vector<ShardPart> parts = parts_of(epoch);
-  if (options_.mode == OrderMode::sequential)
+  if (options_.order == OrderMode::sequential)
     std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.shard < b.shard; });
   fresh->begin.push_back(0);
   fresh->window_begin.push_back(0);
-  const std::uint64_t window = options_.mode == OrderMode::windowed
+  const std::uint64_t window = options_.order == OrderMode::windowed
                                    ? options_.window_shards
                                    : std::max<std::uint64_t>(1, parts.size());
   for (std::uint64_t i = 0; i < parts.size(); ++i) {
@@ -132,8 +134,8 @@ Order::Rows Order::rows_of(std::uint64_t index, std::uint64_t length) const noex
   const std::uint64_t size = options_.batch_size;
   const bool by_shard = options_.partition == Partition::by_shard;
   if (options_.tail != Tail::short_)
-    return {(by_shard ? index : index * options_.world + options_.rank) * size, size};
-  const std::uint64_t world = by_shard ? 1 : options_.world;
+    return {(by_shard ? index : index * options_.world_size + options_.rank) * size, size};
+  const std::uint64_t world = by_shard ? 1 : options_.world_size;
   const std::uint64_t begin = std::min(index * world * size, length);  // of the global batch
   const std::uint64_t rows = std::min(world * size, length - begin);
   const std::uint64_t rank = by_shard ? 0 : options_.rank;
@@ -146,7 +148,7 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
     throw Error(ErrorCode::invalid_argument, fmt::format("batch {} of {} in an epoch", index, batches()));
   const bool by_shard = options_.partition == Partition::by_shard;
   const std::shared_ptr<const EpochTable> sequence =
-      options_.mode == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
+      options_.order == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
   const std::uint64_t length = sequence ? sequence->samples() : samples_;
   const Rows rows = rows_of(index, length);
   out.samples.resize(rows.count);
@@ -158,7 +160,7 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   }
   if (sequence) {
     place(*sequence, out.samples);
-  } else if (options_.mode == OrderMode::shuffle) {
+  } else if (options_.order == OrderMode::shuffle) {
     Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(out.samples);
   }
 }
@@ -166,12 +168,12 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
 std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t index,
                                               std::size_t at_most) const {
   const bool by_shard = options_.partition == Partition::by_shard;
-  if (options_.mode == OrderMode::shuffle && !by_shard) return {};
+  if (options_.order == OrderMode::shuffle && !by_shard) return {};
   const std::shared_ptr<const EpochTable> sequence = table(epoch);
   const Rows rows = rows_of(index, sequence->samples());
   if (rows.count == 0) return {};
   std::uint64_t position = rows.first % sequence->samples();
-  if (options_.mode != OrderMode::sequential) {
+  if (options_.order != OrderMode::sequential) {
     const auto& windows = sequence->window_begin;
     position = *std::prev(std::upper_bound(windows.begin(), windows.end(), position));
   }
@@ -184,7 +186,7 @@ std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t
 
 // Positions of the epoch's sequence become data set indices.
 void Order::place(const EpochTable& sequence, std::span<std::uint64_t> positions) const {
-  for (std::size_t first = 0; options_.mode != OrderMode::sequential && first < positions.size();) {
+  for (std::size_t first = 0; options_.order != OrderMode::sequential && first < positions.size();) {
     // Positions of one window, one after the other.
     const auto& windows = sequence.window_begin;
     const auto after = std::upper_bound(windows.begin(), windows.end(), positions[first]);

@@ -11,8 +11,8 @@
 namespace shard {
 
 std::uint64_t Order::digest() const {
-  const bool windowed = options_.mode == OrderMode::windowed;
-  std::string text = fmt::format("mode {} tail {} partition {} window {}", static_cast<int>(options_.mode),
+  const bool windowed = options_.order == OrderMode::windowed;
+  std::string text = fmt::format("mode {} tail {} partition {} window {}", static_cast<int>(options_.order),
                                  static_cast<int>(options_.tail), static_cast<int>(options_.partition),
                                  windowed ? options_.window_shards : 0);
   if (windowed || options_.partition == Partition::by_shard) {
@@ -23,7 +23,7 @@ std::uint64_t Order::digest() const {
 
 std::string LoaderState::serialize() const {
   return fmt::format("shard-loader 2 {} {} {} {} {} {} {} {}", seed, epoch, position, samples, global_batch,
-                     world, order, fingerprint);
+                     world_size, order, fingerprint);
 }
 
 LoaderState LoaderState::parse(const std::string& text) {
@@ -51,7 +51,7 @@ LoaderState LoaderState::parse(const std::string& text) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} is not a loader state (expected 'shard-loader 2' and eight numbers)",
                             quoted(text.substr(0, 80))));
-  state.world = static_cast<std::uint32_t>(world);
+  state.world_size = static_cast<std::uint32_t>(world);
   return state;
 }
 

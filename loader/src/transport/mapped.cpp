@@ -148,12 +148,12 @@ class Mapped final : public Transport {
     if (batch_ == 0) epoch_ = slot.epoch;
     if (batch_ == 0) return;  // the very first batch comes before any registration
     if (std::exchange(epoch_, slot.epoch) != slot.epoch) registered_->retry_refused();
-    const OrderOptions& order = context_.options->order;
+    const OrderOptions& options = *context_.options;
     const std::size_t shards = context_.dataset->info().shards.size();
-    if (order.mode != OrderMode::shuffle) {
+    if (options.order != OrderMode::shuffle) {
       registered_->prefetch(
-          context_.order->shards_from(slot.epoch, slot.index, 2 * std::size_t{order.window_shards}));
-    } else if (order.partition == Partition::by_shard) {
+          context_.order->shards_from(slot.epoch, slot.index, 2 * std::size_t{options.window_shards}));
+    } else if (options.partition == Partition::by_shard) {
       registered_->prefetch(context_.order->shards_from(slot.epoch, slot.index, shards));
     } else if (batch_ == 1) {
       std::vector<std::uint32_t> all(shards);

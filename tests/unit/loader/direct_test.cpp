@@ -101,7 +101,7 @@ class DirectTest : public ::testing::Test {
     write_dataset(dir_.path() / "data", shape);
     shape_ = shape;
     data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path() / "data"));
-    options_.order.batch_size = kBatch;
+    options_.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
     context_.dataset = data_;
     context_.form = make_stored_form(data_->info());

@@ -28,7 +28,7 @@ class MemoryPlan : public ::testing::Test {
   }
   static LoaderOptions options(TransportKind transport) {
     LoaderOptions options;
-    options.order.batch_size = 10;
+    options.batch_size = 10;
     options.prefetch = 3;
     options.threads = 1;
     options.transport = transport;
@@ -94,9 +94,9 @@ TEST_F(MemoryPlan, KeepsNoMoreResidentThanThereIsAndIsAskedFor) {
   EXPECT_SHARD_ERROR(plan_memory(data, gpu(), resident, ring), ErrorCode::resource, "not even one sample");
   resident.resident_bytes = 7 * kSample + 1;
   EXPECT_EQ(plan_memory(data, gpu(), resident, 0).device_bytes, ring + 7 * kSample);
-  resident.order.mode = OrderMode::sequential;
-  resident.order.world = 20;
-  resident.order.batch_size = 5;
+  resident.order = OrderMode::sequential;
+  resident.world_size = 20;
+  resident.batch_size = 5;
   EXPECT_EQ(resident_memory(data.info(), resident, 5, 0).all_bytes, 5 * kSample);
 }
 
@@ -107,7 +107,7 @@ TEST_F(MemoryPlan, TakesTheFirstTransportThatNothingSpeaksAgainst) {
   automatic.registered_bytes = shard_bytes(data.info()) - 1;
   EXPECT_EQ(plan_memory(data, gpu(), automatic, 0).transport, TransportKind::staged);
   EXPECT_EQ(plan_memory(data, host(), automatic, 0).transport, TransportKind::mapped);
-  automatic.order.mode = OrderMode::windowed;
+  automatic.order = OrderMode::windowed;
   const LoaderMemory windowed = plan_memory(data, gpu(), automatic, 0);
   EXPECT_EQ(windowed.transport, TransportKind::mapped);
   EXPECT_EQ(windowed.registered_bytes, std::min(automatic.registered_bytes, kSamples * kSample));

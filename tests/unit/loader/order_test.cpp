@@ -89,7 +89,7 @@ TEST(Permutation, ScattersNeighbours) {
 
 OrderOptions options(OrderMode mode, Tail tail, std::uint64_t batch_size) {
   OrderOptions all;
-  all.mode = mode;
+  all.order = mode;
   all.tail = tail;
   all.batch_size = batch_size;
   all.window_shards = 2;
@@ -106,7 +106,7 @@ struct Epoch {
 
 Epoch epoch_of(const Indices& shards, OrderOptions all, std::uint32_t world, std::uint64_t epoch) {
   Epoch whole;
-  all.world = world;
+  all.world_size = world;
   all.batch_size /= world;
   for (std::uint32_t rank = 0; rank < world; ++rank) {
     all.rank = rank;
@@ -231,7 +231,7 @@ TEST(Order, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
         for (std::uint64_t size : {1U, 2U, 7U, 19U, 33U, 125U, 313U, 700U}) {
           OrderOptions all = options(mode, Tail::short_, size);
           all.partition = partition;
-          all.world = world;
+          all.world_size = world;
           SCOPED_TRACE(::testing::Message()
                        << "mode " << static_cast<int>(mode) << ", world " << world << ", batch " << size
                        << ", partition " << static_cast<int>(partition));
@@ -284,10 +284,10 @@ TEST(Order, SharesFewShardsBetweenRanksWithAShortTail) {
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       OrderOptions all = options(mode, Tail::short_, 20);
       all.partition = Partition::by_shard;
-      all.world = 3;
+      all.world_size = 3;
       std::size_t shards = 0;
       std::size_t known = 0;
-      for (all.rank = 0; all.rank < all.world; ++all.rank) {
+      for (all.rank = 0; all.rank < all.world_size; ++all.rank) {
         const Order order(kShards, all);
         std::set<std::size_t> own;
         for (std::uint64_t b = 0; b < order.batches(); ++b) {
@@ -298,7 +298,7 @@ TEST(Order, SharesFewShardsBetweenRanksWithAShortTail) {
         shards += own.size();
         known += order.shards_from(epoch, 0, kShards.size()).size();
       }
-      EXPECT_LE(shards, kShards.size() + all.world - 1);
+      EXPECT_LE(shards, kShards.size() + all.world_size - 1);
       EXPECT_EQ(known, shards);
     }
   }
@@ -306,9 +306,9 @@ TEST(Order, SharesFewShardsBetweenRanksWithAShortTail) {
 
 TEST(Order, HasEmptyLastBatchesWhereFewerSamplesThanRanksAreLeft) {
   OrderOptions all = options(OrderMode::windowed, Tail::short_, 2);
-  all.world = 4;
+  all.world_size = 4;
   std::vector<std::size_t> rows;
-  for (all.rank = 0; all.rank < all.world; ++all.rank) {
+  for (all.rank = 0; all.rank < all.world_size; ++all.rank) {
     const Order order(Indices{5, 4}, all);  // 9 = 8 + 1
     ASSERT_EQ(order.batches(), 2U);
     BatchIndices batch;
@@ -380,7 +380,7 @@ TEST(Order, GivesEachRankItsOwnShards) {
       for (std::uint32_t rank = 0; rank < 3; ++rank) {
         OrderOptions all = options(mode, Tail::pad, 20);
         all.partition = Partition::by_shard;
-        all.world = 3;
+        all.world_size = 3;
         all.rank = rank;
         const Order order(kShards, all);
         std::set<std::size_t> shards;
@@ -411,11 +411,11 @@ TEST(Order, KnowsWhichShardsItComesTo) {
   for (Partition partition : {Partition::global, Partition::by_shard})
     for (OrderMode mode : {OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed}) {
       OrderOptions options;
-      options.mode = mode;
+      options.order = mode;
       options.partition = partition;
       options.window_shards = 2;
       options.batch_size = 4;
-      options.world = 2;
+      options.world_size = 2;
       options.rank = 1;
       const Order order(sizes, options);
       if (mode == OrderMode::shuffle && partition == Partition::global) {
@@ -457,18 +457,18 @@ TEST(Order, RefusesBadOptions) {
   bad.batch_size = 65'537;
   expect_refusal(kShards, bad, "batch_size is 65537");
   bad = good;
-  bad.world = 0;
-  expect_refusal(kShards, bad, "rank is 0 and world 0");
-  bad.world = 4;
+  bad.world_size = 0;
+  expect_refusal(kShards, bad, "rank is 0 and world_size 0");
+  bad.world_size = 4;
   bad.rank = 4;
-  expect_refusal(kShards, bad, "rank is 4 and world 4: rank must be 0 to world - 1");
+  expect_refusal(kShards, bad, "rank is 4 and world_size 4: rank must be 0 to world_size - 1");
   bad = good;
-  bad.mode = OrderMode::windowed;
+  bad.order = OrderMode::windowed;
   bad.window_shards = 0;
   expect_refusal(kShards, bad, "window_shards is 0");
   bad = good;
   bad.partition = Partition::by_shard;
-  bad.world = 9;
+  bad.world_size = 9;
   expect_refusal(kShards, bad, "needs a shard for each of the 9 ranks; there are 8");
   bad = good;
   bad.batch_size = 628;
@@ -528,7 +528,7 @@ TEST(OrderDigest, TellsApartWhatGivesOtherSequences) {
   EXPECT_EQ(digest(others), first);  // a global shuffle does not depend on the shards
   // Neither do rank, world size and seed belong to it: these are fields of their own, or may change.
   options.batch_size = 4;
-  options.world = 2;
+  options.world_size = 2;
   options.rank = 1;
   options.window_shards = 2;
   EXPECT_EQ(digest(shards), first);
@@ -538,14 +538,14 @@ TEST(OrderDigest, TellsApartWhatGivesOtherSequences) {
     EXPECT_TRUE(seen.insert(digest(shards)).second);
   }
   options.tail = Tail::drop;
-  options.mode = OrderMode::sequential;
+  options.order = OrderMode::sequential;
   EXPECT_TRUE(seen.insert(digest(shards)).second);
-  options.mode = OrderMode::windowed;
+  options.order = OrderMode::windowed;
   EXPECT_TRUE(seen.insert(digest(shards)).second);
   EXPECT_TRUE(seen.insert(digest(others)).second);
   options.window_shards = 3;
   EXPECT_TRUE(seen.insert(digest(shards)).second);
-  options.mode = OrderMode::shuffle;
+  options.order = OrderMode::shuffle;
   options.partition = Partition::by_shard;
   EXPECT_TRUE(seen.insert(digest(shards)).second);
   EXPECT_TRUE(seen.insert(digest(others)).second);

@@ -41,7 +41,7 @@ class StagedTest : public ::testing::Test {
     shape.shards.assign(3, 20);
     write_dataset(dir_.path(), shape);
     data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
-    options_.order.batch_size = kBatch;
+    options_.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
     for (Slot& slot : slots_) {
       slot.number = static_cast<std::size_t>(&slot - slots_.data());

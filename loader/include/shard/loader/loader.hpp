@@ -11,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
@@ -49,9 +50,10 @@ std::string_view to_string(TransportKind kind) noexcept;
 // When samples are compared with their checksums before they are delivered.
 enum class Verify : std::uint8_t { never, first_epoch, always };
 
-struct LoaderOptions {
+// Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order, tail, seed,
+// ...
+struct LoaderOptions : OrderOptions {
   // What is delivered.
-  OrderOptions order;
   TransformOptions transform;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
@@ -104,15 +106,30 @@ struct LoaderStats {
   std::uint64_t device_bytes = 0;
 };
 
-// A column of a batch, in C order. It borrows the batch's memory.
-struct ColumnView {
-  std::string name;
-  DType dtype = DType::i64;
+// Part of a batch as a tensor in C order. It borrows the batch's memory and must not outlive it.
+struct TensorView {
+  const std::byte* data = nullptr;
+  DType dtype = DType::u8;
   // [rows of the batch, ...]
   std::vector<std::uint64_t> shape;
-  // The same rows in host memory and on the device.
-  const std::byte* host = nullptr;
-  const std::byte* device = nullptr;
+  // In elements.
+  std::vector<std::int64_t> strides;
+  // Where `data` can be read. Host memory: {host, 0}.
+  DeviceKind device = DeviceKind::host;
+  int ordinal = 0;
+
+  std::uint64_t elements() const noexcept;
+  std::uint64_t size_bytes() const noexcept;
+  // The elements as T, which must have the size of the dtype (16-bit floats: std::uint16_t). Throws
+  // invalid_argument if it has not.
+  template <class T>
+  const T* as() const {
+    check_element_size(sizeof(T));
+    return reinterpret_cast<const T*>(data);
+  }
+
+ private:
+  void check_element_size(std::size_t size) const;
 };
 
 // A batch is a lease on a slot of the loader. Move-only.
@@ -143,19 +160,28 @@ class Batch {
   std::uint64_t index() const noexcept;
   // A delivered sample.
   const SampleSpec& spec() const;
-  // Device memory, C order: [batch, channel, row, column] or [batch, row, column, channel].
-  const std::byte* images() const noexcept;
-  // Throws not_found.
-  const ColumnView& column(std::string_view name) const;
-  // Host memory. Throws unsupported if the labels are not I64 [N].
+
+  // On the device.
+  //
+  // [batch, channel, row, column] or [batch, row, column, channel], as spec() says.
+  TensorView images() const;
+  // "labels" or a further column: [batch, ...]. Throws not_found.
+  TensorView column(std::string_view name) const;
+  // Indices in the data set: int64 [batch].
+  TensorView device_ids() const;
+  // True for real samples: bool [batch].
+  TensorView device_mask() const;
+
+  // The same in host memory, which may be read at once, without wait().
+  //
+  // Throws unsupported if the labels are not I64 [N].
   std::span<const std::int64_t> labels() const;
-  // Indices in the data set, and 1 for real samples; both in host memory.
+  // Throws not_found.
+  TensorView host_column(std::string_view name) const;
+  // Empty after release().
   std::span<const std::uint64_t> ids() const noexcept;
+  // 1 for real samples. Empty after release().
   std::span<const std::uint8_t> mask() const noexcept;
-  // The same as columns, which are also on the device: int64 [rows] and bool [rows]. They arrive in one copy
-  // with the labels. Both throw invalid_argument after release().
-  const ColumnView& ids_column() const;
-  const ColumnView& mask_column() const;
 
   // Blocks the calling thread until the batch can be read on the host. Errors: io, corrupt (naming shard and
   // sample).
@@ -169,29 +195,24 @@ class Batch {
   // Remembers a stream that is already ordered after the batch, for instance by an event of yours.
   void remember(StreamRef stream) const;
   // Gives the memory back before the batch is destroyed. DLPack tensors made from the batch keep it as long
-  // as they live. Can be called again. Afterwards size, epoch, index and spec are still valid, images() is
-  // null, ids() and mask() are empty, and the other members throw invalid_argument. Errors: see above.
+  // as they live. Can be called again. Afterwards size, epoch, index and spec are still valid, ids() and
+  // mask() are empty, and the other members throw invalid_argument. Errors: see above.
   void release();
 
-  // DLPack 1.0, with the read-only flag. The tensor shares the memory until its deleter runs, in any thread.
-  // The batch or the tensor that ends last gives the memory back, as above. With `consumer`,
-  // wait_on(consumer) is called first; without it the calling thread waits, unless wait() or wait_on() was
-  // called before.
-  DLManagedTensorVersioned* to_dlpack_images();
-  DLManagedTensorVersioned* to_dlpack_images(StreamRef consumer);
-  DLManagedTensorVersioned* to_dlpack_column(std::string_view name);
-  DLManagedTensorVersioned* to_dlpack_column(std::string_view name, StreamRef consumer);
-  DLManagedTensorVersioned* to_dlpack_ids();  // int64 [rows]
-  DLManagedTensorVersioned* to_dlpack_ids(StreamRef consumer);
-  DLManagedTensorVersioned* to_dlpack_mask();  // bool [rows]
-  DLManagedTensorVersioned* to_dlpack_mask(StreamRef consumer);
+  // A view of this batch as a DLPack 1.0 tensor, with the read-only flag. The tensor shares the memory until its
+  // deleter runs, in any thread. The batch or the tensor that ends last gives the memory back, as above. With
+  // `consumer`, wait_on(consumer) is called first; without it the calling thread waits, unless wait() or
+  // wait_on() was called before. Errors: those of wait() and wait_on(); invalid_argument if the view is not of
+  // this batch.
+  DLManagedTensorVersioned* to_dlpack(const TensorView& view);
+  DLManagedTensorVersioned* to_dlpack(const TensorView& view, StreamRef consumer);
 
  private:
   friend class Loader;
   struct Lease;
   explicit Batch(std::shared_ptr<Lease> lease) noexcept;
-  DLManagedTensorVersioned* to_dlpack(const ColumnView& view);
   Lease& lease() const;
+  TensorView view(const std::byte* data, DType dtype, std::vector<std::uint64_t> shape, bool on_device) const;
   std::shared_ptr<Lease> lease_;
 };
 
@@ -229,7 +250,7 @@ class Loader {
 
   LoaderState state() const;
   // Continues from a state. Throws invalid_argument, naming what differs, if the state is of another data
-  // set, seed, global batch size or order (mode, window, tail, partition).
+  // set, seed, global batch size or sequence (order, window, tail, partition).
   void resume(const LoaderState& state);
   LoaderStats stats() const;
 

@@ -63,16 +63,17 @@ enum class Tail : std::uint8_t {
 };
 
 struct OrderOptions {
-  OrderMode mode = OrderMode::shuffle;
+  // Samples per batch of this rank, 1 to 65536. The global batch has batch_size x world_size samples.
+  std::uint64_t batch_size = 256;
+  // This process among those that share the data set: 0 to world_size - 1.
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  OrderMode order = OrderMode::shuffle;
   // windowed: shards are permuted, and samples are permuted inside each window of this many shards.
   std::uint32_t window_shards = 8;
   Partition partition = Partition::global;
   Tail tail = Tail::drop;
   std::uint64_t seed = 0;
-  // Of this rank; the global batch is batch_size x world.
-  std::uint64_t batch_size = 256;
-  std::uint32_t rank = 0;
-  std::uint32_t world = 1;
 };
 
 // The position of a loader: enough to continue, with partition `global` also with another world size, if the
@@ -86,7 +87,7 @@ struct LoaderState {
   std::uint64_t samples = 0;
   std::uint64_t global_batch = 0;
   // by_shard: must be the same again.
-  std::uint32_t world = 1;
+  std::uint32_t world_size = 1;
   // Order::digest(). With another digest the position would mean other samples.
   std::uint64_t order = 0;
   // DatasetInfo::fingerprint as a number.

@@ -64,7 +64,7 @@ class Batch(tuple):
         return self._origin().epoch
 
     @property
-    def index(self) -> int:  # type: ignore[override]
+    def batch_index(self) -> int:
         """The position among this rank's batches of the epoch."""
         return self._origin().index
 
@@ -126,7 +126,7 @@ class Batch(tuple):
         if self._core is not None:
             batch._moved = {name: moved(getattr(self, name)) for name in ("ids", "mask")}
             batch._moved.update({"column " + name: moved(self.column(name)) for name in self._names if name != "labels"})
-            batch._core, batch._framework, batch._names = _Facts(self.epoch, self.index), self._framework, self._names
+            batch._core, batch._framework, batch._names = _Facts(self.epoch, self.batch_index), self._framework, self._names
         return batch
 
 

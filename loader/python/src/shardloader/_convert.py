@@ -6,16 +6,14 @@ import operator
 import os
 import sys
 import time
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
 from . import _core, _words
 from ._arrays import DTYPES, dtype_name
 from ._errors import InvalidArgumentError, ShardError
 
-_WORDS = ("preset", "filter", "dtype", "layout", "normalize", "codec", "on_error", "on_warning", "unlisted")
-_NUMBERS = ("max_pixels", "shard_size_bytes", "samples_per_shard", "jobs", "rank", "world_size")
-_FLAGS = ("fast_decode", "overwrite", "refresh", "strict")
-_PATHS = ("labels", "root")
+Path = Union[str, "os.PathLike[str]"]
+Size = Union[int, "tuple[int, int]"]  # N, or (height, width)
 _SHORT = {long: short for short, long in DTYPES.items()}
 
 
@@ -36,7 +34,14 @@ class Conversion(NamedTuple):
     convert_seconds: float
 
 
-def _size(name: str, value: Any) -> str:
+def _number(name: str, value: int) -> int:
+    number = operator.index(value)
+    if number < 0:
+        raise InvalidArgumentError(f"{name} is {value}; it must not be negative")
+    return number
+
+
+def _size(name: str, value: Union[Size, str]) -> str:
     """N, or (height, width) as everywhere in this package, in the words of shardify (WIDTHxHEIGHT)."""
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
@@ -79,23 +84,66 @@ class _Bar:
 
 
 def convert(
-    images: Union[str, "os.PathLike[str]"],
-    out: Union[str, "os.PathLike[str]"],
+    images: Path,
+    out: Path,
     *,
     preset: str = "eval",
     progress: Union[bool, Callable[[int, int, int], None]] = False,
-    **options: Any,
+    resize: Optional[int] = None,
+    crop: Union[Size, str, None] = None,
+    squash: Optional["tuple[int, int]"] = None,
+    filter: Optional[str] = None,
+    dtype: Any = None,
+    layout: Optional[str] = None,
+    normalize: Optional[str] = None,
+    mean: Optional[Sequence[float]] = None,
+    std: Optional[Sequence[float]] = None,
+    codec: Optional[str] = None,
+    shard_size_bytes: Optional[int] = None,
+    samples_per_shard: Optional[int] = None,
+    labels: Optional[Path] = None,
+    unlisted: Optional[str] = None,
+    root: Optional[Path] = None,
+    strict: bool = False,
+    on_error: Optional[str] = None,
+    on_warning: Optional[str] = None,
+    max_pixels: Optional[int] = None,
+    fast_decode: bool = False,
+    overwrite: bool = False,
+    refresh: bool = False,
+    jobs: Optional[int] = None,
+    rank: Optional[int] = None,
+    world_size: Optional[int] = None,
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
+    images: a folder, or "@FILE": a list of paths, one a line.
     preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
-    and normalised while training). progress: True for a bar (tqdm where it is installed), or a function
-    (done, planned, rejected) that is called some times a second.
+        and normalised while training). The options below change single parts of it; None leaves them as they are.
+    progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a
+        second.
 
-    options, as shardify's of the same names: resize=N, crop=N or (height, width) or "none", squash=(height, width), filter,
-    dtype, layout, normalize, mean and std (three numbers each), codec, shard_size_bytes, samples_per_shard, labels (a CSV
-    file), unlisted, root, strict, on_error, on_warning ("harmless", "accept" or "reject"), max_pixels, fast_decode, overwrite,
-    refresh, jobs (threads). `images` may be "@FILE": a list of paths, one a line.
+    What a sample is:
+    resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none". squash: the
+        (height, width) to which images are resized without keeping their aspect ratio.
+    filter: "bilinear", "bicubic", "lanczos" or "box", as Pillow defines them.
+    dtype: "uint8", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. layout: "nchw" or "nhwc".
+    normalize: "imagenet", "clip", "half" or "none"; or mean and std, three numbers each.
+
+    What is stored:
+    codec: "none", "zstd", "zstd:LEVEL" or "packed".
+    shard_size_bytes or samples_per_shard: the size of a shard.
+
+    Which images, and their labels:
+    labels: a CSV file of labels. unlisted: what to do with images that it does not list, "skip" or "reject".
+    root: the folder that keys are relative to, for a list of paths.
+    on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning: "harmless", "accept" or "reject". strict: files that are no images are rejects.
+    max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded, which changes pixels slightly.
+
+    How it runs:
+    overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the shards that changed.
+    jobs: threads; None: as many as this process may use CPUs.
+    rank, world_size: see below.
 
     This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let the others
     wait. To share the work, call it in every process with rank= and world_size=: each converts its part, and the result says
@@ -106,28 +154,28 @@ def convert(
     """
     if os.fspath(images) == "-":
         raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
-    given: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": preset}
-    for name, value in options.items():
-        if value is None:
-            continue
-        if name in ("resize", "crop", "squash"):
-            given[name] = _size(name, value)
-        elif name in ("mean", "std"):
-            given[name] = ",".join(repr(float(channel)) for channel in value)
-        elif name == "dtype":
-            given[name] = _SHORT[dtype_name(value)]
-        elif name in _WORDS:
-            given[name] = str(value)
-        elif name in _NUMBERS:
-            given[name] = operator.index(value)
-            if given[name] < 0:
-                raise InvalidArgumentError(f"{name} is {value}; it must not be negative")
-        elif name in _FLAGS:
-            given[name] = bool(value)
-        elif name in _PATHS:
-            given[name] = os.fspath(value)
-        else:
-            raise TypeError(f"convert() has no option {name!r}")
+    wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
+    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "on_error": on_error, "on_warning": on_warning}
+    wanted.update({name: None if word is None else str(word) for name, word in words.items()})
+    for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
+        wanted[name] = None if size is None else _size(name, size)
+    for name, three in {"mean": mean, "std": std}.items():
+        wanted[name] = None if three is None else ",".join(repr(float(channel)) for channel in three)
+    wanted["dtype"] = None if dtype is None else _SHORT[dtype_name(dtype)]
+    numbers = {
+        "max_pixels": max_pixels,
+        "shard_size_bytes": shard_size_bytes,
+        "samples_per_shard": samples_per_shard,
+        "jobs": jobs,
+        "rank": rank,
+        "world_size": world_size,
+    }
+    wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
+    for name, path in {"labels": labels, "root": root}.items():
+        wanted[name] = None if path is None else os.fspath(path)
+    for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "strict": strict}.items():
+        wanted[name] = True if flag else None
+    given = {name: value for name, value in wanted.items() if value is not None}
     if ("rank" in given) != ("world_size" in given):
         raise InvalidArgumentError("rank and world_size go together")
     bar = _Bar() if progress and not callable(progress) else None

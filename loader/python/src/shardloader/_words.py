@@ -38,7 +38,6 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
         (r"\bnormalization has\b", "the normalisation has"),
         (r"\bnormalization applies\b", "mean and std apply"),
         (r"\bleave normalization out\b", "leave mean and std out"),
-        (r"\band world (\d+): rank must be 0 to world - 1", r"and world_size \1: rank must be 0 to world_size - 1"),
         (r"\btail pad(?: or wrap|, wrap or short)\b", 'tail="short" (drop_last=False), "pad" or "wrap"'),
         (r"\bdtype u8 or codec packed\b", 'dtype="uint8" or codec="packed"'),
     ):
