@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
                  "shardbench"};
     app.set_version_flag("--version", SHARD_VERSION_STRING);
     app.require_subcommand(1);
+    app.option_defaults()->always_capture_default();
     app.footer(R"(
       Exit codes:
       - 0: everything was measured.

@@ -1,17 +1,12 @@
 #include "data/load_data.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <system_error>
-#include <thread>
 #include <vector>
 
-#include "base/file.hpp"
+#include "base/parallel.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
@@ -62,23 +57,16 @@ void make_random_dataset(const std::string& folder, std::uint64_t samples, const
   const std::uint64_t per_shard = std::max<std::uint64_t>(1, (std::uint64_t{256} << 20U) / spec.size_bytes());
   const std::uint64_t shards = (samples + per_shard - 1) / per_shard;
   info.shards.resize(shards);
-  std::atomic<std::uint64_t> next{0};
-  std::vector<std::jthread> workers;
-  for (unsigned t = 0; t < threads; ++t) {
-    workers.emplace_back([&] {
-      std::vector<std::byte> sample(spec.size_bytes());
-      for (std::uint64_t s = next++; s < shards; s = next++) {
-        const std::uint64_t count = std::min(per_shard, samples - s * per_shard);
-        ShardWriter writer = ShardWriter::create(shard_path(folder, s), count, options);
-        for (std::uint64_t i = 0; i < count; ++i) {
-          fill_random(sample, s * per_shard + i);
-          put(writer, i, s * per_shard + i, sample);
-        }
-        info.shards[s] = writer.publish();
-      }
-    });
-  }
-  workers.clear();
+  parallel_for(threads, shards, [&](unsigned, std::uint64_t s) {
+    std::vector<std::byte> sample(spec.size_bytes());
+    const std::uint64_t count = std::min(per_shard, samples - s * per_shard);
+    ShardWriter writer = ShardWriter::create(shard_path(folder, s), count, options);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      fill_random(sample, s * per_shard + i);
+      put(writer, i, s * per_shard + i, sample);
+    }
+    info.shards[s] = writer.publish();
+  });
   publish_file(std::filesystem::path(folder) / kDatasetFile, serialize_dataset(info));
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "base/file.hpp"
+#include "base/quote.hpp"
 #include "base/system_memory.hpp"
 #include "convert/scan.hpp"
 #include "limits/pure_decode.hpp"
@@ -31,7 +32,7 @@ void write_list(const fs::path& file, const fs::path& root, const std::vector<st
   for (const std::string& path : paths) out << (root / path).string() << '\n';
   out.close();
   if (!out)
-    throw Error(ErrorCode::io, fmt::format("{}: cannot write: give another folder by --out", file.string()));
+    throw Error(ErrorCode::io, fmt::format("cannot write {}: give another folder by --out", quoted(file)));
 }
 
 // root/<class>/name -> links/<class>/00007_name, for repeat 7.
@@ -74,7 +75,7 @@ void PhotoSet::load(const fs::path& root, std::vector<std::string>& paths, std::
           fmt::format(
               "{}: the images exceed {} bytes, 60 % of the free memory, in which they are all held: give "
               "--count, less than {}",
-              root.string(), bound, kept.size()));
+              quoted(root), bound, kept.size()));
     }
     files_.push_back(std::move(file));
     file_pixels_.push_back(pixels);
@@ -92,9 +93,9 @@ PhotoSet::PhotoSet(const std::string& images, std::uint64_t count, const fs::pat
   const std::uint64_t listed = paths.size();
   load(root, paths, count != 0 ? count : most != 0 ? std::min(most, listed) : listed, cancel);
   if (paths.empty()) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("'{}' holds no JPEG that decodes without a warning: give a folder of JPEGs", images));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} holds no JPEG that decodes without a warning: give a folder of JPEGs",
+                            quoted(images)));
   }
   count_ = count > listed ? count : paths.size();
   for (std::uint64_t i = 0; i < count_; ++i) {

@@ -25,7 +25,7 @@ class PhotoSet {
 
   std::uint64_t size() const noexcept { return count_; }
   std::span<const std::byte> file(std::uint64_t index) const { return files_[index % files_.size()]; }
-  const std::string& path(std::uint64_t index) const { return paths_[index]; }  // of its file, below root()
+  const std::vector<std::string>& paths() const noexcept { return paths_; }  // of the files, below root()
   std::uint64_t distinct() const noexcept { return files_.size(); }
   std::uint64_t excluded() const noexcept { return excluded_; }  // of the folder's files
   std::uint64_t bytes() const noexcept { return bytes_; }        // of all size() pictures

@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -21,7 +22,7 @@ constexpr std::string_view kSignature = "shardbench synth 1 ";  // 1: counts cha
 [[noreturn]] void refuse(const SynthOptions& options, const fs::path& found, const std::string& why) {
   throw Error(ErrorCode::invalid_argument,
               fmt::format("{} is not empty: {} {}; give an empty or new folder, or remove it first",
-                          options.folder.string(), found.string(), why));
+                          quoted(options.folder), quoted(found), why));
 }
 
 // "img_000123.jpg" -> 123
@@ -92,7 +93,7 @@ void prepare_folder(const SynthOptions& options) {
     if (fs::exists(options.folder)) {
       if (!fs::is_directory(options.folder)) {
         throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{} is not a folder: give an empty or new folder", options.folder.string()));
+                    fmt::format("{} is not a folder: give an empty or new folder", quoted(options.folder)));
       }
       for (const fs::directory_entry& entry : fs::directory_iterator(options.folder)) {
         check_class_folder(options, entry, temporaries);

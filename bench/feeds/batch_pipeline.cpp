@@ -5,6 +5,8 @@
 #include <condition_variable>
 #include <utility>
 
+#include "base/parallel.hpp"
+#include "feeds/sample_reference.hpp"
 #include "harness/interrupt.hpp"
 #include "shard/error.hpp"
 
@@ -64,7 +66,7 @@ BatchRun BatchPipeline::run(std::uint64_t rows, std::span<std::byte> out) {
   }
   const RunClock clock;
   try {
-    on_threads(options_.threads, [&](unsigned thread) { work(run, *makers_[thread]); });
+    run_threads(options_.threads, [&](unsigned thread) { work(run, *makers_[thread]); });
   } catch (...) {
     stream_->synchronize();
     throw;
@@ -122,24 +124,10 @@ void BatchPipeline::submit(Run& run, Slot& slot, std::uint64_t batch) {
     const CopyItem item{computes_ ? slot.raw->data() : slot.batch->data(), slot.target, rows * made};
     stream_->copy({&item, 1});
   }
-  if (computes_) {
-    const std::byte* const source = slot.raw ? slot.raw->data() : slot.target;
-    std::vector<const std::byte*> sources;
-    std::vector<SampleView> views;
-    for (std::uint64_t i = 0; i < rows; ++i) {
-      sources.push_back(source + i * made);
-      views.push_back(draw_view(options_.made, options_.transform, 0, 0, first + i));
-    }
-    TransformWork work;
-    work.stored = options_.made;
-    work.delivered = delivered_;
-    work.normalization = options_.transform.normalization.value_or(Normalization{});
-    work.normalize = options_.made.dtype == DType::u8 && delivered_.dtype != DType::u8;
-    work.sources = sources;
-    work.views = views;
-    work.target = slot.batch->data();
-    stream_->transform(work);
-  }
+  if (computes_)
+    transform_rows(*stream_, options_.made, options_.transform,
+                   options_.transform.normalization.value_or(Normalization{}),
+                   slot.raw ? slot.raw->data() : slot.target, first, rows, slot.batch->data());
   if (!run.out.empty()) {
     const std::uint64_t size = delivered_.size_bytes();
     const CopyItem item{run.out.data() + first * size, slot.batch->data(), rows * size};

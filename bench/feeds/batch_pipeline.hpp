@@ -50,7 +50,6 @@ class BatchPipeline {
   BatchPipeline& operator=(const BatchPipeline&) = delete;
   ~BatchPipeline();
 
-  const SampleSpec& delivered() const noexcept { return delivered_; }
   // Rows 0 to rows - 1, until the last one is on the device; the last batch may be short. `out`: empty, or
   // room for all delivered rows, which are copied back. Throws what a maker throws; cancelled.
   BatchRun run(std::uint64_t rows, std::span<std::byte> out = {});

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 #ifdef SHARD_WITH_CUDA
 #include "shard/loader/cuda_device.hpp"
@@ -42,7 +43,8 @@ void apply_crop(const std::string& text, TransformOptions& transform) {
 }  // namespace
 
 void refuse_value(const char* option, const std::string& value, const char* expected) {
-  throw Error(ErrorCode::invalid_argument, fmt::format("{} '{}': expected {}", option, value, expected));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} {}: expected {}", option, quoted(value), expected));
 }
 
 std::vector<std::shared_ptr<Device>> devices_of(const std::string& name, unsigned host_threads) {
@@ -73,9 +75,7 @@ TransportKind transport_of(const std::string& name) {
 }
 
 void TransformArguments::add_to(CLI::App& app) {
-  app.add_option("--crop", crop, "none, center:N, random:N or random-resized:N")
-      ->type_name("CROP")
-      ->capture_default_str();
+  app.add_option("--crop", crop, "none, center:N, random:N or random-resized:N")->type_name("CROP");
   app.add_flag("--flip", flip, "Mirror half of the samples");
   app.add_option("--dtype", dtype, "Delivered dtype: u8, f16, bf16 or f32")
       ->type_name("DTYPE")

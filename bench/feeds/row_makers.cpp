@@ -1,37 +1,39 @@
 #include "feeds/row_makers.hpp"
 
-#include <unistd.h>
-
 #include <cerrno>
-#include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/file_io.hpp"
+#include "base/quote.hpp"
 #include "convert/recorded.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::bench {
 
-ImageMaker::ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle)
-    : images_(images),
-      reader_(images.root),
-      preprocessor_(convert::preprocess_options_from(info)),
-      decode_(convert::decode_options_from(info)),
+ImageMaker::ImageMaker(const std::filesystem::path& root, const std::vector<std::string>& paths,
+                       const image::PreprocessOptions& preprocess, const image::DecodeOptions& decode,
+                       Throttle* throttle)
+    : root_(root),
+      paths_(paths),
+      reader_(root),
+      preprocessor_(preprocess),
+      decode_(decode),
       throttle_(throttle) {}
 
+ImageMaker::ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle)
+    : ImageMaker(images.root, images.paths, convert::preprocess_options_from(info),
+                 convert::decode_options_from(info), throttle) {}
+
 void ImageMaker::make(std::uint64_t index, std::span<std::byte> row) {
-  const std::uint64_t image = index % images_.paths.size();
+  const std::uint64_t image = index % paths_.size();
   try {
-    const auto file = reader_.read(images_.paths[image]);
+    const auto file = reader_.read(paths_[image]);
     if (throttle_ != nullptr) throttle_->pass(image, 0, file.size());
     preprocessor_.run_file(decoder_, file, decode_, row);
   } catch (const Error& error) {
-    throw Error(
-        error.code(),
-        fmt::format("{}: {}", escape_key((images_.root / images_.paths[image]).string()), error.what()));
+    throw Error(error.code(), fmt::format("{}: {}", quoted(root_ / paths_[image]), error.what()));
   }
 }
 
@@ -43,9 +45,7 @@ int SampleMaker::descriptor_of(const ShardReader& shard, std::uint32_t index) {
   const auto found = files_.find(index);
   if (found != files_.end()) return found->second.get();
   UniqueFd file(shard.reopen(0));
-  if (!file)
-    throw Error(ErrorCode::io, fmt::format("{}: cannot be opened: {}", shard.path().string(),
-                                           std::generic_category().message(errno)));
+  if (!file) throw_errno("cannot open", shard.path(), errno);
   if (files_.size() >= kOpenFiles) files_.clear();
   return files_.emplace(index, std::move(file)).first->second.get();
 }
@@ -58,17 +58,7 @@ void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const bool plain = dataset_->info().codec.kind == Codec::Kind::none;
   if (!plain) frame_.resize(frame.size());
   const std::span<std::byte> into = plain ? row : std::span(frame_);
-  const int file = descriptor_of(shard, at.shard);
-  for (std::size_t got = 0; got < into.size();) {
-    const ssize_t part =
-        ::pread(file, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0)
-      throw Error(ErrorCode::io, fmt::format("{}: cannot read: {}", shard.path().string(),
-                                             part == 0 ? std::string("it is shorter than it was")
-                                                       : std::generic_category().message(errno)));
-    got += static_cast<std::size_t>(part);
-  }
+  pread_all(descriptor_of(shard, at.shard), into, offset, shard.path());
   throttle_.pass(at.shard, offset, into.size());
   if (!plain) shard.codec().decode(frame_, row);
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -21,12 +23,18 @@ namespace shard::bench {
 // An image file, read from the tier (held back where that is emulated), to a row.
 class ImageMaker final : public RowMaker {
  public:
-  // `throttle`: none where null. `images` must outlive it.
+  // Row i is root / paths[i], again from the first one on after the last. `throttle`: none where null. `paths`
+  // must outlive it.
+  ImageMaker(const std::filesystem::path& root, const std::vector<std::string>& paths,
+             const image::PreprocessOptions& preprocess, const image::DecodeOptions& decode,
+             Throttle* throttle = nullptr);
+  // As the data set was made.
   ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle);
   void make(std::uint64_t index, std::span<std::byte> row) override;
 
  private:
-  const TierImages& images_;
+  std::filesystem::path root_;
+  const std::vector<std::string>& paths_;
   convert::InputReader reader_;
   image::Decoder decoder_;
   image::Preprocessor preprocessor_;

@@ -1,9 +1,11 @@
 #include "feeds/sample_reference.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/core.h>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -15,6 +17,26 @@ TransformOptions delivered_transform(const DatasetInfo& info) {
   transform.layout = Layout::nchw;
   transform.normalization = info.normalization;
   return transform;
+}
+
+void transform_rows(Stream& stream, const SampleSpec& stored, const TransformOptions& transform,
+                    const Normalization& normalization, const std::byte* source, std::uint64_t first,
+                    std::uint64_t rows, std::byte* target) {
+  std::vector<const std::byte*> sources;
+  std::vector<SampleView> views;
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    sources.push_back(source + i * stored.size_bytes());
+    views.push_back(draw_view(stored, transform, 0, 0, first + i));
+  }
+  TransformWork work;
+  work.stored = stored;
+  work.delivered = check_transform(stored, transform);
+  work.normalization = normalization;
+  work.normalize = stored.dtype == DType::u8 && work.delivered.dtype != DType::u8;
+  work.sources = sources;
+  work.views = views;
+  work.target = target;
+  stream.transform(work);
 }
 
 SampleReference::SampleReference(const std::filesystem::path& folder)
@@ -33,23 +55,26 @@ void SampleReference::check(std::uint64_t sample, std::span<const std::byte> row
   shard.read(at.sample, stored_);
   std::span<const std::byte> expected = stored_;
   if (!is_identity(dataset_.info().spec, transform_)) {
-    const std::byte* const source = stored_.data();
-    const SampleView view = draw_view(dataset_.info().spec, transform_, 0, 0, sample);
-    TransformWork work;
-    work.stored = dataset_.info().spec;
-    work.delivered = delivered_;
-    work.normalization = dataset_.info().normalization;
-    work.normalize = true;
-    work.sources = {&source, 1};
-    work.views = {&view, 1};
-    work.target = made_.data();
-    stream_->transform(work);
+    transform_rows(*stream_, dataset_.info().spec, transform_, dataset_.info().normalization, stored_.data(),
+                   sample, 1, made_.data());
     stream_->synchronize();
     expected = made_;
   }
   if (row.size() != expected.size() || std::memcmp(row.data(), expected.data(), row.size()) != 0)
-    throw Error(ErrorCode::corrupt,
-                fmt::format("sample '{}' is not delivered as the data set has it", shard.key(at.sample)));
+    throw Error(ErrorCode::corrupt, fmt::format("sample {} is not delivered as the data set has it",
+                                                quoted_key(shard.key(at.sample))));
+}
+
+std::uint64_t SampleReference::check_batch(Stream& stream, const std::byte* images,
+                                           std::span<const std::uint64_t> samples, std::uint64_t most) {
+  const std::uint64_t size = delivered_.size_bytes();
+  const std::uint64_t count = std::min<std::uint64_t>(samples.size(), most);
+  std::vector<std::byte> rows(count * size);
+  const CopyItem item{rows.data(), images, rows.size()};
+  stream.copy_to_host({&item, 1});
+  stream.synchronize();
+  for (std::uint64_t i = 0; i < count; ++i) check(samples[i], std::span(rows).subspan(i * size, size));
+  return count;
 }
 
 }  // namespace shard::bench

@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "base/file_io.hpp"
+#include "base/quote.hpp"
 #include "cli/text.hpp"
 #include "harness/measure.hpp"
 #include "limits/page_cache.hpp"
@@ -49,8 +50,7 @@ TierImages match_images(const Dataset& dataset, const fs::path& images, std::uin
   TierImages matched;
   matched.root = images;
   if (!fs::is_directory(images))
-    throw Error(ErrorCode::not_found,
-                fmt::format("--images {}: no such folder", escape_key(images.string())));
+    throw Error(ErrorCode::not_found, fmt::format("--images {}: no such folder", quoted(images)));
   const std::uint64_t wanted = count == 0 ? dataset.size() : std::min(count, dataset.size());
   for (std::uint64_t i = 0; i < wanted; ++i) {
     const std::uint64_t sample = i * dataset.size() / wanted;
@@ -60,11 +60,10 @@ TierImages match_images(const Dataset& dataset, const fs::path& images, std::uin
     std::error_code error;
     const std::uintmax_t size = fs::file_size(images / path, error);
     if (error)
-      throw Error(
-          ErrorCode::not_found,
-          fmt::format("--images {}: sample '{}' of {} is not there: give the folder that the data set "
-                      "was made of",
-                      escape_key(images.string()), key, escape_key(dataset.folder().string())));
+      throw Error(ErrorCode::not_found,
+                  fmt::format("--images {}: sample {} of {} is not there: give the folder that the data set "
+                              "was made of",
+                              quoted(images), quoted_key(key), quoted(dataset.folder())));
     matched.paths.push_back(std::move(path));
     matched.samples.push_back(sample);
     matched.bytes += size;
@@ -82,7 +81,7 @@ TierPlace parse_tier(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("--tier '{}': expected NAME=PATH, the path of a folder on it", text));
+                fmt::format("--tier {}: expected NAME=PATH, the path of a folder on it", quoted(text)));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -96,7 +95,7 @@ TierData::TierData(const TierPlace& place, const std::vector<fs::path>& datasets
   } else {
     if (!fs::is_directory(place.folder))
       throw Error(ErrorCode::not_found,
-                  fmt::format("{}: no such folder; is it mounted?", escape_key(place.folder.string())));
+                  fmt::format("{}: no such folder; is it mounted?", quoted(place.folder)));
     temp_.emplace(place.folder);
     folder_ = temp_->path();
     copy(cancel, note);
@@ -112,10 +111,10 @@ void TierData::copy(const std::atomic<bool>& cancel, const std::function<void(co
     throw Error(
         ErrorCode::resource,
         fmt::format("{} has {} left, the data take {}: free some, or give a smaller data set or --count",
-                    escape_key(folder_.string()), cli::human_bytes(room), cli::human_bytes(bytes)));
+                    quoted(folder_), cli::human_bytes(room), cli::human_bytes(bytes)));
   try {
     for (std::size_t i = 0; i < datasets_.size(); ++i) {
-      note(fmt::format("copying {} to {}", datasets_[i].string(), folder_.string()));
+      note(fmt::format("copying {} to {}", quoted(datasets_[i]), quoted(folder_)));
       const fs::path to = folder_ / fmt::format("data-{}", i);
       fs::create_directory(to);
       const Dataset dataset = Dataset::open(datasets_[i]);
@@ -124,7 +123,7 @@ void TierData::copy(const std::atomic<bool>& cancel, const std::function<void(co
       copy_file(datasets_[i] / kDatasetFile, to / kDatasetFile, cancel);
       datasets_[i] = to;
     }
-    note(fmt::format("copying images to {}", folder_.string()));
+    note(fmt::format("copying images to {}", quoted(folder_)));
     const fs::path root = folder_ / "images";
     for (const std::string& path : images_.paths) {
       fs::create_directories((root / path).parent_path());

@@ -1,38 +1,20 @@
-// The processor and memory as this process may use them.
+// The processor and memory as this process may use them, as the JSON of `shardbench device` has them.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <string>
-#include <vector>
+
+#include <nlohmann/json.hpp>
 
 namespace shard::bench {
 
-struct CacheFacts {
-  int level = 0;
-  std::string type;  // "Data", "Instruction", "Unified"
-  std::uint64_t size_bytes = 0;
-};
+// quota_cores: the cgroup's, of all levels the smallest, or null; caches: of the first core; simd: the
+// instruction set that our vector code takes; simd_available: best first.
+nlohmann::ordered_json cpu_facts();
 
-struct CpuFacts {
-  double quota_cores = 0;          // cgroup's, of all levels the smallest; 0: none
-  std::vector<CacheFacts> caches;  // of the first core
-  std::string simd;                // the instruction set that our vector code takes: "AVX2"
-  std::vector<std::string> simd_available;
-};
-CpuFacts cpu_facts();
+// Bytes; null: no limit. registered_budget_bytes: the loader's default for registered shards.
+nlohmann::ordered_json memory_facts();
 
-struct MemoryFacts {
-  std::uint64_t locked_soft = 0;  // RLIMIT_MEMLOCK; kUnlimited: no limit
-  std::uint64_t locked_hard = 0;
-  std::uint64_t available_bytes = 0;          // MemAvailable
-  std::uint64_t cgroup_available_bytes = 0;   // what the group's limit leaves; kUnlimited: no limit
-  std::uint64_t registered_budget_bytes = 0;  // the loader's default for registered shards
-  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-};
-MemoryFacts memory_facts();
-
-// Of /sys/devices/system/cpu/cpu0/cache, ascending.
-std::vector<CacheFacts> read_caches(const std::filesystem::path& folder);
+// Level, type and size_bytes of /sys/devices/system/cpu/cpu0/cache, ascending levels.
+nlohmann::ordered_json read_caches(const std::filesystem::path& folder);
 
 }  // namespace shard::bench

@@ -25,6 +25,7 @@ namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 constexpr std::size_t kBlock = 4096;
 
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -44,22 +45,22 @@ std::string unescaped(std::string_view text) {
 }
 
 // A partition has no queue of its own: its disk has.
-std::optional<bool> rotational_disk(unsigned major, unsigned minor) {
+Json rotational_disk(unsigned major, unsigned minor) {
   const fs::path device = fmt::format("/sys/dev/block/{}:{}", major, minor);
   for (const fs::path& file : {device / "queue/rotational", device / "../queue/rotational"}) {
     std::ifstream in(file);
     if (int value = 0; in >> value) return value != 0;
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<bool> rotational(dev_t device, const std::string& source) {
+Json rotational(dev_t device, const std::string& source) {
   if (major(device) != 0)
-    if (const auto known = rotational_disk(major(device), minor(device))) return known;
+    if (const Json known = rotational_disk(major(device), minor(device)); !known.is_null()) return known;
   struct stat info {};  // filesystems with device numbers of their own (btrfs) name the disk
   if (source.starts_with("/dev/") && ::stat(source.c_str(), &info) == 0 && S_ISBLK(info.st_mode))
     return rotational_disk(major(info.st_rdev), minor(info.st_rdev));
-  return std::nullopt;
+  return {};
 }
 
 // Linux 6.1 and later; older headers have no names for it.
@@ -85,20 +86,20 @@ int nameless_file(const fs::path& folder, int flags) {
   return named;
 }
 
-void try_direct(FilesystemFacts& facts, bool folder) {
-  const UniqueFd file(folder ? nameless_file(facts.path, O_DIRECT)
-                             : ::open(facts.path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+void try_direct(Json& facts, const fs::path& path, bool folder) {
+  const UniqueFd file(folder ? nameless_file(path, O_DIRECT)
+                             : ::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
   if (!file) {
     const int error = errno;
-    facts.direct = error == EINVAL ? "refused by this filesystem" : "not known: " + reason(error);
+    facts["direct"] = error == EINVAL ? "refused by this filesystem" : "not known: " + reason(error);
     return;
   }
-  facts.direct_alignment = stated_alignment(file.get());
+  facts["direct_alignment"] = stated_alignment(file.get());
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kBlock, kBlock), &std::free);
   std::memset(memory.get(), 0x5A, kBlock);
   const bool done = folder ? ::pwrite(file.get(), memory.get(), kBlock, 0) == ssize_t{kBlock}
                            : ::pread(file.get(), memory.get(), kBlock, 0) >= 0;
-  facts.direct = done ? "works" : "opens, but fails: " + reason(errno);
+  facts["direct"] = done ? "works" : "opens, but fails: " + reason(errno);
 }
 
 }  // namespace
@@ -127,33 +128,28 @@ std::optional<Mount> find_mount(std::string_view mountinfo, std::string_view pat
   return best;
 }
 
-FilesystemFacts filesystem_facts(const fs::path& path) {
-  FilesystemFacts facts;
-  facts.path = path;
+Json filesystem_facts(const fs::path& path) {
   struct stat info {};
   struct statvfs space {};
-  if (::stat(path.c_str(), &info) != 0 || ::statvfs(path.c_str(), &space) != 0) {
-    facts.problem = reason(errno);
-    return facts;
-  }
-  facts.block_bytes = space.f_frsize;
-  facts.size_bytes = std::uint64_t{space.f_blocks} * space.f_frsize;
-  facts.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
-  facts.type = "unknown";
+  if (::stat(path.c_str(), &info) != 0 || ::statvfs(path.c_str(), &space) != 0)
+    return {{"path", path.string()}, {"problem", reason(errno)}};
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   std::ifstream in("/proc/self/mountinfo");
   const std::string mounts{std::istreambuf_iterator<char>(in), {}};
-  if (const auto mount = error ? std::nullopt : find_mount(mounts, real.native())) {
-    facts.type = mount->type;
-    facts.source = mount->source;
-    facts.mount = mount->folder;
-  }
-  facts.rotational = rotational(info.st_dev, facts.source);
-  if (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode))
-    try_direct(facts, S_ISDIR(info.st_mode));
-  else
-    facts.direct = "not known: neither a folder nor a file";
+  const Mount mount =
+      (error ? std::nullopt : find_mount(mounts, real.native())).value_or(Mount{{}, {}, "unknown", {}});
+  Json facts{{"path", path.string()},
+             {"type", mount.type},
+             {"source", mount.source},
+             {"mount", mount.folder},
+             {"size_bytes", std::uint64_t{space.f_blocks} * space.f_frsize},
+             {"free_bytes", std::uint64_t{space.f_bavail} * space.f_frsize},
+             {"block_bytes", space.f_frsize},
+             {"rotational", rotational(info.st_dev, mount.source)},
+             {"direct", "not known: neither a folder nor a file"},
+             {"direct_alignment", 0}};
+  if (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)) try_direct(facts, path, S_ISDIR(info.st_mode));
   return facts;
 }
 

@@ -18,6 +18,8 @@
 namespace shard::bench::detail {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string version_text(int version) {
   return version == 0 ? std::string() : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
@@ -57,48 +59,51 @@ std::string try_registration(Device& device) {
   return result;
 }
 
-GpuFacts facts_of(int ordinal) {
+Json facts_of(int ordinal) {
   const std::shared_ptr<Device> device = make_cuda_device(ordinal);
-  GpuFacts gpu;
-  gpu.ordinal = ordinal;
-  gpu.name = device->info().name;
-  gpu.memory_bytes = device->info().memory_bytes;
-  gpu.free_bytes = device->free_memory_bytes();
-  gpu.compute_major = attribute(cudaDevAttrComputeCapabilityMajor, ordinal);
-  gpu.compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, ordinal);
-  gpu.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, ordinal);
-  gpu.clock_hz = static_cast<std::uint64_t>(attribute(cudaDevAttrClockRate, ordinal)) * 1000;
-  gpu.bus_id = bus_id_of(ordinal);
-  if (!gpu.bus_id.empty()) gpu.links = read_pcie_links("/sys/bus/pci/devices/" + gpu.bus_id);
-  gpu.registers_read_only = device->info().registers_read_only;
-  gpu.registration = try_registration(*device);
-  gpu.batched_copy = device->info().batched_copy;
-  return gpu;
+  const DeviceInfo& info = device->info();
+  const std::string bus_id = bus_id_of(ordinal);
+  const std::string folder = "/sys/bus/pci/devices/" + bus_id;
+  return {{"ordinal", ordinal},
+          {"name", info.name},
+          {"memory_bytes", info.memory_bytes},
+          {"free_bytes", device->free_memory_bytes()},
+          {"compute_capability", fmt::format("{}.{}", attribute(cudaDevAttrComputeCapabilityMajor, ordinal),
+                                             attribute(cudaDevAttrComputeCapabilityMinor, ordinal))},
+          {"multiprocessors", attribute(cudaDevAttrMultiProcessorCount, ordinal)},
+          {"clock_hz", static_cast<std::uint64_t>(attribute(cudaDevAttrClockRate, ordinal)) * 1000},
+          {"bus_id", bus_id},
+          {"link", read_pcie_link(folder, "current")},
+          {"link_at_most", read_pcie_link(folder, "max")},
+          {"registers_read_only", info.registers_read_only},
+          {"registration", try_registration(*device)},
+          {"batched_copy", info.batched_copy}};
 }
 
 }  // namespace
 
-void add_cuda_gpus(GpuReport& report) {
+void add_cuda_gpus(Json& report) {
   int version = 0;
-  if (cudaDriverGetVersion(&version) == cudaSuccess) report.driver = version_text(version);
-  if (cudaRuntimeGetVersion(&version) == cudaSuccess) report.runtime = version_text(version);
+  if (cudaDriverGetVersion(&version) == cudaSuccess) report["driver"] = version_text(version);
+  if (cudaRuntimeGetVersion(&version) == cudaSuccess) report["runtime"] = version_text(version);
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
-    report.absent = report.driver.empty()  ? "no NVIDIA driver is loaded"
-                    : error != cudaSuccess ? cudaGetErrorString(error)
-                                           : "the driver shows none";
+    report["absent"] = report["driver"] == "" ? "no NVIDIA driver is loaded"
+                       : error != cudaSuccess ? cudaGetErrorString(error)
+                                              : "the driver shows none";
     cudaGetLastError();
     return;
   }
+  std::string absent;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     try {
-      report.gpus.push_back(facts_of(ordinal));
+      report["devices"].push_back(facts_of(ordinal));
     } catch (const Error& failure) {  // one that is lost or in use by another process alone
-      report.absent +=
-          fmt::format("{}GPU {}: {}", report.absent.empty() ? "" : "; ", ordinal, failure.what());
+      absent += fmt::format("{}GPU {}: {}", absent.empty() ? "" : "; ", ordinal, failure.what());
     }
   }
+  report["absent"] = absent;
 }
 
 }  // namespace shard::bench::detail

@@ -1,43 +1,27 @@
-// The GPUs that this process may use, and what the loader can use there.
+// The GPUs that this process may use, and what the loader can use there, as the JSON of `shardbench device`
+// has them.
 #pragma once
 
-#include <cstdint>
+#include <filesystem>
 #include <string>
-#include <vector>
 
-#include "harness/pcie.hpp"
+#include <nlohmann/json.hpp>
 
 namespace shard::bench {
 
-struct GpuFacts {
-  int ordinal = 0;
-  std::string name;
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t free_bytes = 0;
-  int compute_major = 0;
-  int compute_minor = 0;
-  int multiprocessors = 0;
-  std::uint64_t clock_hz = 0;  // the highest; 0: not known
-  std::string bus_id;          // "0000:17:00.0"
-  PcieLinks links;
-  bool registers_read_only = false;  // says the platform
-  std::string registration;          // what registering a mapped file gave: "works", or the reason why not
-  bool batched_copy = false;
-};
+// devices; absent: why there are none, or which are left out, else empty; driver and runtime: versions of
+// CUDA, empty where there is none; gpudirect_storage: whether libcufile can be loaded, and the version of the
+// kernel module that it needs. Never throws for what a platform lacks.
+nlohmann::ordered_json gpu_report();
 
-struct GpuReport {
-  std::vector<GpuFacts> gpus;
-  std::string absent;           // why there is none; empty where there is one
-  std::string driver, runtime;  // "13.0"; empty where there is none
-  bool cufile = false;          // libcufile can be loaded: GPUDirect Storage from user space
-  std::string nvidia_fs;        // version of the kernel module that it needs, or empty
-};
-
-// Never throws for what a platform lacks.
-GpuReport gpu_report();
+// generation (1 to 6), width (lanes) and bytes_per_second (of one direction, line code taken off, packet
+// headers not) of a PCIe link; what is missing or not understood is 0. `folder`:
+// /sys/bus/pci/devices/0000:17:00.0. `which`: "current" (an idle link may have gone down to a lower
+// generation) or "max" (what device and slot can do).
+nlohmann::ordered_json read_pcie_link(const std::filesystem::path& folder, const std::string& which);
 
 namespace detail {
-void add_cuda_gpus(GpuReport& report);  // built with CUDA only
+void add_cuda_gpus(nlohmann::ordered_json& report);  // built with CUDA only
 }
 
 }  // namespace shard::bench

@@ -9,8 +9,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "shard/image/decode.hpp"
 
 namespace shard::bench {
@@ -36,36 +34,25 @@ std::uint64_t meminfo_bytes(std::string_view name) {
   return std::strtoull(fact("/proc/meminfo", name).c_str(), nullptr, 10) * 1024;  // "unknown": 0
 }
 
-Machine machine() {
-  Machine m;
-  m.cpu = fact("/proc/cpuinfo", "model name");
-  m.cores = std::thread::hardware_concurrency();
-  m.cores_online = static_cast<unsigned>(sysconf(_SC_NPROCESSORS_ONLN));
-  m.memory_bytes = meminfo_bytes("MemTotal");
+nlohmann::ordered_json machine() {
   utsname names{};
-  if (uname(&names) == 0) m.kernel = fmt::format("{} {} {}", names.sysname, names.release, names.machine);
-  m.system = fact("/etc/os-release", "PRETTY_NAME");
-#ifdef __clang__
-  m.compiler = __VERSION__;
-#else
-  m.compiler = fmt::format("GCC {}", __VERSION__);
-#endif
-  m.decoders = image::decoder_versions();
+  uname(&names);
   double load = 0;
-  if (getloadavg(&load, 1) == 1) m.load = load;
-  return m;
-}
-
-nlohmann::json to_json(const Machine& m) {
-  return {{"cpu", m.cpu},
-          {"cores", m.cores},
-          {"cores_online", m.cores_online},
-          {"memory_bytes", m.memory_bytes},
-          {"kernel", m.kernel},
-          {"system", m.system},
-          {"compiler", m.compiler},
-          {"decoders", m.decoders},
-          {"load_at_start", m.load}};
+  getloadavg(&load, 1);
+#ifdef __clang__
+  const char* const compiler = __VERSION__;
+#else
+  const char* const compiler = "GCC " __VERSION__;
+#endif
+  return {{"compiler", compiler},
+          {"cores", std::thread::hardware_concurrency()},
+          {"cores_online", sysconf(_SC_NPROCESSORS_ONLN)},
+          {"cpu", fact("/proc/cpuinfo", "model name")},
+          {"decoders", image::decoder_versions()},
+          {"kernel", fmt::format("{} {} {}", names.sysname, names.release, names.machine)},
+          {"load_at_start", load},
+          {"memory_bytes", meminfo_bytes("MemTotal")},
+          {"system", fact("/etc/os-release", "PRETTY_NAME")}};
 }
 
 }  // namespace shard::bench

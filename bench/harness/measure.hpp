@@ -1,10 +1,12 @@
-// What every measurement is made of: a clock, threads, and a way to stop.
+// What every measurement is made of: a clock and a way to stop.
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <exception>
+#include <string>
 
 #include "base/stopwatch.hpp"
+#include "shard/error.hpp"
 
 namespace shard::bench {
 
@@ -30,7 +32,18 @@ class RunClock {
 void stop_when(const std::atomic<bool>& cancel, const char* message = "stopped");
 inline constexpr const char* kStoppedAndRemoved = "stopped; what was made has been removed";
 
-// Calls body(thread) on `threads` threads at once and waits for all; rethrows the first error.
-void on_threads(unsigned threads, const std::function<void(unsigned thread)>& body);
+// Runs `body` unless there is a problem already. What it throws becomes the problem; only cancelled passes.
+template <class Body>
+void attempt(std::string& problem, const Body& body) {
+  if (!problem.empty()) return;
+  try {
+    body();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    problem = error.what();
+  } catch (const std::exception& error) {  // of the filesystem
+    problem = error.what();
+  }
+}
 
 }  // namespace shard::bench

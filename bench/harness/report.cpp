@@ -4,6 +4,7 @@
 
 #include "cli/output.hpp"
 #include "harness/csv.hpp"
+#include "harness/machine.hpp"
 #include "report/chart_file.hpp"
 #include "shard/dataset.hpp"
 #include "shard/version.hpp"
@@ -12,11 +13,10 @@ namespace shard::bench {
 
 Report::Report(const std::string& benchmark, const std::string& command, Outputs outputs, std::string step)
     : outputs_(std::move(outputs)),
-      machine_(bench::machine()),
       json_({{"benchmark", benchmark},
              {"version", SHARD_VERSION_STRING},
              {"command", command},
-             {"machine", to_json(machine_)},
+             {"machine", machine()},
              {"complete", false}}),
       progress_(std::move(step)) {}
 

@@ -8,7 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/machine.hpp"
 #include "harness/step_estimate.hpp"
 #include "report/page.hpp"
 
@@ -33,7 +32,6 @@ class Report {
   Report(const std::string& benchmark, const std::string& command, Outputs outputs,
          std::string step = "repeat");
   Json& json() noexcept { return json_; }
-  const Machine& machine() const noexcept { return machine_; }
   StepProgress& progress() noexcept { return progress_; }
   // Replaces the JSON and CSV files by what there is: after each case, so that an interruption loses nothing.
   // Errors: io.
@@ -48,7 +46,6 @@ class Report {
  private:
   std::string text() const;
   Outputs outputs_;
-  Machine machine_;
   Json json_;
   StepProgress progress_;
 };

@@ -28,7 +28,7 @@ Stats summarize(std::span<const double> values) {
 }
 
 std::optional<std::string> spread_warning(std::string_view what, const Stats& stats) {
-  if (stats.spread() <= kSpreadBound) return std::nullopt;
+  if (!stats.unsteady()) return std::nullopt;
   return fmt::format(
       "{}: the {} samples differ by {:.0f} % of their median: end other programs, or raise --repeat", what,
       stats.count, 100 * stats.spread());

@@ -11,6 +11,8 @@
 
 namespace shard::bench {
 
+inline constexpr double kSpreadBound = 0.10;  // above it samples are not safe to compare
+
 struct Stats {
   std::size_t count = 0;
   double median = 0;  // of an even number: the mean of the two in the middle
@@ -18,6 +20,8 @@ struct Stats {
   double max = 0;
   // (max - min) / median; 0 when the median is 0.
   double spread() const noexcept { return median == 0 ? 0 : (max - min) / median; }
+  bool known() const noexcept { return count > 0; }
+  bool unsteady() const noexcept { return spread() > kSpreadBound; }
 };
 
 // Throws invalid_argument when `values` is empty or holds NaN.
@@ -34,8 +38,6 @@ template <class Samples, class Field>
 double median_of(const Samples& samples, Field field) {  // 0: there are none
   return samples.empty() ? 0 : stats_of(samples, field).median;
 }
-
-inline constexpr double kSpreadBound = 0.10;
 
 // "decode, 2 threads: samples differ by 23 % of the median (...): ..." when the spread exceeds kSpreadBound.
 std::optional<std::string> spread_warning(std::string_view what, const Stats& stats);

@@ -19,16 +19,14 @@ std::string step_text(std::string_view step, std::size_t done, std::size_t count
 
 void StepProgress::prepare(std::string_view text) {
   progress_.update(text);
-  if (!stepped_) begin_ = Clock::now();
+  if (!stepped_) watch_.restart();
 }
 
 void StepProgress::show(std::size_t done, std::size_t count, std::string_view stage) {
-  const auto now = Clock::now();
-  if (done == 0) begin_ = now;
+  if (done == 0) watch_.restart();
   stepped_ = stepped_ || done > 0;
-  progress_.update(
-      fmt::format("{}{}{}", stage, stage.empty() ? "" : ": ",
-                  step_text(step_, done, count, std::chrono::duration<double>(now - begin_).count())));
+  progress_.update(fmt::format("{}{}{}", stage, stage.empty() ? "" : ": ",
+                               step_text(step_, done, count, watch_.seconds())));
 }
 
 }  // namespace shard::bench

@@ -1,12 +1,12 @@
 // Progress through a known number of steps, and about how long the rest of them takes.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/stopwatch.hpp"
 #include "cli/progress.hpp"
 
 namespace shard::bench {
@@ -24,10 +24,9 @@ class StepProgress {
   void finish() noexcept { progress_.finish(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::string step_;
   bool stepped_ = false;
-  Clock::time_point begin_ = Clock::now();  // of the first step
+  Stopwatch watch_;  // since the first step began
   cli::Progress progress_;
 };
 

@@ -34,12 +34,28 @@ struct Subcommands {
 };
 
 inline void add_repeat_option(CLI::App& app, unsigned& repeat, const char* of = "Samples of each row") {
-  app.add_option("--repeat", repeat, of)->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--repeat", repeat, of)->check(CLI::Range(1, 1000));
 }
 
 inline void add_seconds_option(CLI::App& app, double& seconds,
                                const char* of = "Length of a sample, at least") {
-  app.add_option("--seconds", seconds, of)->check(CLI::Range(0.0, 600.0))->capture_default_str();
+  app.add_option("--seconds", seconds, of)->check(CLI::Range(0.0, 600.0));
+}
+
+inline void add_device_option(CLI::App& app, std::string& device, const char* what = "host or cuda") {
+  app.add_option("--device", device, what)->type_name("DEVICE")->default_str("cuda, if there is one");
+}
+
+// 0: one per core.
+inline void add_threads_option(CLI::App& app, unsigned& threads, const char* what = "Threads that decode",
+                               int most = 64, const char* name = "--threads") {
+  CLI::Option* const option = app.add_option(name, threads, what)->check(CLI::Range(1, most));
+  if (threads == 0) option->default_str("one per core");
+}
+
+template <class Number>
+CLI::Option* add_size_option(CLI::App& app, const char* name, Number& bytes, const char* what) {
+  return app.add_option(name, bytes, what)->transform(CLI::AsSizeValue(false));
 }
 
 template <class Number>

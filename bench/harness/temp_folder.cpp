@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -19,7 +20,7 @@ TempFolder::TempFolder(const std::filesystem::path& parent) {
   if (error || mkdtemp(name.data()) == nullptr) {
     const std::string reason = error ? error.message() : std::generic_category().message(errno);
     throw Error(ErrorCode::io,
-                fmt::format("cannot make a folder in '{}': {}: name another place", base.string(), reason));
+                fmt::format("cannot make a folder in {}: {}: name another place", quoted(base), reason));
   }
   path_ = name;
 }

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "base/quote.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -17,25 +18,19 @@ namespace {
 constexpr std::uint64_t kNear = std::uint64_t{32} << 20U;
 
 [[noreturn]] void refuse(const std::string& text) {
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("--emulate '{}': expected hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]",
-                  text));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("--emulate {}: expected hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]",
+                          quoted(text)));
 }
 
-// The number at the begin of `text`, and what follows it.
-double number(std::string_view& text, const std::string& all) {
+// "150MB/s" by its unit.
+double measured(std::string_view text, std::initializer_list<std::pair<std::string_view, double>> units,
+                const std::string& all) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || !(value >= 0)) refuse(all);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
-double unit(std::string_view text, std::initializer_list<std::pair<std::string_view, double>> units,
-            const std::string& all) {
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, value);
   for (const auto& [name, factor] : units)
-    if (text == name) return factor;
+    if (error == std::errc{} && value >= 0 && std::string_view(end, last) == name) return value * factor;
   refuse(all);
 }
 
@@ -59,13 +54,13 @@ EmulatedTier parse_emulated(const std::string& text) {
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     const std::string_view key = item.substr(0, item.find('='));
     item.remove_prefix(std::min(item.size(), key.size() + 1));
-    const double value = number(item, text);
     if (key == "bw") {
       tier.bytes_per_second =
-          value * unit(item, {{"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"MiB/s", 1048576.0}}, text);
+          measured(item, {{"KB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"MiB/s", 1048576.0}}, text);
     } else if (key == "lat") {
-      tier.latency_seconds = value * unit(item, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, text);
-    } else if (key == "depth" && item.empty() && value >= 1 && value <= 65536) {
+      tier.latency_seconds = measured(item, {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}, text);
+    } else if (const double value = key == "depth" ? measured(item, {{"", 1}}, text) : 0;
+               value >= 1 && value <= 65536) {
       tier.depth = static_cast<unsigned>(value);
     } else {
       refuse(text);

@@ -1,12 +1,13 @@
-// What can carry the bytes at best: what the loader's rates are held against, measured in the same process.
+// What can carry the bytes at best: what the loader's rates are compared with, measured in the same process.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "limits/raw_disk.hpp"
 #include "shard/loader/loader.hpp"
 
 namespace shard::bench {
@@ -20,9 +21,8 @@ double link_limit(std::span<const std::shared_ptr<Device>> devices);
 // the samples they are.
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options);
 
-// Bytes per second of the disk under the shards, past the page cache (O_DIRECT), 2 GiB a call. The reads go
-// to 192 MiB of memory in turn, as into a loader's ring: a buffer that stays in the cache flatters a virtual
-// disk, which copies. 0: the filesystem has no O_DIRECT, or no shard has 4 MiB.
+// Bytes per second of the disk under the shards: RawDisk, a pass at a time. 0: the filesystem has no O_DIRECT,
+// or no shard has 4 MiB.
 class DiskLimit {
  public:
   DiskLimit(const Dataset& dataset, const LoaderOptions& options);
@@ -36,20 +36,10 @@ class DiskLimit {
   std::string fastest_is() const { return words(fastest_); }  // after fastest()
 
  private:
-  struct Pattern {
-    std::uint64_t block_bytes = 0;
-    bool random = false;
-    bool uring = false;
-    unsigned depth = 0;  // requests of io_uring, or threads
-  };
-  static std::string words(const Pattern& pattern);
-  double pass(const Pattern& pattern);
-
-  std::vector<std::string> files_;
-  std::vector<std::uint64_t> sizes_;
-  Pattern loader_;
-  Pattern fastest_;
-  std::uint64_t at_ = 0;  // blocks read before: a later pass reads on, not the same again
+  static std::string words(const RawDisk::Pattern& pattern);
+  RawDisk::Pattern loader_;
+  RawDisk::Pattern fastest_;
+  std::optional<RawDisk> disk_;
 };
 
 }  // namespace shard::bench

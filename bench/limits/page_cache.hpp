@@ -16,17 +16,12 @@ struct CacheState {
   }
 };
 
-// Files that nobody maps. Errors: io, naming the file.
+// Files that nobody maps. Errors: not_found, io, naming the file.
 CacheState cache_state(std::span<const std::filesystem::path> files);  // by mincore
 // Writes back and drops (POSIX_FADV_DONTNEED) the pages of exactly these files, then looks.
 CacheState drop_cache(std::span<const std::filesystem::path> files);
 void warm_cache(std::span<const std::filesystem::path> files);  // reads them
 
 bool is_memory(const std::filesystem::path& path);  // tmpfs and ramfs: the page cache is all there is
-
-// Bytes per second past the page cache (O_DIRECT) by blocks of 1 MiB in sequence, on as many threads of 4, 16
-// and 64 as give most, `seconds` each. 0: the filesystem has no O_DIRECT, or the files are smaller than a
-// block.
-double raw_rate(std::span<const std::filesystem::path> files, double seconds);
 
 }  // namespace shard::bench

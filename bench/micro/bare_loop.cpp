@@ -1,32 +1,20 @@
 // The loader called from a bare loop, with nothing measured inside it: what `shardbench load` and `tiers` are
-// held against.
+// compared with.
 //
 //   bench_bare_loop DATASET [host|cuda] [SECONDS]      prints samples/s of batches of 256, shuffled
-#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
 
-#include "shard/loader/loader.hpp"
-#ifdef SHARD_WITH_CUDA
-#include "shard/loader/cuda_device.hpp"
-#endif
+#include "base/stopwatch.hpp"
+#include "feeds/loader_arguments.hpp"
 
 namespace {
 
-std::shared_ptr<shard::Device> device(const std::string& name) {
-#ifdef SHARD_WITH_CUDA
-  if (name == "cuda") return shard::make_cuda_device(0);
-#endif
-  if (name != "host") throw std::invalid_argument("no such device in this build: " + name);
-  return shard::make_host_device(2);
-}
-
 int run(const std::string& folder, const std::string& name, double seconds) {
-  using Clock = std::chrono::steady_clock;
-  const auto target = device(name);
+  const auto target = shard::bench::devices_of(name, 2)[0];
   const auto stream = target->create_stream();
   shard::Loader loader(std::make_shared<const shard::Dataset>(shard::Dataset::open(folder)), target, {});
   std::uint64_t samples = 0;
@@ -44,11 +32,10 @@ int run(const std::string& folder, const std::string& name, double seconds) {
   }
   stream->synchronize();
   samples = 0;
-  const auto begin = Clock::now();
-  const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
-  while (passed() < seconds) run_epoch();
+  const shard::Stopwatch watch;
+  while (watch.seconds() < seconds) run_epoch();
   stream->synchronize();
-  std::cout << static_cast<double>(samples) / passed() << '\n';
+  std::cout << static_cast<double>(samples) / watch.seconds() << '\n';
   return 0;
 }
 

@@ -12,7 +12,6 @@
 #include <webp/encode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +23,8 @@
 #include <vector>
 
 #include "base/file.hpp"
+#include "base/stopwatch.hpp"
+#include "harness/stats.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
@@ -32,14 +33,13 @@ namespace {
 
 using namespace shard;
 using Bytes = std::vector<std::byte>;
-using Clock = std::chrono::steady_clock;
 
 struct Candidate {
   std::string name;
   std::function<Bytes(const Bytes&)> encode;
   std::function<void(const Bytes&, Bytes&)> decode;
-  std::vector<Bytes> frames;
-  std::vector<double> encode_rates, decode_rates;
+  std::vector<Bytes> frames{};
+  std::vector<double> encode_rates{}, decode_rates{};
 };
 
 void require(bool fine, const char* what) {
@@ -48,12 +48,8 @@ void require(bool fine, const char* what) {
 
 Candidate shard_codec(const std::string& name, const SampleSpec& spec) {
   const SampleCodec codec(codec_from_string(name), spec);
-  return {name,
-          [=](const Bytes& sample) { return codec.encode(sample); },
-          [=](const Bytes& frame, Bytes& sample) { codec.decode(frame, sample); },
-          {},
-          {},
-          {}};
+  return {name, [=](const Bytes& sample) { return codec.encode(sample); },
+          [=](const Bytes& frame, Bytes& sample) { codec.decode(frame, sample); }};
 }
 
 std::uint8_t median_edge(int left, int up, int corner) {
@@ -107,10 +103,7 @@ Candidate zstd_of_residuals(const std::string& name, const SampleSpec& spec) {
           [=](const Bytes& frame, Bytes& sample) {
             codec.decode(frame, sample);
             sample = residuals_of(sample, spec, true);
-          },
-          {},
-          {},
-          {}};
+          }};
 }
 
 struct FreePng {
@@ -141,7 +134,7 @@ Candidate png(const SampleSpec& spec, int level) {
     require(spng_decode_image(context.get(), sample.data(), sample.size(), SPNG_FMT_RGB8, 0) == 0,
             "spng_decode_image");
   };
-  return {"PNG level " + std::to_string(level), encode, decode, {}, {}, {}};
+  return {"PNG level " + std::to_string(level), encode, decode};
 }
 
 Candidate webp(const SampleSpec& spec, int level) {
@@ -174,7 +167,7 @@ Candidate webp(const SampleSpec& spec, int level) {
                               sample.size(), 3 * static_cast<int>(spec.width)) == out,
             "WebPDecodeRGBInto");
   };
-  return {"WebP lossless level " + std::to_string(level), encode, decode, {}, {}, {}};
+  return {"WebP lossless level " + std::to_string(level), encode, decode};
 }
 
 #ifdef SHARD_WITH_QOI
@@ -195,26 +188,17 @@ Candidate qoi(const SampleSpec& spec) {
     require(memory != nullptr, "qoi_decode");
     std::memcpy(sample.data(), memory.get(), sample.size());
   };
-  return {"QOI", encode, decode, {}, {}, {}};
+  return {"QOI", encode, decode};
 }
 #endif
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 // At least `seconds` of work; work(i) handles sample i.
 template <class Work>
 double rate(std::size_t samples, double seconds, const Work& work) {
-  const auto begin = Clock::now();
+  const Stopwatch watch;
   std::size_t done = 0;
-  double passed = 0;
-  for (; passed < seconds; passed = std::chrono::duration<double>(Clock::now() - begin).count()) {
-    work(done % samples);
-    ++done;
-  }
-  return static_cast<double>(done) / passed;
+  while (watch.seconds() < seconds) work(done++ % samples);
+  return static_cast<double>(done) / watch.seconds();
 }
 
 int run(const std::filesystem::path& folder, std::uint32_t side, double seconds) {
@@ -276,10 +260,10 @@ int run(const std::filesystem::path& folder, std::uint32_t side, double seconds)
   for (const Candidate& candidate : candidates) {
     std::uint64_t bytes = 0;
     for (const Bytes& frame : candidate.frames) bytes += frame.size();
-    std::printf("%-24s %10.1f %12.3f %14.0f %14.0f\n", candidate.name.c_str(),
-                static_cast<double>(bytes) * 1e-6,
-                8.0 * static_cast<double>(bytes) / static_cast<double>(samples.size() * spec.elements()),
-                median(candidate.encode_rates), median(candidate.decode_rates));
+    std::printf(
+        "%-24s %10.1f %12.3f %14.0f %14.0f\n", candidate.name.c_str(), static_cast<double>(bytes) * 1e-6,
+        8.0 * static_cast<double>(bytes) / static_cast<double>(samples.size() * spec.elements()),
+        bench::summarize(candidate.encode_rates).median, bench::summarize(candidate.decode_rates).median);
   }
   return 0;
 }

@@ -14,11 +14,9 @@
 #include <vector>
 
 #include "base/stopwatch.hpp"
+#include "feeds/loader_arguments.hpp"
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"
-#ifdef SHARD_WITH_CUDA
-#include "shard/loader/cuda_device.hpp"
-#endif
 
 namespace {
 
@@ -28,14 +26,6 @@ constexpr std::size_t kBatch = 256;
 constexpr std::size_t kSlots = 8;
 constexpr std::size_t kDraws = 64;  // batches of random samples, in turn
 constexpr std::uint64_t kMostSampleBytes = std::uint64_t{3} * 512 * 512 * 4;
-
-std::shared_ptr<Device> make_device(const std::string& name, unsigned threads) {
-#ifdef SHARD_WITH_CUDA
-  if (name == "cuda") return make_cuda_device(0);
-#endif
-  if (name != "host") throw std::invalid_argument("no such device in this build: " + name);
-  return make_host_device(threads);
-}
 
 class Bench {
  public:
@@ -51,7 +41,7 @@ class Bench {
     for (std::size_t i = 0; i < noise->size_bytes(); ++i)
       noise->data()[i] = static_cast<std::byte>(i * 2654435761U >> 11U);
     for (std::uint64_t at = 0; at < data_->size_bytes(); at += noise->size_bytes())
-      bring(data_->data() + at, {noise->data(), noise->size_bytes()});
+      upload(data_->data() + at, {noise->data(), noise->size_bytes()});
   }
 
   bool on_gpu() const { return device_->info().kind == DeviceKind::cuda; }
@@ -74,7 +64,7 @@ class Bench {
       const Dataset::Location at = dataset.locate(i);
       const std::span<const std::byte> frame = dataset.shard(at.shard).frame(at.sample);
       if (bytes + frame.size() > data_->size_bytes() / 4) break;
-      bring(data_->data() + bytes, frame);
+      upload(data_->data() + bytes, frame);
       frames.emplace_back(data_->data() + bytes, frame.size());
       bytes += frame.size();
     }
@@ -116,7 +106,7 @@ class Bench {
     return all;
   }
 
-  void bring(std::byte* target, std::span<const std::byte> bytes) {
+  void upload(std::byte* target, std::span<const std::byte> bytes) {
     const CopyItem item{target, bytes.data(), bytes.size()};
     stream_->copy({&item, 1});
     stream_->synchronize();
@@ -203,7 +193,7 @@ class Bench {
 int main(int argc, char** argv) try {
   const std::string device = argc > 1 ? argv[1] : "host";
   const auto threads = static_cast<unsigned>(argc > 3 ? std::max(1, std::atoi(argv[3])) : 2);
-  Bench bench(make_device(device, threads), argc > 2 ? std::atof(argv[2]) : 1.0);
+  Bench bench(bench::devices_of(device, threads)[0], argc > 2 ? std::atof(argv[2]) : 1.0);
   using enum CropKind;
   bench.transform(224, none, 0, 0, DType::f16, Layout::nchw);
   bench.transform(224, none, 0, 0, DType::bf16, Layout::nchw);

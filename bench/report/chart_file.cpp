@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "harness/temp_folder.hpp"
 #include "report/style.hpp"
 #include "report/svg.hpp"
@@ -77,26 +78,17 @@ std::string to_gnuplot(const PageChart& chart) {
   return script + "\n" + data;
 }
 
-bool has_gnuplot() {
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path == nullptr ? "" : path;
-  while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-    if (!folder.empty() && ::access((std::string(folder) + "/gnuplot").c_str(), X_OK) == 0) return true;
-  }
-  return false;
-}
+bool has_gnuplot() { return std::system("command -v gnuplot >/dev/null 2>&1") == 0; }
 
 void check_chart_file(const std::filesystem::path& file) {
   if (file.extension() == ".svg") return;
   if (file.extension() != ".png")
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("--plot '{}': expected a name ending in .svg or .png", file.string()));
+                fmt::format("--plot {}: expected a name ending in .svg or .png", quoted(file)));
   if (!has_gnuplot())
-    throw Error(ErrorCode::unsupported,
-                fmt::format("--plot '{}': only gnuplot draws PNG, and it is not installed: take .svg",
-                            file.string()));
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("--plot {}: only gnuplot draws PNG, and it is not installed: take .svg", quoted(file)));
 }
 
 void write_chart(const std::filesystem::path& file, const PageChart& chart) {

@@ -52,6 +52,7 @@ struct PageSection {
   std::vector<PageChart> charts;
   std::vector<std::string> notes;     // limits, what was left out
   std::vector<std::string> problems;  // what the reader has to know before any figure
+  std::vector<std::string> unsteady;  // rows whose samples differ too much to compare: named in a note
 };
 
 struct Page {

@@ -1,7 +1,6 @@
 #include "report/section.hpp"
 
 #include "cli/text.hpp"
-#include "harness/stats.hpp"
 
 namespace shard::bench {
 
@@ -48,9 +47,7 @@ std::string joined(const std::vector<std::string>& list, const char* between) {
   return fmt::format("{}", fmt::join(list, between));
 }
 
-bool Range::unsteady() const { return known && Stats{2, median, lowest, highest}.spread() > kSpreadBound; }
-
-Range range_of(const ReportJson& samples, const char* field) {
+Stats range_of(const ReportJson& samples, const char* field) {
   std::vector<double> values;
   for (const ReportJson& sample : samples) {
     const double value = field != nullptr     ? number(sample, field)
@@ -58,18 +55,7 @@ Range range_of(const ReportJson& samples, const char* field) {
                                               : std::nan("");
     if (std::isfinite(value)) values.push_back(value);
   }
-  if (values.empty()) return {};
-  const Stats stats = summarize(values);
-  return {stats.min, stats.median, stats.max, true};
-}
-
-void note_unsteady(PageSection& section, const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  section.notes.push_back(
-      fmt::format("Not safe to compare: the samples of these differ by more than {:.0f} % of their median. "
-                  "End other programs, "
-                  "or take more or longer samples: {}.",
-                  100 * kSpreadBound, fmt::join(names, "; ")));
+  return values.empty() ? Stats{} : summarize(values);
 }
 
 std::string device_of(const ReportJson& json) {
@@ -85,8 +71,13 @@ PageSection section_of(const std::string& id, const std::string& title, const Re
   section.command = word(json, "command");
   const ReportJson& complete = member(json, "complete");
   if (complete.is_boolean() && !complete.get<bool>())
-    section.problems.emplace_back("It ended before its end: only what was measured until then is here.");
+    section.problems.emplace_back("The run ended early: only what was measured until then is here.");
   fill(section, json);
+  if (!section.unsteady.empty())
+    section.notes.push_back(
+        fmt::format("Not safe to compare: the samples of these differ by more than {:.0f} % of their median. "
+                    "End other programs, or take more or longer samples: {}.",
+                    100 * kSpreadBound, joined(section.unsteady, "; ")));
   for (const ReportJson& problem : member(json, "problems"))
     if (problem.is_string()) section.problems.push_back(problem.get<std::string>());
   return section;

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/stats.hpp"
 #include "report/page.hpp"
 
 namespace shard::bench {
@@ -26,25 +27,25 @@ std::string percent(double share);
 std::string gbs(double bytes_per_second);  // GB/s
 std::string bytes_text(double bytes);
 std::string joined(const std::vector<std::string>& list, const char* between);
+// The same of a member.
+inline std::string people(const ReportJson& json, const char* name) { return people(number(json, name)); }
+inline std::string percent(const ReportJson& json, const char* name) { return percent(number(json, name)); }
+inline std::string gbs(const ReportJson& json, const char* name) { return gbs(number(json, name)); }
+inline std::string bytes_text(const ReportJson& json, const char* name) {
+  return bytes_text(number(json, name));
+}
 
-// Lowest to highest, and the same bound for a warning everywhere.
-struct Range {
-  double lowest = 0, median = 0, highest = 0;
-  bool known = false;
-  bool unsteady() const;
-};
-Range range_of(const ReportJson& samples, const char* field = nullptr);  // null: an array of numbers
+// Null: an array of numbers.
+Stats range_of(const ReportJson& samples, const char* field = nullptr);
 // More than this share of a limit is explained.
 inline constexpr double kBeyondLimit = 1.1;
 inline constexpr const char* kWhyBeyondLimit =
     "More than 100 % of a limit: other programs ran while it was measured, or the samples fit the "
     "processor's caches; "
     "take a quiet machine or a larger data set.";
-// A note that these differ by more than the bound; none where `names` is empty.
-void note_unsteady(PageSection& section, const std::vector<std::string>& names);
 std::string device_of(const ReportJson& json);  // "the host", "NVIDIA H200"
 
-// The section of a report: its command, what it lacks, and what `fill` puts in.
+// The section of a report: its command, what it lacks, what `fill` puts in, and a note on what is unsteady.
 PageSection section_of(const std::string& id, const std::string& title, const ReportJson& json,
                        void (*fill)(PageSection&, const ReportJson&));
 

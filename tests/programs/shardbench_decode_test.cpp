@@ -75,7 +75,7 @@ TEST_F(DecodeProgram, EndsWithTwoOnBadUsage) {
     return run.output;
   };
   EXPECT_EQ(testing::shardbench("decode " + (dir_.path() / "absent").string()).exit_code, 2);
-  EXPECT_NE(message("--device tpu").find("--device 'tpu'"), std::string::npos);
+  EXPECT_NE(message("--device tpu").find("--device \"tpu\""), std::string::npos);
   EXPECT_NE(message("--device host --resize 64 --crop-size 65").find("65"), std::string::npos);
   EXPECT_NE(message("--device host --batch-size 0").find("expected 1 to 4096"), std::string::npos);
 }

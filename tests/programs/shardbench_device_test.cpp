@@ -9,7 +9,6 @@
 #include "harness/cpu_facts.hpp"
 #include "harness/filesystem_facts.hpp"
 #include "harness/gpu_facts.hpp"
-#include "harness/pcie.hpp"
 #include "shardbench_support.hpp"
 #include "temp_dir.hpp"
 
@@ -29,24 +28,23 @@ TEST(PcieLinks, AreReadAsTheKernelWritesThem) {
   write(dir.path() / "current_link_width", "8\n");
   write(dir.path() / "max_link_speed", "32.0 GT/s PCIe\n");
   write(dir.path() / "max_link_width", "16\n");
-  const PcieLinks links = read_pcie_links(dir.path());
-  EXPECT_EQ(links.now.generation, 1);
-  EXPECT_EQ(links.now.width, 8);
-  EXPECT_DOUBLE_EQ(links.now.bytes_per_second(), 2e9);
-  EXPECT_EQ(links.most.generation, 5);
-  EXPECT_NEAR(links.most.bytes_per_second(), 63.015e9, 1e6);
-  EXPECT_EQ(to_string(links.most), "gen 5 x16 (63.0 GB/s)");
+  const auto now = read_pcie_link(dir.path(), "current");
+  const auto most = read_pcie_link(dir.path(), "max");
+  EXPECT_EQ(now["generation"], 1);
+  EXPECT_EQ(now["width"], 8);
+  EXPECT_DOUBLE_EQ(now["bytes_per_second"], 2e9);
+  EXPECT_EQ(most["generation"], 5);
+  EXPECT_EQ(most["width"], 16);
+  EXPECT_NEAR(most["bytes_per_second"].get<double>(), 63.015e9, 1e6);
 }
 
 TEST(PcieLinks, AreNotKnownWhereTheKernelDoesNotSay) {
   const testing::TempDir dir;
   write(dir.path() / "current_link_speed", "Unknown\n");
   write(dir.path() / "current_link_width", "255\n");
-  const PcieLinks links = read_pcie_links(dir.path());
-  EXPECT_EQ(links.now.generation, 0);
-  EXPECT_EQ(links.now.width, 0);
-  EXPECT_EQ(to_string(links.now), "not known");
-  EXPECT_EQ(to_string(links.most), "not known");
+  const nlohmann::ordered_json unknown{{"generation", 0}, {"width", 0}, {"bytes_per_second", 0.0}};
+  EXPECT_EQ(read_pcie_link(dir.path(), "current"), unknown);
+  EXPECT_EQ(read_pcie_link(dir.path(), "max"), unknown);
 }
 
 TEST(CpuCaches, AreSortedByLevel) {
@@ -59,10 +57,10 @@ TEST(CpuCaches, AreSortedByLevel) {
   write(dir.path() / "index1/size", "48K\n");
   const auto caches = read_caches(dir.path());
   ASSERT_EQ(caches.size(), 2U);
-  EXPECT_EQ(caches[0].type, "Data");
-  EXPECT_EQ(caches[0].size_bytes, 48U << 10U);
-  EXPECT_EQ(caches[1].level, 3);
-  EXPECT_EQ(caches[1].size_bytes, 36U << 20U);
+  EXPECT_EQ(caches[0]["type"], "Data");
+  EXPECT_EQ(caches[0]["size_bytes"], 48U << 10U);
+  EXPECT_EQ(caches[1]["level"], 3);
+  EXPECT_EQ(caches[1]["size_bytes"], 36U << 20U);
 }
 
 TEST(FindMount, TakesTheLastOfTheLongestMountPointAbove) {
@@ -82,14 +80,15 @@ TEST(FindMount, TakesTheLastOfTheLongestMountPointAbove) {
 
 TEST(FilesystemFacts, SayWhatIsFreeAndLeaveNothingBehind) {
   const testing::TempDir dir;
-  const FilesystemFacts facts = filesystem_facts(dir.path());
-  EXPECT_EQ(facts.problem, "");
-  EXPECT_EQ(facts.size_bytes, fs::space(dir.path()).capacity);
-  EXPECT_LE(facts.free_bytes, facts.size_bytes);
-  EXPECT_GT(facts.block_bytes, 0U);
-  EXPECT_NE(facts.direct, "");
+  const auto facts = filesystem_facts(dir.path());
+  EXPECT_FALSE(facts.contains("problem")) << facts;
+  EXPECT_EQ(facts["size_bytes"], fs::space(dir.path()).capacity);
+  EXPECT_LE(facts["free_bytes"], facts["size_bytes"]);
+  EXPECT_GT(facts["block_bytes"], 0U);
+  EXPECT_NE(facts["direct"], "");
   EXPECT_TRUE(fs::is_empty(dir.path()));
-  EXPECT_NE(filesystem_facts(dir.path() / "absent").problem.find("No such file"), std::string::npos);
+  EXPECT_NE(filesystem_facts(dir.path() / "absent")["problem"].get<std::string>().find("No such file"),
+            std::string::npos);
 }
 
 TEST(DeviceProgram, DescribesTheMachineAndNamesThePathLeftOut) {
@@ -108,10 +107,10 @@ TEST(DeviceProgram, DescribesTheMachineAndNamesThePathLeftOut) {
   EXPECT_TRUE(report["filesystems"][1].contains("problem"));
   EXPECT_FALSE(report["cpu"]["simd"].get<std::string>().empty());
   EXPECT_GT(report["memory"]["registered_budget_bytes"], 0);
-  const GpuReport gpu = gpu_report();
-  EXPECT_EQ(report["cuda"]["devices"].size(), gpu.gpus.size());
-  EXPECT_EQ(gpu.gpus.empty(), run.output.find("no CUDA device") != std::string::npos) << run.output;
-  EXPECT_TRUE(!gpu.gpus.empty() || !gpu.absent.empty());
+  const auto gpu = gpu_report();
+  EXPECT_EQ(report["cuda"]["devices"].size(), gpu["devices"].size());
+  EXPECT_EQ(gpu["devices"].empty(), run.output.find("no CUDA device") != std::string::npos) << run.output;
+  EXPECT_TRUE(!gpu["devices"].empty() || gpu["absent"] != "");
 }
 
 TEST(DeviceProgram, PrintsNothingButJsonWhenThatGoesToStandardOutput) {

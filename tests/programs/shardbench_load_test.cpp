@@ -7,6 +7,7 @@
 
 #include "commands/load/load_bench.hpp"
 #include "data/load_data.hpp"
+#include "expect_error.hpp"
 #include "limits/load_limits.hpp"
 #include "temp_dir.hpp"
 
@@ -51,6 +52,13 @@ TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {
   ASSERT_EQ(result.stats.size(), 2U);
   EXPECT_EQ(result.stats[0].batches % 5, 1U);  // five of ten each, and the first batch of the first
   EXPECT_EQ(result.stats[1].batches % 5, 0U);
+}
+
+TEST(ShardbenchLoad, ThrowsWhereItCannotMakeTheDataSet) {
+  const testing::TempDir dir;
+  std::filesystem::create_directories(dir.path() / "shard-0.safetensors" / "in the way");
+  EXPECT_SHARD_ERROR(make_random_dataset(dir.path().string(), 10, {DType::u8, Layout::nhwc, 3, 8, 8}, 2),
+                     ErrorCode::invalid_argument, "shard-0.safetensors");
 }
 
 TEST(ShardbenchLoad, MakesASparseDataSetThatLoadsAsZeros) {

@@ -70,9 +70,9 @@ TEST_F(MemoryProgram, EndsWithOneWhenABatchSizeIsLeftOutAndWithTwoOnBadUsage) {
     EXPECT_NE(run.output.find(piece), std::string::npos) << run.output;
   };
   refused("--batch-sizes 0", "--batch-sizes 0: expected 1 to 65536");
-  refused("--transport pigeon", "--transport 'pigeon'");
+  refused("--transport pigeon", "--transport \"pigeon\"");
   refused("--crop center:100", "crop");
-  refused("--dtype f12", "--dtype 'f12'");
+  refused("--dtype f12", "--dtype \"f12\"");
   EXPECT_EQ(testing::shardbench("memory " + data() + "-absent").exit_code, 2);
 }
 

@@ -135,7 +135,7 @@ TEST_F(ReportProgram, MakesThePageOfJsonThatSomebodyElseWrote) {
   for (std::size_t at = html.find(escaped); at != std::string::npos; at = html.find(escaped, at + 1)) ++count;
   EXPECT_GE(count, 8U);
   EXPECT_NE(section("pipeline").find("left out: " + escaped), std::string::npos) << section("pipeline");
-  EXPECT_NE(section("write").find("write.json cannot be read"), std::string::npos) << section("write");
+  EXPECT_NE(section("write").find("write.json&quot; cannot be read"), std::string::npos) << section("write");
   EXPECT_NE(section("load").find("shardbench load DATASET --json"), std::string::npos) << section("load");
   EXPECT_NE(section("tiers").find("not measured"), std::string::npos) << section("tiers");
 }
@@ -145,7 +145,7 @@ TEST_F(ReportProgram, LeavesTheFilesOfOthersAlone) {
   std::ofstream(out() / "notes.txt") << "mine";
   const testing::ProgramResult notes = run("--quick");
   EXPECT_EQ(notes.exit_code, 2);
-  EXPECT_NE(notes.output.find("it holds 'notes.txt', which no report made"), std::string::npos)
+  EXPECT_NE(notes.output.find("it holds \"notes.txt\", which no report made"), std::string::npos)
       << notes.output;
   std::ofstream(out() / "index.html") << "<p>mine";
   EXPECT_EQ(run("--from-json").exit_code, 2);

@@ -92,10 +92,10 @@ TEST_F(WriteBench, FindsWhatIsNotThereAfterAll) {
   file.put('\x00').put('\x01').put('\x02');
   file.close();
   EXPECT_SHARD_ERROR(check_written(run.files, kSmall, source), ErrorCode::corrupt,
-                     "shard-00001: what was written at 16384");
+                     "shard-00001\": what was written at 16384");
   fs::resize_file(run.files[0], kSmallFile - 1);
   EXPECT_SHARD_ERROR(check_written(run.files, kSmall, source), ErrorCode::corrupt,
-                     "shard-00000: what was written at 40960");
+                     "shard-00000\": what was written at 40960");
 }
 
 TEST_F(WriteBench, ReportsFiguresThatFitTogetherAndLeavesNothing) {
@@ -181,7 +181,7 @@ TEST_F(WriteBench, RefusesBadOptionsNamingTheirBounds) {
   EXPECT_TRUE(fs::is_empty(out()));
   options.sizes = {1 << 20, 1 << 20, 4096};
   options.folder = out() / "absent";
-  EXPECT_SHARD_ERROR(refused(), ErrorCode::not_found, "absent: no such folder");
+  EXPECT_SHARD_ERROR(refused(), ErrorCode::not_found, "absent\": no such folder");
   EXPECT_FALSE(fs::exists(options.folder));
   EXPECT_EQ(testing::shardbench("write " + out().string() + " --size lots").exit_code, 2);
 }

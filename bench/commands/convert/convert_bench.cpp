@@ -5,8 +5,9 @@
 
 #include <fmt/core.h>
 
-#include "base/cpu_count.hpp"
 #include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -21,17 +22,13 @@ constexpr std::uint64_t kCheckedSamples = 16;
 
 Elapsed time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<bool>& cancel) {
   std::vector<PureDecoder> decoders(jobs);
-  std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> pixels{0};
   const RunClock clock;
-  on_threads(jobs, [&](unsigned thread) {
-    std::uint64_t sum = 0;
-    for (std::uint64_t i = next++; i < photos.size() && !cancel; i = next++)
-      sum += decoders[thread].decode(photos.file(i));
-    pixels += sum;
+  parallel_for(jobs, photos.size(), [&](unsigned thread, std::uint64_t i) {
+    stop_when(cancel, kStoppedAndRemoved);
+    pixels += decoders[thread].decode(photos.file(i));
   });
   const Elapsed elapsed = clock.elapsed();
-  stop_when(cancel, kStoppedAndRemoved);
   if (pixels != photos.pixels())
     throw Error(ErrorCode::resource, "libjpeg did not decode what it decoded before: out of memory?");
   return elapsed;
@@ -87,7 +84,7 @@ std::uint64_t check(const Conversion& conversion, const PhotoSet& photos, const 
     if (stored.size() != expected.size() ||
         std::memcmp(stored.data(), expected.data(), expected.size()) != 0) {
       throw Error(ErrorCode::corrupt,
-                  fmt::format("sample '{}' is not what decoding and preprocessing it gives", key));
+                  fmt::format("sample {} is not what decoding and preprocessing it gives", quoted_key(key)));
     }
   }
   return count;
@@ -100,7 +97,8 @@ convert::Options preset_options(std::string_view preset) {
   options.preprocess.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
   if (preset == "eval") return options;
   if (preset != "train") {
-    throw Error(ErrorCode::invalid_argument, fmt::format("--preset '{}': expected eval or train", preset));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--preset {}: expected eval or train", quoted(preset)));
   }
   options.preprocess.resize_short = 256;
   options.preprocess.crop = image::Size{256, 256};
@@ -123,7 +121,7 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
   result.excluded = photos.excluded();
   result.bytes = photos.bytes();
   result.pixels = photos.pixels();
-  const unsigned jobs = options.jobs != 0 ? options.jobs : cpu_count();
+  const unsigned jobs = thread_count(options.jobs);
   if (options.scaling && jobs > 1) result.cases.push_back({1, {}, {}});
   result.cases.push_back({jobs, {}, {}});
 

@@ -1,4 +1,4 @@
-// Conversion against pure decoding: the same photos on the same threads in the same run, turn and turn about.
+// Conversion against pure decoding: the same photos on the same threads in the same run, in turn.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "data/photo_set.hpp"
 #include "harness/measure.hpp"
@@ -21,7 +23,7 @@ struct ConvertBenchOptions {
   unsigned jobs = 0;             // 0: one thread a core
   unsigned repeat = 5;
   std::uint64_t count = 0;    // pictures; 0: every file once
-  std::uint64_t most = 0;     // then at most so many; 0: all
+  std::uint64_t most = 0;     // of the files, where count is 0; 0: all
   bool scaling = false;       // also on one thread
   std::filesystem::path out;  // data sets go below it, and are removed; empty: the folder for temporary files
 };
@@ -57,5 +59,12 @@ convert::Options preset_options(std::string_view preset);
 ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
                                  const std::function<void(const std::string&)>& note,
                                  const std::function<void(const ConvertBenchResult&)>& done);
+
+// Adds the result to a report's JSON, which has the machine.
+void add_json(nlohmann::ordered_json& json, const ConvertBenchOptions& options,
+              const ConvertBenchResult& result);
+// Wide spreads, a busy machine, too few pictures: what makes the figures of such a JSON doubtful, and what to
+// do.
+std::vector<std::string> warnings(const nlohmann::ordered_json& json);
 
 }  // namespace shard::bench

@@ -3,7 +3,6 @@
 
 #include "commands.hpp"
 #include "commands/convert/convert_bench.hpp"
-#include "commands/convert/convert_json.hpp"
 #include "harness/interrupt.hpp"
 
 namespace shard::bench {
@@ -21,7 +20,7 @@ int run(Arguments& arguments, const std::string& command) {
   bench_convert(
       arguments.options, interrupt_flag(), [&](const std::string& text) { report.progress().prepare(text); },
       [&](const ConvertBenchResult& now) {
-        add_json(report.json(), arguments.options, now, report.machine());
+        add_json(report.json(), arguments.options, now);
         report.save(++done, arguments.options.repeat);
       });
   report.finish(convert_section);
@@ -44,9 +43,8 @@ void add_convert(const Subcommands& subcommands) {
   sub.add_option("IMAGES", options.images, "A folder of JPEGs")->required();
   sub.add_option("--preset", options.preset, "eval: 224x224 f16; train: 256x256 u8")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"eval", "train"}))
-      ->capture_default_str();
-  sub.add_option("--jobs", options.jobs, "Threads")->default_str("one per core")->check(CLI::Range(1, 1024));
+      ->check(CLI::IsMember({"eval", "train"}));
+  add_threads_option(sub, options.jobs, "Threads", 1024, "--jobs");
   sub.add_flag("--scaling", options.scaling, "Measure on one thread too");
   add_repeat_option(sub, options.repeat, "Runs of each");
   sub.add_option("--count", options.count, "Number of images; more than there are repeats files")

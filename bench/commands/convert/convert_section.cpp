@@ -45,10 +45,10 @@ void fill(PageSection& section, const ReportJson& json) {
       fmt::format(
           "{} images ({} distinct), mean {} kB, {} pixels, {} bits/pixel; preset {}; {} samples equal to the "
           "reference, first shard verified",
-          people(images), people(number(input, "distinct")), people(number(input, "bytes") / images / 1e3),
+          people(images), people(input, "distinct"), people(number(input, "bytes") / images / 1e3),
           people(std::round(number(input, "pixels") / images)),
           people(8 * number(input, "bytes") / number(input, "pixels")), word(json, "preset"),
-          people(number(json, "checked_samples"))),
+          people(json, "checked_samples")),
       {"threads", "decode, images/s", "convert, images/s", "convert/decode", "lowest", "highest",
        "by CPU time", "written, MB/s"},
       0};
@@ -60,14 +60,13 @@ void fill(PageSection& section, const ReportJson& json) {
     };
     const ReportJson& ratio = member(one, "ratio");
     const double jobs = number(one, "jobs");
-    table.add({people(jobs), people(rate("decode")), people(rate("convert")), people(number(ratio, "median")),
-               people(number(ratio, "min")), people(number(ratio, "max")),
-               percent(number(member(one, "cpu_ratio"), "median")),
-               people(number(member(one, "output_mb_per_second"), "median"))});
+    table.add({people(jobs), people(rate("decode")), people(rate("convert")), people(ratio, "median"),
+               people(ratio, "min"), people(ratio, "max"), percent(member(one, "cpu_ratio"), "median"),
+               people(member(one, "output_mb_per_second"), "median")});
     const std::string threads = jobs == 1 ? "1 thread" : people(jobs) + " threads";
-    chart.bars.push_back({"conversion, " + threads, rate("convert"), rate("decode"), 0, false});
+    chart.bars.push_back({"conversion, " + threads, rate("convert"), rate("decode")});
     section.says = fmt::format("shardify converts {} images/s on {}, {} of the rate of decoding alone.",
-                               people(rate("convert")), threads, percent(number(ratio, "median")));
+                               people(rate("convert")), threads, percent(ratio, "median"));
     stages = stages_of(one, images);
   }
   section.charts.push_back(chart);
@@ -78,8 +77,8 @@ void fill(PageSection& section, const ReportJson& json) {
   const ReportJson& scaling = member(json, "scaling");
   if (scaling.is_object())
     section.notes.push_back(fmt::format("{} threads over 1: convert {} times, decode {} times.",
-                                        people(number(scaling, "jobs")), people(number(scaling, "convert")),
-                                        people(number(scaling, "decode"))));
+                                        people(scaling, "jobs"), people(scaling, "convert"),
+                                        people(scaling, "decode")));
   for (const ReportJson& warning : member(json, "warnings"))
     if (warning.is_string()) section.notes.push_back("warning: " + warning.get<std::string>());
 }

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "base/cpu_count.hpp"
+#include "base/parallel.hpp"
 #include "convert/recorded.hpp"
 #include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
@@ -31,7 +31,7 @@ double pure_rate(const PhotoSet& photos, unsigned threads, std::uint32_t min_sho
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> done{0};
   const Stopwatch watch;
-  on_threads(threads, [&](unsigned) {
+  run_threads(threads, [&](unsigned) {
     PureDecoder decoder;
     for (std::uint64_t i = next++; watch.seconds() < seconds; i = next++) {
       decoder.decode(photos.file(i % photos.size()), min_short_side);
@@ -77,27 +77,21 @@ class Reference {
 // Also the warm-up. Returns its rate.
 double verify(const PhotoSet& photos, const DecodeOptions& options, DecodeCandidate& candidate,
               DecodeCase& one, const std::atomic<bool>& cancel) {
-  try {
-    one.checked = std::min(candidate.photos(), std::max(kChecked, options.batch_size));
-    std::vector<std::byte> made(one.checked * options.preprocess().sample_spec().size_bytes(),
-                                std::byte{0xFF});  // NaN
-    const BatchRun run = candidate.run(one.checked, made);
-    Reference reference(photos, options.preprocess());
-    one.difference = reference.compare(candidate, made, candidate.decode_options(), cancel);
-    one.from_full = candidate.decode_options().fast_min_short_side == 0
-                        ? one.difference
-                        : reference.compare(candidate, made, {}, cancel);
-    if (!one.difference.within(one.allowed))
-      one.problem = fmt::format(
-          "wrong: {:.2f} levels of 255 from the reference tensors on average and {:.1f} at most; at most "
-          "{:.2f} and {:.1f} are allowed",
-          one.difference.mean, one.difference.most, one.allowed.mean, one.allowed.most);
-    return run.rate();
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::cancelled) throw;
-    one.problem = error.what();
-    return 0;
-  }
+  one.checked = std::min(candidate.photos(), std::max(kChecked, options.batch_size));
+  std::vector<std::byte> made(one.checked * options.preprocess().sample_spec().size_bytes(),
+                              std::byte{0xFF});  // NaN
+  const BatchRun run = candidate.run(one.checked, made);
+  Reference reference(photos, options.preprocess());
+  one.difference = reference.compare(candidate, made, candidate.decode_options(), cancel);
+  one.from_full = candidate.decode_options().fast_min_short_side == 0
+                      ? one.difference
+                      : reference.compare(candidate, made, {}, cancel);
+  if (!one.difference.within(one.allowed))
+    one.problem = fmt::format(
+        "wrong: {:.2f} levels of 255 from the reference tensors on average and {:.1f} at most; at most "
+        "{:.2f} and {:.1f} are allowed",
+        one.difference.mean, one.difference.most, one.allowed.mean, one.allowed.most);
+  return run.rate();
 }
 
 }  // namespace
@@ -122,8 +116,6 @@ LevelDifference level_difference(std::span<const std::byte> made, std::span<cons
   all.mean /= static_cast<double>(spec.elements());
   return all;
 }
-
-unsigned DecodeOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
 
 image::PreprocessOptions DecodeOptions::preprocess() const {
   image::PreprocessOptions options;
@@ -173,7 +165,8 @@ std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions
     one.limit = candidate->limit();
     one.photos = candidate->photos();
     one.allowed = candidate->allowed();
-    rates.push_back(verify(photos, options, *candidate, one, cancel));
+    double& rate = rates.emplace_back(0);
+    attempt(one.problem, [&] { rate = verify(photos, options, *candidate, one, cancel); });
     candidate->rest();
     cases.push_back(one);
   }
@@ -188,17 +181,14 @@ std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions
       if (!limits.contains(one.limit))
         limits[one.limit] = pure_rate(photos, options.jobs(), one.limit == DecodeLimit::scaled ? scaled : 0,
                                       std::min(options.seconds, 2.0));
-      try {
+      attempt(one.problem, [&] {
         // The first runs were short: they are compared with the clock again after each one.
         const auto rows = std::max<std::uint64_t>(options.batch_size,
                                                   static_cast<std::uint64_t>(rates[i] * options.seconds));
         const BatchRun run = candidates[i]->run(rows, {});
         rates[i] = run.rate();
         one.samples.push_back({run.rate(), limits[one.limit], run.cores()});
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::cancelled) throw;
-        one.problem = error.what();
-      }
+      });
       candidates[i]->rest();
     }
     for (DecodeCase& one : cases)  // of the same repeat

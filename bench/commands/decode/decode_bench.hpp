@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "data/photo_set.hpp"
 #include "feeds/batch_pipeline.hpp"
 #include "shard/image/preprocess.hpp"
@@ -60,7 +61,7 @@ struct DecodeOptions {
   std::uint32_t crop = 224;
   double seconds = 2;  // of each sample, about
   unsigned repeat = 5;
-  unsigned jobs() const;
+  unsigned jobs() const { return thread_count(threads); }
   image::PreprocessOptions preprocess() const;  // float16 [channel, row, column], ImageNet's normalisation
   void check() const;                           // throws invalid_argument
 };

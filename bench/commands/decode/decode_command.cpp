@@ -105,17 +105,13 @@ void add_decode(const Subcommands& subcommands) {
       Example: shardbench decode photos --device cuda --json decode.json)",
                                   arguments, run);
   sub.add_option("IMAGES", arguments->images, "A folder of JPEGs, or @FILE, a list of them")->required();
-  sub.add_option("--device", arguments->device, "host or cuda")
-      ->type_name("DEVICE")
-      ->default_str("cuda, if there is one");
-  sub.add_option("--threads", options.threads, "Threads that decode")
-      ->default_str("one per core")
-      ->check(CLI::Range(1, 1024));
+  add_device_option(sub, arguments->device);
+  add_threads_option(sub, options.threads, "Threads that decode", 1024);
   sub.add_option("--count", arguments->count, "Images, evenly spread; more than there are repeats files")
       ->default_str("all");
-  sub.add_option("--resize", options.resize, "Short side")->capture_default_str();
-  sub.add_option("--crop-size", options.crop, "Rows and columns of the centre crop")->capture_default_str();
-  sub.add_option("--batch-size", options.batch_size, "Samples per batch, 1 to 4096")->capture_default_str();
+  sub.add_option("--resize", options.resize, "Short side");
+  sub.add_option("--crop-size", options.crop, "Rows and columns of the centre crop");
+  sub.add_option("--batch-size", options.batch_size, "Samples per batch, 1 to 4096");
   add_seconds_option(sub, options.seconds, "Length of a sample, about");
   add_repeat_option(sub, options.repeat);
   add_quick_option(sub, options.repeat, options.seconds, 0.5);

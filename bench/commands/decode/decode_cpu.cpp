@@ -4,36 +4,11 @@
 #include <fmt/core.h>
 
 #include "commands/decode/decode_bench.hpp"
-#include "convert/input_file.hpp"
 #include "convert/recorded.hpp"
-#include "shard/error.hpp"
-#include "shard/keys.hpp"
+#include "feeds/row_makers.hpp"
 
 namespace shard::bench {
 namespace {
-
-// A file from the page cache to a row.
-class PhotoMaker final : public RowMaker {
- public:
-  PhotoMaker(const PhotoSet& photos, const image::PreprocessOptions& preprocess,
-             const image::DecodeOptions& decode)
-      : photos_(photos), reader_(photos.root()), preprocessor_(preprocess), decode_(decode) {}
-  void make(std::uint64_t index, std::span<std::byte> row) override {
-    const std::string& path = photos_.path(index % photos_.size());
-    try {
-      preprocessor_.run_file(decoder_, reader_.read(path), decode_, row);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("{}: {}", escape_key(path), error.what()));
-    }
-  }
-
- private:
-  const PhotoSet& photos_;
-  convert::InputReader reader_;
-  image::Decoder decoder_;
-  image::Preprocessor preprocessor_;
-  image::DecodeOptions decode_;
-};
 
 class CpuCandidate final : public DecodeCandidate {
  public:
@@ -81,7 +56,7 @@ class CpuCandidate final : public DecodeCandidate {
     options.batch_size = options_.batch_size;
     options.threads = options_.jobs();
     options.maker = [this, preprocess] {
-      return std::make_unique<PhotoMaker>(photos_, preprocess, decode_options());
+      return std::make_unique<ImageMaker>(photos_.root(), photos_.paths(), preprocess, decode_options());
     };
     pipeline_ = std::make_unique<BatchPipeline>(device_, options);
   }

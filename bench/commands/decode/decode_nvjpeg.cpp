@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "base/parallel.hpp"
 #include "base/thread_pool.hpp"
 #include "commands/decode/decode_bench.hpp"
 #include "commands/decode/decode_resize.hpp"
@@ -168,7 +169,7 @@ class Lane {
     slot.done.wait();  // nvJPEG may read the files until it is done
     submit_rows(readers_, slot.readers.size(), slot.read, [this, &slot, batch](std::size_t i) {
       const Picture& picture = plan_.picture(batch * plan_.options.batch_size + i);
-      const auto file = slot.readers[i].read(plan_.photos->path(picture.photo % plan_.photos->size()));
+      const auto file = slot.readers[i].read(plan_.photos->paths()[picture.photo % plan_.photos->size()]);
       slot.data[i] = reinterpret_cast<const unsigned char*>(file.data());
       slot.lengths[i] = file.size();
     });
@@ -277,7 +278,7 @@ class NvjpegCandidate final : public DecodeCandidate {
     std::atomic<bool> stop{false};
     const RunClock clock;
     try {
-      on_threads(lanes_, [&](unsigned lane) {
+      run_threads(lanes_, [&](unsigned lane) {
         try {
           cudaSetDevice(plan_.device->info().ordinal);
           running_[lane]->run(next, batches, out, stop);

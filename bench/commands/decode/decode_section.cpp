@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/quote.hpp"
 #include "commands.hpp"
 #include "report/section.hpp"
 
@@ -10,8 +11,8 @@ std::string levels_text(const ReportJson& one) {
   const ReportJson& levels = member(one, "levels_from_reference");
   const ReportJson& allowed = member(one, "levels_allowed");
   if (number(allowed, "mean") == 0 && number(allowed, "most") == 0) return "the converter's bits";
-  return fmt::format("{} / {} ({} / {})", people(number(levels, "mean")), people(number(levels, "most")),
-                     people(number(allowed, "mean")), people(number(allowed, "most")));
+  return fmt::format("{} / {} ({} / {})", people(levels, "mean"), people(levels, "most"),
+                     people(allowed, "mean"), people(allowed, "most"));
 }
 
 void fill(PageSection& section, const ReportJson& json) {
@@ -20,37 +21,33 @@ void fill(PageSection& section, const ReportJson& json) {
   PageTable table{
       fmt::format(
           "{} images ({} left out: no clean JPEG), {} bytes and {} pixels each, to batches of {} on {}",
-          people(images), people(number(input, "excluded")),
-          people(std::round(number(input, "bytes") / images)),
-          people(std::round(number(input, "pixels") / images)), people(number(json, "batch_size")),
-          device_of(json)),
+          people(images), people(input, "excluded"), people(std::round(number(input, "bytes") / images)),
+          people(std::round(number(input, "pixels") / images)), people(json, "batch_size"), device_of(json)),
       {"candidate", "images/s", "lowest", "highest", "limit", "of the limit", "cores",
        "levels off, mean / most (allowed)"}};
   PageChart chart{"Decoding on the fly", "images/s", {"libjpeg-turbo", "nvJPEG", "decodes only"}};
-  std::vector<std::string> unsteady;
   std::string best;
   double most = 0;
   for (const ReportJson& one : member(json, "cases")) {
     const std::string name = word(one, "name");
-    const Range rate = range_of(member(one, "samples"), "images_per_second");
-    if (!rate.known || !word(one, "problem").empty()) {
+    const Stats rate = range_of(member(one, "samples"), "images_per_second");
+    if (!rate.known() || !word(one, "problem").empty()) {
       table.leave_out({name}, word(one, "problem"));
       continue;
     }
     const double limit = number(one, "limit_images_per_second");
-    table.add({name, people(rate.median), people(rate.lowest), people(rate.highest),
-               limit > 0 ? people(limit) : "-", limit > 0 ? percent(rate.median / limit) : "-",
-               people(number(one, "cores")), levels_text(one)});
+    table.add({name, people(rate.median), people(rate.min), people(rate.max), limit > 0 ? people(limit) : "-",
+               limit > 0 ? percent(rate.median / limit) : "-", people(one, "cores"), levels_text(one)});
     const bool only = name.find("decode only") != std::string::npos;
     const unsigned group = only ? 2 : name.starts_with("nvJPEG") ? 1 : 0;
-    chart.bars.push_back({name, rate.median, limit > 0 ? limit : 0, group, false});
-    if (rate.unsteady()) unsteady.push_back(name);
+    chart.bars.push_back({name, rate.median, limit > 0 ? limit : 0, group});
+    if (rate.unsteady()) section.unsteady.push_back(name);
     std::string note = name + ": " + word(one, "how");
     const double scaled = number(member(one, "levels_from_full_decoding"), "mean");
     if (scaled > 0) note += fmt::format("; {} levels from decoding in full on average", people(scaled));
-    if (!word(one, "limited_by").empty()) note += fmt::format("; limit: '{}'", word(one, "limited_by"));
+    if (!word(one, "limited_by").empty()) note += fmt::format("; limit: {}", quoted(word(one, "limited_by")));
     if (number(one, "images") < images)
-      note += fmt::format("; {} of the images, it does not take the others", people(number(one, "images")));
+      note += fmt::format("; {} of the images, it does not take the others", people(one, "images"));
     section.notes.push_back(note);
     if (only || rate.median <= most) continue;
     most = rate.median;
@@ -59,8 +56,8 @@ void fill(PageSection& section, const ReportJson& json) {
   if (std::all_of(chart.bars.begin(), chart.bars.end(), [](const PageBar& bar) { return bar.group == 0; }))
     chart.groups.clear();
   if (!best.empty())
-    section.says = fmt::format("The best that makes batches on {}: {}, {} images/s.", device_of(json), best,
-                               people(most));
+    section.says = fmt::format("The fastest way to make batches on {}: {}, {} images/s.", device_of(json),
+                               best, people(most));
   section.charts.push_back(chart);
   section.tables.push_back(table);
   section.notes.push_back(
@@ -69,10 +66,9 @@ void fill(PageSection& section, const ReportJson& json) {
                   "images to pixels alone, same threads, same DCT, files in memory; a crop needs less of an "
                   "image, so that more "
                   "than 100 % is possible.",
-                  people(number(json, "resize")), people(number(json, "crop"))));
+                  people(json, "resize"), people(json, "crop")));
   const std::string absent = word(json, "nvjpeg_absent");
   if (!absent.empty()) section.notes.push_back("nvJPEG was left out: " + absent);
-  note_unsteady(section, unsteady);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "commands.hpp"
 #include "harness/cpu_facts.hpp"
 #include "harness/filesystem_facts.hpp"
@@ -12,85 +10,25 @@
 namespace shard::bench {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct Arguments {
   std::vector<std::string> paths;
   Outputs outputs;
 };
 
-struct Facts {
-  CpuFacts cpu;
-  MemoryFacts memory;
-  GpuReport gpu;
-  std::vector<FilesystemFacts> filesystems;
-};
-
-Json known(std::uint64_t value) { return value == MemoryFacts::kUnlimited ? Json() : Json(value); }
-
-Json to_json(const PcieLink& link) {
-  return {
-      {"generation", link.generation}, {"width", link.width}, {"bytes_per_second", link.bytes_per_second()}};
-}
-
-Json to_json(const GpuReport& report) {
-  Json list = Json::array();
-  for (const GpuFacts& gpu : report.gpus)
-    list.push_back({{"ordinal", gpu.ordinal},
-                    {"name", gpu.name},
-                    {"memory_bytes", gpu.memory_bytes},
-                    {"free_bytes", gpu.free_bytes},
-                    {"compute_capability", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)},
-                    {"multiprocessors", gpu.multiprocessors},
-                    {"clock_hz", gpu.clock_hz},
-                    {"bus_id", gpu.bus_id},
-                    {"link", to_json(gpu.links.now)},
-                    {"link_at_most", to_json(gpu.links.most)},
-                    {"registers_read_only", gpu.registers_read_only},
-                    {"registration", gpu.registration},
-                    {"batched_copy", gpu.batched_copy}});
-  return {{"devices", list},
-          {"absent", report.absent},
-          {"driver", report.driver},
-          {"runtime", report.runtime},
-          {"gpudirect_storage", {{"libcufile", report.cufile}, {"nvidia_fs", report.nvidia_fs}}}};
-}
-
-Json to_json(const FilesystemFacts& facts) {
-  if (!facts.problem.empty()) return {{"path", facts.path.string()}, {"problem", facts.problem}};
-  return {
-      {"path", facts.path.string()},      {"type", facts.type},
-      {"source", facts.source},           {"mount", facts.mount},
-      {"size_bytes", facts.size_bytes},   {"free_bytes", facts.free_bytes},
-      {"block_bytes", facts.block_bytes}, {"rotational", facts.rotational ? Json(*facts.rotational) : Json()},
-      {"direct", facts.direct},           {"direct_alignment", facts.direct_alignment}};
-}
-
-void add_json(Json& json, const Facts& facts) {
-  Json caches = Json::array();
-  for (const CacheFacts& cache : facts.cpu.caches)
-    caches.push_back({{"level", cache.level}, {"type", cache.type}, {"size_bytes", cache.size_bytes}});
-  json["cuda"] = to_json(facts.gpu);
-  json["cpu"] = {{"quota_cores", facts.cpu.quota_cores > 0 ? Json(facts.cpu.quota_cores) : Json()},
-                 {"caches", caches},
-                 {"simd", facts.cpu.simd},
-                 {"simd_available", facts.cpu.simd_available}};
-  json["memory"] = {{"available_bytes", facts.memory.available_bytes},
-                    {"cgroup_available_bytes", known(facts.memory.cgroup_available_bytes)},
-                    {"memlock_soft_bytes", known(facts.memory.locked_soft)},
-                    {"memlock_hard_bytes", known(facts.memory.locked_hard)},
-                    {"registered_budget_bytes", facts.memory.registered_budget_bytes}};
-  json["filesystems"] = Json::array();
-  for (const FilesystemFacts& one : facts.filesystems) json["filesystems"].push_back(to_json(one));
-}
-
 int run(Arguments& arguments, const std::string& command) {
   Report report("device", command, arguments.outputs);
-  Facts facts{cpu_facts(), memory_facts(), gpu_report(), {}};
-  for (const std::string& path : arguments.paths) facts.filesystems.push_back(filesystem_facts(path));
-  add_json(report.json(), facts);
+  Report::Json& json = report.json();
+  json["cuda"] = gpu_report();
+  json["cpu"] = cpu_facts();
+  json["memory"] = memory_facts();
+  json["filesystems"] = Report::Json::array();
+  bool all = true;
+  for (const std::string& path : arguments.paths) {
+    json["filesystems"].push_back(filesystem_facts(path));
+    all = all && !json["filesystems"].back().contains("problem");
+  }
   report.finish(device_section);
-  return any_problem(facts.filesystems) ? 1 : 0;
+  return all ? 0 : 1;
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ std::string limit_text(const ReportJson& bytes) {
 
 std::string link_text(const ReportJson& link) {
   if (!(number(link, "bytes_per_second") > 0)) return "not known";
-  return fmt::format("PCIe gen {} x{} ({} GB/s)", people(number(link, "generation")),
-                     people(number(link, "width")), gbs(number(link, "bytes_per_second")));
+  return fmt::format("PCIe gen {} x{} ({} GB/s)", people(link, "generation"), people(link, "width"),
+                     gbs(link, "bytes_per_second"));
 }
 
 void add_gpus(PageTable& table, const ReportJson& cuda) {
@@ -19,10 +19,10 @@ void add_gpus(PageTable& table, const ReportJson& cuda) {
   if (member(cuda, "devices").empty())
     table.add({"no CUDA device", absent.empty() ? "not looked at" : absent});
   for (const ReportJson& gpu : member(cuda, "devices")) {
-    table.add({fmt::format("GPU {}", people(number(gpu, "ordinal"))),
+    table.add({fmt::format("GPU {}", people(gpu, "ordinal")),
                fmt::format("{}, {} ({} free), compute capability {}, {} multiprocessors", word(gpu, "name"),
-                           bytes_text(number(gpu, "memory_bytes")), bytes_text(number(gpu, "free_bytes")),
-                           word(gpu, "compute_capability"), people(number(gpu, "multiprocessors")))});
+                           bytes_text(gpu, "memory_bytes"), bytes_text(gpu, "free_bytes"),
+                           word(gpu, "compute_capability"), people(gpu, "multiprocessors"))});
     table.add({"link", fmt::format("{} now; {} at most; {}", link_text(member(gpu, "link")),
                                    link_text(member(gpu, "link_at_most")), word(gpu, "bus_id"))});
     const std::string registration = word(gpu, "registration");
@@ -46,13 +46,13 @@ void add_cpu(PageTable& table, const ReportJson& json) {
   const double quota = number(cpu, "quota_cores");
   table.add({"CPU", word(machine, "cpu")});
   table.add(
-      {"cores", fmt::format("{} usable of {} online; {}", people(number(machine, "cores")),
-                            people(number(machine, "cores_online")),
-                            quota > 0 ? "the cgroup's quota allows " + people(quota) : "no cgroup quota")});
+      {"cores",
+       fmt::format("{} usable of {} online; {}", people(machine, "cores"), people(machine, "cores_online"),
+                   quota > 0 ? "the cgroup's quota allows " + people(quota) : "no cgroup quota")});
   std::vector<std::string> caches, simd;
   for (const ReportJson& cache : member(cpu, "caches"))
-    caches.push_back(fmt::format("L{} {} {}", people(number(cache, "level")), word(cache, "type"),
-                                 bytes_text(number(cache, "size_bytes"))));
+    caches.push_back(fmt::format("L{} {} {}", people(cache, "level"), word(cache, "type"),
+                                 bytes_text(cache, "size_bytes")));
   for (const ReportJson& one : member(cpu, "simd_available"))
     if (one.is_string()) simd.push_back(one.get<std::string>());
   table.add({"caches", caches.empty() ? "not known" : joined(caches, ", ")});
@@ -66,14 +66,13 @@ void fill(PageSection& section, const ReportJson& json) {
   const ReportJson& machine = member(json, "machine");
   const ReportJson& memory = member(json, "memory");
   table.add({"memory", fmt::format("{}, {} available; left by the cgroup: {}",
-                                   bytes_text(number(machine, "memory_bytes")),
-                                   bytes_text(number(memory, "available_bytes")),
+                                   bytes_text(machine, "memory_bytes"), bytes_text(memory, "available_bytes"),
                                    limit_text(member(memory, "cgroup_available_bytes")))});
   table.add({"locked by mlock", fmt::format("{} (hard: {}); what CUDA registers or allocates does not count",
                                             limit_text(member(memory, "memlock_soft_bytes")),
                                             limit_text(member(memory, "memlock_hard_bytes")))});
   table.add({"registered shards",
-             bytes_text(number(memory, "registered_budget_bytes")) +
+             bytes_text(memory, "registered_budget_bytes") +
                  " at most, unless registered_bytes says otherwise: half of what is available"});
   table.add({"system", word(machine, "system") + ", " + word(machine, "kernel")});
   section.tables.push_back(table);
@@ -91,8 +90,7 @@ void fill(PageSection& section, const ReportJson& json) {
                : rotational.get<bool>() ? "rotational"
                                         : "not rotational",
                word(one, "direct") + (alignment > 0 ? ", offsets in multiples of " + people(alignment) : ""),
-               bytes_text(number(one, "free_bytes")), bytes_text(number(one, "size_bytes")),
-               bytes_text(number(one, "block_bytes"))});
+               bytes_text(one, "free_bytes"), bytes_text(one, "size_bytes"), bytes_text(one, "block_bytes")});
   }
   section.tables.push_back(disks);
 }

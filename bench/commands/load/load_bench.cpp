@@ -66,10 +66,8 @@ class Consumer {
     take(*batch);
     stream_->synchronize();
   }
-  // Whole epochs until so many seconds are over; at least one. The clock starts when a batch arrives that was
-  // not ready before: those that the loader brought during a pause, and that batch, do not count.
-  // The rest of the epoch that runs, or the next one.
-  std::uint64_t run_epoch(std::uint64_t epoch) {
+  // An epoch, or the rest of it where it runs already. Returns its samples.
+  double run_epoch(std::uint64_t epoch) {
     std::uint64_t samples = 0;
     for (Batch& batch : loader_.epoch(epoch)) {
       samples += batch.size();
@@ -77,31 +75,28 @@ class Consumer {
     }
     stream_->synchronize();
     epoch_ = epoch;
-    return samples;
+    return static_cast<double>(samples);
   }
-  struct Run {
-    std::uint64_t samples = 0;
-    double seconds = 0;
-    double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
-  };
-  Run run(double seconds) {
-    Run run;
+  // Samples per second of whole epochs until `seconds` are over; at least one. The clock starts when a batch
+  // arrives that was not ready before: those that the loader brought during a pause, and that batch, do not
+  // count.
+  double run(double seconds) {
     const std::uint64_t ready = loader_.options().prefetch + 2;
     std::uint64_t taken = 0;
+    std::uint64_t samples = 0;
     Stopwatch watch;
     do {
       for (Batch& batch : loader_.epoch(++epoch_)) {
-        run.samples += batch.size();
+        samples += batch.size();
         take(batch);
         if (++taken != ready) continue;
         stream_->synchronize();
-        run.samples = 0;
+        samples = 0;
         watch.restart();
       }
     } while (watch.seconds() < seconds || taken <= ready);
     stream_->synchronize();
-    run.seconds = watch.seconds();
-    return run;
+    return static_cast<double>(samples) / watch.seconds();
   }
   LoaderStats stats() const { return loader_.stats(); }
 
@@ -132,24 +127,22 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     consumers[0]->first_batch();
     result.first_batch_seconds = made.seconds();
   }
-  auto run_all = [&](double seconds) {
-    std::vector<std::future<Consumer::Run>> running;
+  // The sum of what `work` returns for each consumer, each on a thread of its own.
+  const auto sum = [&](const auto& work) {
+    std::vector<std::future<double>> running;
     for (const auto& consumer : consumers)
-      running.push_back(
-          std::async(std::launch::async, [&consumer, seconds] { return consumer->run(seconds); }));
-    double samples_per_second = 0;
-    for (auto& one : running) samples_per_second += one.get().samples_per_second();
-    return samples_per_second;
+      running.push_back(std::async(std::launch::async, [&] { return work(*consumer); }));
+    double all = 0;
+    for (auto& one : running) all += one.get();
+    return all;
+  };
+  const auto run_all = [&](double seconds) {
+    return sum([seconds](Consumer& consumer) { return consumer.run(seconds); });
   };
   for (std::uint32_t epoch = 0; epoch < load.first_epochs; ++epoch) {
-    std::vector<std::future<std::uint64_t>> running;
     const Stopwatch watch;
-    for (const auto& consumer : consumers)
-      running.push_back(
-          std::async(std::launch::async, [&consumer, epoch] { return consumer->run_epoch(epoch); }));
-    std::uint64_t samples = 0;
-    for (auto& one : running) samples += one.get();
-    result.first_epochs.push_back(static_cast<double>(samples) / watch.seconds());
+    const double samples = sum([epoch](Consumer& consumer) { return consumer.run_epoch(epoch); });
+    result.first_epochs.push_back(samples / watch.seconds());
   }
   // Warm epochs: pages, residents, and registrations, which go on beside the batches.
   const auto registered = [&] {

@@ -111,52 +111,41 @@ void add_load(const Subcommands& subcommands) {
       Example: shardbench load out/train --device cuda --dtype f16 --layout nchw)",
                                   arguments, run);
   sub.add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
-  sub.add_option("--device", arguments->device,
-                 R"(
-host, cuda, or cuda:N,M,... for one rank on each of these GPUs)")
-      ->type_name("DEVICE")
-      ->default_str("cuda, if there is one");
+  add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for one rank on each of these GPUs");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
-      ->type_name("NAME")
-      ->capture_default_str();
-  sub.add_option("--batch-size", options.batch_size, "Samples per batch")->capture_default_str();
-  sub.add_option("--prefetch", options.prefetch, "Batches ahead")->capture_default_str();
+      ->type_name("NAME");
+  sub.add_option("--batch-size", options.batch_size, "Samples per batch");
+  sub.add_option("--prefetch", options.prefetch, "Batches ahead");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
       ->default_str("8, host: 2");
-  sub.add_option("--readahead", options.readahead_bytes, "Reads in progress, for direct")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  add_size_option(sub, "--readahead", options.readahead_bytes, "Reads in progress, for direct");
   sub.add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
-      ->capture_default_str();
-  sub.add_option("--window", options.window_shards, "Shards per window, for windowed")->capture_default_str();
+      ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}));
+  sub.add_option("--window", options.window_shards, "Shards per window, for windowed");
   arguments->transform.add_to(sub);
-  sub.add_option("--registered", options.registered_bytes, "Budget for registered shards, for mapped")
-      ->default_str("half of the available memory")
-      ->transform(CLI::AsSizeValue(false));
+  add_size_option(sub, "--registered", options.registered_bytes, "Budget for registered shards, for mapped")
+      ->default_str("half of the available memory");
   sub.add_option("--verify", arguments->verify, R"(
 Compare checksums while loading: never, first_epoch or always)")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"never", "first_epoch", "always"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"never", "first_epoch", "always"}));
   add_seconds_option(sub, arguments->load.seconds,
                      "Length of a repeat, at least one epoch; 0: only open, and the first batch");
   add_repeat_option(sub, arguments->load.repeats, "Number of repeats");
   sub.add_option("--first-epochs", arguments->load.first_epochs,
-                 "Time the first N epochs one by one, before the warm-up")
-      ->capture_default_str();
+                 "Time the first N epochs one by one, before the warm-up");
   sub.add_option("--make-random", arguments->make_random,
                  R"(
-First write N pseudo-random samples to DATASET, if it does not exist)");
+First write N pseudo-random samples to DATASET, if it does not exist)")
+      ->default_str("");
   sub.add_option("--make-sparse", arguments->make_sparse,
-                 "The same with zeros in sparse files, to time opening");
-  sub.add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse")->capture_default_str();
-  sub.add_option("--make-side", arguments->make_side, "Rows and columns of the samples made")
-      ->capture_default_str();
+                 "The same with zeros in sparse files, to time opening")
+      ->default_str("");
+  sub.add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse");
+  sub.add_option("--make-side", arguments->make_side, "Rows and columns of the samples made");
   sub.add_option("--make-dtype", arguments->make_dtype, "Their dtype: u8 (NHWC), or f16, bf16 or f32 (NCHW)")
-      ->type_name("DTYPE")
-      ->capture_default_str();
+      ->type_name("DTYPE");
   add_quick_option(sub, arguments->load.repeats, arguments->load.seconds, 0.5);
   add_output_options(sub, arguments->outputs, "Write the report with every sample as JSON");
 }

@@ -5,30 +5,30 @@ namespace shard::bench {
 namespace {
 
 void fill(PageSection& section, const ReportJson& json) {
-  const Range rate = range_of(member(json, "samples"), "bytes_per_second");
-  const Range samples = range_of(member(json, "samples"), "samples_per_second");
+  const Stats rate = range_of(member(json, "samples"), "bytes_per_second");
+  const Stats samples = range_of(member(json, "samples"), "samples_per_second");
   const double limit = number(json, "limit_bytes_per_second");
   const double random = number(json, "random_bytes_per_second");
   const double devices = number(json, "devices");
   const std::string transport = word(json, "transport");
-  PageTable table{fmt::format("Batches of {} to {}{}, transport {}", people(number(json, "batch_size")),
+  PageTable table{fmt::format("Batches of {} to {}{}, transport {}", people(json, "batch_size"),
                               device_of(json), devices > 1 ? " x " + people(devices) : "", transport),
                   {"what", "value"}};
   PageChart chart{"The loader beside its limit", "GB/s of stored samples"};
-  if (rate.known) {
-    section.says = fmt::format("The loader brings {} samples/s, {} of its limit.",
+  if (rate.known()) {
+    section.says = fmt::format("The loader delivers {} samples/s, {} of its limit.",
                                people(std::round(samples.median)), percent(rate.median / limit));
     table.add({"samples/s", people(std::round(samples.median))});
     table.add({"GB/s of stored samples", gbs(rate.median)});
-    table.add({"lowest to highest", gbs(rate.lowest) + " to " + gbs(rate.highest)});
+    table.add({"lowest to highest", gbs(rate.min) + " to " + gbs(rate.max)});
     table.add({"limit, GB/s", gbs(limit)});
     table.add({"of the limit", percent(rate.median / limit)});
     table.add({"cores", people(range_of(member(json, "samples"), "cores").median)});
-    chart.bars.push_back({"loader, " + transport, rate.median / 1e9, limit / 1e9, 0, false});
+    chart.bars.push_back({"loader, " + transport, rate.median / 1e9, limit / 1e9});
     if (random > 0) {
       table.add({"the disk as the loader reads it, GB/s", gbs(random)});
       table.add({"of that", percent(rate.median / random)});
-      chart.bars.push_back({"disk, as the loader reads", random / 1e9, 0, 0, false});
+      chart.bars.push_back({"disk, as the loader reads", random / 1e9});
       section.notes.push_back("The disk as the loader reads it: " + word(json, "random_is") + ".");
     }
     std::size_t epoch = 0;
@@ -38,14 +38,14 @@ void fill(PageSection& section, const ReportJson& json) {
   }
   table.add({"opened in, ms", people(1e3 * number(json, "open_seconds"))});
   table.add({"first batch after, ms", people(1e3 * number(json, "first_batch_seconds"))});
-  table.add({"registered", bytes_text(number(json, "registered_bytes"))});
-  table.add({"pinned", bytes_text(number(json, "pinned_bytes"))});
-  table.add({"on the device", bytes_text(number(json, "device_bytes"))});
+  table.add({"registered", bytes_text(json, "registered_bytes")});
+  table.add({"pinned", bytes_text(json, "pinned_bytes")});
+  table.add({"on the device", bytes_text(json, "device_bytes")});
   section.tables.push_back(table);
   section.notes.push_back("Limit: " + word(json, "limit_is") + ".");
-  if (rate.known && rate.median > kBeyondLimit * limit) section.notes.emplace_back(kWhyBeyondLimit);
+  if (rate.known() && rate.median > kBeyondLimit * limit) section.notes.emplace_back(kWhyBeyondLimit);
   section.notes.push_back("Transport: " + word(json, "reason") + ".");
-  if (rate.unsteady()) note_unsteady(section, {"load"});
+  if (rate.unsteady()) section.unsteady.emplace_back("load");
 }
 
 }  // namespace

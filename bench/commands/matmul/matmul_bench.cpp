@@ -28,21 +28,15 @@ std::vector<float> random_matrix(std::size_t n, std::uint64_t which) {
   return values;
 }
 
-// Right before it is timed; false: left out. Also the warm-up.
-bool prepare(Multiplier& multiplier, MatmulCase& one, std::span<const float> a, std::span<const float> b) {
+// Also the warm-up.
+void check(Multiplier& multiplier, MatmulCase& one, std::span<const float> a, std::span<const float> b) {
   std::vector<float> c(a.size(), std::nanf(""));
-  try {
-    multiplier.load(one.n, a, b);
-    multiplier.multiply(1);
-    multiplier.store(c);
-  } catch (const Error& error) {
-    one.problem = error.what();
-    return false;
-  }
+  multiplier.load(one.n, a, b);
+  multiplier.multiply(1);
+  multiplier.store(c);
   one.error = largest_error(one.n, a, b, c);
-  if (one.error <= one.error_bound) return true;
-  one.problem = fmt::format("wrong: error {:.1e}, at most {:.1e} is rounding", one.error, one.error_bound);
-  return false;
+  if (!(one.error <= one.error_bound))
+    one.problem = fmt::format("wrong: error {:.1e}, at most {:.1e} is rounding", one.error, one.error_bound);
 }
 
 MatmulSample measure(Multiplier& multiplier, std::size_t n, std::span<const float> a,
@@ -129,7 +123,7 @@ std::vector<MatmulCase> bench_matmul(const MatmulOptions& options,
       one.on_gpu = multiplier->on_gpu();
       one.peak_is = multiplier->peak_is();
       one.error_bound = multiplier->error_bound(n);
-      prepare(*multiplier, one, a, b);
+      attempt(one.problem, [&] { check(*multiplier, one, a, b); });
       cases.push_back(one);
     }
     for (unsigned k = 0; k < options.repeat; ++k) {

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu_count.hpp"
+#include "base/parallel.hpp"
 #include "commands.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "harness/interrupt.hpp"
@@ -47,7 +47,7 @@ Json case_json(const MatmulCase& one) {
 
 int run(Arguments& arguments, const std::string& command) {
   Report report("matmul", command, arguments.outputs, "size");
-  if (arguments.threads == 0) arguments.threads = cpu_count();
+  arguments.threads = thread_count(arguments.threads);
   std::vector<std::unique_ptr<Multiplier>> multipliers;
   std::string absent;
   if (arguments.device != "host") multipliers = make_gpu_multipliers(absent);
@@ -85,18 +85,13 @@ void add_matmul(const Subcommands& subcommands) {
 
       Example: shardbench matmul --sizes 256,1024,4096 --json matmul.json)",
                                   arguments, run);
-  sub.add_option("--sizes", options.sizes, "Rows and columns, 1 to 16384")
-      ->delimiter(',')
-      ->capture_default_str();
+  sub.add_option("--sizes", options.sizes, "Rows and columns, 1 to 16384")->delimiter(',');
   sub.add_option("--device", arguments->device,
                  R"(
 auto: the CPU, and the GPU if there is one; host: the CPU; cuda: both, or an error)")
       ->type_name("DEVICE")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
-      ->capture_default_str();
-  sub.add_option("--threads", arguments->threads, "Threads on the CPU")
-      ->default_str("one per core")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::IsMember({"auto", "host", "cuda"}));
+  add_threads_option(sub, arguments->threads, "Threads on the CPU");
   add_repeat_option(sub, options.repeat);
   add_seconds_option(sub, options.seconds);
   add_quick_option(sub, options.repeat, options.seconds, 0.02);

@@ -38,12 +38,13 @@ void add_verdicts(PageSection& section, const ReportJson& json) {
   for (const ReportJson& one : cases)
     if (yes(one, "on_gpu")) names.insert(word(one, "name"));
   const auto from = [](double size) {
-    return size == 0 ? std::string("at none of these sizes") : fmt::format("from {} on", people(size));
+    return size == 0 ? std::string("at none of these sizes") : fmt::format("from size {} on", people(size));
   };
   for (const std::string& name : names)
     section.notes.push_back(
-        fmt::format("{} is faster than the CPU {} with the factors there already, {} with both copies.", name,
-                    from(pays_from(cases, name, alone)), from(pays_from(cases, name, whole))));
+        fmt::format("{} is faster than the CPU {} if the factors are there already, {} with the copies to "
+                    "and from the GPU.",
+                    name, from(pays_from(cases, name, alone)), from(pays_from(cases, name, whole))));
   const std::string absent = word(json, "gpu_absent");
   if (!absent.empty()) section.notes.push_back("The GPU was left out: " + absent);
 }
@@ -53,12 +54,11 @@ void fill(PageSection& section, const ReportJson& json) {
                   {"on", "size", "GFLOP/s", "limit", "of the limit", "upload, ms", "product, ms",
                    "download, ms", "in all, ms", "error", "at most"}};
   PageChart chart{"Each product, and its limit", "GFLOP/s"};
-  std::vector<std::string> unsteady;
   for (const ReportJson& one : member(json, "cases")) {
-    const std::string size = people(number(one, "size"));
+    const std::string size = people(one, "size");
     const std::string name = word(one, "name");
-    const Range rate = range_of(member(one, "samples"), "flops_per_second");
-    if (!rate.known) {
+    const Stats rate = range_of(member(one, "samples"), "flops_per_second");
+    if (!rate.known()) {
       table.leave_out({name, size}, word(one, "problem"));
       continue;
     }
@@ -72,8 +72,8 @@ void fill(PageSection& section, const ReportJson& json) {
                ms("multiply_seconds"), gpu ? ms("download_seconds") : "-", people(1e3 * whole(one)),
                fmt::format("{:.1e}", number(one, "error")),
                fmt::format("{:.1e}", number(one, "error_bound"))});
-    if (rate.unsteady()) unsteady.push_back(name + " " + size);
-    chart.bars.push_back({size + ", " + name, rate.median / 1e9, limit / 1e9, chart.group(name), false});
+    if (rate.unsteady()) section.unsteady.push_back(name + " " + size);
+    chart.bars.push_back({size + ", " + name, rate.median / 1e9, limit / 1e9, chart.group(name)});
     const std::string note = fmt::format("Limit of {}: {}.", name, word(one, "limit_is"));
     if (std::find(section.notes.begin(), section.notes.end(), note) == section.notes.end())
       section.notes.push_back(note);
@@ -86,12 +86,13 @@ void fill(PageSection& section, const ReportJson& json) {
     best.push_back(chart.groups[g] + " " + people(most));
   }
   if (!best.empty())
-    section.says = fmt::format("At most: {} GFLOP/s; each product was compared with one in double before.",
-                               joined(best, ", "));
+    section.says = fmt::format(
+        "Highest rates: {} GFLOP/s. Before it was timed, each product was compared with one in double "
+        "precision.",
+        joined(best, ", "));
   section.charts.push_back(chart);
   section.tables.push_back(table);
   add_verdicts(section, json);
-  note_unsteady(section, unsteady);
 }
 
 }  // namespace

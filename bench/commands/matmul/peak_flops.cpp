@@ -3,7 +3,8 @@
 #include <atomic>
 #include <vector>
 
-#include "harness/measure.hpp"
+#include "base/parallel.hpp"
+#include "base/stopwatch.hpp"
 
 // Vectors of unknown length cannot lie in arrays; such CPUs have fixed ones as well.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -52,7 +53,7 @@ double peak_flops(unsigned threads, double seconds) {
   std::vector<double> operations(threads, 0);
   std::atomic<float> used{0};
   const Stopwatch watch;
-  on_threads(threads, [&](unsigned thread) {
+  run_threads(threads, [&](unsigned thread) {
     do operations[thread] += HWY_DYNAMIC_DISPATCH(spin)(100'000, used);
     while (watch.seconds() < seconds);
   });

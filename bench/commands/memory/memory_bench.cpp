@@ -3,19 +3,18 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <string_view>
 
 #include <fmt/core.h>
 
-#include "shard/error.hpp"
+#include "harness/measure.hpp"
 
 namespace shard::bench {
 namespace {
 
 constexpr std::uint64_t kMostBatch = 65'536;
-constexpr std::chrono::seconds kSettles{10};
+constexpr double kSettles = 10;  // seconds
 
 // Anonymous pages of this process; files that are mapped do not count.
 std::uint64_t process_bytes() {
@@ -54,17 +53,17 @@ void measure(MemoryCase& one, const std::shared_ptr<const Dataset>& dataset,
   const bool resident =
       options.transport == TransportKind::resident;  // its memory is all used after an epoch
   // Shards are registered while batches go on, and staging memory is given back after that.
-  const auto deadline = std::chrono::steady_clock::now() + kSettles;
+  const Stopwatch watch;
   const auto settled = [&] {
     const LoaderStats stats = loader.stats();
     return (stats.registered_bytes >= one.predicted.registered_bytes &&
             stats.pinned_bytes <= one.predicted.pinned_bytes) ||
-           std::chrono::steady_clock::now() > deadline;
+           watch.seconds() > kSettles;
   };
   const auto enough = [&] { return !resident && one.batches >= least && settled(); };
   for (std::uint64_t epoch = 0; one.batches < least || !settled(); ++epoch) {
     for (Batch& batch : loader.epoch(epoch)) {
-      if (cancel) throw Error(ErrorCode::cancelled, "stopped");
+      stop_when(cancel);
       batch.wait_on(*stream);
       batch.release();
       ++one.batches;
@@ -106,15 +105,9 @@ std::vector<MemoryCase> bench_memory(const std::shared_ptr<const Dataset>& datas
   }
   std::vector<MemoryCase> cases;
   for (const std::uint64_t batch : options.batch_sizes) {
-    MemoryCase one;
+    MemoryCase& one = cases.emplace_back();
     one.batch_size = batch;
-    try {
-      measure(one, dataset, device, options_of(options, batch), cancel);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      one.problem = error.what();
-    }
-    cases.push_back(one);
+    attempt(one.problem, [&] { measure(one, dataset, device, options_of(options, batch), cancel); });
     done(cases);
   }
   return cases;

@@ -119,25 +119,17 @@ void add_memory(const Subcommands& subcommands) {
                                   arguments, run);
   sub.add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
   sub.add_option("--batch-sizes", arguments->options.batch_sizes, "Samples per batch, 1 to 65536")
-      ->delimiter(',')
-      ->capture_default_str();
-  sub.add_option("--device", arguments->device, "host, cuda or cuda:N")
-      ->type_name("DEVICE")
-      ->default_str("cuda, if there is one");
+      ->delimiter(',');
+  add_device_option(sub, arguments->device, "host, cuda or cuda:N");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
-      ->type_name("NAME")
-      ->capture_default_str();
-  sub.add_option("--prefetch", loader.prefetch, "Batches ahead")->capture_default_str();
-  sub.add_option("--threads", arguments->threads, "Threads of the host device")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  const auto size = [&](const char* name, std::uint64_t& value, const char* text, const char* standard) {
-    sub.add_option(name, value, text)->transform(CLI::AsSizeValue(false))->default_str(standard);
-  };
-  size("--pinned-bytes", loader.pinned_bytes, "Bound of pinned memory", "1 GiB");
-  size("--registered-bytes", loader.registered_bytes, "Bound of registered shards",
-       "half of the available memory");
-  size("--resident-bytes", loader.resident_bytes, "Device memory for samples, for resident", "what fits");
+      ->type_name("NAME");
+  sub.add_option("--prefetch", loader.prefetch, "Batches ahead");
+  add_threads_option(sub, arguments->threads, "Threads of the host device");
+  add_size_option(sub, "--pinned-bytes", loader.pinned_bytes, "Bound of pinned memory")->default_str("1 GiB");
+  add_size_option(sub, "--registered-bytes", loader.registered_bytes, "Bound of registered shards")
+      ->default_str("half of the available memory");
+  add_size_option(sub, "--resident-bytes", loader.resident_bytes, "Device memory for samples, for resident")
+      ->default_str("what fits");
   arguments->transform.add_to(sub);
   add_quick_option(sub, "Take at most 3 of the batch sizes",
                    [arguments] { lower_to_three(arguments->options.batch_sizes); });

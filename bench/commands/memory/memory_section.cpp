@@ -10,16 +10,16 @@ constexpr double kNoted = 0.01;
 
 void fill(PageSection& section, const ReportJson& json) {
   PageTable table{
-      fmt::format("{} samples of {}, codec {}, on {}, {} batches ahead", people(number(json, "samples")),
-                  bytes_text(number(json, "sample_bytes")), word(json, "codec"), device_of(json),
-                  people(number(json, "prefetch"))),
+      fmt::format("{} samples of {}, codec {}, on {}, {} batches ahead", people(json, "samples"),
+                  bytes_text(json, "sample_bytes"), word(json, "codec"), device_of(json),
+                  people(json, "prefetch")),
       {"batch", "memory", "limit is", "predicted", "measured", "differs", "limit", "of the limit"},
       3};
   PageChart chart{"Memory of the loader", "MB", {"predicted", "measured"}};
   double most = 0;
   std::string last;
   for (const ReportJson& one : member(json, "cases")) {
-    const std::string batch = people(number(one, "batch_size"));
+    const std::string batch = people(one, "batch_size");
     if (!word(one, "problem").empty()) {
       table.leave_out({"batch " + batch}, word(one, "problem"));
       continue;
@@ -33,26 +33,26 @@ void fill(PageSection& section, const ReportJson& json) {
       const double measured = number(row, "measured_bytes");
       const double apart = number(row, "difference");
       table.add({batch, kind, word(row, "limit_is"), bytes_text(predicted), bytes_text(measured),
-                 percent(apart), bytes_text(number(row, "limit_bytes")),
+                 percent(apart), bytes_text(row, "limit_bytes"),
                  percent(measured / number(row, "limit_bytes"))});
       const std::string label = fmt::format("batches of {}: {}", batch, kind);
-      chart.bars.push_back({label, predicted / 1e6, 0, 0, false});
-      chart.bars.push_back({label, measured / 1e6, 0, 1, false});
+      chart.bars.push_back({label, predicted / 1e6});
+      chart.bars.push_back({label, measured / 1e6, 0, 1});
       if (kind == "device" || kind == "pinned" || kind == "registered") most = std::max(most, apart);
       if (apart > kNoted)
         section.notes.push_back(fmt::format("batch {}, {}: {} bytes predicted, {} measured", batch, kind,
                                             people(predicted), people(measured)));
     }
   }
-  section.says = fmt::format(
-      "What a loader takes with {} batches ahead: the prediction is at most {} from what it counts.",
-      people(number(json, "prefetch")), percent(most));
+  section.says =
+      fmt::format("The memory of a loader with {} batches ahead: prediction and count differ by at most {}.",
+                  people(json, "prefetch"), percent(most));
   section.tables.push_back(table);
   section.charts.push_back(chart);
   section.notes.emplace_back(
-      "The account of the process or of the GPU holds more than the loader: stacks of threads, the driver's "
+      "The rows process and GPU's own account contain more than the loader: thread stacks, the driver's "
       "blocks of "
-      "2 MiB, parameters of transforms, other programs; and pages that were not written to do not count.");
+      "2 MiB, parameters of transforms, other programs. Pages that were never written are not counted.");
 }
 
 }  // namespace

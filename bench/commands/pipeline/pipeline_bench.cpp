@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/cpu_count.hpp"
 #include "data/random.hpp"
 #include "feeds/sample_reference.hpp"
 #include "harness/measure.hpp"
@@ -12,20 +11,10 @@
 namespace shard::bench {
 namespace {
 
-constexpr std::uint64_t kChecked = 64;
-
 void check_first_batch(Feed& feed, const std::filesystem::path& dataset, Device& device) {
   SampleReference reference(dataset);
   feed.next();
-  const std::uint64_t size = reference.delivered().size_bytes();
-  const auto samples = feed.samples();
-  std::vector<std::byte> rows(samples.size() * size);
-  const auto stream = device.create_stream();
-  const CopyItem item{rows.data(), feed.images(), rows.size()};
-  stream->copy_to_host({&item, 1});
-  stream->synchronize();
-  for (std::uint64_t i = 0; i < std::min<std::uint64_t>(samples.size(), kChecked); ++i)
-    reference.check(samples[i], std::span(rows).subspan(i * size, size));
+  reference.check_batch(*device.create_stream(), feed.images(), feed.samples());
   feed.release();
 }
 
@@ -53,8 +42,6 @@ double mean_total(const std::vector<BatchTimes>& batches) {
 }
 
 }  // namespace
-
-unsigned PipelineOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
 
 TrainStep::TrainStep(Multiplier& multiplier, double step_ms) : multiplier_(multiplier) {
   const double wanted = step_ms * 1e-3;
@@ -115,24 +102,18 @@ std::vector<PipelineCase> bench_pipeline(const std::vector<FeedKind>& kinds,
                                          const std::atomic<bool>& cancel,
                                          const std::function<void(const std::vector<PipelineCase>&)>& done) {
   std::vector<PipelineCase> cases;
-  const auto attempt = [&](PipelineCase& one, const auto& body) {
-    stop_when(cancel);
-    if (!one.problem.empty()) return;
-    try {
-      body();
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      one.problem = error.what();
-    }
-  };
   for (const FeedKind& kind : kinds) {
+    stop_when(cancel);
     cases.push_back({kind.name, kind.how, {}, {}});
-    attempt(cases.back(), [&] { check_first_batch(*kind.make(), dataset, device); });
+    attempt(cases.back().problem, [&] { check_first_batch(*kind.make(), dataset, device); });
   }
   done(cases);
   for (unsigned k = 0; k < options.repeat; ++k) {
-    for (std::size_t i = 0; i < kinds.size(); ++i)
-      attempt(cases[i], [&] { cases[i].runs.push_back(run(*kinds[i].make(), step, options, cancel)); });
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      stop_when(cancel);
+      attempt(cases[i].problem,
+              [&] { cases[i].runs.push_back(run(*kinds[i].make(), step, options, cancel)); });
+    }
     done(cases);
   }
   return cases;

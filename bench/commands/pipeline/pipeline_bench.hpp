@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/parallel.hpp"
 #include "commands/matmul/matmul_bench.hpp"
 #include "feeds/tier_data.hpp"
 #include "shard/loader/loader.hpp"
@@ -41,7 +42,7 @@ struct PipelineOptions {
   unsigned batches = 10;
   unsigned repeat = 3;
   std::size_t prefetch = 4;
-  unsigned jobs() const;
+  unsigned jobs() const { return thread_count(threads); }
 };
 
 struct FeedKind {

@@ -7,6 +7,7 @@
 #include "commands/pipeline/pipeline_bench.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "harness/interrupt.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
@@ -66,12 +67,9 @@ int run(Arguments& arguments, const std::string& command) {
   const Dataset dataset = Dataset::open(folder);
   std::vector<std::string> problems;
   TierImages images;
-  try {
-    images = match_images(dataset, arguments.images, arguments.count);
-  } catch (const Error& error) {
-    images.problem = error.what();
-    problems.push_back(fmt::format("decoding on the fly was left out: {}", error.what()));
-  }
+  attempt(images.problem, [&] { images = match_images(dataset, arguments.images, arguments.count); });
+  if (!images.problem.empty())
+    problems.push_back(fmt::format("decoding on the fly was left out: {}", images.problem));
   options.batch_size = std::min(options.batch_size, dataset.size());
 
   const InterruptGuard interrupt;
@@ -121,24 +119,14 @@ void add_pipeline(const Subcommands& subcommands) {
   sub.add_option("--images", arguments->images, "The images from which the data set was made")
       ->type_name("IMAGES")
       ->required();
-  sub.add_option("--device", arguments->device, "host or cuda")
-      ->type_name("DEVICE")
-      ->default_str("cuda, if there is one");
+  add_device_option(sub, arguments->device);
   sub.add_option("--step-ms", options.step_ms, "Length of the training step in ms, when nothing else runs")
-      ->check(CLI::Range(0.01, 1e5))
-      ->capture_default_str();
-  sub.add_option("--batches", options.batches, "Timed batches per run")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
+      ->check(CLI::Range(0.01, 1e5));
+  sub.add_option("--batches", options.batches, "Timed batches per run")->check(CLI::Range(1, 100'000));
   sub.add_option("--batch-size", options.batch_size, "Samples per batch, at most those of the data set")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  sub.add_option("--prefetch", options.prefetch, "Batches ahead")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  sub.add_option("--threads", options.threads, "Threads that decode")
-      ->default_str("one per core")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1, 65536));
+  sub.add_option("--prefetch", options.prefetch, "Batches ahead")->check(CLI::Range(1, 64));
+  add_threads_option(sub, options.threads);
   sub.add_option("--count", arguments->count, "Images, evenly spread")->default_str("all");
   add_repeat_option(sub, options.repeat, "Runs of each way, alternating");
   add_quick_option(sub, "Take one run of at most 5 batches of each", [arguments] {

@@ -70,7 +70,6 @@ class BatchPlace {
   BatchPlace(Device& device, const DatasetInfo& info, std::uint64_t batch_size, bool pinned)
       : info_(info),
         transform_(delivered_transform(info)),
-        delivered_(check_transform(info.spec, transform_)),
         batch_size_(batch_size),
         computes_(!is_identity(info.spec, transform_)) {
     const std::uint64_t bytes = batch_size * info.spec.size_bytes();
@@ -79,7 +78,7 @@ class BatchPlace {
     } else {
       pageable_.resize(bytes);
     }
-    batch_ = device.allocate_device(batch_size * delivered_.size_bytes());
+    batch_ = device.allocate_device(batch_size * check_transform(info.spec, transform_).size_bytes());
     if (computes_) raw_ = device.allocate_device(bytes);
   }
   std::byte* rows() noexcept { return pinned_ ? pinned_->data() : pageable_.data(); }
@@ -89,100 +88,42 @@ class BatchPlace {
     const std::uint64_t size = info_.spec.size_bytes();
     const CopyItem item{computes_ ? raw_->data() : batch_->data(), rows(), batch_size_ * size};
     stream.copy({&item, 1});
-    if (!computes_) return;
-    std::vector<const std::byte*> sources;
-    std::vector<SampleView> views;
-    for (std::uint64_t i = 0; i < batch_size_; ++i) {
-      sources.push_back(raw_->data() + i * size);
-      views.push_back(draw_view(info_.spec, transform_, 0, 0, i));
-    }
-    TransformWork work;
-    work.stored = info_.spec;
-    work.delivered = delivered_;
-    work.normalization = info_.normalization;
-    work.normalize = true;
-    work.sources = sources;
-    work.views = views;
-    work.target = batch_->data();
-    stream.transform(work);
+    if (computes_)
+      transform_rows(stream, info_.spec, transform_, info_.normalization, raw_->data(), 0, batch_size_,
+                     batch_->data());
   }
 
  private:
   const DatasetInfo& info_;
   TransformOptions transform_;
-  SampleSpec delivered_;
   std::uint64_t batch_size_;
   bool computes_;
   std::vector<std::byte> pageable_;
   std::unique_ptr<Block> pinned_, batch_, raw_;
 };
 
-class DecodeFeed : public Feed {
- public:
-  DecodeFeed(const TierImages& images, const DatasetInfo& info, std::shared_ptr<Device> device,
-             std::uint64_t batch_size, unsigned threads)
-      : device_(std::move(device)),
-        stream_(device_->create_stream()),
-        batch_size_(batch_size),
-        decoders_(images, info, threads) {}
-  std::span<const std::uint64_t> samples() const override { return samples_; }
-
- protected:
-  void set_samples(std::uint64_t batch) {
-    samples_.clear();
-    const auto& all = decoders_.images().samples;
-    for (std::uint64_t i = 0; i < batch_size_; ++i)
-      samples_.push_back(all[(batch * batch_size_ + i) % all.size()]);
-  }
-  std::shared_ptr<Device> device_;
-  std::unique_ptr<Stream> stream_;
-  std::uint64_t batch_size_;
-  std::vector<std::uint64_t> samples_;
-  Decoders decoders_;
+// How a feed decodes: on how many threads, how many batches before they are asked for, and whether they are
+// brought to the device before, too, by a thread.
+struct DecodeHow {
+  unsigned threads = 1;
+  bool pinned = false;
+  std::size_t ahead = 0;  // 0: a batch is decoded when it is asked for, copied, and waited for
+  bool to_device = false;
 };
 
-// Decodes a batch when it is asked for, copies it, waits.
-class PlainFeed final : public DecodeFeed {
+// A ring of batches that are decoded from the images.
+class DecodeFeed final : public Feed {
  public:
-  PlainFeed(const TierImages& images, const DatasetInfo& info, const std::shared_ptr<Device>& device,
-            std::uint64_t batch_size, unsigned threads, bool pinned)
-      : DecodeFeed(images, info, device, batch_size, threads),
-        place_(*device, decoders_.info(), batch_size, pinned) {}
-  BatchTimes next() override {
-    BatchTimes times;
-    Stopwatch watch;
-    std::future<void> filled;
-    decoders_.submit(batch_ * batch_size_, batch_size_, place_.rows(), filled);
-    filled.get();
-    times.load_seconds = watch.seconds();
-    watch.restart();
-    place_.upload(*stream_);
-    stream_->synchronize();
-    times.transfer_seconds = watch.seconds();
-    set_samples(batch_++);
-    return times;
-  }
-  const std::byte* images() const override { return place_.images(); }
-  void release() override {}
-
- private:
-  BatchPlace place_;
-  std::uint64_t batch_ = 0;
-};
-
-// A ring of batches that are decoded ahead, and, `to_device`, brought to the device ahead by a thread.
-class AheadFeed final : public DecodeFeed {
- public:
-  AheadFeed(const TierImages& images, const DatasetInfo& info, const std::shared_ptr<Device>& device,
-            const PipelineOptions& options, bool to_device)
-      : DecodeFeed(images, info, device, options.batch_size, options.jobs()) {
-    for (std::size_t i = 0; i < options.prefetch + 1; ++i) {
-      slots_.push_back(std::make_unique<Slot>(*device, decoders_.info(), options.batch_size));
-      fill(i);
+  DecodeFeed(const TierImages& images, const DatasetInfo& info, const std::shared_ptr<Device>& device,
+             std::uint64_t batch_size, const DecodeHow& how)
+      : stream_(device->create_stream()), batch_size_(batch_size), decoders_(images, info, how.threads) {
+    for (std::size_t i = 0; i < how.ahead + 1; ++i) {
+      slots_.push_back(std::make_unique<Slot>(*device, decoders_.info(), batch_size, how.pinned));
+      if (how.ahead > 0) fill(i);
     }
-    if (to_device) uploader_ = std::jthread([this](const std::stop_token& stop) { upload_all(stop); });
+    if (how.to_device) uploader_ = std::jthread([this](const std::stop_token& stop) { upload_all(stop); });
   }
-  ~AheadFeed() override {
+  ~DecodeFeed() override {
     if (uploader_.joinable()) {
       uploader_.request_stop();
       {
@@ -208,10 +149,10 @@ class AheadFeed final : public DecodeFeed {
       changed_.wait(lock, [&] { return error_ || queued_ > batch_; });
       if (queued_ <= batch_) std::rethrow_exception(error_);
     } else {
+      if (slots_.size() == 1) fill(batch_);
       slot.filled.get();
     }
-    times.load_seconds = watch.seconds();
-    watch.restart();
+    times.load_seconds = watch.restart();
     if (uploader_.joinable()) {
       slot.there.wait();
     } else {
@@ -219,14 +160,18 @@ class AheadFeed final : public DecodeFeed {
       stream_->synchronize();
     }
     times.transfer_seconds = watch.seconds();
-    set_samples(batch_);
+    const auto& all = decoders_.images().samples;
+    samples_.clear();
+    for (std::uint64_t i = 0; i < batch_size_; ++i)
+      samples_.push_back(all[(batch_ * batch_size_ + i) % all.size()]);
     return times;
   }
   const std::byte* images() const override { return slots_[batch_ % slots_.size()]->place.images(); }
+  std::span<const std::uint64_t> samples() const override { return samples_; }
   void release() override {
     {
       const std::scoped_lock lock(mutex_);
-      fill(batch_ + slots_.size());
+      if (slots_.size() > 1) fill(batch_ + slots_.size());
       ++batch_;
     }
     changed_.notify_all();
@@ -234,8 +179,8 @@ class AheadFeed final : public DecodeFeed {
 
  private:
   struct Slot {
-    Slot(Device& device, const DatasetInfo& info, std::uint64_t batch_size)
-        : place(device, info, batch_size, true) {}
+    Slot(Device& device, const DatasetInfo& info, std::uint64_t batch_size, bool pinned)
+        : place(device, info, batch_size, pinned) {}
     BatchPlace place;
     std::future<void> filled;
     Event there;
@@ -270,6 +215,10 @@ class AheadFeed final : public DecodeFeed {
     }
   }
 
+  std::unique_ptr<Stream> stream_;
+  std::uint64_t batch_size_;
+  std::vector<std::uint64_t> samples_;  // of the batch that the consumer has
+  Decoders decoders_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -294,8 +243,7 @@ class LoaderFeed final : public Feed {
     Stopwatch watch;
     batch_.reset();
     for (batch_ = loader_.next(); !batch_; batch_ = loader_.next()) loader_.start_epoch(++epoch_);
-    times.load_seconds = watch.seconds();
-    watch.restart();
+    times.load_seconds = watch.restart();
     batch_->wait();
     times.transfer_seconds = watch.seconds();
     return times;
@@ -325,28 +273,22 @@ std::vector<FeedKind> feed_kinds(const std::filesystem::path& folder, const Tier
                                  const std::shared_ptr<Device>& device, const PipelineOptions& options) {
   const DatasetInfo info = Dataset::open(folder).info();
   const unsigned jobs = options.jobs();
-  const auto plain = [&images, info, device, options](unsigned threads, bool pinned) {
-    return [&images, info, device, options, threads, pinned] {
-      return std::make_unique<PlainFeed>(images, info, device, options.batch_size, threads, pinned);
-    };
-  };
-  const auto ahead = [&images, info, device, options](bool to_device) {
-    return [&images, info, device, options, to_device] {
-      return std::make_unique<AheadFeed>(images, info, device, options, to_device);
+  const auto decoding = [&](const DecodeHow& how) {
+    return [&images, info, device, options, how] {
+      return std::make_unique<DecodeFeed>(images, info, device, options.batch_size, how);
     };
   };
   std::vector<FeedKind> kinds;
-  if (images.problem.empty()) {
-    kinds.push_back(
-        {"one thread", "decodes, copies from pageable memory, trains, one after the other", plain(1, false)});
-    kinds.push_back(
-        {"workers", fmt::format("{} threads decode a batch, then the same", jobs), plain(jobs, false)});
-    kinds.push_back({"+ pinned", "they decode into pinned memory", plain(jobs, true)});
-    kinds.push_back({"+ prefetch on the host",
-                     fmt::format("{} batches are decoded ahead while the device trains", options.prefetch),
-                     ahead(false)});
-    kinds.push_back({"+ prefetch on the device", "and copied and transformed ahead", ahead(true)});
-  }
+  if (images.problem.empty())
+    kinds = {
+        {"one thread", "decodes, copies from pageable memory, trains, one after the other", decoding({1})},
+        {"workers", fmt::format("{} threads decode a batch, then the same", jobs), decoding({jobs})},
+        {"+ pinned", "they decode into pinned memory", decoding({jobs, true})},
+        {"+ prefetch on the host",
+         fmt::format("{} batches are decoded ahead while the device trains", options.prefetch),
+         decoding({jobs, true, options.prefetch})},
+        {"+ prefetch on the device", "and copied and transformed ahead",
+         decoding({jobs, true, options.prefetch, true})}};
   kinds.push_back(
       {"precomputed shards", fmt::format("the loader, {} batches ahead", options.prefetch),
        [folder, device, options] { return std::make_unique<LoaderFeed>(folder, device, options); }});

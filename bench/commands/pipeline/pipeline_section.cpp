@@ -58,16 +58,14 @@ bool unsteady(const ReportJson& runs) {
 
 void fill(PageSection& section, const ReportJson& json) {
   const double limit = number(json, "limit_samples_per_second");
-  PageTable batches{
-      fmt::format("Batches of {} on {}, {} threads: some of the last run", people(number(json, "batch_size")),
-                  device_of(json), people(number(json, "threads"))),
-      {"pipeline", "batch", "Load ms", "Transfer ms", "Train ms", "Total ms"}};
+  PageTable batches{fmt::format("Batches of {} on {}, {} threads: some of the last run",
+                                people(json, "batch_size"), device_of(json), people(json, "threads")),
+                    {"pipeline", "batch", "Load ms", "Transfer ms", "Train ms", "Total ms"}};
   PageTable table{
-      "What each part brings",
+      "What each part contributes",
       {"pipeline", "samples/s", "of the limit", "x the first", "x the one before", "device busy"}};
   PageChart chart{
-      "What each part of the pipeline brings", "samples/s", {"decoding on the fly", "precomputed"}};
-  std::vector<std::string> wide;
+      "What each part of the pipeline contributes", "samples/s", {"decoding on the fly", "precomputed"}};
   double before = 0;
   for (const ReportJson& one : member(json, "cases")) {
     const std::string name = word(one, "name");
@@ -77,35 +75,34 @@ void fill(PageSection& section, const ReportJson& json) {
       continue;
     }
     add_batches(batches, name, member(one, "runs"));
-    table.add({name, people(std::round(rate)), percent(rate / limit), people(number(one, "speed_up")),
-               before > 0 ? people(rate / before) : "-", percent(number(one, "device_busy"))});
+    table.add({name, people(std::round(rate)), percent(rate / limit), people(one, "speed_up"),
+               before > 0 ? people(rate / before) : "-", percent(one, "device_busy")});
     before = rate;
-    chart.bars.push_back({name, rate, limit, name == "precomputed shards" ? 1U : 0U, false});
+    chart.bars.push_back({name, rate, limit, name == "precomputed shards" ? 1U : 0U});
     section.notes.push_back(name + ": " + word(one, "how"));
-    if (unsteady(member(one, "runs"))) wide.push_back(name);
+    if (unsteady(member(one, "runs"))) section.unsteady.push_back(name);
     section.says = fmt::format(
         "With {} the training step gets {} times the samples of the first pipeline; the device is busy {} of "
         "the time.",
-        name, people(number(one, "speed_up")), percent(number(one, "device_busy")));
+        name, people(one, "speed_up"), percent(one, "device_busy"));
   }
   section.charts.push_back(chart);
   section.tables = {batches, table};
   const ReportJson& step = member(json, "step");
   section.notes.push_back(
       fmt::format("Limit: {} samples/s, the training step alone ({} ms per batch: {} products of {}x{}, {}).",
-                  people(std::round(limit)), people(number(step, "ms")), people(number(step, "times")),
-                  people(number(step, "size")), people(number(step, "size")), word(step, "arithmetic")));
+                  people(std::round(limit)), people(step, "ms"), people(step, "times"), people(step, "size"),
+                  people(step, "size"), word(step, "arithmetic")));
   if (word(json, "device") == "host")
     section.notes.emplace_back(
         "On the host the step and the decoding share the cores: a step that has to wait for them counts as "
         "busy.");
-  note_unsteady(section, wide);
 }
 
 }  // namespace
 
 PageSection pipeline_section(const ReportJson& json) {
-  return section_of("pipeline", "What each part of a pipeline brings", json, fill);
+  return section_of("pipeline", "What each part of a pipeline contributes", json, fill);
 }
 
 }  // namespace shard::bench

@@ -6,12 +6,13 @@
 #include <fstream>
 #include <iterator>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "report/section.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::bench {
 namespace {
@@ -24,12 +25,7 @@ std::string read_text(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string time_text(std::time_t when) {
-  std::tm parts{};
-  ::gmtime_r(&when, &parts);
-  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02} UTC", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min);
-}
+std::string time_text(std::time_t when) { return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(when)); }
 
 // Any row or part that was left out, at any depth.
 bool lacks(const ReportJson& json) {
@@ -56,12 +52,12 @@ ReportBook::ReportBook(fs::path folder, std::string command) : folder_(std::move
   if (fs::exists(page()) && read_text(page()).find(kPageGenerator) == std::string::npos)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{}: its {} is not one of shardbench report: name another folder",
-                            escape_key(folder_.string()), kPageFile));
+                            quoted(folder_), kPageFile));
   set_fact("Command", std::move(command));
 }
 
 void ReportBook::make_folder() const {
-  const std::string shown = escape_key(folder_.string());
+  const std::string shown = quoted(folder_);
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error || !fs::is_directory(folder_))
@@ -71,9 +67,9 @@ void ReportBook::make_folder() const {
     const std::string name = entry.path().filename().string();
     if (!is_ours(name))
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: it holds '{}', which no report made: name a new folder, an empty one, or "
+                  fmt::format("{}: it holds {}, which no report made: name a new folder, an empty one, or "
                               "that of an earlier report",
-                              shown, escape_key(name)));
+                              shown, quoted(name)));
   }
   for (const ReportPart& part : kReportParts) fs::remove(json_of(part.name));
 }
@@ -101,9 +97,10 @@ PageSection ReportBook::section(const ReportPart& from) {
   const std::string& problem = problems_[part];
   struct stat facts {};
   if (::stat(file.c_str(), &facts) != 0) {
-    section.problems.push_back(!problem.empty() ? problem
-                                                : fmt::format("not there: shardbench {}{} --json {} makes it",
-                                                              part, from.operands, file.string()));
+    section.problems.push_back(!problem.empty()
+                                   ? problem
+                                   : fmt::format("missing: make it with shardbench {}{} --json {}", part,
+                                                 from.operands, file.string()));
     missing_.push_back(part + ": " + section.problems.back());
     return section;
   }
@@ -118,7 +115,7 @@ PageSection ReportBook::section(const ReportPart& from) {
     add_machine(json, part);
     if (why.empty() && lacks(json)) why = "a part was left out, the page says which and why";
   } catch (const ReportJson::exception& error) {
-    why = fmt::format("{} cannot be read: {}", file.string(), error.what());
+    why = fmt::format("{} cannot be read: {}", quoted(file), error.what());
     section.problems.push_back(why);
   }
   if (!problem.empty()) section.problems.push_back(problem);
@@ -151,14 +148,14 @@ void ReportBook::save() {
   const ReportJson& machine = seen_.machine;
   const double memory = number(machine, "memory_bytes");
   out.facts = {{"CPU", word(machine, "cpu")},
-               {"Cores", people(number(machine, "cores"))},
+               {"Cores", people(machine, "cores")},
                {"Memory", memory > 0 ? bytes_text(memory) : ""},
                {"GPU", seen_.gpus.empty() ? "none was seen" : seen_.gpus},
                {"System", word(machine, "system")},
                {"Kernel", word(machine, "kernel")},
                {"shardbench", fmt::format("{}, {}", seen_.version, word(machine, "compiler"))},
                {"Decoders", word(machine, "decoders")},
-               {"Load before the start", people(number(machine, "load_at_start"))}};
+               {"Load before the start", people(machine, "load_at_start")}};
   out.facts.insert(out.facts.end(), facts_.begin(), facts_.end());
   if (!seen_.others.empty())
     out.problems.push_back("Measured on another machine than the rest: " + seen_.others + ".");

@@ -7,6 +7,7 @@
 #include "commands/convert/convert_bench.hpp"
 #include "convert/scan.hpp"
 #include "data/synth.hpp"
+#include "harness/measure.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -45,14 +46,7 @@ void make_dataset(const std::string& images, const std::filesystem::path& out, c
 ReportData::ReportData(const ReportOptions& options, const std::atomic<bool>& cancel,
                        const std::function<void(const std::string&)>& note)
     : scratch_(options.folder), images_(options.images), datasets_(options.datasets) {
-  try {
-    make(options, cancel, note);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::cancelled) throw;
-    problem_ = error.what();
-  } catch (const std::filesystem::filesystem_error& error) {
-    problem_ = error.what();
-  }
+  attempt(problem_, [&] { make(options, cancel, note); });
 }
 
 void ReportData::make(const ReportOptions& options, const std::atomic<bool>& cancel,
@@ -90,104 +84,77 @@ void ReportData::make(const ReportOptions& options, const std::atomic<bool>& can
 }
 
 std::vector<ReportJob> report_jobs(const ReportOptions& options, const ReportData& data) {
+  using Words = std::vector<std::string>;
   const bool quick = options.quick;
   const std::string seconds = fmt::format("{}", options.seconds > 0 ? options.seconds : quick ? 0.3 : 1.0);
   const std::string few_seconds = fmt::format("{}", options.seconds > 0 ? std::min(options.seconds, 0.05)
                                                     : quick             ? 0.02
                                                                         : 0.05);
-  const std::string folder = options.folder.string();
-  const std::vector<std::string> repeat{"--repeat", quick ? "2" : "3"};
-  const bool some_images = !data.images().empty() && data.count() > 0;
   const bool some_data = !data.datasets().empty();
-  const std::string no_images = some_images ? "" : "left out: " + data.problem();
-  const std::string no_data = some_data ? "" : "left out: " + data.problem();
-
+  const std::string left_out = "left out: " + data.problem();
+  const std::string no_images = !data.images().empty() && data.count() > 0 ? "" : left_out;
+  const std::string no_data = some_data ? "" : left_out;
+  const std::string neither = !no_data.empty() ? no_data : no_images;
   const std::string first = some_data ? data.datasets().front() : "";
   const std::uint64_t samples = some_data ? samples_of(first) : data.count();
 
-  std::vector<ReportJob> jobs;
-  const auto add = [&](const char* name, std::vector<std::string> arguments, const std::string& left_out,
-                       double weight, double quick_weight) {
-    arguments.insert(arguments.begin(), name);
-    if (!left_out.empty()) arguments.clear();
-    jobs.push_back({name, std::move(arguments), left_out, quick ? quick_weight : weight});
-    return jobs.back().arguments.empty() ? nullptr : &jobs.back().arguments;
+  const auto where = [](bool holds, const Words& words) { return holds ? words : Words{}; };
+  const auto each = [](const char* option, const Words& values) {
+    Words words;
+    for (const std::string& value : values) words.insert(words.end(), {option, value});
+    return words;
   };
-  const auto more = [](std::vector<std::string>* list, const std::vector<std::string>& words) {
-    if (list != nullptr) list->insert(list->end(), words.begin(), words.end());
-  };
-  const auto on_device = [&](std::vector<std::string>* list) {
-    if (options.device != "auto") more(list, {"--device", options.device});
-  };
-  const auto counted = [&](std::vector<std::string>* list) {
-    if (data.count() > most_images(quick)) more(list, {"--count", std::to_string(most_images(quick))});
-  };
-
+  const Words repeat{"--repeat", quick ? "2" : "3"};
+  const Words device = where(options.device != "auto", {"--device", options.device});
+  const Words counted =
+      where(data.count() > most_images(quick), {"--count", std::to_string(most_images(quick))});
   // Batches of no more samples than there are.
-  const auto batched = [&](std::vector<std::string>* list) {
-    if (samples > 0 && samples < kBatch) more(list, {"--batch-size", std::to_string(samples)});
+  const Words batched = where(samples > 0 && samples < kBatch, {"--batch-size", std::to_string(samples)});
+  Words places{options.folder.string()};
+  places.insert(places.end(), options.datasets.begin(), options.datasets.end());
+  for (const std::string& tier : options.tiers)
+    if (const auto at = tier.find('='); at != std::string::npos) places.push_back(tier.substr(at + 1));
+  const Words steps =
+      quick ? Words{"--batches",    "3",
+                    "--batch-size", std::to_string(std::clamp<std::uint64_t>(data.count(), 1, 32)),
+                    "--repeat",     "1",
+                    "--step-ms",    options.seconds > 0 && options.seconds < 0.1 ? "5" : "20"}
+            : Words{"--batches", "8", "--repeat", "3"};
+
+  std::vector<ReportJob> jobs;
+  const auto add = [&](const char* name, double weight, double quick_weight, const std::string& problem,
+                       std::initializer_list<Words> parts) {
+    ReportJob& job = jobs.emplace_back(ReportJob{name, {}, problem, quick ? quick_weight : weight});
+    if (!problem.empty()) return;
+    job.arguments = {name};
+    for (const Words& part : parts) job.arguments.insert(job.arguments.end(), part.begin(), part.end());
   };
-
-  std::vector<std::string> places{folder};
-  for (const std::string& dataset : options.datasets) places.push_back(dataset);
-  for (const std::string& tier : options.tiers) {
-    const auto at = tier.find('=');
-    if (at != std::string::npos) places.push_back(tier.substr(at + 1));
-  }
-  add("device", places, "", 1, 1);
-
-  auto* job = add("convert", {data.images(), "--out", data.scratch().string()}, no_images, 40, 5);
-  more(job, repeat);
-  counted(job);
-
-  job = add("decode", {data.images(), "--seconds", seconds}, no_images, 50, 8);
-  more(job, repeat);
-  counted(job);
-  batched(job);
-  on_device(job);
-
-  const std::string neither = !no_data.empty() ? no_data : no_images;
-  job = add("tiers", data.datasets(), neither, 150, 20);
-  more(job, {"--images", data.images(), "--seconds", seconds});
-  more(job, repeat);
-  for (const std::string& tier : options.tiers) more(job, {"--tier", tier});
-  batched(job);
-  for (const std::string& tier : options.emulate) more(job, {"--emulate", tier});
-  counted(job);
-  on_device(job);
-
-  job = add("pipeline", {first, "--images", data.images()}, neither, 100, 10);
-  more(job, quick ? std::vector<std::string>{"--batches", "3", "--batch-size",
-                                             std::to_string(std::clamp<std::uint64_t>(data.count(), 1, 32)),
-                                             "--repeat", "1", "--step-ms",
-                                             options.seconds > 0 && options.seconds < 0.1 ? "5" : "20"}
-                  : std::vector<std::string>{"--batches", "8", "--repeat", "3"});
-  counted(job);
-  on_device(job);
-
-  job = add("load", {first, "--seconds", seconds}, no_data, 5, 2);
-  batched(job);
-  more(job, repeat);
-  on_device(job);
-
-  job = add("upload", {"--seconds", few_seconds}, "", 60, 5);
-  more(job, repeat);
-  if (quick) more(job, {"--memory", "32MiB", "--chunks", "64KiB,32MiB", "--batch-sizes", "1,32,128"});
-  on_device(job);
-
-  job = add("memory", {first}, no_data, 20, 5);
-  if (quick) more(job, {"--batch-sizes", "1,32"});
-  on_device(job);
-
-  job =
-      add("write", {folder, "--size", quick ? "32MiB" : "512MiB", "--shard-size", quick ? "16MiB" : "128MiB"},
-          "", 20, 3);
-  more(job, repeat);
-
-  job = add("matmul", {"--seconds", few_seconds}, "", 60, 3);
-  more(job, repeat);
-  if (quick) more(job, {"--sizes", "256,1024"});
-  on_device(job);
+  add("device", 1, 1, "", {places});
+  add("convert", 40, 5, no_images, {{data.images(), "--out", data.scratch().string()}, repeat, counted});
+  add("decode", 50, 8, no_images, {{data.images(), "--seconds", seconds}, repeat, counted, batched, device});
+  add("tiers", 150, 20, neither,
+      {data.datasets(),
+       {"--images", data.images(), "--seconds", seconds},
+       repeat,
+       each("--tier", options.tiers),
+       batched,
+       each("--emulate", options.emulate),
+       counted,
+       device});
+  add("pipeline", 100, 10, neither, {{first, "--images", data.images()}, steps, counted, device});
+  add("load", 5, 2, no_data, {{first, "--seconds", seconds}, batched, repeat, device});
+  add("upload", 60, 5, "",
+      {{"--seconds", few_seconds},
+       repeat,
+       where(quick, {"--memory", "32MiB", "--chunks", "64KiB,32MiB", "--batch-sizes", "1,32,128"}),
+       device});
+  add("memory", 20, 5, no_data, {{first}, where(quick, {"--batch-sizes", "1,32"}), device});
+  add("write", 20, 3, "",
+      {{options.folder.string(), "--size", quick ? "32MiB" : "512MiB", "--shard-size",
+        quick ? "16MiB" : "128MiB"},
+       repeat});
+  add("matmul", 60, 3, "",
+      {{"--seconds", few_seconds}, repeat, where(quick, {"--sizes", "256,1024"}), device});
   return jobs;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "base/stopwatch.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -16,7 +17,6 @@
 #include "commands/report/jobs.hpp"
 #include "harness/interrupt.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::bench {
 namespace {
@@ -44,7 +44,7 @@ class ReportRun {
         if (!done_.contains(part.name)) book_.set_problem(part.name, "not measured to its end: interrupted");
       book_.save();
       throw Error(ErrorCode::cancelled,
-                  fmt::format("stopped; {} has what was measured until then", book_.page().string()));
+                  fmt::format("stopped; {} has what was measured until then", quoted(book_.page())));
     }
     progress_.finish();
     book_.save();
@@ -110,7 +110,7 @@ class ReportRun {
 
 int page_only(const ReportOptions& options, const std::string& command) {
   if (!std::filesystem::is_directory(options.folder))
-    throw Error(ErrorCode::not_found, fmt::format("{}: no such folder", escape_key(options.folder.string())));
+    throw Error(ErrorCode::not_found, fmt::format("{}: no such folder", quoted(options.folder)));
   ReportBook book(options.folder, command);
   book.save();
   return ReportRun::finish_report(book, false);
@@ -151,8 +151,7 @@ Folders made by shardify from the same images, such as a plain and a packed one)
   sub.add_option("--emulate", options.emulate, "As for shardbench tiers")->type_name("TIER");
   sub.add_option("--device", options.device, "auto: cuda, if there is one; host or cuda")
       ->type_name("DEVICE")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"auto", "host", "cuda"}));
   sub.add_option("--seconds", options.seconds, "Length of a sample, about")
       ->default_str("1; 0.3 with --quick")
       ->check(CLI::Range(0.001, 600.0));

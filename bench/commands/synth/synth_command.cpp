@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
@@ -26,7 +27,7 @@ int run(const SynthOptions& options, bool quiet) {
   progress.finish();
   if (quiet) return 0;
   const auto images = static_cast<double>(summary.images);
-  cli::out("{}: {} pictures in {} classes, {}\n", options.folder.string(), cli::human_count(summary.images),
+  cli::out("{}: {} pictures in {} classes, {}\n", quoted(options.folder), cli::human_count(summary.images),
            std::min<std::uint64_t>(options.classes, options.count), cli::human_bytes(summary.bytes));
   cli::out("mean {:.1f} kB, {:.2f} bits per pixel, {:.0f} pixels; {:.0f} pictures/s\n",
            static_cast<double>(summary.bytes) / images / 1e3,
@@ -51,13 +52,9 @@ void add_synth(CLI::App& app, std::function<int()>& command) {
       the same files, for every number of --jobs.)");
   sub->add_option("DIR", options.folder, "The folder to make: new, empty, or made by the same command")
       ->required();
-  sub->add_option("--count", options.count, "Number of pictures")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  sub->add_option("--seed", options.seed, "Another seed gives other pictures")->capture_default_str();
-  sub->add_option("--classes", options.classes, "Number of class folders")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+  sub->add_option("--count", options.count, "Number of pictures")->check(CLI::Range(1, 10'000'000));
+  sub->add_option("--seed", options.seed, "Another seed gives other pictures");
+  sub->add_option("--classes", options.classes, "Number of class folders")->check(CLI::Range(1, 100));
   sub->add_option("--jobs", options.jobs, "Threads")->default_str("one per core")->check(CLI::Range(1, 1024));
   sub->add_flag("--quiet", arguments->quiet, "Print errors only");
   sub->callback(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/cpu_count.hpp"
 #include "harness/measure.hpp"
 #include "harness/stats.hpp"
 #include "shard/error.hpp"
@@ -33,27 +32,18 @@ double speed_up(const TierRow& row, const std::vector<TierRow>& rows) {
   return rate > 0 ? rate_of(row) / rate : 0;
 }
 
-unsigned TierOptions::jobs() const { return threads != 0 ? threads : cpu_count(); }
-
 void run_tasks(std::vector<TierTask>& tasks, unsigned repeat, const std::atomic<bool>& cancel,
                const std::function<void(unsigned repeats)>& done) {
-  const auto attempt = [&](TierRow& row, const auto& body) {
+  for (TierTask& task : tasks) {
     stop_when(cancel, kStoppedAndRemoved);
-    if (!row.problem.empty()) return;
-    try {
-      body();
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      row.problem = error.what();
-    } catch (const std::exception& error) {  // of the filesystem
-      row.problem = error.what();
-    }
-  };
-  for (TierTask& task : tasks) attempt(task.row, [&] { task.verify(); });
+    attempt(task.row.problem, task.verify);
+  }
   done(0);
   for (unsigned k = 0; k < repeat; ++k) {
-    for (TierTask& task : tasks)
-      attempt(task.row, [&] { task.row.samples.push_back(task.measure(task.row.limit_is)); });
+    for (TierTask& task : tasks) {
+      stop_when(cancel, kStoppedAndRemoved);
+      attempt(task.row.problem, [&] { task.row.samples.push_back(task.measure(task.row.limit_is)); });
+    }
     done(k + 1);
   }
 }

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/parallel.hpp"
 #include "feeds/tier_data.hpp"
 #include "harness/throttle.hpp"
 #include "shard/loader/loader.hpp"
@@ -32,9 +33,9 @@ struct TierRow {
   bool decodes = false;
   bool emulated = false;
   double bytes_per_sample = 0;  // in storage
-  std::string limit_is;
-  std::string problem;  // why it was left out; then nothing else holds
-  std::vector<TierSample> samples;
+  std::string problem{};        // why it was left out; then nothing else holds
+  std::string limit_is{};
+  std::vector<TierSample> samples{};
 };
 // Medians; 0 where there are no samples.
 double rate_of(const TierRow& row);
@@ -60,7 +61,7 @@ struct TierOptions {
   OrderMode order = OrderMode::windowed;
   double seconds = 2;  // of a warm sample
   unsigned repeat = 5;
-  unsigned jobs() const;
+  unsigned jobs() const { return thread_count(threads); }
 };
 
 // Every row of a tier. `data` must outlive the tasks.

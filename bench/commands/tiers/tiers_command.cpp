@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "commands.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "harness/filesystem_facts.hpp"
 #include "harness/interrupt.hpp"
+#include "harness/measure.hpp"
 #include "shard/error.hpp"
-#include "shard/keys.hpp"
 
 namespace shard::bench {
 namespace {
@@ -34,15 +35,13 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
     const Dataset dataset = Dataset::open(folder);
     const DatasetInfo& info = dataset.info();
     if (dataset.size() == 0)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: it has no samples", escape_key(folder.string())));
+      throw Error(ErrorCode::invalid_argument, fmt::format("{}: it has no samples", quoted(folder)));
     labels.emplace_back(to_string(info.spec.dtype));
     if (info.codec.kind != Codec::Kind::none) labels.back() += " " + to_string(info.codec);
   }
   std::vector<std::string> unique = labels;
   for (std::size_t i = 0; i < labels.size(); ++i)
-    if (std::count(labels.begin(), labels.end(), labels[i]) > 1)
-      unique[i] += " " + escape_key(folders[i].string());
+    if (std::count(labels.begin(), labels.end(), labels[i]) > 1) unique[i] += " " + quoted(folders[i]);
   return unique;
 }
 
@@ -62,11 +61,9 @@ class TiersRun {
 
   int run() {
     const InterruptGuard interrupt;
-    try {
+    attempt(images_.problem, [&] {
       images_ = match_images(Dataset::open(datasets_[0]), arguments_.images, arguments_.count);
-    } catch (const Error& error) {
-      images_.problem = error.what();
-    }
+    });
     for (const TierPlace& place : places_) measure(place.name, place, nullptr);
     for (const EmulatedTier& tier : emulated_) measure(tier.name + " (emulated)", {}, &tier);
     save();
@@ -77,7 +74,8 @@ class TiersRun {
  private:
   void measure(const std::string& name, const TierPlace& place, const EmulatedTier* emulated) {
     const std::size_t before = rows_.size();
-    try {
+    std::string problem;
+    attempt(problem, [&] {
       const auto note = [&](const std::string& text) { report_.progress().prepare(text); };
       const TierData data(place, datasets_, images_, interrupt_flag(), note);
       Report::Json facts{{"name", name}, {"path", data.folder().string()}};
@@ -86,9 +84,9 @@ class TiersRun {
         facts["bytes_per_second"] = emulated->bytes_per_second;
         facts["latency_seconds"] = emulated->latency_seconds;
       } else {
-        const FilesystemFacts filesystem = filesystem_facts(data.folder());
-        facts["filesystem"] = filesystem.type;
-        facts["source"] = filesystem.source;
+        const Report::Json filesystem = filesystem_facts(data.folder());
+        facts["filesystem"] = filesystem.value("type", "");
+        facts["source"] = filesystem.value("source", "");
       }
       report_.json()["tiers"].push_back(facts);
       auto tasks =
@@ -104,12 +102,8 @@ class TiersRun {
       });
       rows_.resize(before);
       for (const TierTask& task : tasks) rows_.push_back(task.row);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;
-      problems_.push_back(fmt::format("tier {} was left out: {}", name, error.what()));
-    } catch (const fs::filesystem_error& error) {
-      problems_.push_back(fmt::format("tier {} was left out: {}", name, error.what()));
-    }
+    });
+    if (!problem.empty()) problems_.push_back(fmt::format("tier {} was left out: {}", name, problem));
     done_ += arguments_.options.repeat;
   }
 
@@ -173,23 +167,17 @@ Folders made by shardify from the same images, such as a plain and a packed one)
 A tier that you do not have: hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]; can be repeated)")
       ->type_name("TIER");
   sub.add_option("--need", arguments->need, "Print which tiers keep a GPU that consumes X samples/s fed")
-      ->check(CLI::Range(0.0, 1e9));
-  sub.add_option("--device", arguments->device, "host or cuda")
-      ->type_name("DEVICE")
-      ->default_str("cuda, if there is one");
+      ->check(CLI::Range(0.0, 1e9))
+      ->default_str("");
+  add_device_option(sub, arguments->device);
   sub.add_option("--count", arguments->count, "Images to decode, evenly spread")
       ->default_str("all; 512 with --quick");
   sub.add_option("--order", arguments->order, R"(
 Order of the loader's samples: shuffle, sequential or windowed)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}))
-      ->capture_default_str();
-  sub.add_option("--threads", options.threads, "Threads that decode; threads of the host device")
-      ->default_str("one per core")
-      ->check(CLI::Range(1, 64));
-  sub.add_option("--batch-size", options.batch_size, "Samples per batch")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
+      ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}));
+  add_threads_option(sub, options.threads, "Threads that decode; threads of the host device");
+  sub.add_option("--batch-size", options.batch_size, "Samples per batch")->check(CLI::Range(1, 65536));
   add_seconds_option(sub, options.seconds, "Length of a sample that has no natural end");
   add_repeat_option(sub, options.repeat);
   add_quick_option(sub, options.repeat, options.seconds, 0.5, ", and decode 512 images", [arguments] {

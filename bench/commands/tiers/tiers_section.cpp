@@ -54,10 +54,9 @@ void note_break_even(PageSection& section, const ReportJson& rows) {
 class Filler {
  public:
   Filler(PageSection& section, const ReportJson& json) : section_(section), json_(json) {
-    table_.caption =
-        fmt::format("Into {}, {} images, {} threads decode, batches of {}, order {}", device_of(json),
-                    people(number(json, "images")), people(number(json, "threads")),
-                    people(number(json, "batch_size")), word(json, "order"));
+    table_.caption = fmt::format("Into {}, {} images, {} threads decode, batches of {}, order {}",
+                                 device_of(json), people(json, "images"), people(json, "threads"),
+                                 people(json, "batch_size"), word(json, "order"));
   }
   void fill() {
     const ReportJson& rows = member(json_, "rows");
@@ -83,7 +82,6 @@ class Filler {
               : fmt::format("{}: {}; real reads, held back; samples in sequence, images one request each",
                             word(tier, "name"), emulated));
     }
-    note_unsteady(section_, unsteady_);
   }
 
  private:
@@ -102,7 +100,7 @@ class Filler {
     table_.add(
         {tier, cache, data, by, people(std::round(rate)), people(number(row, "bytes_per_second") / 1e9),
          limit > 0 ? percent(rate / limit) : "not known", people(std::round(number(row, "bytes_per_sample"))),
-         people(number(row, "cores")), decodes ? "-" : people(times)},
+         people(row, "cores"), decodes ? "-" : people(times)},
         emulated);
     if (limit > 0)
       limits_.insert(
@@ -110,7 +108,7 @@ class Filler {
     const std::string name =
         fmt::format("{}{}: {}{}", tier, emulated ? "" : ", " + cache, by, decodes ? "" : " of " + data);
     chart_.bars.push_back({name, rate, limit > 0 ? limit : 0, decodes ? 0 : chart_.group(data), emulated});
-    if (range_of(member(row, "samples"), "samples_per_second").unsteady()) unsteady_.push_back(name);
+    if (range_of(member(row, "samples"), "samples_per_second").unsteady()) section_.unsteady.push_back(name);
     if (!decodes && !emulated && times > most_) {
       most_ = times;
       best_ = fmt::format("{}, {} samples/s", name, people(std::round(rate)));
@@ -124,7 +122,6 @@ class Filler {
                     "cores", "x decode"},
                    4};
   PageChart chart_{"Samples a second by storage tier", "samples/s", {"JPEG, decoded on the fly"}};
-  std::vector<std::string> unsteady_;
   std::set<std::string> limits_;
   double most_ = 0;
   std::string best_;
@@ -133,7 +130,7 @@ class Filler {
 }  // namespace
 
 PageSection tiers_section(const ReportJson& json) {
-  return section_of("tiers", "What storage gives", json,
+  return section_of("tiers", "Rates of the storage tiers", json,
                     [](PageSection& section, const ReportJson& from) { Filler(section, from).fill(); });
 }
 

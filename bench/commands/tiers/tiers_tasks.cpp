@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "base/parallel.hpp"
 #include "commands/load/load_bench.hpp"
 #include "commands/tiers/tiers_bench.hpp"
 #include "convert/input_file.hpp"
@@ -13,13 +14,14 @@
 #include "feeds/sample_reference.hpp"
 #include "limits/page_cache.hpp"
 #include "limits/pure_decode.hpp"
+#include "limits/raw_disk.hpp"
 #include "shard/error.hpp"
 
 namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kChecked = 64;
+constexpr std::uint64_t kChecked = SampleReference::kChecked;
 constexpr double kColdShare = 0.01;  // of the pages that may still be there
 constexpr double kRawSeconds = 0.3;
 constexpr unsigned kReaders = 64;  // of emulated tiers: as many requests under way as their depth allows
@@ -34,17 +36,11 @@ void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
   SampleReference reference(folder);
   Loader loader(std::make_shared<const Dataset>(Dataset::open(folder)), device, options);
   const auto stream = device->create_stream();
-  const std::uint64_t size = reference.delivered().size_bytes();
-  std::uint64_t checked = 0;
+  std::uint64_t left = kChecked;
   loader.start_epoch(0);
-  for (auto batch = loader.next(); batch && checked < kChecked; batch = loader.next()) {
+  for (auto batch = loader.next(); batch && left > 0; batch = loader.next()) {
     batch->wait_on(*stream);
-    std::vector<std::byte> rows(batch->size() * size);
-    const CopyItem item{rows.data(), batch->images().data, rows.size()};
-    stream->copy_to_host({&item, 1});
-    stream->synchronize();
-    for (std::uint64_t i = 0; i < batch->size() && checked < kChecked; ++i, ++checked)
-      reference.check(batch->ids()[i], std::span(rows).subspan(i * size, size));
+    left -= reference.check_batch(*stream, batch->images().data, batch->ids(), left);
     batch->release();
   }
 }
@@ -110,7 +106,7 @@ double decoding_alone(const TierImages& images, const DatasetInfo& info, unsigne
   std::atomic<std::uint64_t> next{0};
   const std::uint32_t scaled = convert::decode_options_from(info).fast_min_short_side;
   const Stopwatch watch;
-  on_threads(threads, [&](unsigned) {
+  run_threads(threads, [&](unsigned) {
     convert::InputReader reader(images.root);
     PureDecoder decoder;
     try {
@@ -177,8 +173,7 @@ struct Maker {  // what the tasks of one tier share
     load.batch_size = std::min(options.batch_size, dataset.size());
     if (device->info().kind == DeviceKind::host) load.threads = options.jobs();
     TierTask task;
-    task.row = {tier, label, fmt::format("loader, {}", to_string(transport)), cache, false, false, bytes, {},
-                {},   {}};
+    task.row = {tier, label, fmt::format("loader, {}", to_string(transport)), cache, false, false, bytes};
     task.verify = [folder, load, target = device] { check_loader(folder, target, load); };
     task.measure = [*this, target = device, folder, load, cache, bytes, index](std::string& limit_is) {
       if (cache == TierCache::warm) {
@@ -218,7 +213,7 @@ struct Maker {  // what the tasks of one tier share
           }));
     };
     TierTask task;
-    task.row = {tier, label, "decode on the fly", cache, true, false, bytes, {}, data.no_images(), {}};
+    task.row = {tier, label, "decode on the fly", cache, true, false, bytes, data.no_images()};
     task.verify = [this_data = &data, make] { check_images(*this_data, *make()); };
     task.measure = [*this, make, info, cache, bytes](std::string& limit_is) {
       const auto pipeline = make();
@@ -313,25 +308,16 @@ std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& d
   const TierImages& images = data.images();
   const double image_bytes = images.mean_bytes();
   const double requests = tier.latency_seconds > 0 ? tier.depth / tier.latency_seconds : 1e9;
-  add({name,
-       labels[0],
-       "decode on the fly",
-       TierCache::cold,
-       true,
-       true,
-       image_bytes,
-       {},
-       images.problem,
-       {}},
-      0, std::min(requests, 600.0 * options.jobs()), [&data](const DatasetInfo& info, Throttle* throttle) {
+  add({name, labels[0], "decode on the fly", TierCache::cold, true, true, image_bytes, images.problem}, 0,
+      std::min(requests, 600.0 * options.jobs()), [&data](const DatasetInfo& info, Throttle* throttle) {
         return std::make_unique<ImageMaker>(data.images(), info, throttle);
       });
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const fs::path folder = data.datasets()[i];
     const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
     const double bytes = stored_bytes(dataset->info());
-    add({name, labels[i], "precomputed, in sequence", TierCache::cold, false, true, bytes, {}, {}, {}}, i,
-        1e5, [dataset](const DatasetInfo&, Throttle* throttle) {
+    add({name, labels[i], "precomputed, in sequence", TierCache::cold, false, true, bytes}, i, 1e5,
+        [dataset](const DatasetInfo&, Throttle* throttle) {
           return std::make_unique<SampleMaker>(dataset, *throttle);
         });
   }

@@ -204,16 +204,11 @@ UploadResult bench_upload(std::span<const std::shared_ptr<Device>> devices, cons
   for (UploadCase& one : result.cases) {
     stop_when(cancel);
     passes.emplace_back(one, endpoints, options.memory_bytes);
-    if (one.memory == UploadMemory::registered && !refusal.empty()) {
-      one.problem = refusal;
-      continue;
-    }
-    try {
+    if (one.memory == UploadMemory::registered) one.problem = refusal;
+    attempt(one.problem, [&] {
       if (!passes.back().delivers())
         one.problem = "wrong: the bytes that arrived are not those that were sent";
-    } catch (const Error& error) {
-      one.problem = error.what();
-    }
+    });
   }
   const UploadMemory memory = refusal.empty() ? UploadMemory::registered : UploadMemory::pinned;
   for (const std::uint64_t batch : options.batch_sizes) result.batches.push_back({batch, memory, {}});

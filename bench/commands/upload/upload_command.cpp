@@ -24,9 +24,9 @@ struct Arguments {
 // What the link is made for, in one direction; null: not known.
 Json link_rate(const Device& device) {
   if (device.info().kind == DeviceKind::host) return {};
-  for (const GpuFacts& gpu : gpu_report().gpus)
-    if (const double rate = gpu.links.most.bytes_per_second();
-        gpu.ordinal == device.info().ordinal && rate > 0)
+  for (const Json& gpu : gpu_report()["devices"])
+    if (const Json& rate = gpu["link_at_most"]["bytes_per_second"];
+        gpu["ordinal"] == device.info().ordinal && rate > 0)
       return rate;
   return {};
 }
@@ -98,27 +98,15 @@ void add_upload(const Subcommands& subcommands) {
 
       Example: shardbench upload --device cuda:0,1 --step-ms 45 --json upload.json)",
                                   arguments, run);
-  sub.add_option("--device", arguments->device, "host, cuda, or cuda:N,M,... for rows with all of these GPUs")
-      ->type_name("DEVICE")
-      ->default_str("cuda, if there is one");
-  sub.add_option("--chunks", options.chunks, "Sizes of a copy")
-      ->delimiter(',')
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
-  sub.add_option("--batch-sizes", options.batch_sizes, "Samples per batch")
-      ->delimiter(',')
-      ->capture_default_str();
-  sub.add_option("--sample-bytes", options.sample_bytes, "Bytes of a stored sample")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+  add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for rows with all of these GPUs");
+  add_size_option(sub, "--chunks", options.chunks, "Sizes of a copy")->delimiter(',');
+  sub.add_option("--batch-sizes", options.batch_sizes, "Samples per batch")->delimiter(',');
+  add_size_option(sub, "--sample-bytes", options.sample_bytes, "Bytes of a stored sample");
   sub.add_option("--step-ms", arguments->step_ms, "Also print the share of a training step of X ms")
-      ->check(CLI::Range(0.001, 1e6));
-  sub.add_option("--memory", options.memory_bytes, "Bytes of each kind of memory, on host and device")
-      ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
-  sub.add_option("--threads", arguments->threads, "Threads of the host device")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+      ->check(CLI::Range(0.001, 1e6))
+      ->default_str("");
+  add_size_option(sub, "--memory", options.memory_bytes, "Bytes of each kind of memory, on host and device");
+  add_threads_option(sub, arguments->threads, "Threads of the host device");
   add_repeat_option(sub, options.repeat);
   add_seconds_option(sub, options.seconds);
   add_quick_option(sub, options.repeat, options.seconds, 0.02);

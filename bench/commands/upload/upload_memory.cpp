@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "base/file_io.hpp"
+#include "base/quote.hpp"
 #include "commands/upload/upload_bench.hpp"
 #include "data/random.hpp"
 #include "shard/error.hpp"
@@ -22,8 +23,8 @@ namespace shard::bench {
 namespace {
 
 [[noreturn]] void fail(const char* what, const std::string& path) {
-  throw Error(ErrorCode::io, fmt::format("cannot {} {}: {}: set TMPDIR to a folder with room", what, path,
-                                         std::generic_category().message(errno)));
+  throw Error(ErrorCode::io, fmt::format("cannot {} {}: {}: set TMPDIR to a folder with room", what,
+                                         quoted(path), std::generic_category().message(errno)));
 }
 
 }  // namespace

@@ -8,11 +8,12 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <system_error>
 
 #include <fmt/core.h>
 
-#include "base/unique_handle.hpp"
+#include "base/file_io.hpp"
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
 #include "harness/measure.hpp"
 #include "harness/temp_folder.hpp"
 #include "shard/error.hpp"
@@ -37,19 +38,18 @@ void require_multiple(const char* option, std::uint64_t value, std::uint64_t lea
 void require_space(const WriteOptions& options) {
   std::error_code error;
   if (!fs::exists(options.folder, error))
-    throw Error(ErrorCode::not_found, fmt::format("{}: no such folder", options.folder.string()));
+    throw Error(ErrorCode::not_found, fmt::format("{}: no such folder", quoted(options.folder)));
   if (!fs::is_directory(options.folder, error))
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a folder", options.folder.string()));
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a folder", quoted(options.folder)));
   struct statvfs space {};
   if (::statvfs(options.folder.c_str(), &space) != 0)
-    throw Error(ErrorCode::io,
-                fmt::format("{}: {}", options.folder.string(), std::generic_category().message(errno)));
+    throw_errno("cannot read the free space of", options.folder, errno);
   const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
   const std::uint64_t needed = write_space_bytes(options.sizes);
   if (free < needed)
     throw Error(ErrorCode::resource,
                 fmt::format("{}: --size {} needs {} bytes of free space, {} are free: lower --size",
-                            options.folder.string(), options.sizes.size_bytes, needed, free));
+                            quoted(options.folder), options.sizes.size_bytes, needed, free));
 }
 
 // A file that is there already, written over past the page cache by several threads at once.
@@ -68,7 +68,7 @@ class DiskWriteLimit {
     std::atomic<std::uint64_t> next{0};
     std::atomic<std::uint64_t> bytes{0};
     const Stopwatch watch;
-    on_threads(kLimitThreads, [&](unsigned) {
+    run_threads(kLimitThreads, [&](unsigned) {
       for (;;) {
         const std::uint64_t at = next.fetch_add(block.size());
         if (at + block.size() > size_ || cancel_) return;

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "base/quote.hpp"
 #include "cli/text.hpp"
 #include "commands.hpp"
 #include "commands/write/write_bench.hpp"
@@ -79,12 +80,12 @@ int run(Arguments& arguments, const std::string& command) {
     for (const WriteCase& one : now.cases) json["cases"].push_back(case_json(one, disk));
     report.save(++done, now.cases.size() * options.repeat);
   });
-  const FilesystemFacts facts = filesystem_facts(options.folder);
-  const bool memory = facts.type == "tmpfs" || facts.type == "ramfs";
+  const Json facts = filesystem_facts(options.folder);
+  const std::string type = facts.value("type", "");
+  const bool memory = type == "tmpfs" || type == "ramfs";
   report.finish(
-      write_section, fmt::format("{} is {} on {}\n", options.folder.string(), facts.type, facts.source),
-      memory ? facts.type + " is memory: nothing in it outlives the machine's next start, fsync or not.\n"
-             : "");
+      write_section, fmt::format("{} is {} on {}\n", quoted(options.folder), type, facts.value("source", "")),
+      memory ? type + " is memory: nothing in it outlives the machine's next start, fsync or not.\n" : "");
   return 0;
 }
 
@@ -103,12 +104,9 @@ void add_write(const Subcommands& subcommands) {
                                   arguments, run);
   sub.add_option("PATH", arguments->options.folder, "A folder on the disk; it must exist")->required();
   sub.add_option("--size", arguments->size, "Bytes per run; use more than the disk's own cache")
-      ->type_name("BYTES")
-      ->capture_default_str();
-  sub.add_option("--shard-size", arguments->shard_size, "Bytes per file")
-      ->type_name("BYTES")
-      ->capture_default_str();
-  sub.add_option("--block", arguments->block, "Bytes per write")->type_name("BYTES")->capture_default_str();
+      ->type_name("BYTES");
+  sub.add_option("--shard-size", arguments->shard_size, "Bytes per file")->type_name("BYTES");
+  sub.add_option("--block", arguments->block, "Bytes per write")->type_name("BYTES");
   add_repeat_option(sub, arguments->options.repeat, "Runs of each");
   add_quick_option(sub, "Take at most 3 runs of 128 MiB of each", [arguments] {
     lower_to(arguments->options.repeat, 3U);

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include <fmt/core.h>
 
 #include "base/file_io.hpp"
 #include "base/guarded_read.hpp"
+#include "base/quote.hpp"
 #include "data/random.hpp"
 #include "harness/measure.hpp"
 #include "shard/error.hpp"
@@ -25,24 +25,19 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kAlign = 4096;
 constexpr std::uint64_t kSourceBytes = std::uint64_t{32} << 20U;
 
-[[noreturn]] void fail(const char* what, const fs::path& path, int error) {
-  throw Error(ErrorCode::io,
-              fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error)));
-}
-
 UniqueFd create(const fs::path& path, WriteMethod method) {
   const int direct = method == WriteMethod::direct ? O_DIRECT : 0;
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | direct, 0600));
   if (!fd && errno == EINVAL && direct != 0)
     throw Error(ErrorCode::unsupported, "this filesystem has no O_DIRECT");
-  if (!fd) fail("make", path, errno);
+  if (!fd) throw_errno("cannot make", path, errno);
   return fd;
 }
 
 void preallocate(const UniqueFd& fd, std::uint64_t size, const fs::path& path) {
   while (::fallocate(fd.get(), 0, 0, static_cast<off_t>(size)) != 0) {
     if (errno == EOPNOTSUPP) throw Error(ErrorCode::unsupported, "this filesystem has no fallocate");
-    if (errno != EINTR) fail("reserve space for", path, errno);
+    if (errno != EINTR) throw_errno("cannot reserve space for", path, errno);
   }
 }
 
@@ -54,8 +49,8 @@ void write_block(const UniqueFd& fd, std::span<const std::byte> block, std::uint
     if (wrote < 0 && errno == EINVAL)
       throw Error(ErrorCode::unsupported,
                   fmt::format("this filesystem refuses writes of {} bytes at {}", block.size(), offset));
-    if (wrote < 0) fail("write", path, errno);
-    if (wrote == 0) fail("write", path, ENOSPC);
+    if (wrote < 0) throw_errno("cannot write", path, errno);
+    if (wrote == 0) throw_errno("cannot write", path, ENOSPC);
     block = block.subspan(static_cast<std::size_t>(wrote));
     offset += static_cast<std::uint64_t>(wrote);
   }
@@ -65,9 +60,10 @@ void write_block(const UniqueFd& fd, std::span<const std::byte> block, std::uint
 class Mapping {
  public:
   Mapping(const UniqueFd& fd, std::uint64_t size, const fs::path& path) : size_(size) {
-    if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) fail("set the size of", path, errno);
+    if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
+      throw_errno("cannot set the size of", path, errno);
     memory_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    if (memory_ == MAP_FAILED) fail("map", path, errno);
+    if (memory_ == MAP_FAILED) throw_errno("cannot map", path, errno);
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -79,7 +75,7 @@ class Mapping {
     } catch (const Error&) {
       throw Error(ErrorCode::io,
                   fmt::format("cannot write {} through its mapping at {}: the disk is full or failed",
-                              path.string(), offset));
+                              quoted(path), offset));
     }
   }
 
@@ -172,7 +168,7 @@ std::uint64_t check_written(std::span<const fs::path> files, const WriteSizes& s
   for (std::uint64_t file = 0; file < files.size(); ++file) {
     const FilePart part = part_of(file, sizes);
     const UniqueFd fd(::open(files[file].c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) fail("read back", files[file], errno);
+    if (!fd) throw_errno("cannot read back", files[file], errno);
     const std::uint64_t blocks = blocks_of(part.size, sizes);
     const std::uint64_t step = std::max<std::uint64_t>(1, blocks / 16);
     for (std::uint64_t b = 0; b < blocks; b = b + 1 < blocks ? std::min(b + step, blocks - 1) : blocks) {
@@ -180,11 +176,11 @@ std::uint64_t check_written(std::span<const fs::path> files, const WriteSizes& s
       const auto expected =
           source.block(part.first_block + b).first(std::min(sizes.block_bytes, part.size - offset));
       const ssize_t got = ::pread(fd.get(), found.data(), expected.size(), static_cast<off_t>(offset));
-      if (got < 0) fail("read back", files[file], errno);
+      if (got < 0) throw_errno("cannot read back", files[file], errno);
       if (static_cast<std::size_t>(got) != expected.size() ||
           !std::equal(expected.begin(), expected.end(), found.begin()))
         throw Error(ErrorCode::corrupt,
-                    fmt::format("{}: what was written at {} is not there", files[file].string(), offset));
+                    fmt::format("{}: what was written at {} is not there", quoted(files[file]), offset));
       ++checked;
     }
   }

@@ -171,10 +171,10 @@ TEST_F(DecodeBench, DoesNotTimeAWrongCandidate) {
 
 TEST_F(DecodeBench, NamesTheFileThatIsGone) {
   const Candidates candidates = make_cpu_candidates(*photos_, make_host_device(2), options_);
-  std::filesystem::remove(photos_->root() / photos_->path(4));
+  std::filesystem::remove(photos_->root() / photos_->paths()[4]);
   const auto cases = bench_decode(*photos_, options_, candidates, cancel_, [](const auto&) {});
   for (const DecodeCase& one : cases) {
-    EXPECT_NE(one.problem.find(photos_->path(4)), std::string::npos) << one.problem;
+    EXPECT_NE(one.problem.find(photos_->paths()[4]), std::string::npos) << one.problem;
     EXPECT_TRUE(one.samples.empty());
   }
 }

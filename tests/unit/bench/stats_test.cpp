@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "commands/convert/convert_json.hpp"
+#include "commands.hpp"
+#include "commands/convert/convert_bench.hpp"
 #include "data/random.hpp"
 #include "expect_error.hpp"
 #include "harness/csv.hpp"
@@ -72,32 +73,39 @@ ConvertCase case_of(unsigned jobs, const std::vector<double>& decode, const std:
   return one;
 }
 
+nlohmann::ordered_json report_of(std::uint64_t images, std::vector<ConvertCase> cases,
+                                 std::uint64_t excluded = 0, double load = 0) {
+  ConvertBenchResult result;
+  result.images = result.distinct = images;
+  result.excluded = excluded;
+  result.bytes = result.pixels = 1;
+  result.cases = std::move(cases);
+  nlohmann::ordered_json json{{"machine", {{"cores", 2}, {"load_at_start", load}}}};
+  add_json(json, {}, result);
+  return json;
+}
+
 TEST(ConvertReport, TakesRatiosRepeatByRepeat) {
   // The second repeat ran on a machine half as fast: the rates halve, the ratio stays.
-  const ConvertFigures f = figures(case_of(2, {1.0, 2.0, 1.0}, {1.25, 2.5, 1.25}), 100);
-  EXPECT_DOUBLE_EQ(f.ratio.median, 0.8);
-  EXPECT_DOUBLE_EQ(f.ratio.min, 0.8);
-  EXPECT_DOUBLE_EQ(f.ratio.max, 0.8);
-  EXPECT_DOUBLE_EQ(f.cpu_ratio.median, 0.4);
-  EXPECT_DOUBLE_EQ(f.decode_rate.median, 100.0);
-  EXPECT_DOUBLE_EQ(f.convert_rate.min, 40.0);
-  EXPECT_DOUBLE_EQ(f.output_mb_rate.median, 8.0);
+  const auto one = report_of(100, {case_of(2, {1.0, 2.0, 1.0}, {1.25, 2.5, 1.25})})["cases"][0];
+  EXPECT_DOUBLE_EQ(one["ratio"]["median"], 0.8);
+  EXPECT_DOUBLE_EQ(one["ratio"]["min"], 0.8);
+  EXPECT_DOUBLE_EQ(one["ratio"]["max"], 0.8);
+  EXPECT_DOUBLE_EQ(one["cpu_ratio"]["median"], 0.4);
+  EXPECT_DOUBLE_EQ(one["decode"]["images_per_second"]["median"], 100.0);
+  EXPECT_DOUBLE_EQ(one["convert"]["images_per_second"]["min"], 40.0);
+  EXPECT_DOUBLE_EQ(one["output_mb_per_second"]["median"], 8.0);
 }
 
 TEST(ConvertReport, ShowsTheStagesOfTheRunOfMedianTime) {
-  const ConvertFigures f = figures(case_of(1, {1.0, 1.0, 1.0}, {9.0, 2.0, 4.0}), 10);
-  EXPECT_DOUBLE_EQ(f.median_seconds, 4.0);
-  EXPECT_DOUBLE_EQ(f.stages.preprocess, 2.0);
+  const PageTable stages =
+      convert_section(report_of(10, {case_of(1, {1.0, 1.0, 1.0}, {9.0, 2.0, 4.0})})).tables.at(1);
+  // Of the run of 4 s: 2 s for 10 images.
+  EXPECT_EQ(stages.rows.at(1).cells, (std::vector<std::string>{"decode and resize", "200", "50\u00a0%"}));
 }
 
 TEST(ConvertReport, KeepsEverySampleInJsonAndTheScaling) {
-  ConvertBenchResult result;
-  result.images = 100;
-  result.distinct = 100;
-  result.bytes = result.pixels = 1;
-  result.cases = {case_of(1, {1.0}, {2.0}), case_of(2, {0.5}, {1.0})};
-  nlohmann::ordered_json json;
-  add_json(json, {}, result, {});
+  const auto json = report_of(100, {case_of(1, {1.0}, {2.0}), case_of(2, {0.5}, {1.0})});
   EXPECT_EQ(json["cases"][0]["decode"]["runs"][0]["seconds"], 1.0);
   EXPECT_EQ(json["cases"][1]["convert"]["runs"][0]["seconds"], 1.0);
   EXPECT_EQ(json["cases"][1]["ratio"]["median"], 0.5);
@@ -105,16 +113,9 @@ TEST(ConvertReport, KeepsEverySampleInJsonAndTheScaling) {
 }
 
 TEST(ConvertReport, WarnsWhatMakesFiguresDoubtful) {
-  ConvertBenchResult result;
-  result.images = 10;
-  result.bytes = result.pixels = 1;
-  result.excluded = 3;
-  result.cases = {case_of(8, {0.1}, {0.2})};
-  Machine machine;
-  machine.cores = 2;
-  machine.load = 5;
   std::string all;
-  for (const std::string& warning : warnings(result, machine)) all += warning + "\n";
+  for (const std::string& warning : warnings(report_of(10, {case_of(8, {0.1}, {0.2})}, 3, 5)))
+    all += warning + "\n";
   EXPECT_NE(all.find("8 threads on 2 cores: give --jobs 2"), std::string::npos) << all;
   EXPECT_NE(all.find("too short to trust: give --count 100"), std::string::npos) << all;
   EXPECT_NE(all.find("load 5.0"), std::string::npos) << all;
@@ -166,12 +167,12 @@ TEST(QuickOption, LowersWhatIsHigherWhereverItStands) {
 }
 
 TEST(Machine, SaysWhatTheSystemSays) {
-  const Machine m = machine();
-  EXPECT_GE(m.cores, 1U);
-  EXPECT_FALSE(m.cpu.empty());
-  EXPECT_EQ(m.kernel.find("Linux"), 0U) << m.kernel;
-  EXPECT_GT(m.memory_bytes, 1U << 20U);
-  EXPECT_NE(m.decoders.find("libjpeg"), std::string::npos) << m.decoders;
+  const auto m = machine();
+  EXPECT_GE(m["cores"], 1U);
+  EXPECT_FALSE(m["cpu"].get<std::string>().empty());
+  EXPECT_TRUE(m["kernel"].get<std::string>().starts_with("Linux")) << m;
+  EXPECT_GT(m["memory_bytes"], 1U << 20U);
+  EXPECT_NE(m["decoders"].get<std::string>().find("libjpeg"), std::string::npos) << m;
 }
 
 TEST(Random, IsAFunctionOfSeedItemAndPurpose) {

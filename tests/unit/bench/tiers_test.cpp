@@ -106,7 +106,7 @@ TEST_F(PageCache, SaysWhatCouldNotBeDropped) {
 
 TEST(PageCacheErrors, NameTheFile) {
   const std::vector<fs::path> absent{"/nowhere/at-all"};
-  EXPECT_SHARD_ERROR(drop_cache(absent), ErrorCode::io, "/nowhere/at-all");
+  EXPECT_SHARD_ERROR(drop_cache(absent), ErrorCode::not_found, "/nowhere/at-all");
 }
 
 TEST(MatchImages, NamesTheFirstThatIsNotThere) {
