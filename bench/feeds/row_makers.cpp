@@ -37,7 +37,7 @@ void ImageMaker::make(std::uint64_t index, std::span<std::byte> row) {
   }
 }
 
-SampleMaker::SampleMaker(std::shared_ptr<const Dataset> dataset, Throttle& throttle)
+SampleMaker::SampleMaker(Dataset dataset, Throttle& throttle)
     : dataset_(std::move(dataset)), throttle_(throttle) {}
 
 int SampleMaker::descriptor_of(const ShardReader& shard, std::uint32_t index) {
@@ -51,11 +51,11 @@ int SampleMaker::descriptor_of(const ShardReader& shard, std::uint32_t index) {
 }
 
 void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
-  const Dataset::Location at = dataset_->locate(index % dataset_->size());
-  const ShardReader& shard = dataset_->shard(at.shard);
+  const Dataset::Location at = dataset_.locate(index % dataset_.size());
+  const ShardReader& shard = dataset_.shard(at.shard);
   const auto frame = shard.frame(at.sample);
   const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
-  const bool plain = dataset_->info().codec.kind == Codec::Kind::none;
+  const bool plain = dataset_.info().codec.kind == Codec::Kind::none;
   if (!plain) frame_.resize(frame.size());
   const std::span<std::byte> into = plain ? row : std::span(frame_);
   pread_all(descriptor_of(shard, at.shard), into, offset, shard.path());

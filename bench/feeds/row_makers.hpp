@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -45,13 +44,13 @@ class ImageMaker final : public RowMaker {
 // A stored sample, read with a call of its own and held back, to a row.
 class SampleMaker final : public RowMaker {
  public:
-  SampleMaker(std::shared_ptr<const Dataset> dataset, Throttle& throttle);
+  SampleMaker(Dataset dataset, Throttle& throttle);
   void make(std::uint64_t index, std::span<std::byte> row) override;
 
  private:
   int descriptor_of(const ShardReader& shard, std::uint32_t index);
 
-  std::shared_ptr<const Dataset> dataset_;
+  Dataset dataset_;
   Throttle& throttle_;
   std::unordered_map<std::uint32_t, UniqueFd> files_;  // by shard; a few
   std::vector<std::byte> frame_;

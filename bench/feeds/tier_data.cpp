@@ -54,8 +54,7 @@ TierImages match_images(const Dataset& dataset, const fs::path& images, std::uin
   const std::uint64_t wanted = count == 0 ? dataset.size() : std::min(count, dataset.size());
   for (std::uint64_t i = 0; i < wanted; ++i) {
     const std::uint64_t sample = i * dataset.size() / wanted;
-    const Dataset::Location at = dataset.locate(sample);
-    const std::string key = dataset.shard(at.shard).key(at.sample);
+    const std::string key = dataset.key(sample);
     std::string path = unescape_key(key);
     std::error_code error;
     const std::uintmax_t size = fs::file_size(images / path, error);

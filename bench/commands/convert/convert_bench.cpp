@@ -1,7 +1,6 @@
 #include "commands/convert/convert_bench.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/core.h>
 
@@ -34,38 +33,28 @@ Elapsed time_decode(const PhotoSet& photos, unsigned jobs, const std::atomic<boo
   return elapsed;
 }
 
-// One conversion into a new folder below `scratch`; gone when the object is.
-class Conversion {
- public:
-  Conversion(const PhotoSet& photos, convert::Options options, const fs::path& scratch,
-             const std::atomic<bool>& cancel)
-      : folder_(scratch) {
-    options.images = photos.list();
-    options.root = photos.root();
-    options.out = folder_.path() / "out";
-    convert::Hooks hooks;
-    hooks.cancel = &cancel;
-    const RunClock clock;
-    run_.summary = convert::run(options, hooks);
-    run_.elapsed = clock.elapsed();
-    if (!run_.summary.complete || run_.summary.samples != photos.size()) {
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("the conversion stored {} of {} images, all of which decode",
-                              run_.summary.samples, photos.size()));
-    }
-  }
-  const ConvertRun& result() const noexcept { return run_; }
-  fs::path out() const { return folder_.path() / "out"; }
-
- private:
-  TempFolder folder_;
-  ConvertRun run_;
-};
+// One conversion into `out`.
+ConvertRun time_conversion(const PhotoSet& photos, convert::Options options, const fs::path& out,
+                           const std::atomic<bool>& cancel) {
+  options.images = photos.list();
+  options.root = photos.root();
+  options.out = out;
+  convert::Hooks hooks;
+  hooks.cancel = &cancel;
+  ConvertRun run;
+  const RunClock clock;
+  run.summary = convert::run(options, hooks);
+  run.elapsed = clock.elapsed();
+  if (!run.summary.complete || run.summary.samples != photos.size())
+    throw Error(ErrorCode::corrupt, fmt::format("the conversion stored {} of {} images, all of which decode",
+                                                run.summary.samples, photos.size()));
+  return run;
+}
 
 // A candidate must make the right thing before it is timed: the first shard's digests hold, and a few samples
 // spread over the data set are, byte for byte, those of decoding the whole file and then preprocessing it.
-std::uint64_t check(const Conversion& conversion, const PhotoSet& photos, const convert::Options& options) {
-  const Dataset dataset = Dataset::open(conversion.out());
+std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::Options& options) {
+  const Dataset dataset = Dataset::open(out);
   std::vector<std::byte> scratch;
   const ShardReader& first = dataset.shard(0);
   for (std::uint64_t i = 0; i < first.size(); ++i) first.verify_sample(i, scratch);
@@ -73,19 +62,17 @@ std::uint64_t check(const Conversion& conversion, const PhotoSet& photos, const 
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
   std::vector<std::byte> expected(options.preprocess.sample_spec().size_bytes());
+  std::vector<std::byte> stored(expected.size());
   const std::uint64_t count = std::min(kCheckedSamples, dataset.size());
   for (std::uint64_t k = 0; k < count; ++k) {
-    const Dataset::Location at = dataset.locate(k * dataset.size() / count);
-    const ShardReader& shard = dataset.shard(at.shard);
-    const std::string key(shard.key(at.sample));
+    const std::uint64_t i = k * dataset.size() / count;
+    const std::string key = dataset.key(i);
     preprocessor.run(decoder.decode(read_file(photos.root() / unescape_key(key), ~std::uint64_t{0}), {}),
                      expected);
-    const auto stored = shard.frame(at.sample);
-    if (stored.size() != expected.size() ||
-        std::memcmp(stored.data(), expected.data(), expected.size()) != 0) {
+    dataset.read(i, stored);
+    if (stored != expected)
       throw Error(ErrorCode::corrupt,
                   fmt::format("sample {} is not what decoding and preprocessing it gives", quoted_key(key)));
-    }
   }
   return count;
 }
@@ -127,7 +114,11 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
 
   note("checking what the conversion makes (also the warm-up)");
   conversion.jobs = jobs;
-  result.checked_samples = check(Conversion(photos, conversion, scratch.path(), cancel), photos, conversion);
+  {
+    const TempFolder folder(scratch.path());
+    time_conversion(photos, conversion, folder.path() / "out", cancel);
+    result.checked_samples = check(folder.path() / "out", photos, conversion);
+  }
   time_decode(photos, jobs, cancel);
   note("measuring");
 
@@ -135,7 +126,8 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
     for (ConvertCase& one : result.cases) {
       one.decodes.push_back(time_decode(photos, one.jobs, cancel));
       conversion.jobs = one.jobs;
-      one.converts.push_back(Conversion(photos, conversion, scratch.path(), cancel).result());
+      const TempFolder folder(scratch.path());
+      one.converts.push_back(time_conversion(photos, conversion, folder.path() / "out", cancel));
     }
     done(result);
   }

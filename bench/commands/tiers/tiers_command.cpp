@@ -100,8 +100,6 @@ class TiersRun {
         save();
         report_.save(done_ + repeats, each * (places_.size() + emulated_.size()), name);
       });
-      rows_.resize(before);
-      for (const TierTask& task : tasks) rows_.push_back(task.row);
     });
     if (!problem.empty()) problems_.push_back(fmt::format("tier {} was left out: {}", name, problem));
     done_ += arguments_.options.repeat;

@@ -252,9 +252,9 @@ std::vector<TierTask> tier_tasks(const std::string& tier, const TierData& data,
     if (cache == TierCache::cold && data.memory()) continue;
     tasks.push_back(make.decoder(labels[0], cache));
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      const bool zstd = Dataset::open(data.datasets()[i]).info().codec.kind == Codec::Kind::zstd;
-      const bool packed = Dataset::open(data.datasets()[i]).info().codec.kind == Codec::Kind::packed;
-      if (!zstd && (gpu || !packed)) tasks.push_back(make.loader(i, labels[i], TransportKind::mapped, cache));
+      const Codec::Kind codec = Dataset::open(data.datasets()[i]).info().codec.kind;
+      if (codec == Codec::Kind::none || (codec == Codec::Kind::packed && gpu))
+        tasks.push_back(make.loader(i, labels[i], TransportKind::mapped, cache));
       tasks.push_back(make.loader(i, labels[i], TransportKind::staged, cache));
       if (gpu && cache == TierCache::warm)
         tasks.push_back(make.loader(i, labels[i], TransportKind::resident, cache));
@@ -313,9 +313,8 @@ std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& d
         return std::make_unique<ImageMaker>(data.images(), info, throttle);
       });
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const fs::path folder = data.datasets()[i];
-    const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
-    const double bytes = stored_bytes(dataset->info());
+    const Dataset dataset = Dataset::open(data.datasets()[i]);
+    const double bytes = stored_bytes(dataset.info());
     add({name, labels[i], "precomputed, in sequence", TierCache::cold, false, true, bytes}, i, 1e5,
         [dataset](const DatasetInfo&, Throttle* throttle) {
           return std::make_unique<SampleMaker>(dataset, *throttle);

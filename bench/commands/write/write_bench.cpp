@@ -1,11 +1,9 @@
 #include "commands/write/write_bench.hpp"
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -41,10 +39,8 @@ void require_space(const WriteOptions& options) {
     throw Error(ErrorCode::not_found, fmt::format("{}: no such folder", quoted(options.folder)));
   if (!fs::is_directory(options.folder, error))
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a folder", quoted(options.folder)));
-  struct statvfs space {};
-  if (::statvfs(options.folder.c_str(), &space) != 0)
-    throw_errno("cannot read the free space of", options.folder, errno);
-  const std::uint64_t free = std::uint64_t{space.f_bavail} * space.f_frsize;
+  const std::uint64_t free = fs::space(options.folder, error).available;
+  if (error) throw_errno("cannot read the free space of", options.folder, error.value());
   const std::uint64_t needed = write_space_bytes(options.sizes);
   if (free < needed)
     throw Error(ErrorCode::resource,
