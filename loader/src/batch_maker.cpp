@@ -52,7 +52,6 @@ void BatchMaker::prepare_slots(Ring& ring) {
   if (const std::uint64_t bytes = scratch_memory_bytes(info, device.info(), setup_.options); bytes > 0) {
     scratch_ = device.allocate_device(bytes);
     counts_.device_bytes += bytes;
-    transform_.unpacked = scratch_->data();
   }
   for (Slot& slot : ring.slots()) {
     slot.images = device.allocate_device(memory.images_bytes);
@@ -283,7 +282,7 @@ void BatchMaker::queue_transform(Slot& slot) {
     if (work.raw || resident_) transform_.sources = work.sources;
     transform_.views = work.views;
     transform_.target = slot.images->data();
-    setup_.form->describe(transform_, work.sizes);
+    setup_.form->describe(transform_, work.sizes, scratch_ ? scratch_->data() : nullptr);
     if (slot.verdict) transform_.broken = slot.verdict->entries();
     compute_stream_->transform(transform_);
   } else if (resident_) {

@@ -81,7 +81,7 @@ class BatchMaker {
   // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
   std::vector<Work> work_;  // by slot
   std::optional<ResidentSamples> resident_;
-  std::unique_ptr<Block> scratch_;  // device: TransformWork::unpacked
+  std::unique_ptr<Block> scratch_;  // device: StoredForm::scratch_bytes() of a batch
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   std::unique_ptr<ThreadPool> pool_;

@@ -27,7 +27,7 @@ struct SlotMemory {
 // `link`: how samples reach the device (mapped, staged or direct).
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link);
-// Device memory for TransformWork::unpacked, once for all slots; 0: none is needed.
+// Device memory in which the transform decodes samples, once for all slots; 0: none is needed.
 std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
                                    const LoaderOptions& options);
 

@@ -55,8 +55,10 @@ class PackedForm final : public StoredForm {
     const bool resized = options.crop == CropKind::random_resized;
     return resized && !device.reads_host_memory ? recorded().elements() : 0;
   }
-  void describe(TransformWork& work, std::span<const std::uint64_t> sizes) const override {
+  void describe(TransformWork& work, std::span<const std::uint64_t> sizes,
+                std::byte* scratch) const override {
     work.frame_bytes = sizes;
+    work.unpacked = scratch;
   }
 };
 

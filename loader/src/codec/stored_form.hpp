@@ -53,9 +53,10 @@ class StoredForm {
   virtual SampleSpec transform_input() const { return recorded_; }
   // Device memory that the transform needs per sample of a batch while it runs.
   virtual std::uint64_t scratch_bytes(const TransformOptions&, const DeviceInfo&) const noexcept { return 0; }
-  // Adds what the transform must be told beside addresses. `sizes`: in bytes, of each sample of the batch; it
-  // must live as long as `work` is used.
-  virtual void describe(TransformWork&, std::span<const std::uint64_t> /*sizes*/) const {}
+  // Adds what the transform must be told beside addresses. `sizes`: in bytes, of each sample of the batch;
+  // `scratch`: that many scratch_bytes(). Both must live as long as `work` is used.
+  virtual void describe(TransformWork& /*work*/, std::span<const std::uint64_t> /*sizes*/,
+                        std::byte* /*scratch*/) const {}
 
  protected:
   const SampleSpec& recorded() const noexcept { return recorded_; }

@@ -169,16 +169,17 @@ std::vector<std::unique_ptr<Registration>> RegisteredShards::register_images(
     const auto piece = images.first(most == 0 ? images.size() : std::min<std::uint64_t>(images.size(), most));
     images = images.subspan(piece.size());
     populate(shard, piece, stop);
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     pieces.push_back(device_->register_read_only(piece, stop));
-    pause(std::chrono::steady_clock::now() - begin, stop);
+    pause(watch.seconds(), stop);
   }
   return pieces;
 }
 
-void RegisteredShards::pause(std::chrono::nanoseconds piece, const std::stop_token& stop) {
+void RegisteredShards::pause(double piece_seconds, const std::stop_token& stop) {
   Lock lock(mutex_);
-  changed_.wait_for(lock, stop, kPauses * piece, [&] { return urgent_.has_value(); });
+  changed_.wait_for(lock, stop, std::chrono::duration<double>(kPauses * piece_seconds),
+                    [&] { return urgent_.has_value(); });
 }
 
 // Registers the shard, if it still is the next one once there is room for it.

@@ -87,7 +87,7 @@ class RegisteredShards {
   std::vector<std::unique_ptr<Registration>> register_images(const ShardReader& shard,
                                                              std::span<const std::byte> images,
                                                              const std::stop_token& stop);
-  void pause(std::chrono::nanoseconds piece, const std::stop_token& stop);
+  void pause(double piece_seconds, const std::stop_token& stop);
   void register_next(Lock& lock, std::uint32_t shard, const std::stop_token& stop);
   bool make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes);
   void evict(Lock& lock, std::uint32_t shard);

@@ -69,8 +69,10 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
   EXPECT_EQ(form_->checksum(data_->shard(0), frame), data_->shard(0).checksum(1));
   const std::vector<std::uint64_t> sizes{frame.size()};
   TransformWork work = plan_transform(data_->info(), {});
-  form_->describe(work, sizes);
+  std::byte scratch{};
+  form_->describe(work, sizes, &scratch);
   EXPECT_EQ(work.frame_bytes.data(), sizes.data());
+  EXPECT_EQ(work.unpacked, &scratch);
   TransformOptions resize;
   resize.crop = CropKind::random_resized;
   DeviceInfo gpu;
