@@ -16,7 +16,7 @@ namespace {
 int run(const std::string& folder, const std::string& name, double seconds) {
   const auto target = shard::bench::devices_of(name, 2)[0];
   const auto stream = target->create_stream();
-  shard::Loader loader(std::make_shared<const shard::Dataset>(shard::Dataset::open(folder)), target, {});
+  shard::Loader loader(shard::Dataset::open(folder), target, {});
   std::uint64_t samples = 0;
   std::uint64_t epoch = 0;
   const auto run_epoch = [&] {

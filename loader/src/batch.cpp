@@ -60,7 +60,7 @@ void LentSlot::wait() {
     slot_->copied_event.wait();  // over by then; throws when it failed
     check_verdict(*slot_);
   } catch (const Error&) {
-    rethrow_named(*dataset_);
+    rethrow_named(dataset_);
   }
   const std::lock_guard lock(mutex_);
   waited_ = true;
@@ -89,7 +89,7 @@ void LentSlot::wait_on(StreamRef stream) {
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument) throw;  // of the stream
-    rethrow_named(*dataset_);
+    rethrow_named(dataset_);
   }
   remember_locked(stream);
   waited_ = true;

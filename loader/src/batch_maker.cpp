@@ -30,10 +30,10 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
       copy_stream_(setup.device->create_stream()),
       compute_stream_(setup.device->create_stream()),
       transform_(setup.transform),
-      last_placed_(setup.dataset->info().shards.size()),
-      shard_columns_(setup.dataset->info().shards.size()) {
-  TransportContext context{setup.dataset, setup.form,         setup.device, &setup.options,
-                           &setup.order,  copy_stream_.get(), pool_.get()};
+      last_placed_(setup.dataset.info().shards.size()),
+      shard_columns_(setup.dataset.info().shards.size()) {
+  TransportContext context{&setup.dataset, setup.form,         setup.device, &setup.options,
+                           &setup.order,   copy_stream_.get(), pool_.get()};
   context.stopping = [this] { return mailbox_.stopping(); };
   transport_ = make_transport(context, reason_);
   prepare_slots(ring);
@@ -47,7 +47,7 @@ std::string BatchMaker::reason() const {
 
 void BatchMaker::prepare_slots(Ring& ring) {
   Device& device = *setup_.device;
-  const DatasetInfo& info = setup_.dataset->info();
+  const DatasetInfo& info = setup_.dataset.info();
   const SlotMemory memory = slot_memory(info, device.info(), setup_.options, transport_->kind());
   if (const std::uint64_t bytes = scratch_memory_bytes(info, device.info(), setup_.options); bytes > 0) {
     scratch_ = device.allocate_device(bytes);
@@ -79,7 +79,7 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
                       slot.columns_host->data() + at,
                       slot.columns_device->data() + at};
   };
-  for (const ColumnSpec& column : setup_.dataset->info().columns) {
+  for (const ColumnSpec& column : setup_.dataset.info().columns) {
     SlotColumn view = place(column.name, column.dtype);
     view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
     slot.columns.push_back(std::move(view));
@@ -89,7 +89,7 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
 }
 
 void BatchMaker::make_resident() {
-  const DatasetInfo& info = setup_.dataset->info();
+  const DatasetInfo& info = setup_.dataset.info();
   const std::uint64_t samples = setup_.order.samples_of_rank();
   const std::uint64_t free = setup_.options.resident_bytes != 0 ? 0 : setup_.device->free_memory_bytes();
   const ResidentMemory memory = resident_memory(info, setup_.options, samples, free);
@@ -114,7 +114,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   const std::vector<std::uint64_t>& samples = work_[slot.number].indices.samples;
   setup_.order.batch(epoch, index, work_[slot.number].indices);
   slot.locations.clear();
-  for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset->locate(sample));
+  for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
   if (!setup_.identity) draw_views(slot);
   open_shards(slot);
@@ -133,7 +133,7 @@ void BatchMaker::wait_for_last_use(const Slot& slot) {
   } catch (const UnreadablePage&) {
     // Of the batch that was in the slot before: whoever waited for its bytes was told.
   } catch (const Error&) {
-    rethrow_named(*setup_.dataset);
+    rethrow_named(setup_.dataset);
   }
   counts_.link_seconds += watch.seconds();
 }
@@ -158,8 +158,7 @@ void BatchMaker::open_shards(const Slot& slot) {
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   if (fresh.size() < 2) return;  // or when it is used
   try {
-    run_rows(*pool_, fresh.size(),
-             [&](std::size_t i) { static_cast<void>(setup_.dataset->shard(fresh[i])); });
+    run_rows(*pool_, fresh.size(), [&](std::size_t i) { static_cast<void>(setup_.dataset.shard(fresh[i])); });
   } catch (const Error&) {  // is said where the shard is used, in the order of the samples
   }
 }
@@ -178,7 +177,7 @@ void BatchMaker::place_samples(Slot& slot) {
   std::uint64_t fetched = 0;
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = work.indices.samples[i];
-    const auto [size, mapped] = setup_.form->locate(*setup_.dataset, slot.locations[i]);
+    const auto [size, mapped] = setup_.form->locate(setup_.dataset, slot.locations[i]);
     const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
     if (there == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
@@ -229,7 +228,7 @@ void BatchMaker::wait_copied(const Slot& slot) {
       if (mailbox_.stopping()) throw Error(ErrorCode::cancelled, "stopped while samples are copied");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;
-    rethrow_named(*setup_.dataset);
+    rethrow_named(setup_.dataset);
   }
 }
 
@@ -263,7 +262,7 @@ void BatchMaker::gather_columns(Slot& slot) {
               reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(slot.mask.host)));
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const Dataset::Location at = slot.locations[i];
-    const ShardReader& shard = setup_.dataset->shard(at.shard);
+    const ShardReader& shard = setup_.dataset.shard(at.shard);
     std::vector<const Column*>& columns = shard_columns_[at.shard];
     if (columns.empty())
       for (const SlotColumn& view : slot.columns) columns.push_back(&shard.columns().at(view.name));

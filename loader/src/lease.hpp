@@ -17,7 +17,7 @@ namespace shard {
 // back. Its members may be called by several threads at once.
 class LentSlot {
  public:
-  LentSlot(std::shared_ptr<Ring> ring, Slot* slot, std::shared_ptr<const Dataset> dataset)
+  LentSlot(std::shared_ptr<Ring> ring, Slot* slot, Dataset dataset)
       : ring_(std::move(ring)), slot_(slot), dataset_(std::move(dataset)) {}
   LentSlot(const LentSlot&) = delete;
   LentSlot& operator=(const LentSlot&) = delete;
@@ -39,16 +39,15 @@ class LentSlot {
   void remember_locked(StreamRef stream);
 
   const std::shared_ptr<Ring> ring_;
-  Slot* slot_;                                    // null: given back
-  const std::shared_ptr<const Dataset> dataset_;  // to name a shard whose pages went away
+  Slot* slot_;             // null: given back
+  const Dataset dataset_;  // to name a shard whose pages went away
   std::mutex mutex_;
   std::vector<StreamRef> streams_;  // whose work may read the slot; guarded by mutex_
   bool waited_ = false;             // by the host or a stream; guarded by mutex_
 };
 
 struct Batch::Lease {
-  Lease(std::shared_ptr<Ring> ring, Slot* slot, const SampleSpec& delivered,
-        std::shared_ptr<const Dataset> data)
+  Lease(std::shared_ptr<Ring> ring, Slot* slot, const SampleSpec& delivered, Dataset data)
       : spec(delivered),
         size(slot->indices.samples.size()),
         epoch(slot->epoch),

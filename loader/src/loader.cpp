@@ -7,7 +7,7 @@
 
 namespace shard {
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options)
+Loader::Loader(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options)
     : impl_(std::make_unique<Impl>(std::move(dataset), std::move(device), std::move(options))) {}
 Loader::Loader(Loader&&) noexcept = default;
 

@@ -19,8 +19,7 @@ namespace {
 
 }  // namespace
 
-Loader::Impl::Impl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
-                   LoaderOptions options)
+Loader::Impl::Impl(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options)
     : setup_(std::move(dataset), std::move(device), std::move(options)),
       order_digest_(setup_.order.digest()),
       ring_(std::make_shared<Ring>(setup_.device, std::size_t{setup_.options.prefetch} + 1)),
@@ -84,7 +83,7 @@ void Loader::Impl::check_last_batch() {
     last_.ready.wait();
     last_.copied.wait();
   } catch (const Error&) {
-    rethrow_named(*setup_.dataset);
+    rethrow_named(setup_.dataset);
   }
   try {
     last_.verdict->check(last_.batch);
@@ -169,9 +168,9 @@ LoaderState Loader::Impl::state() const {
   require_same_process();
   const OrderOptions& order = setup_.options;
   const std::uint64_t global = order.batch_size * order.world_size;
-  const std::uint64_t fingerprint = from_hex(setup_.dataset->info().fingerprint).value_or(0);
+  const std::uint64_t fingerprint = from_hex(setup_.dataset.info().fingerprint).value_or(0);
   const std::lock_guard lock(mutex_);
-  return {order.seed, epoch_,           handed_out_ * global, setup_.dataset->size(),
+  return {order.seed, epoch_,           handed_out_ * global, setup_.dataset.size(),
           global,     order.world_size, order_digest_,        fingerprint};
 }
 

@@ -43,7 +43,7 @@ enum class EpochState : std::uint8_t {
 
 class Loader::Impl {
  public:
-  Impl(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
+  Impl(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options);
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 

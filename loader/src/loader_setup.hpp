@@ -10,10 +10,10 @@ namespace shard {
 
 // Never changes. Loader and feeder read it.
 struct LoaderSetup {
-  // Errors: invalid_argument (null pointers; naming option and bounds).
-  LoaderSetup(std::shared_ptr<const Dataset> data, std::shared_ptr<Device> to, LoaderOptions with);
+  // Errors: invalid_argument (no device; naming option and bounds).
+  LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with);
 
-  std::shared_ptr<const Dataset> dataset;
+  Dataset dataset;
   std::shared_ptr<Device> device;
   LoaderOptions options;  // `threads` is filled in
   Order order;

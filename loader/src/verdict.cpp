@@ -11,8 +11,8 @@
 
 namespace shard {
 
-Verdict::Verdict(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const StoredForm> form,
-                 Device& device, std::uint64_t samples)
+Verdict::Verdict(Dataset dataset, std::shared_ptr<const StoredForm> form, Device& device,
+                 std::uint64_t samples)
     : dataset_(std::move(dataset)),
       form_(std::move(form)),
       entries_(device.allocate_pinned(size_bytes(samples))) {
@@ -52,7 +52,7 @@ void Verdict::judge() const {
   for (std::size_t i = 0; i < samples_.size(); ++i) {
     if (invalid[i] == 0) continue;
     const Dataset::Location& at = samples_[i];
-    const ShardReader& shard = dataset_->shard(at.shard);
+    const ShardReader& shard = dataset_.shard(at.shard);
     check_alive(shard);
     verify_mapped(*form_, shard, at.sample);  // says what is wrong with its bytes
     throw Error(ErrorCode::corrupt,

@@ -22,8 +22,7 @@ namespace shard {
 class Verdict {
  public:
   // For batches of `samples`. Errors: resource.
-  Verdict(std::shared_ptr<const Dataset> dataset, std::shared_ptr<const StoredForm> form, Device& device,
-          std::uint64_t samples);
+  Verdict(Dataset dataset, std::shared_ptr<const StoredForm> form, Device& device, std::uint64_t samples);
   Verdict(const Verdict&) = delete;
   Verdict& operator=(const Verdict&) = delete;
 
@@ -42,7 +41,7 @@ class Verdict {
  private:
   void judge() const;
 
-  const std::shared_ptr<const Dataset> dataset_;
+  const Dataset dataset_;
   const std::shared_ptr<const StoredForm> form_;
   const std::unique_ptr<Block> entries_;
   mutable std::mutex mutex_;

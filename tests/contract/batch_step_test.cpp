@@ -63,7 +63,7 @@ class StepBatch : public ::testing::TestWithParam<TransportKind> {
     options.batch_size = kRows;
     options.prefetch = 1;
     options.transport = GetParam();
-    loader_.emplace(std::make_shared<const Dataset>(Dataset::open(dir_.path())), device_, options);
+    loader_.emplace(Dataset::open(dir_.path()), device_, options);
   }
   Stream& stream(std::size_t i = 0) { return *streams_[i]; }
   // The other slot goes round too, so that the loader comes to the one that is read.

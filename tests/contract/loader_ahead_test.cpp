@@ -22,7 +22,7 @@ class LoaderAhead : public ::testing::Test {
     DatasetShape shape;
     shape.shards.assign(kShards, kSamples);
     write_dataset(dir_.path(), shape);
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
   }
   void TearDown() override {
     for (DeviceCall call : kDeviceCalls) EXPECT_EQ(device_->alive(call), 0) << to_string(call);
@@ -64,7 +64,7 @@ class LoaderAhead : public ::testing::Test {
   }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<LimitedDevice> device_ = make_gpu_like_device(2);
 };
 
@@ -85,7 +85,7 @@ TEST_F(LoaderAhead, StagesUntilShardsAreRegisteredAndGivesTheStagingMemoryBack) 
     device_ = make_gpu_like_device(2);
     LoaderOptions o = options();
     o.verify = verify;
-    Loader loader(data_, device_, o);
+    Loader loader(*data_, device_, o);
     const std::uint64_t staging_bytes = 3 * 10 * kSampleBytes;
     const std::uint64_t columns_bytes = loader.stats().pinned_bytes - staging_bytes;
     {
@@ -112,7 +112,7 @@ TEST_F(LoaderAhead, StagesUntilShardsAreRegisteredAndGivesTheStagingMemoryBack) 
 // No copy reads from two registrations, and samples lie across their ends.
 TEST_F(LoaderAhead, RegistersShardsInPieces) {
   device_->set_piece_bytes(4096);
-  Loader loader(data_, device_, options());
+  Loader loader(*data_, device_, options());
   const std::uint64_t epoch =
       run_until(loader, 0, [&] { return loader.stats().registered_bytes == kImagesBytes; });
   run_and_check(loader, epoch);
@@ -129,7 +129,7 @@ TEST_F(LoaderAhead, TriesTheBeginOfAShardWhenItIsMade) {
   write_dataset(dir.path(), shape);
   LoaderOptions o = options();
   o.batch_size = 4;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device_, o);
+  Loader loader(Dataset::open(dir.path()), device_, o);
   EXPECT_EQ(device_->calls(DeviceCall::registration), 1U);
   EXPECT_EQ(device_->most_registered_bytes(), std::uint64_t{2} << 20U);
   EXPECT_EQ(device_->registered_bytes(), 0U);
@@ -139,7 +139,7 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
   LoaderOptions o = options();
   o.pinned_bytes = 3 * 10 * kSampleBytes - 1;
   {
-    Loader loader(data_, device_, o);
+    Loader loader(*data_, device_, o);
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
     EXPECT_EQ(device_->copies_from_pinned(), 0U);
     EXPECT_NE(loader.stats().reason.find("need 10800 bytes of pinned memory; pinned_bytes is 10799"),
@@ -150,13 +150,13 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereThereIsNoStagingMemory) {
   o.batch_size = 50;
   o.registered_bytes = shard_file_bytes();
   o.pinned_bytes = kSampleBytes;
-  Loader loader(data_, device_, o);
+  Loader loader(*data_, device_, o);
   EXPECT_SHARD_ERROR(run_epoch(*device_, loader, 0), ErrorCode::resource, "raise registered_bytes");
 }
 
 TEST_F(LoaderAhead, WaitsForRegistrationsWhereStagingMemoryIsRefused) {
   device_->refuse_from(DeviceCall::pinned, 2, ErrorCode::resource, 1);  // the second buffer
-  Loader loader(data_, device_, options());
+  Loader loader(*data_, device_, options());
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
   EXPECT_EQ(device_->copies_from_pinned(), 0U);
   EXPECT_NE(loader.stats().reason.find("the test refuses pinned memory"), std::string::npos)
@@ -166,7 +166,7 @@ TEST_F(LoaderAhead, WaitsForRegistrationsWhereStagingMemoryIsRefused) {
 TEST_F(LoaderAhead, RegistersInALaterEpochWhatWasRefusedBefore) {
   device_->refuse_from(DeviceCall::registration, 2,
                        ErrorCode::resource);  // the first one is tried when it is made
-  Loader loader(data_, device_, options());
+  Loader loader(*data_, device_, options());
   const auto staged = [&] {
     return loader.stats().reason.find("shards go through staging") != std::string::npos;
   };
@@ -179,7 +179,7 @@ TEST_F(LoaderAhead, RegistersInALaterEpochWhatWasRefusedBefore) {
 TEST_F(LoaderAhead, StagesWhatOfAWindowExceedsTheBudget) {
   LoaderOptions o = windowed(kShards);
   o.registered_bytes = 2 * shard_file_bytes();
-  Loader loader(data_, device_, o);
+  Loader loader(*data_, device_, o);
   run_until(loader, 0, [&] { return device_->copies_in_place() > 0; });
   EXPECT_GT(device_->copies_from_pinned(), 0U);
   EXPECT_LE(device_->most_registered_bytes(), o.registered_bytes);
@@ -195,7 +195,7 @@ TEST_F(LoaderAhead, NeverGivesUpAShardThatABatchReads) {
     o.seed = first_seed() + round;
     o.registered_bytes = (1 + round % 2) * shard_file_bytes();
     o.verify = round % 3 == 0 ? Verify::never : Verify::always;
-    Loader loader(data_, device_, o);
+    Loader loader(*data_, device_, o);
     const std::uint64_t before = device_->calls(DeviceCall::registration);
     run_until(loader, 0, [&] { return device_->calls(DeviceCall::registration) >= before + 3 * kShards; });
   }
@@ -211,7 +211,7 @@ TEST_F(LoaderAhead, VerifiesUnderABudgetThatHoldsTheShardsOfOneBatch) {
   o.registered_bytes = shard_file_bytes();
   o.pinned_bytes = 1;  // nothing is staged
   o.verify = Verify::always;
-  Loader loader(data_, device_, o);
+  Loader loader(*data_, device_, o);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_and_check(loader, epoch);
   EXPECT_EQ(device_->copies_from_pinned(), 0U);
   EXPECT_LE(device_->most_registered_bytes(), o.registered_bytes);
@@ -234,7 +234,7 @@ TEST_F(LoaderAhead, SaysWhatVerificationFoundUnderSuchABudget) {
   o.registered_bytes = shard_file_bytes();
   o.pinned_bytes = 1;
   o.verify = Verify::always;
-  Loader loader(data_, device_, o);
+  Loader loader(*data_, device_, o);
   for (int batch = 0; batch < 3; ++batch) EXPECT_TRUE(loader.next());
   EXPECT_SHARD_ERROR(loader.next(), ErrorCode::corrupt, "sample 5");
 }
@@ -245,7 +245,7 @@ TEST_F(LoaderAhead, RegistersOnlyTheShardsOfARank) {
   o.partition = Partition::by_shard;
   o.world_size = kShards;
   o.batch_size = 4;
-  Loader loader(data_, device_, o);
+  Loader loader(*data_, device_, o);
   run_and_check(loader, 0);
   ASSERT_TRUE(comes_true([&] { return device_->calls(DeviceCall::registration) >= 2; }));
   EXPECT_LE(device_->registered_bytes(), 2 * kSamples * kSampleBytes);  // the next epoch is begun

@@ -21,7 +21,7 @@ class CudaLoader : public ::testing::Test {
 TEST_F(CudaLoader, GivesTheBitsOfTheHostDevice) {
   TempDir dir;
   write_dataset(dir.path(), {});
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto data = Dataset::open(dir.path());
   for (CropKind crop : {CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized}) {
     for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
       LoaderOptions options;
@@ -50,7 +50,7 @@ TEST_F(CudaLoader, GivesAllMemoryBackOverManyOpenings) {
     LoaderOptions options;
     options.batch_size = 8;
     options.transport = i % 2 == 0 ? TransportKind::mapped : TransportKind::staged;
-    Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+    Loader loader(Dataset::open(dir.path()), device, options);
     ASSERT_TRUE(loader.next());
     if (i == 10) before = device->free_memory_bytes();
   }
@@ -105,7 +105,7 @@ TEST_F(CudaLoader, BringsSamplesThatLieInTwoPieces) {
   options.transport = TransportKind::mapped;
   options.order = OrderMode::sequential;
   options.batch_size = 8;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  Loader loader(Dataset::open(dir.path()), device, options);
   // Until a whole epoch came out of registered memory.
   bool registered = false;
   for (std::uint64_t epoch = 0, last = 1000; epoch <= last; ++epoch) {

@@ -83,9 +83,7 @@ class LoaderFaults : public ::testing::TestWithParam<Way> {
   fs::path shard(int number) const {
     return data_dir() / ("shard-" + std::to_string(number) + ".safetensors");
   }
-  std::shared_ptr<const Dataset> open_dataset() const {
-    return std::make_shared<const Dataset>(Dataset::open(data_dir()));
-  }
+  Dataset open_dataset() const { return Dataset::open(data_dir()); }
   // In the order of the data set, so that shard 2 (samples 57 to 97) is read long after the first batch.
   static LoaderOptions options() {
     LoaderOptions options;
@@ -269,11 +267,11 @@ TEST_P(LoaderFaults, NamesTheSampleWhoseByteChangesWhileAnEpochRuns) {
   checked.verify = Verify::always;
   Loader loader(data, device_, checked);
   take_one(loader);
-  flip_byte(2, inside_sample(*data, 2, 33));
+  flip_byte(2, inside_sample(data, 2, 33));
   EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "shard-2.safetensors");
   loader.start_epoch(1);
   EXPECT_SHARD_ERROR(drain(loader), ErrorCode::corrupt, "sample 33");
-  flip_byte(2, inside_sample(*data, 2, 33));  // as it was
+  flip_byte(2, inside_sample(data, 2, 33));  // as it was
   for (std::uint64_t epoch = 2; epoch < 4; ++epoch) {
     loader.start_epoch(epoch);
     expect_right(drain(loader), 12);
@@ -293,7 +291,7 @@ TEST_P(FaultsOfMapped, NamesTheSampleThatTheDeviceCouldNotRead) {
     loader.start_epoch(epoch);
     expect_right(drain(loader), 101);
   }
-  const std::span<const std::byte> mapping = data->shard(2).mapping();
+  const std::span<const std::byte> mapping = data.shard(2).mapping();
   for (const std::uint64_t last = epoch + 3; epoch < last; ++epoch) {
     SCOPED_TRACE(epoch);
     std::atomic<bool> cut{false};
@@ -321,7 +319,7 @@ TEST_P(FaultsOfResident, KeepsNothingOnTheDeviceThatCouldNotBeRead) {
   LoaderOptions o = options();
   o.batch_size = 1;
   Loader loader(data, device_, o);
-  const std::span<const std::byte> mapping = data->shard(2).mapping();
+  const std::span<const std::byte> mapping = data.shard(2).mapping();
   bool cut = false;
   limited_->call_before_reads([&](const std::byte* source) {
     const bool of_shard = mapping.data() <= source && source < mapping.data() + mapping.size();
@@ -340,7 +338,7 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   TempDir dir;
   write_dataset(dir.path(), {});
   const fs::path shard = dir.path() / "shard-0.safetensors";
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto data = Dataset::open(dir.path());
   const auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
   LoaderOptions o;
   o.transport = TransportKind::mapped;
@@ -359,7 +357,7 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
   std::ifstream whole(dir.path() / "whole", std::ios::binary);
   std::fstream(shard, std::ios::binary | std::ios::in | std::ios::out) << whole.rdbuf();
   const auto all = run_epoch(*device, loader, 1);
-  ASSERT_EQ(all.size(), data->size());
+  ASSERT_EQ(all.size(), data.size());
   for (const Seen& seen : all) EXPECT_EQ(seen.images, sample_bytes(seen.ids[0], 360)) << seen.ids[0];
 }
 
@@ -367,18 +365,18 @@ TEST(StepFaults, NamesTheSampleThatTheDeviceCouldNotRead) {
 TEST(FailedWaits, LookAtOpenShardsOnlyAndKeepTheFirstError) {
   TempDir dir;
   write_dataset(dir.path(), {});
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto data = Dataset::open(dir.path());
   const auto failed = [&] {
     try {
       throw Error(ErrorCode::io, "the device was lost");
     } catch (const Error&) {
-      rethrow_named(*data);
+      rethrow_named(data);
     }
   };
-  static_cast<void>(data->shard(1));
+  static_cast<void>(data.shard(1));
   fs::remove(dir.path() / "shard-0.safetensors");  // opening it would fail
   EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "the device was lost");
-  for (const std::uint32_t unused : {0U, 2U, 3U}) EXPECT_EQ(data->opened(unused), nullptr);
+  for (const std::uint32_t unused : {0U, 2U, 3U}) EXPECT_EQ(data.opened(unused), nullptr);
   fs::resize_file(dir.path() / "shard-1.safetensors", 4096);
   EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "the device was lost");
   EXPECT_SHARD_ERROR(failed(), ErrorCode::io, "shard-1.safetensors\": the file changed");

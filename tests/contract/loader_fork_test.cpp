@@ -51,14 +51,14 @@ class ForkedLoader : public ::testing::TestWithParam<TransportKind> {
  protected:
   void SetUp() override {
     write_dataset(dir_.path(), {});
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
     device_ = make_host_device(2);
     options_.batch_size = 8;
     options_.prefetch = 2;
     options_.threads = 2;
     options_.transport = GetParam();
     try {
-      loader_.emplace(data_, device_, options_);
+      loader_.emplace(*data_, device_, options_);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported || GetParam() != TransportKind::direct) throw;
       GTEST_SKIP() << error.what();
@@ -66,7 +66,7 @@ class ForkedLoader : public ::testing::TestWithParam<TransportKind> {
   }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<Device> device_;
   LoaderOptions options_;
   std::optional<Loader> loader_;
@@ -159,8 +159,8 @@ TEST(ForkedDevice, IsDestructibleInTheChild) {
 TEST(ForkedDataset, ServesALoaderThatIsMadeInTheChild) {
   TempDir dir;
   write_dataset(dir.path(), {});
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
-  for (std::uint32_t shard = 0; shard < 4; ++shard) data->shard(shard);
+  const auto data = Dataset::open(dir.path());
+  for (std::uint32_t shard = 0; shard < 4; ++shard) data.shard(shard);
   EXPECT_EQ(in_child([&] {
               LoaderOptions options;
               options.batch_size = 8;

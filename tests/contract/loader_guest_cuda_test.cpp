@@ -51,7 +51,7 @@ class CudaGuest : public ::testing::Test {
   void SetUp() override {
     if (cuda_device_count() == 0) GTEST_SKIP() << "no CUDA device on this machine";
     write_dataset(dir_.path(), {});
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
   }
   static LoaderOptions options(TransportKind transport = TransportKind::automatic) {
     LoaderOptions options;
@@ -61,7 +61,7 @@ class CudaGuest : public ::testing::Test {
     return options;
   }
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
 };
 
 TEST_F(CudaGuest, MakesNoContextOnAnotherGpu) {
@@ -71,7 +71,7 @@ TEST_F(CudaGuest, MakesNoContextOnAnotherGpu) {
     std::optional<Batch> kept;
     {
       auto device = make_cuda_device(1);
-      Loader loader(data_, device, options(kind));
+      Loader loader(*data_, device, options(kind));
       for (std::uint64_t epoch = 0; epoch < 3; ++epoch) run_epoch(*device, loader, epoch);
       std::thread([&] {  // a thread that never heard of CUDA
         for (auto batch = loader.next(); batch; batch = loader.next()) batch->wait();
@@ -95,7 +95,7 @@ TEST_F(CudaGuest, LeavesTheThreadAsItWas) {
   std::thread([&] {
     {
       auto device = make_cuda_device(0);
-      Loader loader(data_, device, options());
+      Loader loader(*data_, device, options());
       run_epoch(*device, loader, 0);
       EXPECT_EQ(current_context(), nullptr);
     }
@@ -105,7 +105,7 @@ TEST_F(CudaGuest, LeavesTheThreadAsItWas) {
     EXPECT_EQ(mode, cudaStreamCaptureModeGlobal) << "the default";
     {
       auto device = make_cuda_device(0);
-      Loader loader(data_, device, options());
+      Loader loader(*data_, device, options());
       run_epoch(*device, loader, 0);
     }
     mode = cudaStreamCaptureModeGlobal;
@@ -119,7 +119,7 @@ TEST_F(CudaGuest, NeverChangesABatchUnderASlowKernel) {
   constexpr std::uint64_t kBatches = 1000;
   constexpr std::uint64_t kBytes = kRows * kRowBytes;
   auto device = make_cuda_device(0);
-  Loader loader(data_, device, options());
+  Loader loader(*data_, device, options());
   const auto sink = device->allocate_device(kBatches * kBytes);
   const auto label_sink = device->allocate_device(kBatches * kRows * 8);
   std::vector<std::uint64_t> ids;
@@ -199,7 +199,7 @@ TEST_F(CudaGuest, BreaksNoCaptureOfACudaGraph) {
     for (const TransportKind kind : {TransportKind::mapped, TransportKind::staged, TransportKind::resident}) {
       try {
         auto device = make_cuda_device(0);
-        Loader loader(data_, device, options(kind));
+        Loader loader(*data_, device, options(kind));
         for (std::uint64_t epoch = 0; epoch < 2; ++epoch) run_epoch(*device, loader, epoch);
         loader.start_epoch(2);
         auto batch = loader.next();
@@ -224,7 +224,7 @@ TEST_F(CudaGuest, SaysWhenABatchDiesOnACapturingStream) {
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   const auto memory = device->allocate_device(64);
   {
-    Loader loader(data_, device, options());
+    Loader loader(*data_, device, options());
     auto batch = loader.next();
     batch->wait_on(cuda_stream(stream));
     ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);

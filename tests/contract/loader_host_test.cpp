@@ -17,7 +17,7 @@ TEST(HostLoader, RefusesToRunInAChildThatWasForked) {
   write_dataset(dir.path(), {});
   LoaderOptions options;
   options.batch_size = 8;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), make_host_device(1), options);
+  Loader loader(Dataset::open(dir.path()), make_host_device(1), options);
   EXPECT_TRUE(loader.next());
   const pid_t child = ::fork();
   if (child == 0) {
@@ -46,7 +46,7 @@ TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
         LoaderOptions options;
         options.transport = transport;
         options.batch_size = 8;
-        Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+        Loader loader(Dataset::open(dir.path()), device, options);
         if (transport == TransportKind::automatic) {
           const bool zstd = kind == Codec::Kind::zstd;
           EXPECT_EQ(loader.stats().transport, zstd ? TransportKind::staged : TransportKind::mapped);
@@ -104,8 +104,7 @@ TEST(HostLoader, ADamagedFrameIsAnErrorThatNamesShardAndSample) {
   write_damaged(dir.path(), 6);
   for (const TransportKind transport : kKinds) {
     auto device = make_host_device(2);
-    Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device,
-                  in_order(transport, 16));
+    Loader loader(Dataset::open(dir.path()), device, in_order(transport, 16));
     auto batch = loader.next();
     ASSERT_TRUE(batch);
     try {
@@ -124,8 +123,7 @@ TEST(HostLoader, ADamagedFrameIsSaidAtTheNextBatchAtTheLatest) {
     write_damaged(dir.path(), damaged);
     for (const TransportKind transport : kKinds) {
       auto device = make_host_device(2);
-      Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device,
-                    in_order(transport, 4));
+      Loader loader(Dataset::open(dir.path()), device, in_order(transport, 4));
       for (int run = 0; run < 2; ++run) {
         loader.start_epoch(static_cast<std::uint64_t>(run));
         std::uint64_t taken = 0;

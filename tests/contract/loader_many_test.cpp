@@ -52,9 +52,7 @@ std::string run_and_check(const Dataset& data, Device& device, Loader& loader, s
 class ManyLoaders : public ::testing::TestWithParam<bool> {  // whether the device stands for a GPU
  protected:
   void SetUp() override { write_dataset(dir_.path(), {}); }
-  std::shared_ptr<const Dataset> open_dataset() const {
-    return std::make_shared<const Dataset>(Dataset::open(dir_.path()));
-  }
+  Dataset open_dataset() const { return Dataset::open(dir_.path()); }
   static std::shared_ptr<Device> make_device() {
     return GetParam() ? std::shared_ptr<Device>(make_gpu_like_device(2)) : make_host_device(2);
   }
@@ -73,7 +71,7 @@ TEST_P(ManyLoaders, ShareADataSetAndADeviceFromSeveralThreads) {
         try {
           const auto own = i % 2 == 0 ? device : make_device();
           Loader loader(data, own, options_of(first_seed() + round * 10 + i));
-          wrong[i] = run_and_check(*data, *own, loader, 2);
+          wrong[i] = run_and_check(data, *own, loader, 2);
         } catch (const Error& error) {
           wrong[i] = error.what();
         }
@@ -93,7 +91,7 @@ TEST_P(ManyLoaders, StayApartWhenOneOfThemStops) {
     ASSERT_TRUE(goes.next());
     if (seed % 2 == 0) goes.cancel();
   }
-  EXPECT_EQ(run_and_check(*data, *device, stays, 2), "");
+  EXPECT_EQ(run_and_check(data, *device, stays, 2), "");
 }
 
 // The ranks of one process that has several devices: together they see each sample once.
@@ -121,7 +119,7 @@ TEST_P(ManyLoaders, OfAllRanksSeeEachSampleOnce) {
     std::vector<std::uint64_t> all;
     for (const auto& part : ids) all.insert(all.end(), part.begin(), part.end());
     std::sort(all.begin(), all.end());
-    std::vector<std::uint64_t> each(data->size());
+    std::vector<std::uint64_t> each(data.size());
     std::iota(each.begin(), each.end(), std::uint64_t{0});
     EXPECT_EQ(all, each) << (partition == Partition::global ? "global" : "by_shard");
   }
@@ -139,7 +137,7 @@ TEST_P(ManyLoaders, ReadTheSameShardsFromSeveralProcesses) {
         const auto device = make_device();
         Loader loader(data, device, options_of(process));
         if (process == 2) ::_exit(loader.next() ? kGood : 1);  // one process ends in mid-epoch, as it is
-        result = run_and_check(*data, *device, loader, 3).empty() ? kGood : 1;
+        result = run_and_check(data, *device, loader, 3).empty() ? kGood : 1;
       } catch (...) {
       }
       ::_exit(result);
@@ -149,7 +147,7 @@ TEST_P(ManyLoaders, ReadTheSameShardsFromSeveralProcesses) {
   const auto data = open_dataset();
   const auto device = make_device();
   Loader loader(data, device, options_of(7));
-  EXPECT_EQ(run_and_check(*data, *device, loader, 3), "");
+  EXPECT_EQ(run_and_check(data, *device, loader, 3), "");
   for (pid_t child : children) {
     int status = 0;
     ::waitpid(child, &status, 0);

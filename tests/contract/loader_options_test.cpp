@@ -174,7 +174,7 @@ class LoaderOptionsTable : public ::testing::Test {
  protected:
   void SetUp() override {
     write_dataset(dir_.path(), {});
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
   }
   static LoaderOptions good() {
     LoaderOptions options;
@@ -184,7 +184,7 @@ class LoaderOptionsTable : public ::testing::Test {
   }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
 };
 
 TEST_F(LoaderOptionsTable, RefusesEachBadOptionByNameValueAndBounds) {
@@ -194,7 +194,7 @@ TEST_F(LoaderOptionsTable, RefusesEachBadOptionByNameValueAndBounds) {
     LoaderOptions options = good();
     bad.change(options);
     for (const std::string& piece : bad.pieces)
-      EXPECT_SHARD_ERROR(Loader(data_, device, options), bad.code, piece);
+      EXPECT_SHARD_ERROR(Loader(*data_, device, options), bad.code, piece);
     for (const std::string& piece : bad.pieces)
       EXPECT_SHARD_ERROR(plan_memory(*data_, *device, options), bad.code, piece);
     for (DeviceCall call : kDeviceCalls) EXPECT_EQ(device->alive(call), 0) << to_string(call);
@@ -244,21 +244,20 @@ TEST_F(LoaderOptionsTable, TakesTheValuesAtTheBounds) {
     LoaderOptions options = good();
     change(options);
     auto device = make_gpu_like_device(1);
-    Loader loader(data_, device, options);
+    Loader loader(*data_, device, options);
     EXPECT_TRUE(loader.next());
   }
 }
 
 TEST_F(LoaderOptionsTable, RefusesNoDataSetAndNoDevice) {
-  EXPECT_SHARD_ERROR(Loader(nullptr, make_host_device(1), good()), ErrorCode::invalid_argument, "data set");
-  EXPECT_SHARD_ERROR(Loader(data_, nullptr, good()), ErrorCode::invalid_argument, "device");
+  EXPECT_SHARD_ERROR(Loader(*data_, nullptr, good()), ErrorCode::invalid_argument, "device");
   EXPECT_SHARD_ERROR(make_host_device(0), ErrorCode::invalid_argument, "0 threads: it must have 1 to 64");
   EXPECT_SHARD_ERROR(make_host_device(65), ErrorCode::invalid_argument, "65 threads: it must have 1 to 64");
 }
 
 // What resume() holds against the loader.
 TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
-  Loader loader(data_, make_host_device(1), good());
+  Loader loader(*data_, make_host_device(1), good());
   const LoaderState mine = loader.state();
   const auto expect_refusal = [&](const std::function<void(LoaderState&)>& change, const char* piece) {
     LoaderState state = mine;
@@ -271,7 +270,7 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   expect_refusal([](auto& s) { s.fingerprint ^= 1; }, "fingerprint");
   LoaderOptions padded = good();
   padded.tail = Tail::pad;
-  EXPECT_SHARD_ERROR(loader.resume(Loader(data_, make_host_device(1), padded).state()),
+  EXPECT_SHARD_ERROR(loader.resume(Loader(*data_, make_host_device(1), padded).state()),
                      ErrorCode::invalid_argument, "tail");
   expect_refusal([](auto& s) { s.global_batch = 16; }, "global batch size 16");
   expect_refusal([](auto& s) { s.global_batch = 0; }, "global batch size 0");

@@ -20,9 +20,7 @@ class LoaderRefusals : public ::testing::Test {
  protected:
   void SetUp() override { write_dataset(dir_.path(), {}); }
 
-  std::shared_ptr<const Dataset> open_dataset() const {
-    return std::make_shared<const Dataset>(Dataset::open(dir_.path()));
-  }
+  Dataset open_dataset() const { return Dataset::open(dir_.path()); }
   static LoaderOptions options(TransportKind kind) {
     LoaderOptions options;
     options.transport = kind;
@@ -66,7 +64,7 @@ TEST_F(LoaderRefusals, OfRegistrationLeadToStagedWithTheReason) {
 // A registration refused later: the samples of that shard are staged, every batch is right, and it is said.
 TEST_F(LoaderRefusals, OfALaterRegistrationAreSaidAndTheShardIsStaged) {
   const auto data = open_dataset();
-  const std::uint64_t all = 1 + data->info().shards.size();  // with the one when the loader is made
+  const std::uint64_t all = 1 + data.info().shards.size();  // with the one when the loader is made
   for (ErrorCode code : {ErrorCode::unsupported, ErrorCode::resource})
     for (TransportKind kind : {TransportKind::automatic, TransportKind::mapped, TransportKind::resident})
       for (std::uint64_t k = 2; k <= all + 1; ++k) {
@@ -139,7 +137,7 @@ TEST_F(LoaderRefusals, AreNotNeededWhereAWindowOfShardsFitsTheBudget) {
   DatasetShape shape;
   shape.shards = {20, 21, 22, 23, 24, 25, 26, 27, 28};
   write_dataset(dir.path(), shape);
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto data = Dataset::open(dir.path());
   for (OrderMode mode : {OrderMode::windowed, OrderMode::sequential}) {
     LoaderOptions o = options(TransportKind::automatic);
     o.order = mode;

@@ -136,7 +136,7 @@ TEST(ThousandsOfShards, LoadWith256DescriptorsOnEveryTransport) {
   ASSERT_TRUE(limit.ok());
   for (const bool gpu_like : {false, true}) {
     for (const TransportKind kind : kinds) {
-      const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+      const auto data = Dataset::open(dir.path());
       const std::shared_ptr<Device> device =
           gpu_like ? std::shared_ptr<Device>(make_gpu_like_device(2)) : make_host_device(2);
       LoaderOptions options = options_of(kind);
@@ -166,7 +166,7 @@ TEST(ThousandsOfShards, DirectReadsShareAFewDescriptors) {
   const std::vector<TransportKind> kinds = link_transports(dir.path());
   if (std::find(kinds.begin(), kinds.end(), TransportKind::direct) == kinds.end())
     GTEST_SKIP() << "no O_DIRECT in " << dir.path();
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto data = Dataset::open(dir.path());
   const auto device = make_host_device(2);
   const auto open_now = static_cast<rlim_t>(entries("/proc/self/fd"));
   const LowerDescriptors limit(open_now + 12);
@@ -233,12 +233,12 @@ class ChangedUnderALoader : public ::testing::TestWithParam<TransportKind> {
     const std::vector<TransportKind> kinds = link_transports(dir_.path());
     if (std::find(kinds.begin(), kinds.end(), GetParam()) == kinds.end())
       GTEST_SKIP() << "no O_DIRECT in " << dir_.path();
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
     device_ = make_host_device(1);
     options_ = options_of(GetParam());
     options_.batch_size = 2;
     options_.prefetch = 1;
-    loader_.emplace(data_, device_, options_);
+    loader_.emplace(*data_, device_, options_);
     ASSERT_EQ(check_epoch(*device_, *loader_, 4 * kPerShard, 0), "");
   }
   void expect_error(const char* what) {
@@ -250,7 +250,7 @@ class ChangedUnderALoader : public ::testing::TestWithParam<TransportKind> {
   }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<Device> device_;
   LoaderOptions options_;
   std::optional<Loader> loader_;

@@ -30,7 +30,7 @@ class StepLoader : public ::testing::TestWithParam<TransportKind> {
     options.prefetch = 2;
     options.transport = GetParam();
     options.transform.flip_probability = 0.5;
-    Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+    Loader loader(Dataset::open(dir.path()), device, options);
     auto stream = device->create_stream();
     std::vector<std::byte> sink(8 * 360);
     for (int epoch = 0; epoch < 2; ++epoch) {
@@ -71,7 +71,7 @@ TEST(StepLoaderFeeder, SaysWhetherTheNextBatchIsThere) {
   auto device = std::make_shared<StepDevice>();
   LoaderOptions options = two_slots();
   options.transport = TransportKind::staged;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  Loader loader(Dataset::open(dir.path()), device, options);
   EXPECT_TRUE(loader.wait_ready(std::chrono::seconds(20)));
   {
     auto first = loader.next();
@@ -97,7 +97,7 @@ TEST(StepLoaderFeeder, DoesNotHoldABatchUpForASlotThatIsInFlight) {
   auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
   LoaderOptions options = two_slots();
   options.transport = TransportKind::staged;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  Loader loader(Dataset::open(dir.path()), device, options);
   const auto stream = device->create_stream();
   {
     auto first = loader.next();
@@ -123,7 +123,7 @@ TEST(LoaderStats, SayWhoWaitedForWhom) {
   TempDir dir;
   write_dataset(dir.path(), {});
   auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, two_slots());
+  Loader loader(Dataset::open(dir.path()), device, two_slots());
   constexpr std::chrono::milliseconds kPause{30};
   const double pause = std::chrono::duration<double>(kPause).count();
   for (int i = 0; i < 2; ++i) loader.next();

@@ -32,11 +32,11 @@ class LoaderStops : public ::testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
     write_dataset(dir_.path(), {});
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
     device_ = make_host_device(2);
     if (GetParam().gpu_like) device_ = std::make_shared<LimitedDevice>(device_, false);
     try {
-      Loader(data_, device_, options(1));
+      Loader(*data_, device_, options(1));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::unsupported || GetParam().transport != TransportKind::direct) throw;
       GTEST_SKIP() << error.what();
@@ -72,7 +72,7 @@ class LoaderStops : public ::testing::TestWithParam<Way> {
   void expect_right(Batch& batch) { expect_right(look(*device_, batch)); }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<Device> device_;
   double longest_ = 0;
 };
@@ -81,7 +81,7 @@ class StopsWhileRegistering : public LoaderStops {};  // on a device that regist
 TEST_P(LoaderStops, JoinsWhereverItsConsumerStops) {
   for (std::uint32_t prefetch : {1U, 4U, 64U})
     for (std::uint64_t taken : {0U, 1U, 5U, 24U, 25U}) {
-      std::optional<Loader> loader(std::in_place, data_, device_, options(prefetch));
+      std::optional<Loader> loader(std::in_place, *data_, device_, options(prefetch));
       loader->start_epoch(1);
       for (std::uint64_t i = 0; i < taken; ++i) loader->next();
       expect_prompt([&] { loader.reset(); });
@@ -90,7 +90,7 @@ TEST_P(LoaderStops, JoinsWhereverItsConsumerStops) {
 
 TEST_P(LoaderStops, JoinsWhenItsConsumerThrows) {
   const auto train = [&] {
-    Loader loader(data_, device_, options(3));
+    Loader loader(*data_, device_, options(3));
     for (Batch& batch : loader.epoch(0)) {
       expect_right(batch);
       if (batch.index() == 7) throw std::runtime_error("the consumer gave up");
@@ -100,7 +100,7 @@ TEST_P(LoaderStops, JoinsWhenItsConsumerThrows) {
 }
 
 TEST_P(LoaderStops, GoesOnWhereABrokenLoopLeftOff) {
-  Loader loader(data_, device_, options(3));
+  Loader loader(*data_, device_, options(3));
   std::vector<std::uint64_t> indices;
   for (Batch& batch : loader.epoch(0)) {
     indices.push_back(batch.index());
@@ -116,7 +116,7 @@ TEST_P(LoaderStops, TakesBatchesBackLongAfterItIsGone) {
   std::vector<Batch> held;
   std::vector<Seen> seen;
   {
-    Loader loader(data_, device_, options(6));
+    Loader loader(*data_, device_, options(6));
     for (int i = 0; i < 6; ++i) {
       held.push_back(std::move(*loader.next()));
       held.back().wait();
@@ -141,7 +141,7 @@ TEST_P(LoaderStops, LeavesNoThreadsBehindWithABatchThatIsKept) {
   {
     device_ = make_host_device(3);
     if (GetParam().gpu_like) device_ = std::make_shared<LimitedDevice>(device_, false);
-    Loader loader(data_, device_, options(2));
+    Loader loader(*data_, device_, options(2));
     kept = loader.next();
     kept->wait();
     EXPECT_GE(process_use(dir_.path()).threads, threads + 3);
@@ -151,7 +151,7 @@ TEST_P(LoaderStops, LeavesNoThreadsBehindWithABatchThatIsKept) {
 }
 
 TEST_P(LoaderStops, LetsAnotherThreadGiveBatchesBack) {
-  Loader loader(data_, device_, options(4));
+  Loader loader(*data_, device_, options(4));
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Batch> queue;  // at most 3 of the 5 batches: next() never finds all of them lent
@@ -188,7 +188,7 @@ TEST_P(LoaderStops, LetsAnotherThreadGiveBatchesBack) {
 
 // cancel() at any moment from another thread; afterwards the loader works again.
 TEST_P(LoaderStops, StartsAgainAfterItWasCancelledAtAnyMoment) {
-  Loader loader(data_, device_, options(2));
+  Loader loader(*data_, device_, options(2));
   Random random(first_seed());
   const std::uint64_t count = rounds(150, 30);
   for (std::uint64_t round = 0; round < count; ++round) {
@@ -220,7 +220,7 @@ TEST_P(StopsWhileRegistering, JoinsWhileAShardIsBeingRegistered) {
   ASSERT_NE(limited, nullptr);
   const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
   limited->hold_registrations_from(tried + 1);
-  std::optional<Loader> loader(std::in_place, data_, device_, options(2));
+  std::optional<Loader> loader(std::in_place, *data_, device_, options(2));
   for (int i = 0; i < 3; ++i) {
     std::optional<Batch> batch = loader->next();
     expect_right(*batch);
@@ -238,7 +238,7 @@ TEST_P(StopsWhileRegistering, EndsAWaitForTheRegistrationOfAShard) {
   o.pinned_bytes = 1;
   const std::uint64_t tried = limited->calls(DeviceCall::registration) + 1;  // when the loader is made
   limited->hold_registrations_from(tried + 1);
-  std::optional<Loader> loader(std::in_place, data_, device_, o);
+  std::optional<Loader> loader(std::in_place, *data_, device_, o);
   for (std::uint64_t epoch = 0; epoch < 3; ++epoch) expect_prompt([&] { loader->start_epoch(epoch); });
   ASSERT_TRUE(comes_true([&] { return limited->calls(DeviceCall::registration) > tried; }));
   expect_prompt([&] { loader->cancel(); });
@@ -246,12 +246,12 @@ TEST_P(StopsWhileRegistering, EndsAWaitForTheRegistrationOfAShard) {
   expect_prompt([&] { loader->start_epoch(3); });
   expect_prompt([&] { loader.reset(); });
   limited->hold_registrations_from(std::numeric_limits<std::uint64_t>::max());
-  loader.emplace(data_, device_, o);
+  loader.emplace(*data_, device_, o);
   EXPECT_EQ(run_epoch(*device_, *loader, 4).size(), 25U);
 }
 
 TEST_P(LoaderStops, StaysCancelledUntilAnEpochIsStarted) {
-  Loader loader(data_, device_, options(2));
+  Loader loader(*data_, device_, options(2));
   loader.cancel();  // before its first epoch
   for (int i = 0; i < 2; ++i) EXPECT_SHARD_ERROR(loader.next(), ErrorCode::cancelled, "cancelled");
   EXPECT_TRUE(loader.wait_ready(std::chrono::milliseconds(0)));
@@ -266,7 +266,7 @@ TEST_P(LoaderStops, StaysCancelledUntilAnEpochIsStarted) {
 // Two threads, nothing between them: what is delivered is right, and each epoch runs to its end or is
 // cancelled. A cancel() after the last start_epoch() is never lost.
 TEST_P(LoaderStops, MayBeCancelledAndStartedAtTheSameTime) {
-  Loader loader(data_, device_, options(2));
+  Loader loader(*data_, device_, options(2));
   const std::uint64_t count = rounds(300, 40);
   for (std::uint64_t round = 0; round < count && !HasFailure(); ++round) {
     std::atomic<int> at{0};
@@ -299,7 +299,7 @@ TEST_P(LoaderStops, MayBeCancelledAndStartedAtTheSameTime) {
 }
 
 TEST_P(LoaderStops, TellsItsStatisticsAndStateToOtherThreadsWhileAnEpochRuns) {
-  Loader loader(data_, device_, options(2));
+  Loader loader(*data_, device_, options(2));
   std::atomic<bool> finished{false};
   std::thread other([&] {
     LoaderStats last;
@@ -340,7 +340,7 @@ TEST(LoaderOnAStalledDevice, WakesFromNextWhenCancelled) {
   options.batch_size = 8;
   options.prefetch = 1;
   options.transport = TransportKind::staged;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  Loader loader(Dataset::open(dir.path()), device, options);
   {
     auto first = loader.next();
     auto second = loader.next();
@@ -373,7 +373,7 @@ TEST(LoaderOnAStalledDevice, KeepsACancelThatComesWhileAnEpochIsStarted) {
   options.batch_size = 8;
   options.prefetch = 1;
   options.transport = TransportKind::staged;
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(dir.path())), device, options);
+  Loader loader(Dataset::open(dir.path()), device, options);
   double waited = 0;
   {
     auto first = loader.next();

@@ -18,8 +18,8 @@ TEST(ShardbenchLoad, MeasuresWholeEpochsAgainstABareGather) {
   const testing::TempDir dir;
   const std::string folder = (dir.path() / "data").string();
   make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 32, 32}, 2);
-  const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
-  ASSERT_EQ(dataset->size(), 100U);
+  const auto dataset = Dataset::open(folder);
+  ASSERT_EQ(dataset.size(), 100U);
   LoadCase load;
   load.options.batch_size = 10;
   load.options.verify = Verify::always;  // the random samples carry true checksums
@@ -42,7 +42,7 @@ TEST(ShardbenchLoad, DividesTheDataSetBetweenDevices) {
   const testing::TempDir dir;
   const std::string folder = (dir.path() / "data").string();
   make_random_dataset(folder, 100, {DType::u8, Layout::nhwc, 3, 8, 8}, 1);
-  const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
+  const auto dataset = Dataset::open(folder);
   LoadCase load;
   load.options.batch_size = 10;
   load.seconds = 0.01;
@@ -116,7 +116,7 @@ TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
     load.options.verify = Verify::always;
     load.seconds = 0.01;
     load.repeats = 1;
-    const auto dataset = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+    const auto dataset = Dataset::open(dir.path());
     const std::vector<std::shared_ptr<Device>> devices{make_host_device(1)};
     const LoadResult result = bench_load(dataset, devices, load);
     EXPECT_GT(result.limit_bytes_per_second, 0);

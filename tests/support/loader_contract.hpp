@@ -24,9 +24,9 @@ class LoaderContract : public ::testing::TestWithParam<MakeDevice> {
     device_ = GetParam()();
     if (!device_) GTEST_SKIP() << "no such device on this machine";
   }
-  std::shared_ptr<const Dataset> dataset(const DatasetShape& shape = {}) {
+  Dataset dataset(const DatasetShape& shape = {}) {
     write_dataset(dir_.path(), shape);
-    return std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    return Dataset::open(dir_.path());
   }
   static LoaderOptions options() {
     LoaderOptions options;
@@ -48,10 +48,10 @@ TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
     o.transport = kind;
     o.tail = Tail::pad;
     Loader loader(data, device_, o);
-    std::vector<int> times(data->size(), 0);
+    std::vector<int> times(data.size(), 0);
     for (const Seen& seen : run_epoch(*device_, loader, 3)) {
       for (std::size_t i = 0; i < seen.ids.size(); ++i) {
-        const std::uint64_t size = data->info().spec.size_bytes();
+        const std::uint64_t size = data.info().spec.size_bytes();
         const auto expected = sample_bytes(seen.ids[i], size);
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
                                seen.images.begin() + static_cast<std::ptrdiff_t>(i * size)))
@@ -60,7 +60,7 @@ TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
         times[seen.ids[i]] += seen.mask[i];
       }
     }
-    EXPECT_EQ(times, std::vector<int>(data->size(), 1)) << to_string(kind);
+    EXPECT_EQ(times, std::vector<int>(data.size(), 1)) << to_string(kind);
   }
 }
 
@@ -70,11 +70,11 @@ TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
   auto data = dataset();
   std::vector<TransportKind> kinds = link_transports(dir_.path());
   kinds.push_back(TransportKind::resident);
-  const std::uint64_t size = data->info().spec.size_bytes();
+  const std::uint64_t size = data.info().spec.size_bytes();
   for (TransportKind kind : kinds) {
     for (std::uint64_t batch_size : {8U, 11U}) {
       for (Partition partition : {Partition::global, Partition::by_shard}) {
-        std::vector<int> times(data->size(), 0);
+        std::vector<int> times(data.size(), 0);
         std::uint64_t fewest = batch_size;
         for (std::uint32_t rank = 0; rank < 3; ++rank) {
           LoaderOptions o = options();
@@ -103,7 +103,7 @@ TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
           }
           EXPECT_EQ(loader.stats().samples, delivered);
         }
-        EXPECT_EQ(times, std::vector<int>(data->size(), 1)) << to_string(kind);
+        EXPECT_EQ(times, std::vector<int>(data.size(), 1)) << to_string(kind);
         if (partition == Partition::global) {
           EXPECT_EQ(fewest, batch_size == 8 ? 1U : 0U);
         }
@@ -168,7 +168,7 @@ TEST_P(LoaderContract, TakesTheDeviceAndPinnedMemoryThatWasPlanned) {
     o.transport = kind;
     o.transform.dtype = DType::f16;
     o.resident_bytes = 10'000;
-    const LoaderMemory plan = plan_memory(*data, *device_, o);
+    const LoaderMemory plan = plan_memory(data, *device_, o);
     Loader loader(data, device_, o);
     EXPECT_EQ(loader.stats().device_bytes, plan.device_bytes) << to_string(kind);
     EXPECT_GE(loader.stats().pinned_bytes, plan.pinned_bytes) << to_string(kind);
@@ -181,7 +181,7 @@ TEST_P(LoaderContract, TakesTheDeviceAndPinnedMemoryThatWasPlanned) {
 // Room for what the rank comes to, and no more than half of the free memory unless it is asked for.
 TEST_P(LoaderContract, KeepsNoMoreResidentThanARankComesTo) {
   auto data = dataset();
-  const std::uint64_t sample = data->info().spec.size_bytes();
+  const std::uint64_t sample = data.info().spec.size_bytes();
   LoaderOptions o = options();
   o.transport = TransportKind::resident;
   const auto resident = [&](const LoaderOptions& asked) {
@@ -194,7 +194,7 @@ TEST_P(LoaderContract, KeepsNoMoreResidentThanARankComesTo) {
     EXPECT_FALSE(again.empty());
     return loader.stats().device_bytes - one;
   };
-  EXPECT_EQ(resident(o), data->size() * sample);  // any of them, over the epochs
+  EXPECT_EQ(resident(o), data.size() * sample);  // any of them, over the epochs
   o.order = OrderMode::sequential;
   EXPECT_EQ(resident(o), 96 * sample);  // 12 batches of 8
   o.world_size = 4;
@@ -243,7 +243,7 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
     Loader loader(data, device_, o);
     reference = run_epoch(*device_, loader, 5);
   }
-  ASSERT_EQ(reference.size(), data->size() / 8);
+  ASSERT_EQ(reference.size(), data.size() / 8);
   std::vector<TransportKind> kinds = link_transports(dir_.path());
   kinds.push_back(TransportKind::resident);
   for (TransportKind kind : kinds) {
@@ -264,7 +264,7 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
 
 TEST_P(LoaderContract, WaitsForBatchesAndTheirBytesInShortTurns) {
   auto data = dataset();
-  const std::uint64_t size = data->info().spec.size_bytes();
+  const std::uint64_t size = data.info().spec.size_bytes();
   constexpr std::chrono::milliseconds kTurn(1);
   Loader loader(data, device_, options());
   constexpr std::uint64_t kEpochs = 10;
@@ -438,13 +438,13 @@ TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
     for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
       std::filesystem::remove_all(entry.path());
     write_dataset(dir_.path(), {});
-    data = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data = Dataset::open(dir_.path());
   }
 }
 
 TEST_P(LoaderContract, FindsAFlippedByteWhenAskedTo) {
   auto data = dataset();
-  const std::uint64_t at = data->shard(2).header().images_begin + 5 * 360 + 17;
+  const std::uint64_t at = data.shard(2).header().images_begin + 5 * 360 + 17;
   {
     std::FILE* file = std::fopen((dir_.path() / "shard-2.safetensors").c_str(), "r+b");
     std::fseek(file, static_cast<long>(at), SEEK_SET);

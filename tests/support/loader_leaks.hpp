@@ -40,7 +40,7 @@ class LoaderLeaks : public ::testing::TestWithParam<LeakCase> {
                                                   TransportKind::direct};
     const auto device = GetParam().make();
     const bool zstd = number % 3 == 0;
-    const auto data = std::make_shared<const Dataset>(Dataset::open(zstd ? zstd_ : plain_));
+    const auto data = Dataset::open(zstd ? zstd_ : plain_);
     LoaderOptions options;
     options.transport = kKinds[number % kKinds.size()];
     options.batch_size = 8;

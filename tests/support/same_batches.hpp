@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "expect_error.hpp"
 #include "loader_fixture.hpp"
@@ -67,7 +68,7 @@ inline TransformOptions random_transform(Random& random, const DatasetInfo& info
 
 // What all deliveries of one round have in common. The global batch is options.batch_size.
 struct Setting {
-  std::shared_ptr<const Dataset> data;
+  Dataset data;
   LoaderOptions options;
   std::uint64_t epoch = 0;
   std::uint32_t world = 1;  // by_shard: the same for all deliveries
@@ -83,23 +84,22 @@ struct Setting {
   }
 };
 
-inline Setting random_setting(Random& random, std::shared_ptr<const Dataset> data) {
-  Setting setting;
+inline Setting random_setting(Random& random, Dataset data) {
+  Setting setting{std::move(data), {}};
   OrderOptions& order = setting.options;
   order.order = random.one_of({OrderMode::sequential, OrderMode::shuffle, OrderMode::windowed});
   order.window_shards = random.between(1, 4);
   order.tail = random.one_of({Tail::drop, Tail::pad, Tail::wrap, Tail::short_});
   order.seed = random.coin() ? random.between(0, 1000) : ~std::uint64_t{0} - random.between(0, 1000);
   order.batch_size = random.one_of({8U, 16U});
-  if (data->size() < order.batch_size && order.tail == Tail::drop) order.tail = Tail::pad;
-  const auto shards = static_cast<std::uint32_t>(data->info().shards.size());
+  if (setting.data.size() < order.batch_size && order.tail == Tail::drop) order.tail = Tail::pad;
+  const auto shards = static_cast<std::uint32_t>(setting.data.info().shards.size());
   if (random.between(0, 3) == 0) {
     order.partition = Partition::by_shard;
     while (setting.world * 2 <= std::min(shards, 8U) && random.coin()) setting.world *= 2;
   }
-  setting.options.transform = random_transform(random, data->info());
+  setting.options.transform = random_transform(random, setting.data.info());
   setting.epoch = random.between(0, 5);
-  setting.data = std::move(data);
   return setting;
 }
 
@@ -122,7 +122,7 @@ inline std::vector<std::byte> bytes_of(const DatasetInfo& info, const std::vecto
 
 // One rank's batches of an epoch by the plainest means: Order, ShardReader::read, loops over the arithmetic.
 inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t world, std::uint32_t rank) {
-  const DatasetInfo& info = setting.data->info();
+  const DatasetInfo& info = setting.data.info();
   std::vector<std::uint64_t> shard_samples;
   for (const ShardSummary& shard : info.shards) shard_samples.push_back(shard.samples);
   const Order order(shard_samples, setting.order(world, rank));
@@ -140,8 +140,8 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
     std::vector<SampleView> views;
     std::vector<const std::byte*> sources;
     for (std::uint64_t id : seen.ids) {
-      const Dataset::Location at = setting.data->locate(id);
-      const ShardReader& shard = setting.data->shard(at.shard);
+      const Dataset::Location at = setting.data.locate(id);
+      const ShardReader& shard = setting.data.shard(at.shard);
       seen.labels.push_back(shard.label(at.sample));
       stored.emplace_back(info.spec.size_bytes());
       shard.read(at.sample, stored.back());
@@ -230,28 +230,28 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
     if (!GetParam().make(random)) GTEST_SKIP() << "no such device on this machine";
   }
 
-  std::shared_ptr<const Dataset> dataset(Random& random) {
+  Dataset dataset(Random& random) {
     const std::uint32_t number = random.between(0, 23);
-    std::shared_ptr<const Dataset>& data = datasets_[number];
+    std::optional<Dataset>& data = datasets_[number];
     if (!data) {
       Random own(1000 + number);  // the same data set whichever round asks first
       const auto folder = dir_.path() / std::to_string(number);
       std::filesystem::create_directory(folder);
       write_dataset(folder, random_shape(own));
-      data = std::make_shared<const Dataset>(Dataset::open(folder));
+      data = Dataset::open(folder);
     }
-    return data;
+    return *data;
   }
 
   // How a leg delivers: everything that must not matter.
   LoaderOptions random_delivery(Random& random, const Setting& setting, TransportKind kind) const {
     LoaderOptions options = setting.options;
-    const std::uint64_t stored_bytes = setting.data->info().spec.size_bytes() + 32;  // or its packed frame
+    const std::uint64_t stored_bytes = setting.data.info().spec.size_bytes() + 32;  // or its packed frame
     options.transport = kind;
     options.threads = random.between(1, 4);
     options.prefetch = random.between(1, 5);
     options.verify = random.one_of({Verify::never, Verify::first_epoch, Verify::always});
-    const std::vector<ShardSummary>& shards = setting.data->info().shards;
+    const std::vector<ShardSummary>& shards = setting.data.info().shards;
     std::uint64_t largest = 0;
     for (const ShardSummary& shard : shards) largest = std::max(largest, shard.size_bytes);
     if (kind == TransportKind::mapped) {  // shards come and go; samples may not be staged
@@ -280,7 +280,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
       try {
         ranks.push_back({device, std::make_unique<Loader>(setting.data, device, own)});
       } catch (const Error& error) {
-        const bool zstd = setting.data->info().codec.kind == Codec::Kind::zstd;
+        const bool zstd = setting.data.info().codec.kind == Codec::Kind::zstd;
         const bool may_refuse = options.transport == TransportKind::direct ||
                                 (options.transport == TransportKind::mapped && zstd);
         EXPECT_TRUE(may_refuse && error.code() == ErrorCode::unsupported) << error.what();
@@ -370,7 +370,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
   }
 
   TempDir dir_;
-  std::map<std::uint32_t, std::shared_ptr<const Dataset>> datasets_;
+  std::map<std::uint32_t, std::optional<Dataset>> datasets_;
   std::vector<std::vector<Seen>> expected_;  // one: of the global batches; by_shard: of each rank
   std::map<TransportKind, int> ran_;
   std::map<TransportKind, int> refused_;

@@ -56,8 +56,7 @@ class Limits {
 // One device's loader and consumer.
 class Consumer {
  public:
-  Consumer(const std::shared_ptr<const Dataset>& dataset, const std::shared_ptr<Device>& device,
-           const LoaderOptions& options)
+  Consumer(const Dataset& dataset, const std::shared_ptr<Device>& device, const LoaderOptions& options)
       : loader_(dataset, device, options), stream_(device->create_stream()) {}
 
   void first_batch() {
@@ -112,9 +111,8 @@ class Consumer {
 
 }  // namespace
 
-LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
-                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load,
-                      const std::function<void(const LoadResult&)>& done) {
+LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
+                      const LoadCase& load, const std::function<void(const LoadResult&)>& done) {
   LoadResult result;
   const Stopwatch made;
   std::vector<std::unique_ptr<Consumer>> consumers;
@@ -159,7 +157,7 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     } while (registered() > before && warming.seconds() < kWarmUp);
   }
   const TransportKind transport = consumers[0]->stats().transport;
-  Limits limits(*dataset, devices, load.options, transport);
+  Limits limits(dataset, devices, load.options, transport);
   const auto report = [&] {
     limits.report(result);
     result.stats.clear();
@@ -172,7 +170,7 @@ LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
     const RunClock clock;
     const double rate = run_all(load.seconds);
     result.samples.push_back(
-        {rate, rate * static_cast<double>(dataset->info().spec.size_bytes()), clock.elapsed().cores()});
+        {rate, rate * static_cast<double>(dataset.info().spec.size_bytes()), clock.elapsed().cores()});
     report();
   }
   return result;

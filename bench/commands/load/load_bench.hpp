@@ -40,8 +40,7 @@ struct LoadResult {
 // bare gather), then the loaders, `repeats` times in turn. One loader a device, each on a thread of its own:
 // device i is rank i of as many. The consumer takes each batch on a stream and gives it back. `done`: before
 // the first repeat and after each.
-LoadResult bench_load(const std::shared_ptr<const Dataset>& dataset,
-                      std::span<const std::shared_ptr<Device>> devices, const LoadCase& load,
-                      const std::function<void(const LoadResult&)>& done = {});
+LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
+                      const LoadCase& load, const std::function<void(const LoadResult&)>& done = {});
 
 }  // namespace shard::bench

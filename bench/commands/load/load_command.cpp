@@ -87,10 +87,10 @@ int run(Arguments& arguments, const std::string& command) {
   const unsigned threads = arguments.load.options.threads;
   const auto devices = devices_of(arguments.device, threads != 0 ? threads : 2);
   const Stopwatch opening;
-  const auto dataset = std::make_shared<const Dataset>(Dataset::open(arguments.dataset));
+  const auto dataset = Dataset::open(arguments.dataset);
   const double open_seconds = opening.seconds();
   bench_load(dataset, devices, arguments.load, [&](const LoadResult& now) {
-    add_json(report.json(), arguments, now, *devices[0], dataset->info().spec.size_bytes(), open_seconds);
+    add_json(report.json(), arguments, now, *devices[0], dataset.info().spec.size_bytes(), open_seconds);
     report.save(now.samples.size(), arguments.load.repeats);
   });
   report.finish(load_section);

@@ -40,13 +40,12 @@ LoaderOptions options_of(const MemoryOptions& options, std::uint64_t batch) {
   return loader;
 }
 
-void measure(MemoryCase& one, const std::shared_ptr<const Dataset>& dataset,
-             const std::shared_ptr<Device>& device, const LoaderOptions& options,
-             const std::atomic<bool>& cancel) {
+void measure(MemoryCase& one, const Dataset& dataset, const std::shared_ptr<Device>& device,
+             const LoaderOptions& options, const std::atomic<bool>& cancel) {
   give_memory_back();
   one.free_before = device->free_memory_bytes();
   one.process_before = process_bytes();
-  one.predicted = plan_memory(*dataset, device->info(), options, one.free_before);
+  one.predicted = plan_memory(dataset, device->info(), options, one.free_before);
   Loader loader(dataset, device, options);
   const std::unique_ptr<Stream> stream = device->create_stream();
   const std::uint64_t least = 2 * (std::uint64_t{options.prefetch} + 1);
@@ -89,9 +88,8 @@ double difference(std::uint64_t predicted, std::uint64_t measured) noexcept {
   return (a > b ? a - b : b - a) / a;
 }
 
-std::vector<MemoryCase> bench_memory(const std::shared_ptr<const Dataset>& dataset,
-                                     const std::shared_ptr<Device>& device, const MemoryOptions& options,
-                                     const std::atomic<bool>& cancel,
+std::vector<MemoryCase> bench_memory(const Dataset& dataset, const std::shared_ptr<Device>& device,
+                                     const MemoryOptions& options, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<MemoryCase>&)>& done) {
   for (const std::uint64_t batch : options.batch_sizes)
     if (batch < 1 || batch > kMostBatch)

@@ -34,9 +34,8 @@ struct MemoryOptions {
 // One loader after the other, each until every slot was filled twice, and all shards are registered, or
 // samples resident, where they are. Errors: invalid_argument (a batch size, its bounds), cancelled. What a
 // loader throws is the case's problem.
-std::vector<MemoryCase> bench_memory(const std::shared_ptr<const Dataset>& dataset,
-                                     const std::shared_ptr<Device>& device, const MemoryOptions& options,
-                                     const std::atomic<bool>& cancel,
+std::vector<MemoryCase> bench_memory(const Dataset& dataset, const std::shared_ptr<Device>& device,
+                                     const MemoryOptions& options, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<MemoryCase>&)>& done);
 
 // |measured - predicted| / predicted; 0 where both are 0, 1 where only the prediction is.

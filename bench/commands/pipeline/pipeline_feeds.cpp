@@ -233,8 +233,7 @@ class LoaderFeed final : public Feed {
  public:
   LoaderFeed(const std::filesystem::path& folder, std::shared_ptr<Device> device,
              const PipelineOptions& options)
-      : loader_(std::make_shared<const Dataset>(Dataset::open(folder)), std::move(device),
-                of(folder, options)) {
+      : loader_(Dataset::open(folder), std::move(device), of(folder, options)) {
     loader_.start_epoch(0);
   }
   BatchTimes next() override {

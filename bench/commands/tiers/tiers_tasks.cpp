@@ -34,7 +34,7 @@ double stored_bytes(const DatasetInfo& info) {
 void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
                   const LoaderOptions& options) {
   SampleReference reference(folder);
-  Loader loader(std::make_shared<const Dataset>(Dataset::open(folder)), device, options);
+  Loader loader(Dataset::open(folder), device, options);
   const auto stream = device->create_stream();
   std::uint64_t left = kChecked;
   loader.start_epoch(0);
@@ -50,7 +50,7 @@ void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
 BatchRun run_epochs(const fs::path& folder, const std::shared_ptr<Device>& device,
                     const LoaderOptions& options, double seconds, double at_most,
                     const std::atomic<bool>& cancel) {
-  const auto dataset = std::make_shared<const Dataset>(Dataset::open(folder));
+  const auto dataset = Dataset::open(folder);
   const auto stream = device->create_stream();
   std::uint64_t rows = 0;
   const RunClock clock;
@@ -181,14 +181,14 @@ struct Maker {  // what the tasks of one tier share
         one.options = load;
         one.seconds = options.seconds;
         one.repeats = 1;
-        const auto opened = std::make_shared<const Dataset>(Dataset::open(folder));
+        const auto opened = Dataset::open(folder);
         const LoadResult result = bench_load(opened, {&target, 1}, one);
         limit_is = result.limit_is;
         return TierSample{
             result.samples[0].samples_per_second,
             result.limit_bytes_per_second / (target->info().kind == DeviceKind::cuda
                                                  ? bytes
-                                                 : static_cast<double>(opened->info().spec.size_bytes())),
+                                                 : static_cast<double>(opened.info().spec.size_bytes())),
             result.samples[0].cores};
       }
       limit_is = kRawIs;

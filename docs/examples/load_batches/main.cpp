@@ -3,7 +3,7 @@
 #include "shard/loader/loader.hpp"
 
 int main() {
-  auto data = std::make_shared<const shard::Dataset>(shard::Dataset::open("out/train"));
+  auto data = shard::Dataset::open("out/train");
   shard::LoaderOptions options;
   options.batch_size = 4;
   shard::Loader loader(data, shard::make_host_device(2), options);  // on a GPU: make_cuda_device(0)

@@ -18,15 +18,13 @@
 namespace train {
 namespace {
 
-using DatasetPtr = std::shared_ptr<const shard::Dataset>;
-
 [[noreturn]] void refuse(const std::string& message) {
   throw shard::Error(shard::ErrorCode::invalid_argument, message);
 }
 
-DatasetPtr open_dataset(const std::string& folder) {
-  auto data = std::make_shared<const shard::Dataset>(shard::Dataset::open(folder));
-  if (data->info().classes.size() < 2) refuse("'" + folder + "' has no classes to tell apart");
+shard::Dataset open_dataset(const std::string& folder) {
+  auto data = shard::Dataset::open(folder);
+  if (data.info().classes.size() < 2) refuse("'" + folder + "' has no classes to tell apart");
   return data;
 }
 
@@ -70,19 +68,19 @@ void test(Backend& backend, Mlp& model, shard::Loader& loader) {
 
 int run(const Options& options) {
   const std::unique_ptr<Backend> backend = make_backend(options.device);
-  const DatasetPtr data = open_dataset(options.dataset);
+  const shard::Dataset data = open_dataset(options.dataset);
   shard::Loader loader(data, backend->device(), loader_options(options, true));
   std::optional<shard::Loader> test_loader;
   if (!options.test_dataset.empty()) {
-    const DatasetPtr test_data = open_dataset(options.test_dataset);
-    if (test_data->info().classes != data->info().classes)
+    const shard::Dataset test_data = open_dataset(options.test_dataset);
+    if (test_data.info().classes != data.info().classes)
       refuse("'" + options.test_dataset + "' has other classes than '" + options.dataset + "'");
     test_loader.emplace(test_data, backend->device(), loader_options(options, false));
   }
 
-  const MlpShape shape{loader.delivered().elements(), options.hidden, data->info().classes.size()};
+  const MlpShape shape{loader.delivered().elements(), options.hidden, data.info().classes.size()};
   Mlp model(*backend, shape, options.batch_size, options.seed);
-  const std::string settings = settings_of(options, data->info(), shape);
+  const std::string settings = settings_of(options, data.info(), shape);
   const auto save = [&](const shard::LoaderState& next) {
     if (!options.checkpoint.empty())
       save_checkpoint(options.checkpoint, {settings, next, backend->totals(), model.values()});

@@ -69,7 +69,7 @@ class PyLoader {
     {
       nb::gil_scoped_release without_gil;
       made = make_device(device, parsed.threads);
-      loader_ = std::make_shared<Loader>(data.data, made, parsed);
+      loader_ = std::make_shared<Loader>(*data.data, made, parsed);
     }
     if (device >= 0) {
       device_ = {kDLCUDA, device};

@@ -38,10 +38,9 @@ std::size_t descriptors_for_us() {
 
 }  // namespace
 
-DirectFiles::DirectFiles(std::shared_ptr<const Dataset> dataset)
-    : DirectFiles(std::move(dataset), descriptors_for_us()) {}
+DirectFiles::DirectFiles(Dataset dataset) : DirectFiles(std::move(dataset), descriptors_for_us()) {}
 
-DirectFiles::DirectFiles(std::shared_ptr<const Dataset> dataset, std::size_t descriptors)
+DirectFiles::DirectFiles(Dataset dataset, std::size_t descriptors)
     : dataset_(std::move(dataset)), limit_(std::max<std::size_t>(1, descriptors)) {}
 
 bool DirectFiles::close_one() {
@@ -61,7 +60,7 @@ std::shared_ptr<const DirectFile> DirectFiles::open(std::uint32_t shard) {
     return files_.front().file;
   }
   if (files_.size() >= limit_ && !close_one()) return nullptr;
-  const ShardReader& reader = dataset_->shard(shard);
+  const ShardReader& reader = dataset_.shard(shard);
   for (;;) {
     try {
       files_.push_front({shard, std::make_shared<const DirectFile>(reader)});

@@ -16,9 +16,9 @@ namespace shard {
 class DirectFiles {
  public:
   // As many descriptors as this process may still open, less what others need, 256 at most.
-  explicit DirectFiles(std::shared_ptr<const Dataset> dataset);
+  explicit DirectFiles(Dataset dataset);
   // At most `descriptors`, at least 1.
-  DirectFiles(std::shared_ptr<const Dataset> dataset, std::size_t descriptors);
+  DirectFiles(Dataset dataset, std::size_t descriptors);
 
   // The file of a shard, opened or open already. Null: all descriptors belong to files that are in use (whose
   // pointers somebody holds), so that one of them must be given back first. Errors: those of DirectFile;
@@ -35,7 +35,7 @@ class DirectFiles {
   };
   bool close_one();  // the one that was used longest ago and is in use no more
 
-  std::shared_ptr<const Dataset> dataset_;
+  Dataset dataset_;
   std::size_t limit_;
   std::list<Entry> files_;  // the one used last comes first
   std::unordered_map<std::uint32_t, std::list<Entry>::iterator> by_shard_;

@@ -41,7 +41,7 @@ class Direct final : public Transport {
   Direct(const TransportContext& context, std::string& detail)
       : context_(context),
         stored_plain_(!context.form->decoded_by_host()),
-        files_(context.dataset),
+        files_(*context.dataset),
         reads_(std::size_t{context.options->prefetch} + 1) {
     const LoaderOptions& options = *context.options;
     const auto first = open_first();

@@ -269,7 +269,7 @@ class Mapped final : public Transport {
 
   void start_registering() {
     // By default what the machine grants, which changes while the loader runs.
-    registered_.emplace(context_.dataset, context_.device,
+    registered_.emplace(*context_.dataset, context_.device,
                         [options = *context_.options] { return registered_budget_bytes(options); });
     make_staging();
   }

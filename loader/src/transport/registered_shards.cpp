@@ -27,18 +27,18 @@ std::span<const std::byte> images_of(const ShardReader& shard) {
 
 }  // namespace
 
-RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
+RegisteredShards::RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
                                    std::uint64_t budget_bytes)
     : RegisteredShards(std::move(dataset), std::move(device), [budget_bytes] { return budget_bytes; }) {}
 
-RegisteredShards::RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
+RegisteredShards::RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
                                    std::function<std::uint64_t()> budget_bytes)
     : dataset_(std::move(dataset)),
       device_(std::move(device)),
       ask_budget_(std::move(budget_bytes)),
-      shards_(dataset_->info().shards.size()) {
+      shards_(dataset_.info().shards.size()) {
   budget_ = ask_budget_();
-  const ShardReader& first = dataset_->shard(0);
+  const ShardReader& first = dataset_.shard(0);
   const std::span<const std::byte> images = images_of(first);
   const auto probe = images.first(std::min<std::uint64_t>(images.size(), kProbeBytes));
   populate(first, probe, {});
@@ -191,7 +191,7 @@ void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std:
   bool by_platform = true;  // and not for what is wrong with the file
   try {
     lock.unlock();
-    const ShardReader& reader = dataset_->shard(shard);  // may open it
+    const ShardReader& reader = dataset_.shard(shard);  // may open it
     const std::span<const std::byte> images = images_of(reader);
     const std::uint64_t budget = ask_budget_();
     lock.lock();

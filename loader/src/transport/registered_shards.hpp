@@ -36,11 +36,10 @@ class RegisteredShards {
  public:
   // Registers the begin of the first shard for a moment: a platform that refuses says so now. Errors: io,
   // corrupt, unsupported, resource.
-  RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
-                   std::uint64_t budget_bytes);
+  RegisteredShards(Dataset dataset, std::shared_ptr<Device> device, std::uint64_t budget_bytes);
   // The same with a budget that may change: `budget_bytes` is asked before each registration, on a thread of
   // its own. What is registered stays so when the budget falls, until its room is needed.
-  RegisteredShards(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device,
+  RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
                    std::function<std::uint64_t()> budget_bytes);
   RegisteredShards(const RegisteredShards&) = delete;
   RegisteredShards& operator=(const RegisteredShards&) = delete;
@@ -94,7 +93,7 @@ class RegisteredShards {
   void add_user(Entry& entry);
   void refuse_again(const std::exception_ptr& error);
 
-  const std::shared_ptr<const Dataset> dataset_;
+  const Dataset dataset_;
   const std::shared_ptr<Device> device_;
   const std::function<std::uint64_t()> ask_budget_;
   double waited_seconds_ = 0;  // feeder

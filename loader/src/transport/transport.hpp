@@ -21,7 +21,7 @@
 namespace shard {
 
 struct TransportContext {
-  std::shared_ptr<const Dataset> dataset;
+  const Dataset* dataset = nullptr;
   // How the data set's samples are stored.
   std::shared_ptr<const StoredForm> form;
   std::shared_ptr<Device> device;

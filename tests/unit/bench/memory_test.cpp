@@ -20,11 +20,10 @@ const auto kNoProgress = [](const std::vector<MemoryCase>&) {};
 
 class MemoryBench : public ::testing::Test {
  protected:
-  std::shared_ptr<const Dataset> make(std::uint64_t samples, std::uint32_t side,
-                                      std::uint64_t shards = 3) const {
+  Dataset make(std::uint64_t samples, std::uint32_t side, std::uint64_t shards = 3) const {
     const std::string folder = (dir_.path() / ("data" + std::to_string(side))).string();
     make_sparse_dataset(folder, samples, shards, {DType::u8, Layout::nhwc, 3, side, side});
-    return std::make_shared<const Dataset>(Dataset::open(folder));
+    return Dataset::open(folder);
   }
   // With reads_in_place off it stands for a GPU.
   static std::shared_ptr<Device> device(bool reads_in_place) {
@@ -82,7 +81,7 @@ TEST_F(MemoryBench, PredictsPackedSamplesToTheByte) {
   shape.spec = {DType::u8, Layout::nhwc, 3, 40, 33};
   shape.codec = {Codec::Kind::packed};
   testing::write_dataset(dir.path(), shape);
-  const auto dataset = std::make_shared<const Dataset>(Dataset::open(dir.path()));
+  const auto dataset = Dataset::open(dir.path());
   for (const bool reads_in_place : {true, false}) {
     for (const TransportKind transport :
          {TransportKind::automatic, TransportKind::staged, TransportKind::direct, TransportKind::resident}) {

@@ -100,10 +100,10 @@ class DirectTest : public ::testing::Test {
     fs::create_directory(dir_.path() / "data");
     write_dataset(dir_.path() / "data", shape);
     shape_ = shape;
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path() / "data"));
+    data_ = Dataset::open(dir_.path() / "data");
     options_.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
-    context_.dataset = data_;
+    context_.dataset = &*data_;
     context_.form = make_stored_form(data_->info());
     context_.device = device_;
     context_.options = &options_;
@@ -156,7 +156,7 @@ class DirectTest : public ::testing::Test {
 
   TempDir dir_;
   DatasetShape shape_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<Device> device_ = make_host_device(2);
   std::unique_ptr<Stream> stream_ = device_->create_stream();
   LoaderOptions options_;

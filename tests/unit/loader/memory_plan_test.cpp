@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "expect_error.hpp"
 #include "limited_device.hpp"
@@ -23,7 +24,7 @@ class MemoryPlan : public ::testing::Test {
  protected:
   const Dataset& dataset(const DatasetShape& shape = {}) {
     write_dataset(dir_.path(), shape);
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
     return *data_;
   }
   static LoaderOptions options(TransportKind transport) {
@@ -38,7 +39,7 @@ class MemoryPlan : public ::testing::Test {
   static DeviceInfo gpu() { return make_gpu_like_device(1)->info(); }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
 };
 
 TEST_F(MemoryPlan, GivesStatedFiguresForEachTransport) {
@@ -136,7 +137,7 @@ TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
   for (const DatasetShape& shape : {DatasetShape{}, packed, zstd}) {
     const TempDir folder;
     write_dataset(folder.path(), shape);
-    const auto data = std::make_shared<const Dataset>(Dataset::open(folder.path()));
+    const auto data = Dataset::open(folder.path());
     std::vector<TransportKind> kinds = link_transports(folder.path());
     kinds.insert(kinds.end(), {TransportKind::automatic, TransportKind::resident});
     for (const TransportKind kind : kinds) {
@@ -150,7 +151,7 @@ TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
           o.resident_bytes = 12'345;
           o.transform.crop = crop;
           if (crop != CropKind::none) o.transform.crop_height = o.transform.crop_width = 8;
-          const LoaderMemory plan = plan_memory(*data, *device, o);
+          const LoaderMemory plan = plan_memory(data, *device, o);
           Loader loader(data, device, o);
           LoaderStats stats;
           const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);

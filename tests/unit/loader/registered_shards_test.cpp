@@ -40,7 +40,7 @@ class RegisteredShardsTest : public ::testing::Test {
     DatasetShape shape;
     shape.shards.assign(4, kSamples);
     write_dataset(dir_.path(), shape);
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
   }
   const std::byte* images(std::uint32_t shard) const { return data_->shard(shard).frame(0).data(); }
   static bool comes(RegisteredShards& shards, std::uint32_t shard) {
@@ -48,12 +48,12 @@ class RegisteredShardsTest : public ::testing::Test {
   }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<LimitedDevice> limited_ = make_gpu_like_device(1);
 };
 
 TEST_F(RegisteredShardsTest, MakeRoomByWhatIsNotInUse) {
-  RegisteredShards shards(data_, limited_, 2 * kBytes);
+  RegisteredShards shards(*data_, limited_, 2 * kBytes);
   EXPECT_EQ(shards.bytes(), 0U);
   EXPECT_FALSE(shards.try_use(0));
   shards.prefetch({0, 1});
@@ -79,7 +79,7 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
   const auto shared = std::shared_ptr<Device>(&device, [](Device*) {});
   const auto stream = device.create_stream();
   const auto target = device.allocate_device(360);
-  RegisteredShards shards(data_, shared, kBytes);
+  RegisteredShards shards(*data_, shared, kBytes);
   const std::uint32_t zero[] = {0};
   shards.prefetch({0});
   ASSERT_TRUE(comes(shards, 0));
@@ -98,7 +98,7 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
 }
 
 TEST_F(RegisteredShardsTest, MakeRoomForTheOneThatIsWaitedForByWhatIsWanted) {
-  RegisteredShards shards(data_, limited_, kBytes);
+  RegisteredShards shards(*data_, limited_, kBytes);
   const std::uint32_t zero[] = {0};
   shards.prefetch({0});
   ASSERT_TRUE(comes(shards, 0));
@@ -112,7 +112,7 @@ TEST_F(RegisteredShardsTest, MakeRoomForTheOneThatIsWaitedForByWhatIsWanted) {
 
 TEST_F(RegisteredShardsTest, AreTriedOnceAheadAndAgainWhenWaitedFor) {
   limited_->refuse_from(DeviceCall::registration, 3, ErrorCode::resource);
-  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  RegisteredShards shards(*data_, limited_, 4 * kBytes);
   shards.prefetch({2, 1, 0, 3});
   ASSERT_TRUE(comes(shards, 2));
   const std::string said = "3 of 4 shards go through staging: the test refuses registration from call 3 on";
@@ -131,7 +131,7 @@ TEST_F(RegisteredShardsTest, AreTriedAgainAfterARefusalWhenAsked) {
            " of 4 shards go through staging: the test refuses registration from call 3 on";
   };
   limited_->refuse_from(DeviceCall::registration, 3, ErrorCode::resource);
-  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  RegisteredShards shards(*data_, limited_, 4 * kBytes);
   shards.retry_refused();  // there are none
   shards.prefetch({0, 1, 2, 3});
   ASSERT_TRUE(comes_true([&] { return shards.remark() == refused(3); }));
@@ -150,7 +150,7 @@ TEST_F(RegisteredShardsTest, EndWithoutTheRegistrationThatIsUnderWay) {
   limited_->hold_registrations_from(2);  // after the one that is tried first
   const auto begin = std::chrono::steady_clock::now();
   {
-    RegisteredShards shards(data_, limited_, 4 * kBytes);
+    RegisteredShards shards(*data_, limited_, 4 * kBytes);
     shards.prefetch({0, 1, 2, 3});
     ASSERT_TRUE(comes_true([&] { return limited_->calls(DeviceCall::registration) >= 2; }));
     EXPECT_SHARD_ERROR(shards.use(3, [] { return true; }), ErrorCode::cancelled, "stopped");
@@ -162,7 +162,7 @@ TEST_F(RegisteredShardsTest, EndWithoutTheRegistrationThatIsUnderWay) {
 // The device is left to others between two pieces, unless a batch waits.
 TEST_F(RegisteredShardsTest, PauseBetweenPiecesWhereNobodyWaits) {
   limited_->set_piece_bytes(4096);  // two pieces for each shard
-  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  RegisteredShards shards(*data_, limited_, 4 * kBytes);
   limited_->slow_registrations(std::chrono::milliseconds(20));
   const auto seconds = [](auto begin) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -184,8 +184,8 @@ TEST_F(RegisteredShardsTest, AreReadInUntilThatIsStopped) {
   shape.spec = {DType::u8, Layout::nhwc, 3, 256, 256};
   shape.shards = {20};
   write_dataset(dir.path(), shape);
-  const auto data = std::make_shared<const Dataset>(Dataset::open(dir.path()));
-  const ShardReader& shard = data->shard(0);
+  const auto data = Dataset::open(dir.path());
+  const ShardReader& shard = data.shard(0);
   const std::uint64_t first = shard.header().images_begin;
   const auto images = shard.mapping().subspan(first, shard.header().images_end - first);
   const auto resident_kib = [&] { return resident_kib_of(images.data()); };
@@ -199,7 +199,7 @@ TEST_F(RegisteredShardsTest, AreReadInUntilThatIsStopped) {
 
 // What is wrong with one file says nothing of the others.
 TEST_F(RegisteredShardsTest, AreTriedAgainEachForItselfWhereFilesWereCut) {
-  RegisteredShards shards(data_, limited_, 4 * kBytes);
+  RegisteredShards shards(*data_, limited_, 4 * kBytes);
   std::vector<std::uint64_t> sizes;
   for (std::uint32_t i = 1; i < 3; ++i) {
     const std::filesystem::path path = data_->shard(i).path();

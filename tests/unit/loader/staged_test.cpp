@@ -40,7 +40,7 @@ class StagedTest : public ::testing::Test {
     DatasetShape shape;
     shape.shards.assign(3, 20);
     write_dataset(dir_.path(), shape);
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
     options_.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
     for (Slot& slot : slots_) {
@@ -51,7 +51,7 @@ class StagedTest : public ::testing::Test {
   // A transport whose cache holds `buffers` batches in its half.
   std::unique_ptr<Transport> staged(std::uint64_t buffers) {
     TransportContext context;
-    context.dataset = data_;
+    context.dataset = &*data_;
     context.form = make_stored_form(data_->info());
     context.device = device_;
     context.options = &options_;
@@ -82,7 +82,7 @@ class StagedTest : public ::testing::Test {
   }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<StepDevice> device_ = std::make_shared<StepDevice>();  // copies when it is told to
   std::unique_ptr<Stream> stream_ = device_->create_stream();
   LoaderOptions options_;

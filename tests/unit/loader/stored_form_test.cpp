@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/checksum.hpp"
@@ -22,13 +23,13 @@ class StoredFormTest : public ::testing::Test {
     shape.codec = codec;
     shape.spec.dtype = dtype;
     write_dataset(dir_.path(), shape);
-    data_ = std::make_shared<const Dataset>(Dataset::open(dir_.path()));
+    data_ = Dataset::open(dir_.path());
     form_ = make_stored_form(data_->info());
   }
   std::uint64_t sample_bytes() const { return data_->info().spec.size_bytes(); }
 
   TempDir dir_;
-  std::shared_ptr<const Dataset> data_;
+  std::optional<Dataset> data_;
   std::shared_ptr<const StoredForm> form_;
   std::shared_ptr<Device> device_ = make_host_device(1);
 };
@@ -84,7 +85,7 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
 // The consumer asks when it wants the next batch, which may be after the feeder has taken the slot again.
 TEST_F(StoredFormTest, AVerdictIsKeptUntilTheBatchAfterTheNext) {
   make({Codec::Kind::packed});
-  Verdict verdict(data_, form_, *device_, 4);
+  Verdict verdict(*data_, form_, *device_, 4);
   verdict.start_batch({{0, 5}, {1, 6}});
   const std::uint64_t batch = verdict.batch();
   EXPECT_NO_THROW(verdict.check(batch));

@@ -219,7 +219,7 @@ class Batch {
 class Loader {
  public:
   // Errors: invalid_argument (naming option and bounds), resource, not_found, corrupt, io.
-  Loader(std::shared_ptr<const Dataset> dataset, std::shared_ptr<Device> device, LoaderOptions options);
+  Loader(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options);
   Loader(Loader&&) noexcept;
   // Stops and joins its threads within a second, and frees all memory except that of the batches that still
   // exist. They stay valid.
