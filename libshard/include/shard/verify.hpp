@@ -53,7 +53,7 @@ std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const 
 
 // Each shard is opened once; memory: a few samples per thread. What is wrong goes to `findings` and is not
 // thrown. `progress` is called now and then, from any of the threads. A request to stop ends it soon, with what
-// was found until then. Errors: resource (no thread, no memory).
+// was found until then. If the system gives fewer threads, it takes longer. Errors: resource (no memory).
 void verify_shards(const std::vector<VerifyTask>& tasks, unsigned threads, VerifyFindings& findings,
                    const std::function<void()>& progress = {}, const std::stop_token& stop = {});
 

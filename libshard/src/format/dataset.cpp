@@ -20,6 +20,7 @@
 #include "base/quote.hpp"
 #include "base/temp_file.hpp"
 #include "format/dataset_json.hpp"
+#include "format/shard_match.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -117,22 +118,13 @@ ShardReader Dataset::Impl::open(const ShardSummary& shard) const {
   }
 }
 
-// The head digest alone would do; the other comparisons say what is different.
 void Dataset::Impl::check_match(const ShardReader& reader, const ShardSummary& expected) const {
-  const ShardHeader& header = reader.header();
-  const auto differ = [&](std::string_view what, const std::string& found, const std::string& stated) {
-    throw Error(
-        ErrorCode::corrupt,
-        fmt::format("shard {} does not belong to {}: its {} is {}, {} says {}; restore it or convert again",
-                    quoted(reader.path()), quoted(folder), what, found, kDatasetFile, stated));
-  };
-  if (reader.size() != expected.samples)
-    differ("sample count", fmt::to_string(reader.size()), fmt::to_string(expected.samples));
-  if (reader.file_size_bytes() != expected.size_bytes)
-    differ("size", fmt::to_string(reader.file_size_bytes()), fmt::to_string(expected.size_bytes));
-  if (const auto it = difference(header, info)) differ(it->what, it->found, it->stated);
-  if (header.head_digest != expected.head_digest)
-    differ("head digest", to_hex(header.head_digest), to_hex(expected.head_digest));
+  const auto it = shard_difference(reader, &expected, &info);
+  if (!it) return;
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format("shard {} does not belong to {}: its {} is {}, {} says {}; restore it or convert again",
+                  quoted(reader.path()), quoted(folder), it->what, it->found, kDatasetFile, it->stated));
 }
 
 namespace {

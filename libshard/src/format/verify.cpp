@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <memory>
 #include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "base/quote.hpp"
+#include "format/shard_match.hpp"
 #include "shard/keys.hpp"
 
 namespace shard {
@@ -37,32 +37,11 @@ void check_file(const VerifyTask& task) {
 }
 
 void check_against_dataset(const VerifyTask& task, const ShardReader& reader) {
-  const ShardHeader& header = reader.header();
-  if (task.expected != nullptr) {
-    if (header.samples != task.expected->samples) {
-      corrupt(fmt::format("has {} samples, dataset.json says {}", header.samples, task.expected->samples));
-    }
-    if (header.head_digest != task.expected->head_digest) {
-      corrupt(
-          fmt::format("has the head digest {:016x}, dataset.json says {:016x}: it is another shard (swapped "
-                      "or replaced), "
-                      "or its head was changed",
-                      header.head_digest, task.expected->head_digest));
-    }
-  }
-  if (task.dataset == nullptr) return;
-  if (header.spec != task.dataset->spec)
-    corrupt("its samples have another dtype, layout or shape than dataset.json says");
-  if (header.codec != task.dataset->codec) {
-    corrupt(fmt::format("has the codec {}, dataset.json says {}", to_string(header.codec),
-                        to_string(task.dataset->codec)));
-  }
-  if (header.normalization != task.dataset->normalization)
-    corrupt("has another mean or std than dataset.json says");
-  if (header.fingerprint != task.dataset->fingerprint) {
-    corrupt(fmt::format("has the fingerprint {}, dataset.json says {}: it was made with other options",
-                        header.fingerprint, task.dataset->fingerprint));
-  }
+  const auto it = shard_difference(reader, task.expected, task.dataset);
+  if (!it) return;
+  corrupt(
+      fmt::format("does not belong to the data set: its {} is {}, {} says {}; restore it, or convert again",
+                  it->what, it->found, kDatasetFile, it->stated));
 }
 
 void check_labels(const VerifyTask& task, const ShardReader& reader) {
@@ -229,11 +208,9 @@ std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const 
 void verify_shards(const std::vector<VerifyTask>& tasks, unsigned threads, VerifyFindings& findings,
                    const std::function<void()>& progress, const std::stop_token& stop) {
   Queue queue(tasks, findings);
-  std::mutex mutex;
-  std::exception_ptr failed;
-  std::atomic<bool> ends{false};
-  const auto over = [&] { return ends || stop.stop_requested(); };
-  const auto work = [&] {
+  std::atomic<bool> failed{false};
+  const auto over = [&] { return failed || stop.stop_requested(); };
+  run_threads(std::max(threads, 1U), [&](unsigned) {
     try {
       std::vector<std::byte> scratch;
       while (!over()) {
@@ -246,19 +223,10 @@ void verify_shards(const std::vector<VerifyTask>& tasks, unsigned threads, Verif
         if (progress) progress();
       }
     } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failed) failed = std::current_exception();
-      ends = true;
+      failed = true;
+      throw;
     }
-  };
-  try {
-    std::vector<std::jthread> others;
-    for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work);
-    work();
-  } catch (const std::system_error& error) {
-    throw Error(ErrorCode::resource, fmt::format("cannot start a thread: {}", error.what()));
-  }
-  if (failed) std::rethrow_exception(failed);
+  });
 }
 
 }  // namespace shard
