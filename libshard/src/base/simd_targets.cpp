@@ -6,7 +6,7 @@
 
 #include "shard/error.hpp"
 
-namespace shard::image {
+namespace shard {
 namespace {
 
 std::int64_t available() {
@@ -44,4 +44,4 @@ void use_simd_target(const std::string& name) {
               "no instruction set " + name + ": simd_targets() lists the available ones");
 }
 
-}  // namespace shard::image
+}  // namespace shard

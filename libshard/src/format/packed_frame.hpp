@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "shard/dtype.hpp"
@@ -37,7 +38,7 @@ Kernels scalar_kernels() noexcept;  // the reference: plain and short
 Kernels best_kernels();             // chosen for this CPU
 
 struct NamedKernels {
-  const char* name;
+  std::string name;
   Kernels kernels;
 };
 // The reference and one for each instruction set of this build and CPU. For tests; not thread safe.

@@ -23,6 +23,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/simd_targets.hpp"
 #include "format/packed_bits.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -525,19 +526,13 @@ HWY_EXPORT(choose_kernels);
 Kernels best_kernels() { return HWY_DYNAMIC_DISPATCH(choose_kernels)(); }
 
 std::vector<NamedKernels> all_kernels() {
-  const auto allow = [](std::int64_t targets) {
-    hwy::SetSupportedTargetsForTest(targets);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  };
   std::vector<NamedKernels> all{{"reference", scalar_kernels()}};
-  allow(0);
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
-    allow(left & -left);
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
     const Kernels kernels = best_kernels();
-    if (kernels.decode_strip != scalar_kernels().decode_strip)
-      all.push_back({hwy::TargetName(left & -left), kernels});
-    allow(0);
+    if (kernels.decode_strip != scalar_kernels().decode_strip) all.push_back({target, kernels});
   }
+  use_simd_target("");
   return all;
 }
 

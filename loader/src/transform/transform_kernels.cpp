@@ -379,8 +379,6 @@ TransformKernels choose_kernels() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "shard/error.hpp"
-
 namespace shard {
 
 HWY_EXPORT(choose_kernels);
@@ -388,31 +386,6 @@ HWY_EXPORT(choose_kernels);
 TransformKernels transform_kernels() { return HWY_DYNAMIC_DISPATCH(choose_kernels)(); }
 
 void flush_stores() noexcept { hwy::FlushStream(); }
-
-namespace {
-void allow_targets(std::int64_t targets) {
-  hwy::SetSupportedTargetsForTest(targets);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
-}  // namespace
-
-std::array<const char*, 16> transform_simd_targets() {
-  allow_targets(0);
-  std::array<const char*, 16> names{};
-  std::size_t count = 0;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0 && count < names.size();
-       left &= left - 1)
-    names[count++] = hwy::TargetName(left & -left);
-  return names;
-}
-
-void use_transform_simd_target(const char* name) {
-  allow_targets(0);
-  if (*name == '\0') return;
-  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1)
-    if (std::strcmp(name, hwy::TargetName(left & -left)) == 0) return allow_targets(left & -left);
-  throw Error(ErrorCode::invalid_argument, std::string("no instruction set ") + name + " here");
-}
 
 }  // namespace shard
 #endif

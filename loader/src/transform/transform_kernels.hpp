@@ -62,9 +62,4 @@ void flush_stores() noexcept;
 // Bytes -> values by the table: always right.
 void values_by_table(const ValueLanes& lanes, const std::uint8_t* in, std::size_t n, std::byte* out);
 
-// Which instruction sets transform_kernels() chooses from, for tests and measurements; not thread safe. Names
-// those that this build has and this CPU supports, best first; an empty name allows all again.
-std::array<const char*, 16> transform_simd_targets();
-void use_transform_simd_target(const char* name);
-
 }  // namespace shard

@@ -5,7 +5,9 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
+#include "base/simd_targets.hpp"
 #include "random_work.hpp"
 #include "transform/host_transform.hpp"
 #include "transform/transform_kernels.hpp"
@@ -40,9 +42,8 @@ class GuardedBytes {
 };
 
 TEST(TransformBounds, NeitherReadsOutsideASampleNorWritesOutsideItsRow) {
-  for (const char* target : transform_simd_targets()) {
-    if (target == nullptr) continue;
-    use_transform_simd_target(target);
+  for (const std::string& target : simd_targets()) {
+    use_simd_target(target);
     Random random(21);
     for (int round = 0; round < 200; ++round) {
       RandomWork work = testing::random_work(random, round % 20 == 0 ? 200 : 24);
@@ -56,7 +57,7 @@ TEST(TransformBounds, NeitherReadsOutsideASampleNorWritesOutsideItsRow) {
       }
     }
   }
-  use_transform_simd_target("");
+  use_simd_target("");
 }
 
 }  // namespace

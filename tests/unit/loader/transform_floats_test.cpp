@@ -15,6 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include "base/simd_targets.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "transform/host_transform.hpp"
@@ -53,18 +54,11 @@ RandomWork one_sample(const SampleSpec& stored, const SampleSpec& delivered) {
 
 class FloatsByInstructionSet : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { use_transform_simd_target(GetParam().c_str()); }
-  void TearDown() override { use_transform_simd_target(""); }
+  void SetUp() override { use_simd_target(GetParam()); }
+  void TearDown() override { use_simd_target(""); }
 };
 
-std::vector<std::string> instruction_sets() {
-  std::vector<std::string> names;
-  for (const char* name : transform_simd_targets())
-    if (name != nullptr) names.emplace_back(name);
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Transform, FloatsByInstructionSet, ::testing::ValuesIn(instruction_sets()),
+INSTANTIATE_TEST_SUITE_P(Transform, FloatsByInstructionSet, ::testing::ValuesIn(simd_targets()),
                          [](const auto& set) { return set.param; });
 
 TEST_P(FloatsByInstructionSet, CastsEveryValueOfSixteenBits) {

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/simd_targets.hpp"
 #include "expect_error.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
@@ -32,18 +33,11 @@ void expect_reference(const RandomWork& random) {
 
 class EachInstructionSet : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { use_transform_simd_target(GetParam().c_str()); }
-  void TearDown() override { use_transform_simd_target(""); }
+  void SetUp() override { use_simd_target(GetParam()); }
+  void TearDown() override { use_simd_target(""); }
 };
 
-std::vector<std::string> instruction_sets() {
-  std::vector<std::string> names;
-  for (const char* name : transform_simd_targets())
-    if (name != nullptr) names.emplace_back(name);
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Transform, EachInstructionSet, ::testing::ValuesIn(instruction_sets()),
+INSTANTIATE_TEST_SUITE_P(Transform, EachInstructionSet, ::testing::ValuesIn(simd_targets()),
                          [](const auto& set) { return set.param; });
 
 TEST_P(EachInstructionSet, EqualsPlainLoopsForSmallSamples) {
