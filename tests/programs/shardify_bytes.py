@@ -43,7 +43,7 @@ class SameBytes(TestCase):
 
     def three_at_once(self, out, *options, code=None):
         processes = [subprocess.Popen([SHARDIFY, str(self.images), str(out), *SMALL, *options, "--rank", str(rank),
-                                       "--world", "3"], env=environment(), stderr=subprocess.PIPE) for rank in range(3)]
+                                       "--world-size", "3"], env=environment(), stderr=subprocess.PIPE) for rank in range(3)]
         results = [(p.communicate(timeout=100)[1], p.returncode) for p in processes]
         for err, found in results:
             self.assertIn(found, (0, 1, 3), err)
@@ -132,9 +132,9 @@ class SameBytes(TestCase):
             out = self.path / f"world-{codec[:4]}"
             for rank in ("2", "0", "1"):
                 self.assertNotEqual(state(out), "complete")
-                result = shardify(self.images, out, *SMALL, "--codec", codec, "--rank", rank, "--world", "3")
+                result = shardify(self.images, out, *SMALL, "--codec", codec, "--rank", rank, "--world-size", "3")
                 self.assert_code(result, 1 if rank == "1" else 3)
-                self.assertIn(f"rank {rank} of 3 (--rank, --world)", result.err)
+                self.assertIn(f"rank {rank} of 3 (--rank, --world-size)", result.err)
             self.assertEqual(digests(out), first)
 
     def test_three_processes_at_once(self):
@@ -148,7 +148,7 @@ class SameBytes(TestCase):
         first = self.convert()
         out = self.path / "world"
         for rank in ("0", "1"):
-            self.assert_code(shardify(self.images, out, *SMALL, "--rank", rank, "--world", "3"), 3)
+            self.assert_code(shardify(self.images, out, *SMALL, "--rank", rank, "--world-size", "3"), 3)
         for attempt in range(4):
             self.assertEqual(self.three_at_once(out), first)  # first: rank 2 completes while the others only look
             if attempt == 0:
@@ -158,8 +158,8 @@ class SameBytes(TestCase):
     def test_more_processes_than_shards_and_another_number_on_the_way(self):
         first = self.convert()
         out = self.path / "world"
-        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "1", "--world", "2"), 3)
-        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "90", "--world", "100"), 3)
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "1", "--world-size", "2"), 3)
+        self.assert_code(shardify(self.images, out, *SMALL, "--rank", "90", "--world-size", "100"), 3)
         self.assert_code(shardify(self.images, out, *SMALL), 1)
         self.assertEqual(digests(out), first)
 
@@ -176,14 +176,14 @@ class SameBytes(TestCase):
             for rank, value in enumerate(ranks):
                 result = shardify(self.images, out, *SMALL, env=environment(**{rank_name: value, world_name: "2"}, **more))
                 self.assert_code(result, (3, 1)[rank])
-                self.assertRegex(result.err, f"^shardify: rank {rank} of 2 \\(.*{rank_name}={value}.*--rank 0 --world 1")
+                self.assertRegex(result.err, f"^shardify: rank {rank} of 2 \\(.*{rank_name}={value}.*--rank 0 --world-size 1")
                 self.assertEqual(result.err.count("\n"), 1, result)
             self.assertEqual(digests(out), first)
         for name in ("JOB_COMPLETION_INDEX", "PMIX_RANK"):
             out = self.path / name
-            self.assert_refused(shardify(self.images, out, *SMALL, env=environment(**{name: "1"})), f"{name}=1", "--world N")
+            self.assert_refused(shardify(self.images, out, *SMALL, env=environment(**{name: "1"})), f"{name}=1", "--world-size N")
             for rank, code in (("0", 3), ("1", 1)):
-                self.assert_code(shardify(self.images, out, *SMALL, "--world", "2", env=environment(**{name: rank})), code)
+                self.assert_code(shardify(self.images, out, *SMALL, "--world-size", "2", env=environment(**{name: rank})), code)
             self.assertEqual(digests(out), first)
 
     def test_a_batch_script_and_a_shell_of_slurm_are_one_process(self):
@@ -202,17 +202,17 @@ class SameBytes(TestCase):
                 ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "7"},
                  ["not evenly spaced"])):
             with self.subTest(there=there):
-                self.assert_refused(shardify(self.images, self.out, *SMALL, env=environment(**there)), "--rank and --world", *words)
+                self.assert_refused(shardify(self.images, self.out, *SMALL, env=environment(**there)), "--rank and --world-size", *words)
                 self.assertEqual(state(self.out), "absent")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world", "3", env=environment(RANK="0", WORLD_SIZE="2")),
-                            "--world 3 contradicts")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world", "3"), "--world 3 without --rank")
-        self.assert_code(shardify(self.images, self.out, *SMALL, "--rank", "0", "--world", "1",
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world-size", "3", env=environment(RANK="0", WORLD_SIZE="2")),
+                            "--world-size 3 contradicts")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world-size", "3"), "--world-size 3 without --rank")
+        self.assert_code(shardify(self.images, self.out, *SMALL, "--rank", "0", "--world-size", "1",
                                   env=environment(RANK="x", WORLD_SIZE="2")), 1)
 
     def test_overwrite_and_refresh_with_several_processes_are_refused(self):
         for option in ("--overwrite", "--refresh"):
-            self.assert_refused(shardify(self.images, self.out, *SMALL, option, "--rank", "0", "--world", "2"), option)
+            self.assert_refused(shardify(self.images, self.out, *SMALL, option, "--rank", "0", "--world-size", "2"), option)
 
     def mpirun(self, images, out, *options):
         return run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", SHARDIFY, str(images), str(out),

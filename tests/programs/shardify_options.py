@@ -175,10 +175,10 @@ class Options(TestCase):
                         ["--codec", "gzip"], ["--codec", "zstd:99"], ["--shard-size", "1"], ["--shard-size", "many"],
                         ["--samples-per-shard", "0"], ["--samples-per-shard", "4", "--shard-size", "1MiB"], ["--jobs", "0"],
                         ["--jobs", "9999"], ["--on-error", "maybe"], ["--max-pixels", "0"], ["--rank", "1"],
-                        ["--rank", "3", "--world", "3"], ["--world", "0", "--rank", "0"], ["--no-such-option"]):
+                        ["--rank", "3", "--world-size", "3"], ["--world-size", "0", "--rank", "0"], ["--no-such-option"]):
             with self.subTest(options=options):
                 result = shardify(self.images, self.out, *options)
-                self.assert_refused(result, {"--world": "--rank", "--std": "std"}.get(options[0], options[0]))
+                self.assert_refused(result, {"--world-size": "--rank", "--std": "std"}.get(options[0], options[0]))
                 self.assertEqual(state(self.out), "absent")
         self.assert_refused(shardify(self.images), "OUT")
         self.assert_refused(shardify(self.images, self.out, "--resize", "32", "--squash", "4x4"), "--squash")

@@ -25,19 +25,19 @@ std::uint64_t parse_shard_size(const std::string& text) {
   }
 }
 
-// Rank and world size of the launcher. `world`: --world, when given.
+// Rank and world size of the launcher. `world_size`: --world-size, when given.
 void place(std::optional<std::uint32_t> world, Arguments& arguments) {
-  if (world == 0U) throw Error(ErrorCode::invalid_argument, "--world 0: expected 1 or more");
+  if (world == 0U) throw Error(ErrorCode::invalid_argument, "--world-size 0: expected 1 or more");
   if (const auto placement = convert::placement_from_environment(world)) {
     arguments.options.rank = placement->rank;
-    arguments.options.world = placement->world;
-    arguments.placement = placement->source + "; --rank 0 --world 1 does all the work in one process";
+    arguments.options.world_size = placement->world_size;
+    arguments.placement = placement->source + "; --rank 0 --world-size 1 does all the work in one process";
     arguments.wait_for_others = placement->all_or_none;
   } else if (world) {
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
-            "--world {} without --rank: no launcher says which of them this process is; give --rank 0 "
+            "--world-size {} without --rank: no launcher says which of them this process is; give --rank 0 "
             "to {}, one each",
             *world, *world - 1));
   }
@@ -174,10 +174,11 @@ void add_running(CLI::App& app, Arguments& arguments, Given& given) {
       ->check(CLI::Range(1U, 1024U))
       ->default_str("one per core")
       ->group(group);
-  given.rank = app.add_option("--rank", arguments.options.rank, "The rank of this process, 0 to --world - 1")
-                   ->default_str("from mpirun, srun, torchrun or a job array");
-  given.world = app.add_option("--world", arguments.options.world, R"(
-      Number of processes that share the work on one OUT. --rank 0 --world 1 does everything in this process)")
+  given.rank =
+      app.add_option("--rank", arguments.options.rank, "The rank of this process, 0 to world size - 1")
+          ->default_str("from mpirun, srun, torchrun or a job array");
+  given.world = app.add_option("--world-size,--world", arguments.options.world_size, R"(
+      Number of processes that share the work on one OUT. --rank 0 --world-size 1 does everything in this process)")
                     ->default_str("from the launcher, or 1");
   given.rank->group(group)->needs(given.world);
   given.world->group(group);
@@ -217,7 +218,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       - 0: every image is stored.
       - 1: finished, but some images were rejected; OUT/rejects.csv lists path and reason.
       - 2: nothing was published, or the usage was wrong. The message says what to do.
-      - 3: this process has finished its part of --world, and others are still working.
+      - 3: this process has finished its part of --world-size, and others are still working.
       - 130: interrupted. The same command continues.
 
       The documentation is docs/shardify.md.)");
@@ -226,9 +227,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   convert::apply(given.text, options);
   if (!given.shard_size.empty()) options.shard_size_bytes = parse_shard_size(given.shard_size);
   if (given.rank->count() == 0)
-    place(given.world->count() == 0 ? std::nullopt : std::optional(options.world), arguments);
+    place(given.world->count() == 0 ? std::nullopt : std::optional(options.world_size), arguments);
   else
-    arguments.placement = "--rank, --world";
+    arguments.placement = "--rank, --world-size";
   options.check();
   return std::nullopt;
 }

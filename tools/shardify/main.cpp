@@ -209,9 +209,9 @@ int main(int argc, char** argv) {
     shard::shardify::Arguments arguments;
     if (auto code = shard::shardify::parse(argc, argv, arguments)) return *code;
     handle_signals();
-    if (arguments.options.world > 1)
-      fmt::print(stderr, "shardify: rank {} of {} ({})\n", arguments.options.rank, arguments.options.world,
-                 arguments.placement);
+    if (arguments.options.world_size > 1)
+      fmt::print(stderr, "shardify: rank {} of {} ({})\n", arguments.options.rank,
+                 arguments.options.world_size, arguments.placement);
     convert::Listing found;
     if (arguments.dry_run) {
       convert::Hooks hooks{nullptr, &g_cancel};

@@ -243,7 +243,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
     cli::out(
         "rank {} of {}: {} images converted; other processes are still working, the last one completes {} "
         "(exit code 3)\n",
-        options.rank, options.world, human_count(s.converted), quoted(options.out));
+        options.rank, options.world_size, human_count(s.converted), quoted(options.out));
     return;
   }
   cli::out("{}: {} in {}, {}\n", s.was_complete ? "already complete" : "complete",

@@ -40,7 +40,7 @@ std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, con
     if (!number)
       throw Error(ErrorCode::corrupt,
                   fmt::format("shard {} is missing and was not made by shardify: restore it", quoted(path)));
-    if (*number % options.world == options.rank) missing.emplace(*number, shard);
+    if (*number % options.world_size == options.rank) missing.emplace(*number, shard);
   }
   return missing;
 }
@@ -48,14 +48,15 @@ std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, con
 // A run that was killed between dataset.json and its last removals.
 void tidy(const Options& options, const PlanRecord& record, Claim& claim) {
   if (record.stage == Stage::staged || !has_leftovers(options.out)) return;
-  const bool shared = claim.folder.held() && options.world > 1;
+  const bool shared = claim.folder.held() && options.world_size > 1;
   if (claim.folder.take(options.out, true) == LockResult::busy) return;  // they do it
   if (!shared) finish_replacement(options.out);
   remove_progress_files(options.out);
 }
 
 std::string rank_text(const Options& options) {
-  return options.world == 1 ? std::string() : fmt::format(" as rank {} of {}", options.rank, options.world);
+  return options.world_size == 1 ? std::string()
+                                 : fmt::format(" as rank {} of {}", options.rank, options.world_size);
 }
 
 // The record of the conversion that OUT holds unfinished; nothing when another process has just completed it.
@@ -135,7 +136,7 @@ void make_folders(const fs::path& folder) {
 
 std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
   std::vector<std::uint64_t> shards;
-  for (std::uint64_t shard = options.rank; shard < plan.shards(); shard += options.world)
+  for (std::uint64_t shard = options.rank; shard < plan.shards(); shard += options.world_size)
     shards.push_back(shard);
   return shards;
 }
@@ -159,7 +160,7 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
 
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim) {
   const fs::path& out = options.out;
-  const bool alone = options.world == 1;
+  const bool alone = options.world_size == 1;
   claim.complete = false;
   claim.missing.clear();
   make_folders(out);
@@ -212,7 +213,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
                       "finishes that, then start the others",
                       quoted(out)));
     require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
-    switch (claim.rank.take(out / kPlanFile, options.rank, options.world)) {
+    switch (claim.rank.take(out / kPlanFile, options.rank, options.world_size)) {
       case LockResult::busy:
         refuse_busy(out, claim.rank.holder(), rank_text(options));
       case LockResult::gone:

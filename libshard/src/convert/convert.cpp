@@ -156,7 +156,7 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
   // Processes that share the work are likely to share this machine.
   const std::uint64_t processes =
-      options.world > 1 ? std::min<std::uint64_t>(options.world, local_rank_count()) : 1;
+      options.world_size > 1 ? std::min<std::uint64_t>(options.world_size, local_rank_count()) : 1;
   image::MemoryBudget memory(options.decode_memory_bytes != 0
                                  ? options.decode_memory_bytes
                                  : image::MemoryBudget::default_bytes(processes));

@@ -14,9 +14,10 @@ void Options::check() const {
   if (images.empty())
     throw Error(ErrorCode::invalid_argument, "`images` is empty: give a folder, @list.txt, or -");
   if (out.empty()) throw Error(ErrorCode::invalid_argument, "`out` is empty: give a folder");
-  if (world < 1 || rank >= world)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("`rank` {} and `world` {}: rank must be 0 to world - 1", rank, world));
+  if (world_size < 1 || rank >= world_size)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`rank` {} and `world_size` {}: rank must be 0 to world_size - 1", rank, world_size));
   if (max_pixels < 1) throw Error(ErrorCode::invalid_argument, "`max_pixels` must be at least 1");
   if (samples_per_shard == 0 && shard_size_bytes < preprocess.sample_spec().size_bytes())
     throw Error(ErrorCode::invalid_argument,
@@ -30,12 +31,13 @@ void Options::check() const {
     throw Error(ErrorCode::invalid_argument,
                 "`overwrite` and `refresh`: choose one; `overwrite` converts everything again, `refresh` "
                 "what changed");
-  if ((overwrite || refresh) && world > 1)
+  if ((overwrite || refresh) && world_size > 1)
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("{} with several processes: one process replaces a data set; start it without a "
-                    "launcher (or with `rank` 0 `world` 1), or let the processes write into a new folder",
-                    overwrite ? "`overwrite`" : "`refresh`"));
+        fmt::format(
+            "{} with several processes: one process replaces a data set; start it without a "
+            "launcher (or with `rank` 0 `world_size` 1), or let the processes write into a new folder",
+            overwrite ? "`overwrite`" : "`refresh`"));
 }
 
 std::uint64_t Options::per_shard() const {

@@ -14,7 +14,7 @@ namespace shard::convert {
 
 namespace {
 
-constexpr const char* kCure = "unset what is wrong, or give `rank` and `world`";
+constexpr const char* kCure = "unset what is wrong, or give `rank` and `world_size`";
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{}; {}", what, kCure));
@@ -43,13 +43,13 @@ std::uint32_t number_beside(const char* name, const char* partner) {
   return number(name);
 }
 
-Placement checked(Placement placement) {
-  if (placement.rank >= placement.world)
+RankAndSize checked(RankAndSize placement) {
+  if (placement.rank >= placement.world_size)
     refuse(fmt::format("{}: the rank must be less than the world size", placement.source));
   return placement;
 }
 
-std::optional<Placement> from_pair(const char* rank, const char* world) {
+std::optional<RankAndSize> from_pair(const char* rank, const char* world) {
   if (get(rank) == nullptr && get(world) == nullptr) return std::nullopt;
   const std::uint32_t r = number_beside(rank, world);
   const std::uint32_t w = number_beside(world, rank);
@@ -63,7 +63,7 @@ bool in_step_of_srun() {
   return get("SLURM_STEP_ID") != nullptr && parse(get("SLURM_STEP_ID"), step) && step < kFirstSpecialStep;
 }
 
-std::optional<Placement> from_slurm_step() {
+std::optional<RankAndSize> from_slurm_step() {
   if (!in_step_of_srun()) return std::nullopt;
   const std::uint32_t rank = number_beside("SLURM_PROCID", "SLURM_STEP_ID");
   const std::uint32_t world = number_beside("SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID");
@@ -80,15 +80,15 @@ std::optional<Placement> from_slurm_step() {
 
 // Processes that one launcher started together. Rank and size may also be set by hand; what only the launcher
 // itself sets tells whether it is there to end them together.
-std::optional<Placement> from_launcher() {
+std::optional<RankAndSize> from_launcher() {
   if (auto placement = from_pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")) {
     placement->all_or_none = get("PMIX_NAMESPACE") != nullptr || get("OMPI_MCA_ess_base_jobid") != nullptr;
     return placement;
   }
-  const std::optional<Placement> step = from_slurm_step();
+  const std::optional<RankAndSize> step = from_slurm_step();
   if (auto placement = from_pair("PMI_RANK", "PMI_SIZE")) {
     // srun --mpi=pmi2 sets these as well.
-    if (step && step->rank == placement->rank && step->world == placement->world) return step;
+    if (step && step->rank == placement->rank && step->world_size == placement->world_size) return step;
     placement->all_or_none = get("PMI_FD") != nullptr || get("PMI_PORT") != nullptr;
     return placement;
   }
@@ -101,7 +101,7 @@ std::optional<Placement> from_launcher() {
   return step;
 }
 
-std::optional<Placement> from_slurm_array() {
+std::optional<RankAndSize> from_slurm_array() {
   const char* id = "SLURM_ARRAY_TASK_ID";
   const char* count = "SLURM_ARRAY_TASK_COUNT";
   if (get(id) == nullptr && get(count) == nullptr) return std::nullopt;
@@ -119,68 +119,70 @@ std::optional<Placement> from_slurm_array() {
   return checked({(index - first) / step, world, source, false});
 }
 
-std::optional<Placement> from_array() {
+std::optional<RankAndSize> from_array() {
   if (auto placement = from_slurm_array()) return placement;
   return from_pair("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE");
 }
 
 // Each member of the array runs the same number of processes.
-Placement combine(const Placement& member, const Placement& process) {
-  if (member.world > UINT32_MAX / process.world)
-    refuse(fmt::format("{} times {} processes are too many", member.world, process.world));
-  return {member.rank * process.world + process.rank, member.world * process.world,
+RankAndSize combine(const RankAndSize& member, const RankAndSize& process) {
+  if (member.world_size > UINT32_MAX / process.world_size)
+    refuse(fmt::format("{} times {} processes are too many", member.world_size, process.world_size));
+  return {member.rank * process.world_size + process.rank, member.world_size * process.world_size,
           member.source + "; " + process.source, process.all_or_none};
 }
 
 // RANK and WORLD_SIZE beside a launcher that has spoken: one of them alone is fine, a contradiction is not.
-void require_agreement(const Placement& placement) {
+void require_agreement(const RankAndSize& placement) {
   if (get("TORCHELASTIC_RUN_ID") != nullptr) return;
   const auto compare = [&](const char* name, std::uint32_t value) {
     if (get(name) != nullptr && number(name) != value)
       refuse(fmt::format("{}={} contradicts rank {} of {} ({})", name, number(name), placement.rank,
-                         placement.world, placement.source));
+                         placement.world_size, placement.source));
   };
   compare("RANK", placement.rank);
-  compare("WORLD_SIZE", placement.world);
+  compare("WORLD_SIZE", placement.world_size);
 }
 
 // RANK and WORLD_SIZE set by hand in an indexed job of Kubernetes.
-void require_same_index(const Placement& placement) {
+void require_same_index(const RankAndSize& placement) {
   const char* name = "JOB_COMPLETION_INDEX";
   if (get(name) != nullptr && number(name) != placement.rank)
     refuse(fmt::format("{}={} contradicts {}", name, number(name), placement.source));
 }
 
-std::optional<Placement> from_rank_alone(std::optional<std::uint32_t> world) {
+std::optional<RankAndSize> from_rank_alone(std::optional<std::uint32_t> world) {
   for (const char* name : {"PMIX_RANK", "JOB_COMPLETION_INDEX"}) {
     if (get(name) == nullptr) continue;
     const std::uint32_t rank = number(name);
     if (!world)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("{}={} says which process this is, and nothing says of how many: give `world` N, or "
-                      "`rank` 0 `world` 1 for all the work in this process",
-                      name, rank));
-    return checked({rank, *world, fmt::format("{}={}, `world` {}", name, rank, *world), false});
+          fmt::format(
+              "{}={} says which process this is, and nothing says of how many: give `world_size` N, or "
+              "`rank` 0 `world_size` 1 for all the work in this process",
+              name, rank));
+    return checked({rank, *world, fmt::format("{}={}, `world_size` {}", name, rank, *world), false});
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Placement> placement_from_environment(std::optional<std::uint32_t> world) {
-  std::optional<Placement> placement = from_launcher();
+std::optional<RankAndSize> placement_from_environment(std::optional<std::uint32_t> world) {
+  std::optional<RankAndSize> placement = from_launcher();
   if (const auto member = from_array()) placement = placement ? combine(*member, *placement) : *member;
   if (placement)
     require_agreement(*placement);
   else if ((placement = from_pair("RANK", "WORLD_SIZE")))
     require_same_index(*placement);
   if (!placement) placement = from_rank_alone(world);
-  if (placement && world && placement->world != *world)
+  if (placement && world && placement->world_size != *world)
     throw Error(
         ErrorCode::invalid_argument,
-        fmt::format("`world` {} contradicts the world size {} ({}); give `rank` too, or leave `world` out",
-                    *world, placement->world, placement->source));
+        fmt::format(
+            "`world_size` {} contradicts the world size {} ({}); give `rank` too, or leave `world_size` out",
+            *world, placement->world_size, placement->source));
   return placement;
 }
 

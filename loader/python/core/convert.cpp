@@ -109,7 +109,7 @@ convert::Options options_of(const nb::dict& given) {
   // Never from the environment: a script that torchrun or srun started for training converts everything where
   // it calls this, and not one rank's part without a word.
   set(options.rank, given, "rank");
-  set(options.world, given, "world_size");
+  set(options.world_size, given, "world_size");
   options.check();
   return options;
 }

@@ -378,9 +378,9 @@ TEST(ConvertOptions, RefuseWhatCannotBe) {
   options.images = "x";
   options.out = "y";
   options.rank = 2;
-  options.world = 2;
+  options.world_size = 2;
   EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`rank` 2");
-  options.world = 3;
+  options.world_size = 3;
   options.overwrite = true;
   EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument, "`overwrite` with several processes");
   options.overwrite = false;
@@ -569,7 +569,7 @@ class Launcher : public ::testing::Test {
     set(variables);
     const auto placement = placement_from_environment(world);
     if (!placement) return "none";
-    return std::to_string(placement->rank) + "/" + std::to_string(placement->world) +
+    return std::to_string(placement->rank) + "/" + std::to_string(placement->world_size) +
            (placement->all_or_none ? "*" : "");
   }
   void refused(const Variables& variables, const std::string& piece,
@@ -656,8 +656,8 @@ TEST_F(Launcher, RefusesHalfAPairNonsenseAndContradictions) {
   refused(both(step_, {{"RANK", "2"}, {"WORLD_SIZE", "6"}}), "WORLD_SIZE=6 contradicts rank 2 of 5");
   refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"JOB_COMPLETION_INDEX", "0"}},
           "JOB_COMPLETION_INDEX=0 contradicts");
-  refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "`world` 3 contradicts", 3);
-  refused({{"JOB_COMPLETION_INDEX", "0"}}, "`world` N");
+  refused({{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "`world_size` 3 contradicts", 3);
+  refused({{"JOB_COMPLETION_INDEX", "0"}}, "`world_size` N");
   refused({{"JOB_COMPLETION_INDEX", "5"}}, "must be less than", 5);
 }
 

@@ -92,7 +92,7 @@ TEST_F(Run, TellsOfTheWholeDataSetWhicheverProcessCompletedIt) {
           Options mine = options();
           mine.samples_per_shard = 2;
           mine.rank = rank;
-          mine.world = 2;
+          mine.world_size = 2;
           mine.jobs = 1;
           summaries[rank] = run(mine);
         });

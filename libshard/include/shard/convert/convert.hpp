@@ -21,36 +21,52 @@ namespace shard::convert {
 
 // Read while a conversion runs, from any thread.
 struct Counters {
-  std::atomic<std::uint64_t> planned{0};   // inputs of this process, those of finished shards included
-  std::atomic<std::uint64_t> resumed{0};   // of them, in shards that an earlier run finished
-  std::atomic<std::uint64_t> stored{0};    // by this run
-  std::atomic<std::uint64_t> rejected{0};  // by this run
+  // Inputs of this process, including those of finished shards.
+  std::atomic<std::uint64_t> planned{0};
+  // Those of shards that an earlier run finished.
+  std::atomic<std::uint64_t> resumed{0};
+  // By this run.
+  std::atomic<std::uint64_t> stored{0};
+  std::atomic<std::uint64_t> rejected{0};
   std::atomic<std::uint64_t> bytes_read{0};
-  std::atomic<std::uint64_t> bytes_stored{0};  // of samples, before the codec
+  // Of samples, before the codec.
+  std::atomic<std::uint64_t> bytes_stored{0};
 };
 
 // Where the time of the worker threads went, in seconds summed over threads.
 struct StageSeconds {
-  double read = 0;        // image files into memory
-  double preprocess = 0;  // decode, resize, crop, normalise, cast
-  double store = 0;       // hash, compress, write
-  double publish = 0;     // fsync, rename (a thread of its own)
-  double wait = 0;        // workers waiting for a shard to be published
+  // Image files into memory.
+  double read = 0;
+  // Decode, resize, crop, normalise, cast.
+  double preprocess = 0;
+  // Hash, compress, write.
+  double store = 0;
+  // fsync and rename, on a separate thread.
+  double publish = 0;
+  // Workers wait for a shard to be published.
+  double wait = 0;
 };
 
 struct Summary {
-  bool complete = false;      // dataset.json is there; false: other processes still have shards to do
-  bool was_complete = false;  // it was there before: nothing was done
+  // The data set is finished. False: other processes still have shards to do.
+  bool complete = false;
+  // It was finished before, and nothing was done.
+  bool was_complete = false;
   std::uint64_t inputs = 0;
-  std::uint64_t samples = 0;      // whole data set when complete, else this process
-  std::uint64_t rejects = 0;      // likewise
-  image::WarningCounts warnings;  // of the images stored; of the whole data set when this run completed it
+  // Of the whole data set if it is complete, else of this process.
+  std::uint64_t samples = 0;
+  std::uint64_t rejects = 0;
+  // Of the stored images; of the whole data set if this run completed it.
+  image::WarningCounts warnings;
   std::uint64_t shards = 0;
-  std::uint64_t size_bytes = 0;  // of all shards
-  std::uint64_t converted = 0;   // images decoded by this run
+  // Of all shards.
+  std::uint64_t size_bytes = 0;
+  // Images that this run decoded.
+  std::uint64_t converted = 0;
   std::uint64_t bytes_read = 0;
-  double scan_seconds = 0;     // scan to the first decode
-  double convert_seconds = 0;  // first decode to the last publish
+  // Until the first image is decoded, and from then until the last shard is published.
+  double scan_seconds = 0;
+  double convert_seconds = 0;
   StageSeconds stages;
 };
 
@@ -63,12 +79,12 @@ struct Hooks {
   std::function<void(const Listing&)> planned = nullptr;
 };
 
-// Of a complete data set, whoever made it.
+// Of a complete data set.
 Summary summary_of(const DatasetInfo& info);
 
-// Errors: invalid_argument, not_found, io, resource (also: another process works in OUT as the same rank),
-// cancelled; corrupt where what an earlier run left cannot
-// be read. After any of them the folder is as if killed: nothing partial is visible, the same call goes on.
+// Errors: invalid_argument, not_found, io, cancelled; resource (also if another process works in OUT as the
+// same rank); corrupt (what an earlier run left cannot be read). After any of them nothing partial is visible,
+// and the same call continues the conversion.
 Summary run(const Options& options, const Hooks& hooks = {});
 
 }  // namespace shard::convert

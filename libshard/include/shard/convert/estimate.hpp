@@ -12,22 +12,33 @@ namespace shard::convert {
 struct Estimate {
   std::uint64_t listed = 0;
   std::uint64_t inputs = 0;
-  std::vector<std::string> classes;         // escaped; empty: no classes
-  std::vector<std::uint64_t> class_counts;  // inputs of each
-  std::vector<Reject> rejects;              // known from listing and labels
+  // Escaped names; empty if there are no classes.
+  std::vector<std::string> classes;
+  // Inputs of each class.
+  std::vector<std::uint64_t> class_counts;
+  // Those that are known from the listing and the labels.
+  std::vector<Reject> rejects;
   std::uint64_t shards = 0;
   std::uint64_t per_shard = 0;
   std::uint64_t sample_bytes = 0;
-  std::uint64_t out_bytes = 0;  // of samples, before the codec
-  std::uint64_t sampled = 0;    // images decoded for this estimate, evenly spaced
+  // Bytes of samples, before the codec.
+  std::uint64_t out_bytes = 0;
+  // Images that were decoded for this estimate, evenly spaced.
+  std::uint64_t sampled = 0;
   std::uint64_t sampled_rejects = 0;
-  std::vector<Reject> sampled_reject_list;  // the first few
-  double seconds_per_image = 0;             // one thread
-  double seconds = 0;                       // all inputs, options.threads() threads
+  // The first few of them.
+  std::vector<Reject> sampled_reject_list;
+  // On one thread.
+  double seconds_per_image = 0;
+  // For all inputs, on options.threads() threads.
+  double seconds = 0;
   std::uint64_t mean_input_bytes = 0;
-  double compressed_ratio = 1;              // frames / samples before the codec, of the sampled images
-  std::uint64_t mean_packed_bytes = 0;      // of a sample with codec packed, whatever codec is asked for
-  std::optional<std::uint64_t> free_bytes;  // where OUT would be
+  // Bytes of frames / bytes of samples before the codec, of the sampled images.
+  double compressed_ratio = 1;
+  // Of a sample with codec packed, even if another codec is asked for.
+  std::uint64_t mean_packed_bytes = 0;
+  // On the file system of `out`.
+  std::optional<std::uint64_t> free_bytes;
 };
 
 // Decodes up to 64 images, for at most about 2 seconds. Writes nothing. Errors as run().

@@ -18,10 +18,14 @@ struct Reject {
 
 // Why a file or folder is passed over. None of these is a reject: nothing that could be a sample is lost.
 enum class SkipReason : std::uint8_t {
-  hidden,    // the name begins with a dot: .git, .ipynb_checkpoints, .DS_Store
-  litter,    // left by a system or a program: __MACOSX, @eaDir, Thumbs.db, desktop.ini, ...
-  no_image,  // neither the name nor the content is that of an image
-  walked,    // a link to a folder whose images are in the same class already
+  // The name begins with a dot: .git, .ipynb_checkpoints, .DS_Store.
+  hidden,
+  // Left by a system or a program: __MACOSX, @eaDir, Thumbs.db, desktop.ini, ...
+  litter,
+  // Neither the name nor the content is that of an image.
+  no_image,
+  // A link to a folder whose images are in the same class already.
+  walked,
 };
 std::string_view to_string(SkipReason reason) noexcept;  // "hidden name", ...
 
@@ -33,12 +37,18 @@ struct Skip {
 };
 
 struct Listing {
-  std::uint64_t inputs = 0;                // to be decoded
-  std::vector<std::string> classes;        // escaped; empty: labels are numbers, or all 0
-  std::vector<std::string> empty_folders;  // escaped; without images, so no classes
-  std::vector<Skip> skipped;               // by key
-  std::vector<Reject> rejects;             // known before anything is decoded
-  std::uint64_t unlisted = 0;              // images left out because the table of labels does not name them
+  // Images that will be decoded.
+  std::uint64_t inputs = 0;
+  // Escaped names. Empty: labels are numbers, or all 0.
+  std::vector<std::string> classes;
+  // Escaped names of folders without images, which are not classes.
+  std::vector<std::string> empty_folders;
+  // Sorted by key.
+  std::vector<Skip> skipped;
+  // Those that are known before anything is decoded.
+  std::vector<Reject> rejects;
+  // Images that are left out because the table of labels does not name them.
+  std::uint64_t unlisted = 0;
 };
 
 }  // namespace shard::convert

@@ -24,28 +24,39 @@ struct Options {
   std::filesystem::path out;
   // Lists: keys and classes are relative to it. Empty: the deepest common folder, where that is obvious.
   std::filesystem::path root;
-  std::filesystem::path labels;          // CSV: path,label or path,v1,...,vk (empty: classes are folders)
-  Unlisted unlisted = Unlisted::reject;  // inputs that the table does not name
-  bool strict = false;  // what is passed over (hidden names, files that are no images) becomes a reject
+  // A CSV table with lines path,label or path,v1,...,vk. Empty: the class is the first folder of the path.
+  std::filesystem::path labels;
+  Unlisted unlisted = Unlisted::reject;
+  // True: hidden names and files that are not images are rejects. False: they are skipped and counted.
+  bool strict = false;
 
   image::PreprocessOptions preprocess;
+  // JPEGs are decoded at a reduced size that still covers the target. Faster, but the pixels differ.
   bool fast_decode = false;
+  // Images with more pixels are rejects.
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;
   Codec codec;
-  std::uint64_t shard_size_bytes = std::uint64_t{1} << 30U;  // of samples before the codec
-  std::uint64_t samples_per_shard = 0;  // 0: as many as shard_size_bytes holds, at least 1
+  // Bytes of samples per shard, before the codec. Used if samples_per_shard is 0.
+  std::uint64_t shard_size_bytes = std::uint64_t{1} << 30U;
+  // 1 to 100,000,000. 0: as many as shard_size_bytes holds, at least 1.
+  std::uint64_t samples_per_shard = 0;
 
-  unsigned jobs = 0;  // worker threads; 0: one a core
+  // Worker threads, 1 to 1024. 0: one for each CPU that this process may use.
+  unsigned jobs = 0;
   // What images may take while they are decoded, all threads together. Images wait for each other within it;
   // one that alone needs more is a reject. 0: three quarters of the memory that is available to this process
   // when it starts.
   std::uint64_t decode_memory_bytes = 0;
   OnError on_error = OnError::skip;
-  image::OnWarning on_warning = image::OnWarning::harmless;  // which warnings of a decoder let an image pass
-  bool overwrite = false;  // makes everything again; what is in OUT stays until the new data set is complete
-  bool refresh = false;    // likewise, but only shards whose inputs have changed are converted
-  std::uint32_t rank = 0;  // this process converts the shards i with i mod world == rank
-  std::uint32_t world = 1;
+  // Which images with warnings of the decoder are stored.
+  image::OnWarning on_warning = image::OnWarning::harmless;
+  // Converts everything again. The data set in `out` stays until the new one is complete.
+  bool overwrite = false;
+  // Compares all inputs with those of the data set in `out`, and converts only the shards whose inputs changed.
+  bool refresh = false;
+  // This process converts the shards i with i mod world_size == rank.
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
 
   // Throws invalid_argument naming the member and its bounds.
   void check() const;

@@ -1,4 +1,4 @@
-// Copies out of memory that is registered in pieces: no copy may cross two of them.
+// Copies from memory that is registered in pieces. No copy may read from two of them.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace shard {
 
-// Adds `item`, whose source lies `offset` bytes behind the start of what is registered piece by piece, in as
-// many copies as it touches pieces of `piece_bytes` (DeviceInfo::registration_piece_bytes; 0: no bound).
+// Appends `item` to `copies`, divided at the ends of pieces. Its source is `offset` bytes after the start of the
+// registered memory. `piece_bytes`: DeviceInfo::registration_piece_bytes; 0: there is one piece.
 inline void add_pieces(CopyItem item, std::uint64_t offset, std::uint64_t piece_bytes,
                        std::vector<CopyItem>& copies) {
   while (piece_bytes != 0 && offset % piece_bytes + item.size_bytes > piece_bytes) {

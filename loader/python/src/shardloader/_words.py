@@ -9,7 +9,7 @@ from ._arrays import DTYPES
 from ._errors import ShardError
 
 # Options of the C++ library that are called otherwise here, or take a value here.
-_OPTIONS = {"world": "world_size", "overwrite": "overwrite=True", "refresh": "refresh=True", "fast_decode": "fast_decode=True"}
+_OPTIONS = {"overwrite": "overwrite=True", "refresh": "refresh=True", "fast_decode": "fast_decode=True"}
 
 
 def _told(error: ShardError, message: str) -> ShardError:
@@ -17,10 +17,9 @@ def _told(error: ShardError, message: str) -> ShardError:
 
 
 def of_convert(error: ShardError) -> ShardError:
-    """`world` is world_size. What stands in double quotes (paths, values) stays as it is."""
+    """Names of options between backticks become those of this package. What stands in double quotes stays as it is."""
     parts = re.split(r'("[^"]*")', str(error))
     message = "".join(part if part.startswith('"') else re.sub(r"`([a-z_]+)`", lambda found: _OPTIONS.get(found[1], found[1]), part) for part in parts)
-    message = message.replace("rank must be 0 to world - 1", "rank must be 0 to world_size - 1")
     return _told(error, message)
 
 
