@@ -14,8 +14,8 @@
 #include <span>
 #include <string_view>
 
-#include "shard/image/decode.hpp"
 #include "shard/dataset_spec.hpp"
+#include "shard/image/decode.hpp"
 
 namespace shard::image {
 
