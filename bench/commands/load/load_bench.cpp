@@ -11,8 +11,9 @@ namespace shard::bench {
 
 namespace {
 
-constexpr double kWarmStep = 0.2;  // seconds; a shard is registered in less
+constexpr double kWarmStep = 0.2;  // seconds
 constexpr double kWarmUp = 60;
+constexpr double kShard = 2;  // in which a shard is registered on a GPU, pauses included
 
 double median(const std::vector<double>& values) { return median_of(values, std::identity{}); }
 
@@ -148,15 +149,18 @@ LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<De
     for (const auto& consumer : consumers) bytes += consumer->stats().registered_bytes;
     return bytes;
   };
+  const TransportKind transport = consumers[0]->stats().transport;
+  const bool registers = (transport == TransportKind::mapped || transport == TransportKind::resident) &&
+                         devices[0]->info().kind == DeviceKind::cuda;
   const Stopwatch warming;
-  std::uint64_t before = 0;
+  Stopwatch grown;
   if (load.seconds > 0) {
     do {
-      before = registered();
+      const std::uint64_t before = registered();
       run_all(kWarmStep);
-    } while (registered() > before && warming.seconds() < kWarmUp);
+      if (registered() > before) grown.restart();
+    } while (registers && grown.seconds() < kShard && warming.seconds() < kWarmUp);
   }
-  const TransportKind transport = consumers[0]->stats().transport;
   Limits limits(dataset, devices, load.options, transport);
   const auto report = [&] {
     limits.report(result);
