@@ -57,7 +57,7 @@ void open_and_read(const std::vector<std::byte>& bytes) {
 bool repair(std::vector<std::byte>& bytes) {
   try {
     const ShardHeader header = parse_shard_header(bytes, bytes.size());
-    const auto json = as_text(bytes).substr(8, static_cast<std::size_t>(header.tensors.data_begin) - 8);
+    const auto json = as_text(bytes).substr(8, static_cast<std::size_t>(header.container.data_begin) - 8);
     const std::size_t digits_at = 8 + find_digest_digits(json).value();
     const std::string digits =
         to_hex(digest_head(std::span(bytes).first(static_cast<std::size_t>(header.images_begin)), digits_at));
