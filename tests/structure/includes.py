@@ -3,7 +3,8 @@
 
     base <- format <- image <- convert <- tools          base, format <- loader          loader, convert <- bench, loader/python
 
-Private headers of the loader stay in the loader, and examples see what is installed and nothing else.
+Private headers of the loader stay in the loader, and examples see what is installed and nothing else. A public header that says
+which errors it throws includes shard/error.hpp.
 
     includes.py [ROOT]     exit code 1 and a line for each include that breaks an arrow
 """
@@ -37,6 +38,7 @@ PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may inc
 PUBLIC = ("libshard/include/", "loader/include/")
 # Where the text of an include is looked up, in this order; then beside the file.
 ROOTS = ("libshard/include", "loader/include", "libshard/src", "loader/src", "tools", "bench", "tests/support")
+SAYS_ERRORS = re.compile(r"//.*\b(?:[Tt]hrows|Errors:)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -77,7 +79,11 @@ def check(root):
         if room_of(file) is None:
             lines.append(f"{file}: lies in no folder of the list in tests/structure/includes.py")
             continue
-        lines += filter(None, (broken(root, file, text) for text in INCLUDE.findall(path.read_text(errors="replace"))))
+        content = path.read_text(errors="replace")
+        includes = INCLUDE.findall(content)
+        lines += filter(None, (broken(root, file, text) for text in includes))
+        if file.startswith(PUBLIC) and SAYS_ERRORS.search(content) and "shard/error.hpp" not in includes and path.name != "error.hpp":
+            lines.append(f"{file}: says what it throws and does not include shard/error.hpp")
     return len(files), lines
 
 

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
 #include "shard/shard_writer.hpp"
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "shard/error.hpp"
+
 namespace shard {
 
 std::string escape_key(std::string_view raw_bytes);

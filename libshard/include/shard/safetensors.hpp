@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "shard/dtype.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 

@@ -23,6 +23,7 @@
 
 #include "shard/codec.hpp"
 #include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
 #include "shard/safetensors.hpp"
 
 namespace shard {

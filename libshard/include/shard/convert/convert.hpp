@@ -15,6 +15,7 @@
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/dataset.hpp"
+#include "shard/error.hpp"
 #include "shard/image/warnings.hpp"
 
 namespace shard::convert {

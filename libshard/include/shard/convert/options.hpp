@@ -6,6 +6,7 @@
 #include <string>
 
 #include "shard/codec.hpp"
+#include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 
 namespace shard::convert {

@@ -12,6 +12,8 @@
 #include <memory>
 #include <mutex>
 
+#include "shard/error.hpp"
+
 namespace shard::image {
 
 // Thread safe. Must outlive its shares.

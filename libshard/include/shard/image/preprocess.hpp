@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
 #include "shard/image/decode.hpp"
 
 namespace shard::image {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "shard/error.hpp"
 #include "shard/loader/device.hpp"
 #include "shard/loader/stream.hpp"
 

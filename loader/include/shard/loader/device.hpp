@@ -17,6 +17,7 @@
 #include <stop_token>
 #include <string>
 
+#include "shard/error.hpp"
 #include "shard/loader/stream.hpp"
 #include "shard/loader/transform.hpp"
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "shard/error.hpp"
+
 namespace shard {
 
 // One read. The caller owns it, and must not move it or its target until next_done() has returned it.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "shard/dataset.hpp"
+#include "shard/error.hpp"
 #include "shard/loader/device.hpp"
 #include "shard/loader/order.hpp"
 #include "shard/loader/stream.hpp"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "shard/error.hpp"
 #include "shard/loader/loader.hpp"
 
 namespace shard {

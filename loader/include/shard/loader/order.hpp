@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "shard/error.hpp"
+
 namespace shard {
 
 // A keyed bijection of [0, n). O(1) memory, expected O(1) time per call. Thread safe.

@@ -26,6 +26,7 @@
 #include <span>
 
 #include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 
