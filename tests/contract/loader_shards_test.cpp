@@ -130,8 +130,7 @@ TEST(ThousandsOfShards, LoadWith256DescriptorsOnEveryTransport) {
   const std::uint64_t shards = shard_count();
   const TempDir dir;
   write_shards(dir.path(), shards);
-  std::vector<TransportKind> kinds = link_transports(dir.path());
-  kinds.push_back(TransportKind::resident);
+  const std::vector<TransportKind> kinds = all_transports(dir.path());
   const LowerDescriptors limit(256);
   ASSERT_TRUE(limit.ok());
   for (const bool gpu_like : {false, true}) {

@@ -41,9 +41,7 @@ class LoaderContract : public ::testing::TestWithParam<MakeDevice> {
 
 TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
   auto data = dataset();
-  std::vector<TransportKind> kinds = link_transports(dir_.path());
-  kinds.push_back(TransportKind::resident);
-  for (TransportKind kind : kinds) {
+  for (TransportKind kind : all_transports(dir_.path())) {
     LoaderOptions o = options();
     o.transport = kind;
     o.tail = Tail::pad;
@@ -68,10 +66,8 @@ TEST_P(LoaderContract, DeliversEachSampleOnceWithItsLabelAndBytes) {
 // of 11: 2 are left, so that one rank has an empty batch.
 TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
   auto data = dataset();
-  std::vector<TransportKind> kinds = link_transports(dir_.path());
-  kinds.push_back(TransportKind::resident);
   const std::uint64_t size = data.info().spec.size_bytes();
-  for (TransportKind kind : kinds) {
+  for (TransportKind kind : all_transports(dir_.path())) {
     for (std::uint64_t batch_size : {8U, 11U}) {
       for (Partition partition : {Partition::global, Partition::by_shard}) {
         std::vector<int> times(data.size(), 0);
@@ -116,9 +112,7 @@ TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
 // samples wherever the transport has them.
 TEST_P(LoaderContract, TransformsNothingOfABatchWithoutRows) {
   auto data = dataset();
-  std::vector<TransportKind> kinds = link_transports(dir_.path());
-  kinds.push_back(TransportKind::resident);
-  for (TransportKind kind : kinds) {
+  for (TransportKind kind : all_transports(dir_.path())) {
     LoaderOptions o = options();
     o.transport = kind;
     o.prefetch = 1;
@@ -161,9 +155,7 @@ TEST_P(LoaderContract, GoesOnFromAShortTailAndResumesBeforeIt) {
 
 TEST_P(LoaderContract, TakesTheDeviceAndPinnedMemoryThatWasPlanned) {
   auto data = dataset();
-  std::vector<TransportKind> kinds = link_transports(dir_.path());
-  kinds.push_back(TransportKind::resident);
-  for (TransportKind kind : kinds) {
+  for (TransportKind kind : all_transports(dir_.path())) {
     LoaderOptions o = options();
     o.transport = kind;
     o.transform.dtype = DType::f16;
@@ -244,9 +236,7 @@ TEST_P(LoaderContract, GivesTheSameBatchesForEveryTransportDepthAndThreadCount) 
     reference = run_epoch(*device_, loader, 5);
   }
   ASSERT_EQ(reference.size(), data.size() / 8);
-  std::vector<TransportKind> kinds = link_transports(dir_.path());
-  kinds.push_back(TransportKind::resident);
-  for (TransportKind kind : kinds) {
+  for (TransportKind kind : all_transports(dir_.path())) {
     for (std::uint32_t depth : {1U, 3U}) {
       LoaderOptions other = o;
       other.transport = kind;
@@ -439,6 +429,23 @@ TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
       std::filesystem::remove_all(entry.path());
     write_dataset(dir_.path(), {});
     data = Dataset::open(dir_.path());
+  }
+}
+
+// A batch touches more shards than the feeder's thread looks at itself.
+TEST_P(LoaderContract, NamesTheShardThatWasCutAmongMany) {
+  for (TransportKind kind : link_transports(dir_.path())) {
+    auto data = dataset({.shards = std::vector<std::uint64_t>(40, 5)});
+    LoaderOptions o = options();
+    o.transport = kind;
+    o.batch_size = 100;
+    o.prefetch = 1;
+    Loader loader(data, device_, o);
+    ASSERT_EQ(run_epoch(*device_, loader, 0).size(), 2U) << to_string(kind);
+    std::filesystem::resize_file(dir_.path() / "shard-23.safetensors", 4096);
+    EXPECT_SHARD_ERROR(run_epoch(*device_, loader, 1), ErrorCode::corrupt, "shard-23.safetensors");
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.path()))
+      std::filesystem::remove_all(entry.path());
   }
 }
 

@@ -98,6 +98,13 @@ inline std::vector<TransportKind> link_transports(const std::filesystem::path& f
   return kinds;
 }
 
+// Those and resident.
+inline std::vector<TransportKind> all_transports(const std::filesystem::path& folder) {
+  std::vector<TransportKind> kinds = link_transports(folder);
+  kinds.push_back(TransportKind::resident);
+  return kinds;
+}
+
 // What a consumer saw of a batch.
 struct Seen {
   std::uint64_t epoch = 0;

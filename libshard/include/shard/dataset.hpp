@@ -39,7 +39,7 @@ struct DatasetInfo : DatasetSpec {
   std::uint64_t inputs = 0;
   std::uint64_t rejects = 0;
   // Inputs per shard, of which rejects were left out; the last shard has the rest. It is part of the
-  // fingerprint. 0: not recorded (data sets of version 0.1).
+  // fingerprint. 0: not recorded (data sets of earlier versions).
   std::uint64_t samples_per_shard = 0;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;

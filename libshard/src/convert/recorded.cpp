@@ -101,7 +101,7 @@ DatasetSpec spec_of(const Options& options, const ColumnSpec& labels) {
   return spec;
 }
 
-// Data sets of version 0.1 do not record the samples per shard: as many as the fullest shard has, or more by
+// Data sets of earlier versions do not record the samples per shard: as many as the fullest shard has, or more by
 // what was rejected, or as many as shards of the default size hold, today's or the one before.
 std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) {
   constexpr std::uint64_t kMaxTries = 100'000;

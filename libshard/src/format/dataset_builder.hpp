@@ -32,7 +32,7 @@ class DatasetBuilder final : public JsonHandler {
       "format",      "version",  "samples", "inputs",  "rejects", "source_digest",
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
-  // Not in data sets of version 0.1.
+  // Not in data sets of earlier versions.
   static constexpr std::string_view kOptionalSection = "samples_per_shard";
 
   static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;

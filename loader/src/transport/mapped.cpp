@@ -27,6 +27,10 @@ namespace shard {
 
 namespace {
 
+// Whether a shard's file is still whole is asked once for each shard of a batch. Of so many shards the feeder's
+// thread asks itself; the files of more are looked at by the pool's threads, while the batch before is copied.
+constexpr std::size_t kShardsCheckedHere = 16;
+
 class Mapped final : public Transport {
  public:
   explicit Mapped(const TransportContext& context)
@@ -102,10 +106,10 @@ class Mapped final : public Transport {
   }
 
  private:
-  // A row that the pool's threads stage or verify.
+  // A row that the pool's threads stage, verify, or check the shard of.
   struct HostRow {
     std::uint32_t row = 0;         // in Slot::fetch
-    std::byte* staging = nullptr;  // null: it is verified where it is mapped
+    std::byte* staging = nullptr;  // null: it is read in place
   };
   // The batch in a slot.
   struct Batch {
@@ -113,8 +117,9 @@ class Mapped final : public Transport {
     std::vector<CopyItem> copies;
     std::vector<const std::byte*> sources;  // where the device reads samples in place
     std::vector<HostRow> host_rows;
-    std::vector<std::uint32_t> used_shards;  // stay registered until its copies are queued
-    std::future<void> filled;                // the pool's threads are done with host_rows
+    std::vector<std::uint32_t> in_place;  // the shards of these; registered ones stay so until its copies are
+                                          // queued
+    std::future<void> filled;             // the pool's threads are done with host_rows
   };
   struct ShardInBatch {
     std::uint64_t batch = 0;  // the last one that touched it
@@ -132,8 +137,8 @@ class Mapped final : public Transport {
     }
   }
   void release(Batch& batch, const Event& done) {
-    if (registered_) registered_->release(batch.used_shards, done);
-    batch.used_shards.clear();
+    if (registered_) registered_->release(batch.in_place, done);
+    batch.in_place.clear();
   }
 
   // Once all shards are registered, and the copies out of it are done.
@@ -175,7 +180,7 @@ class Mapped final : public Transport {
       if (!shard.in_place)
         all = false;
       else
-        begin_in_place(batch, item.at.shard);
+        batch.in_place.push_back(item.at.shard);
     }
     if (all) return false;
     if (staging_) {
@@ -188,7 +193,7 @@ class Mapped final : public Transport {
       if (shard.in_place) continue;
       registered_->use(item.at.shard, context_.stopping);
       shard.in_place = true;
-      begin_in_place(batch, item.at.shard);
+      batch.in_place.push_back(item.at.shard);
     }
     return true;
   }
@@ -208,10 +213,6 @@ class Mapped final : public Transport {
     }
     verifying_.clear();
   }
-  void begin_in_place(Batch& batch, std::uint32_t shard) {
-    if (registered_) batch.used_shards.push_back(shard);
-    check_alive(context_.dataset->shard(shard));
-  }
 
   void stage_no_more(const std::string& why) {
     const std::lock_guard lock(mutex_);
@@ -223,6 +224,9 @@ class Mapped final : public Transport {
   void find_samples(const Slot& slot) {
     Batch& batch = batches_[slot.number];
     const std::uint64_t piece = context_.device->info().registration_piece_bytes;
+    const bool check_on_pool = batch.in_place.size() > kShardsCheckedHere;
+    if (!check_on_pool)
+      for (const std::uint32_t shard : batch.in_place) check_alive(context_.dataset->shard(shard));
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       const FetchItem& item = slot.fetch[row];
       const std::span<const std::byte> bytes = mapped_bytes(*context_.dataset, item);
@@ -236,7 +240,8 @@ class Mapped final : public Transport {
                    batch.copies);
       else
         batch.copies.push_back({item.target, staging, bytes.size()});
-      if (slot.verify || !in_place) batch.host_rows.push_back({row, staging});
+      if (slot.verify || !in_place || (check_on_pool && item.first_of_shard))
+        batch.host_rows.push_back({row, staging});
     }
   }
 
@@ -247,9 +252,10 @@ class Mapped final : public Transport {
 
   void host_row(const FetchItem& item, std::byte* staging, bool verify) const {
     if (staging != nullptr)
-      stage_row(*context_.dataset, *context_.form, item, staging, verify, cached_);
-    else
-      verify_mapped(*context_.form, context_.dataset->shard(item.at.shard), item.at.sample);
+      return stage_row(*context_.dataset, *context_.form, item, staging, verify, cached_);
+    const ShardReader& shard = context_.dataset->shard(item.at.shard);
+    if (item.first_of_shard) check_alive(shard);
+    if (verify) verify_mapped(*context_.form, shard, item.at.sample);
   }
 
   void finish(Slot& slot) {
