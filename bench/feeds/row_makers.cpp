@@ -55,7 +55,7 @@ void SampleMaker::make(std::uint64_t index, std::span<std::byte> row) {
   const ShardReader& shard = dataset_.shard(at.shard);
   const auto frame = shard.frame(at.sample);
   const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
-  const bool plain = dataset_.info().codec.kind == Codec::Kind::none;
+  const bool plain = dataset_.info().codec.kind == CodecSpec::Kind::none;
   if (!plain) frame_.resize(frame.size());
   const std::span<std::byte> into = plain ? row : std::span(frame_);
   pread_all(descriptor_of(shard, at.shard), into, offset, shard.path());

@@ -47,7 +47,7 @@ void require(bool fine, const char* what) {
 }
 
 Candidate shard_codec(const std::string& name, const SampleSpec& spec) {
-  const SampleCodec codec(codec_from_string(name), spec);
+  const Codec codec(codec_spec_from_string(name), spec);
   return {name, [=](const Bytes& sample) { return codec.encode(sample); },
           [=](const Bytes& frame, Bytes& sample) { codec.decode(frame, sample); }};
 }
@@ -97,7 +97,7 @@ Bytes residuals_of(const Bytes& sample, const SampleSpec& spec, bool back) {
 }
 
 Candidate zstd_of_residuals(const std::string& name, const SampleSpec& spec) {
-  const SampleCodec codec(codec_from_string(name), spec);
+  const Codec codec(codec_spec_from_string(name), spec);
   return {name + " of residuals",
           [=](const Bytes& sample) { return codec.encode(residuals_of(sample, spec, false)); },
           [=](const Bytes& frame, Bytes& sample) {

@@ -25,16 +25,16 @@ namespace fs = std::filesystem;
 struct Way {
   const char* name;
   TransportKind transport;
-  Codec codec;
+  CodecSpec codec;
   bool gpu_like;
   bool refuses = false;  // registrations, but for the one that a loader tries when it is made
   bool step = false;     // the step device, which carries work out late and in an odd order
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
-constexpr Codec kNone;
-constexpr Codec kZstd{Codec::Kind::zstd, 1};
-constexpr Codec kPacked{Codec::Kind::packed};
+constexpr CodecSpec kNone;
+constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 1};
+constexpr CodecSpec kPacked{CodecSpec::Kind::packed};
 constexpr Way kWays[] = {{"mapped", TransportKind::mapped, kNone, false},
                          {"mapped_packed", TransportKind::mapped, kPacked, false},
                          {"mapped_gpu_like", TransportKind::mapped, kNone, true},

@@ -34,7 +34,7 @@ TEST(HostLoader, RefusesToRunInAChildThatWasForked) {
 }
 
 TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
-  for (const Codec::Kind kind : {Codec::Kind::zstd, Codec::Kind::packed}) {
+  for (const CodecSpec::Kind kind : {CodecSpec::Kind::zstd, CodecSpec::Kind::packed}) {
     for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
       TempDir dir;
       DatasetShape shape;
@@ -48,7 +48,7 @@ TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
         options.batch_size = 8;
         Loader loader(Dataset::open(dir.path()), device, options);
         if (transport == TransportKind::automatic) {
-          const bool zstd = kind == Codec::Kind::zstd;
+          const bool zstd = kind == CodecSpec::Kind::zstd;
           EXPECT_EQ(loader.stats().transport, zstd ? TransportKind::staged : TransportKind::mapped);
           EXPECT_EQ(loader.stats().reason.find(to_string(shape.codec)) != std::string::npos, zstd);
         }
@@ -66,7 +66,7 @@ TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
 // 16 packed samples in one shard, of which one has a wrong code in its frame.
 void write_damaged(const std::filesystem::path& folder, std::uint64_t damaged) {
   DatasetShape shape;
-  shape.codec = {Codec::Kind::packed};
+  shape.codec = {CodecSpec::Kind::packed};
   shape.spec = {DType::u8, Layout::nhwc, 3, 9, 40};
   shape.shards = {16};
   write_dataset(folder, shape);

@@ -44,7 +44,7 @@ void write_seeds(const fs::path& golden, const fs::path& corpus) {
                 fs::copy_options::overwrite_existing);
   const SampleSpec small = small_options().spec;
   const auto zstd = [](const SampleSpec& spec, const std::vector<std::byte>& sample, int level = 3) {
-    return SampleCodec({Codec::Kind::zstd, level}, spec).encode(sample);
+    return Codec({CodecSpec::Kind::zstd, level}, spec).encode(sample);
   };
   write_bytes(corpus / "fuzz_zstd_sample" / "sample", zstd(small, sample_bytes(small, 1)));
   write_bytes(corpus / "fuzz_zstd_sample" / "zeros", zstd(small, std::vector<std::byte>(60)));
@@ -66,7 +66,7 @@ void write_packed_seeds(const fs::path& folder) {
       std::vector<std::byte> seed;
       for (const unsigned byte : {channels - 1, spec.height - 1, spec.width - 1, choices})
         seed.push_back(static_cast<std::byte>(byte));
-      const auto frame = SampleCodec({Codec::Kind::packed, 3}, spec).encode(sample);
+      const auto frame = Codec({CodecSpec::Kind::packed, 3}, spec).encode(sample);
       seed.insert(seed.end(), frame.begin(), frame.end());
       write_bytes(folder / (std::to_string(channels) + (choices == 0 ? "-as-it-is" : "-repaired")), seed);
     }

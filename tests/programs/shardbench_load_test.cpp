@@ -99,7 +99,7 @@ TEST(ShardbenchLoad, MeasuresTheDiskUnderTheShards) {
 
 // The frames of constant samples are much smaller than the samples, and the last one ends with its file.
 TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
-  for (const Codec codec : {Codec{Codec::Kind::zstd, 1}, Codec{Codec::Kind::packed, 3}}) {
+  for (const CodecSpec codec : {CodecSpec{CodecSpec::Kind::zstd, 1}, CodecSpec{CodecSpec::Kind::packed, 3}}) {
     const testing::TempDir dir;
     DatasetInfo info;
     info.spec = {DType::u8, Layout::nhwc, 3, 200, 200};
@@ -121,7 +121,7 @@ TEST(ShardbenchLoad, MeasuresCodecsWithFrames) {
     const LoadResult result = bench_load(dataset, devices, load);
     EXPECT_GT(result.limit_bytes_per_second, 0);
     EXPECT_EQ(result.stats[0].transport,
-              info.codec.kind == Codec::Kind::zstd ? TransportKind::staged : TransportKind::mapped);
+              info.codec.kind == CodecSpec::Kind::zstd ? TransportKind::staged : TransportKind::mapped);
   }
 }
 

@@ -139,7 +139,7 @@ TEST_F(Shardctl, LsOfAShardNumbersItsSamplesFrom0) {
 }
 
 class ShardctlShow : public Shardctl,
-                     public ::testing::WithParamInterface<std::tuple<DType, Layout, Codec::Kind>> {};
+                     public ::testing::WithParamInterface<std::tuple<DType, Layout, CodecSpec::Kind>> {};
 
 TEST_P(ShardctlShow, WritesThePixelsThatTheSamplesWereMadeFrom) {
   const auto [dtype, layout, codec] = GetParam();
@@ -169,13 +169,13 @@ TEST_P(ShardctlShow, WritesThePixelsThatTheSamplesWereMadeFrom) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ShardctlShow,
-                         ::testing::Values(std::tuple{DType::u8, Layout::nhwc, Codec::Kind::none},
-                                           std::tuple{DType::f16, Layout::nchw, Codec::Kind::none},
-                                           std::tuple{DType::bf16, Layout::nchw, Codec::Kind::none},
-                                           std::tuple{DType::f32, Layout::nhwc, Codec::Kind::none},
-                                           std::tuple{DType::f16, Layout::nchw, Codec::Kind::zstd},
-                                           std::tuple{DType::u8, Layout::nhwc, Codec::Kind::packed},
-                                           std::tuple{DType::bf16, Layout::nchw, Codec::Kind::packed}));
+                         ::testing::Values(std::tuple{DType::u8, Layout::nhwc, CodecSpec::Kind::none},
+                                           std::tuple{DType::f16, Layout::nchw, CodecSpec::Kind::none},
+                                           std::tuple{DType::bf16, Layout::nchw, CodecSpec::Kind::none},
+                                           std::tuple{DType::f32, Layout::nhwc, CodecSpec::Kind::none},
+                                           std::tuple{DType::f16, Layout::nchw, CodecSpec::Kind::zstd},
+                                           std::tuple{DType::u8, Layout::nhwc, CodecSpec::Kind::packed},
+                                           std::tuple{DType::bf16, Layout::nchw, CodecSpec::Kind::packed}));
 
 TEST_F(Shardctl, ShowDrawsTheSameRandomSamplesForTheSameSeed) {
   const Made made = make("ds");
@@ -236,7 +236,7 @@ std::string npy_data(const std::filesystem::path& file, const std::string& descr
 }
 
 TEST_F(Shardctl, ExportWritesWhatNumpyReads) {
-  const Made made = make("ds", DType::f16, Layout::nchw, {Codec::Kind::zstd, 3});
+  const Made made = make("ds", DType::f16, Layout::nchw, {CodecSpec::Kind::zstd, 3});
   const Ran ran = run({"export", made.folder.string(), "--npy", path("npy").string()});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const std::string images =
@@ -274,7 +274,7 @@ TEST_F(Shardctl, ExportRefusesAFolderThatIsNotEmptyAndLeavesNothingAfterAFailure
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("not empty"));
   // A damaged zstd frame is found while the images are written.
-  const Made zstd = make("zstd", DType::f16, Layout::nchw, {Codec::Kind::zstd, 3});
+  const Made zstd = make("zstd", DType::f16, Layout::nchw, {CodecSpec::Kind::zstd, 3});
   std::string file = read_whole(zstd.folder / "shard-00001.safetensors");
   file[file.size() - 8] = static_cast<char>(file[file.size() - 8] ^ 0x40);
   file[file.size() - 300] = static_cast<char>(file[file.size() - 300] ^ 0x40);
@@ -367,7 +367,7 @@ TEST_F(Shardctl, StatsOfStoredSamplesAreThoseOfThePixels) {
     EXPECT_NEAR(json.at("std").at(1).get<double>(), std::sqrt(squares / n - sum / n * sum / n), 1e-9);
     EXPECT_EQ(json.at("packed_samples"), 6);
     const Made packed =
-        make("packed-" + std::string(to_string(dtype)), dtype, Layout::nchw, {Codec::Kind::packed, 3});
+        make("packed-" + std::string(to_string(dtype)), dtype, Layout::nchw, {CodecSpec::Kind::packed, 3});
     const ShardReader reader = ShardReader::open(packed.folder / "shard-00000.safetensors");
     double frames = 0;
     for (std::uint64_t i = 0; i < reader.size(); ++i) frames += static_cast<double>(reader.frame(i).size());

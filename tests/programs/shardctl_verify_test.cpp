@@ -27,9 +27,9 @@ class ShardctlVerify : public Shardctl {
 };
 
 TEST_F(ShardctlVerify, AcceptsAWholeDataSetAndAWholeShard) {
-  for (const Codec codec : {Codec{}, Codec{Codec::Kind::zstd, 3}}) {
+  for (const CodecSpec codec : {CodecSpec{}, CodecSpec{CodecSpec::Kind::zstd, 3}}) {
     const Made made =
-        make(codec.kind == Codec::Kind::none ? "none" : "zstd", DType::f16, Layout::nchw, codec);
+        make(codec.kind == CodecSpec::Kind::none ? "none" : "zstd", DType::f16, Layout::nchw, codec);
     const Ran ran = verify(made.folder);
     EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("ok: 2 shards, 6 samples"));
@@ -62,7 +62,8 @@ TEST_F(ShardctlVerify, NamesShardSampleAndKeyOfEveryFailure) {
 }
 
 TEST_F(ShardctlVerify, FindsFlippedBytesAllOverAShard) {
-  for (const Codec codec : {Codec{}, Codec{Codec::Kind::zstd, 3}, Codec{Codec::Kind::packed, 3}}) {
+  for (const CodecSpec codec :
+       {CodecSpec{}, CodecSpec{CodecSpec::Kind::zstd, 3}, CodecSpec{CodecSpec::Kind::packed, 3}}) {
     const Made made = make(to_string(codec), DType::u8, Layout::nchw, codec);
     const fs::path shard = made.folder / "shard-00000.safetensors";
     const std::string whole = read_whole(shard);

@@ -29,7 +29,7 @@ inline void make_dataset(const std::filesystem::path& photos, const std::filesys
   options.out = out;
   options.preprocess.resize_short = 64;
   options.preprocess.crop = image::Size{48, 48};
-  options.codec = codec_from_string(codec);
+  options.codec = codec_spec_from_string(codec);
   if (!convert::run(options, {}).complete) throw std::runtime_error("the photos were not converted");
 }
 

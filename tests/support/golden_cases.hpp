@@ -19,7 +19,7 @@ struct GoldenCase {
 };
 
 inline std::vector<GoldenCase> golden_cases() {
-  constexpr Codec kZstd{Codec::Kind::zstd, 3};
+  constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
   std::vector<GoldenCase> cases;
   for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
     for (Layout layout : {Layout::nchw, Layout::nhwc}) {
@@ -29,7 +29,7 @@ inline std::vector<GoldenCase> golden_cases() {
   }
   cases.push_back({"u8-nchw-zstd", small_options(DType::u8, Layout::nchw, kZstd)});
   cases.push_back({"f16-nhwc-zstd", small_options(DType::f16, Layout::nhwc, kZstd)});
-  constexpr Codec kPacked{Codec::Kind::packed, 3};
+  constexpr CodecSpec kPacked{CodecSpec::Kind::packed, 3};
   cases.push_back({"u8-nchw-packed", small_options(DType::u8, Layout::nchw, kPacked)});
   cases.push_back({"u8-nhwc-packed", small_options(DType::u8, Layout::nhwc, kPacked)});
   ShardWriterOptions table = small_options();

@@ -35,7 +35,7 @@ inline std::vector<std::byte> sample_bytes(std::uint64_t index, std::uint64_t si
 struct DatasetShape {
   std::vector<std::uint64_t> shards{37, 20, 41, 3};
   SampleSpec spec{DType::u8, Layout::nhwc, 3, 12, 10};
-  Codec codec;
+  CodecSpec codec;
 };
 
 inline constexpr Normalization kNormalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
@@ -44,7 +44,7 @@ inline constexpr Normalization kNormalization{{0.485F, 0.456F, 0.406F}, {0.229F,
 // normalised bytes.
 inline std::vector<std::byte> sample_of(const DatasetShape& shape, std::uint64_t index) {
   const SampleSpec& spec = shape.spec;
-  if (shape.codec.kind != Codec::Kind::packed) return sample_bytes(index, spec.size_bytes());
+  if (shape.codec.kind != CodecSpec::Kind::packed) return sample_bytes(index, spec.size_bytes());
   std::vector<std::byte> bytes = sample_bytes(index, spec.elements());
   if (index % 5 != 0)
     for (std::byte& byte : bytes) byte >>= 5;

@@ -28,7 +28,7 @@ class LoaderLeaks : public ::testing::TestWithParam<LeakCase> {
     DatasetShape shape;
     std::filesystem::create_directory(plain_);
     write_dataset(plain_, shape);
-    shape.codec = {Codec::Kind::zstd, 1};
+    shape.codec = {CodecSpec::Kind::zstd, 1};
     std::filesystem::create_directory(zstd_);
     write_dataset(zstd_, shape);
   }

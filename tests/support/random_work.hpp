@@ -157,7 +157,7 @@ inline void make_smooth(Random& random, RandomWork& work) {
 // The same work with its samples, which are u8, as frames of codec packed.
 inline RandomWork packed_work(const RandomWork& plain) {
   RandomWork work = plain;
-  const SampleCodec codec({Codec::Kind::packed}, plain.stored);
+  const Codec codec({CodecSpec::Kind::packed}, plain.stored);
   for (std::size_t i = 0; i < work.samples.size(); ++i) {
     work.samples[i] = codec.encode(plain.samples[i]);
     work.frame_bytes.push_back(work.samples[i].size());

@@ -29,9 +29,9 @@ inline DatasetShape random_shape(Random& random) {
   shape.spec.height = random.between(1, 20);
   shape.spec.width = random.between(1, 24);
   const std::uint32_t codec = random.between(0, 5);
-  if (codec == 0) shape.codec = {Codec::Kind::zstd, static_cast<int>(random.between(1, 4))};
+  if (codec == 0) shape.codec = {CodecSpec::Kind::zstd, static_cast<int>(random.between(1, 4))};
   if (codec == 1 || codec == 2) {
-    shape.codec = {Codec::Kind::packed};
+    shape.codec = {CodecSpec::Kind::packed};
     shape.spec.width = random.between(1, 80);  // of up to three strips
     shape.spec.height = random.between(1, 70);
   }
@@ -43,7 +43,7 @@ inline DatasetShape random_shape(Random& random) {
 inline TransformOptions random_transform(Random& random, const DatasetInfo& info) {
   TransformOptions options;
   const SampleSpec& stored = info.spec;
-  const bool bytes = stored.dtype == DType::u8 || info.codec.kind == Codec::Kind::packed;
+  const bool bytes = stored.dtype == DType::u8 || info.codec.kind == CodecSpec::Kind::packed;
   options.crop =
       random.one_of({CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized});
   if (options.crop == CropKind::center || options.crop == CropKind::random) {
@@ -280,7 +280,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
       try {
         ranks.push_back({device, std::make_unique<Loader>(setting.data, device, own)});
       } catch (const Error& error) {
-        const bool zstd = setting.data.info().codec.kind == Codec::Kind::zstd;
+        const bool zstd = setting.data.info().codec.kind == CodecSpec::Kind::zstd;
         const bool may_refuse = options.transport == TransportKind::direct ||
                                 (options.transport == TransportKind::mapped && zstd);
         EXPECT_TRUE(may_refuse && error.code() == ErrorCode::unsupported) << error.what();

@@ -17,7 +17,7 @@
 namespace shard::testing {
 
 inline ShardWriterOptions small_options(DType dtype = DType::u8, Layout layout = Layout::nchw,
-                                        Codec codec = {}) {
+                                        CodecSpec codec = {}) {
   ShardWriterOptions options;
   options.spec = {dtype, layout, 3, 4, 5};
   options.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};

@@ -80,7 +80,7 @@ class Shardctl : public ::testing::Test {
     DatasetInfo info;
   };
   Made make(const std::string& name, DType dtype = DType::f16, Layout layout = Layout::nchw,
-            Codec codec = {}) const {
+            CodecSpec codec = {}) const {
     Made made;
     made.folder = path(name);
     std::filesystem::create_directory(made.folder);

@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kMaxRejectsBytes = std::uint64_t{4} << 30;
 
-DatasetInfo repacked_info(const DatasetInfo& from, const Codec& codec) {
+DatasetInfo repacked_info(const DatasetInfo& from, const CodecSpec& codec) {
   DatasetInfo info = from;
   info.codec = codec;
   info.fingerprint = convert::fingerprint_with_codec(from, codec);
@@ -99,7 +99,7 @@ struct Buffers {
 }  // namespace
 
 int repack(const RepackOptions& options) {
-  const Codec codec = codec_from_string(options.codec);
+  const CodecSpec codec = codec_spec_from_string(options.codec);
   const Dataset source = Dataset::open(options.path);
   const DatasetInfo& from = source.info();
   DatasetInfo info = repacked_info(from, codec);

@@ -74,7 +74,7 @@ struct Sums {
 };
 
 constexpr std::uint64_t kPacked = 256;  // samples that are packed, evenly spread
-constexpr Codec kPackedCodec{Codec::Kind::packed, 3};
+constexpr CodecSpec kPackedCodec{CodecSpec::Kind::packed, 3};
 
 Sums total(const std::vector<Sums>& parts) {
   Sums sums;
@@ -87,7 +87,7 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
-  const SampleCodec packer(kPackedCodec, {DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
+  const Codec packer(kPackedCodec, {DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
   const std::uint64_t step = (source.size() + kPacked - 1) / kPacked;
   std::vector<Sums> sums(threads);
   std::vector<std::vector<std::byte>> samples(threads, std::vector<std::byte>(spec.size_bytes()));
@@ -121,7 +121,7 @@ Sums of_images(const StatsOptions& options, cli::Progress& progress) {
   preprocess.layout = Layout::nhwc;
   image::DecodeOptions decode;
   decode.max_pixels = options.max_pixels;
-  const SampleCodec packer(kPackedCodec, preprocess.sample_spec());
+  const Codec packer(kPackedCodec, preprocess.sample_spec());
   const std::uint64_t step = (list.inputs.size() + kPacked - 1) / kPacked;
   const unsigned threads = thread_count(options.jobs);
   std::vector<ImageWorker> workers;

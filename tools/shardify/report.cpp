@@ -191,7 +191,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
   print_skipped(options, found);
   cli::out("size: {}{}, input about {}\n", human_bytes(stored), e.compressed_ratio < 1 ? " (estimated)" : "",
            human_bytes(e.mean_input_bytes * e.inputs));
-  if (e.mean_packed_bytes > 0 && options.codec.kind != Codec::Kind::packed)
+  if (e.mean_packed_bytes > 0 && options.codec.kind != CodecSpec::Kind::packed)
     cli::out("with --codec packed: about {}, {:.2f} bits per value, without loss\n",
              human_bytes(e.mean_packed_bytes * e.inputs),
              8.0 * static_cast<double>(e.mean_packed_bytes) /

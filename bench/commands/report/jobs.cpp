@@ -35,7 +35,7 @@ void make_dataset(const std::string& images, const std::filesystem::path& out, c
   convert::Options options = preset_options("train");
   options.images = images;
   options.out = out;
-  options.codec = codec_from_string(codec);
+  options.codec = codec_spec_from_string(codec);
   convert::Hooks hooks;
   hooks.cancel = &cancel;
   convert::run(options, hooks);

@@ -252,8 +252,8 @@ std::vector<TierTask> tier_tasks(const std::string& tier, const TierData& data,
     if (cache == TierCache::cold && data.memory()) continue;
     tasks.push_back(make.decoder(labels[0], cache));
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      const Codec::Kind codec = Dataset::open(data.datasets()[i]).info().codec.kind;
-      if (codec == Codec::Kind::none || (codec == Codec::Kind::packed && gpu))
+      const CodecSpec::Kind codec = Dataset::open(data.datasets()[i]).info().codec.kind;
+      if (codec == CodecSpec::Kind::none || (codec == CodecSpec::Kind::packed && gpu))
         tasks.push_back(make.loader(i, labels[i], TransportKind::mapped, cache));
       tasks.push_back(make.loader(i, labels[i], TransportKind::staged, cache));
       if (gpu && cache == TierCache::warm)

@@ -1,4 +1,5 @@
-// SampleCodec: encodes one sample into one stored frame and decodes it again, outside of a shard.
+// Codec: encodes one sample into one stored frame and decodes it again, outside of a shard. Which one is
+// described by a CodecSpec (dataset_spec.hpp).
 #pragma once
 
 #include <cstddef>
@@ -12,15 +13,15 @@
 
 namespace shard {
 
-// A codec for samples of one spec. Immutable and cheap to copy. Several threads may call const members at
+// A codec for samples of one SampleSpec. Immutable and cheap to copy. Several threads may call const members at
 // once.
 //
 // Codec packed stores bytes. Float samples are stored as the bytes from which (byte / 255 - mean) / std was
 // computed, and restored exactly through a table.
-class SampleCodec {
+class Codec {
  public:
-  // Throws invalid_argument if the spec or the codec is not valid.
-  SampleCodec(const Codec& codec, const SampleSpec& spec, const Normalization& normalization = {});
+  // Throws invalid_argument if a spec is not valid.
+  Codec(const CodecSpec& codec_spec, const SampleSpec& spec, const Normalization& normalization = {});
 
   // The frame that a shard stores for `sample` (spec.size_bytes() bytes). Errors: resource; invalid_argument
   // (another size, or codec packed and a value that is not a normalised byte value).

@@ -38,16 +38,17 @@ struct SampleSpec {
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.
 using Provenance = std::map<std::string, std::string>;
 
-// Codec of stored samples: "none", "zstd" with its level, or "packed" (docs/format.md).
-struct Codec {
+// Which codec samples are stored with: "none", "zstd" with its level, or "packed" (docs/format.md). What encodes
+// and decodes them is a Codec (codec.hpp).
+struct CodecSpec {
   enum class Kind : std::uint8_t { none, zstd, packed };
   Kind kind = Kind::none;
   // zstd: 1 to 19.
   int level = 3;
-  bool operator==(const Codec&) const = default;
+  bool operator==(const CodecSpec&) const = default;
 };
-std::string to_string(const Codec& codec);      // "none", "zstd:3", "packed"
-Codec codec_from_string(const std::string& s);  // throws invalid_argument
+std::string to_string(const CodecSpec& codec);           // "none", "zstd:3", "packed"
+CodecSpec codec_spec_from_string(const std::string& s);  // throws invalid_argument
 
 // A further tensor with one row per sample. `labels` is the first of them: I64 [N] or F32 [N, k].
 struct ColumnSpec {
@@ -62,7 +63,7 @@ struct DatasetSpec {
   SampleSpec spec;
   Normalization normalization;
   Provenance provenance;
-  Codec codec;
+  CodecSpec codec;
   // 16 hexadecimal digits over all options that shape the bytes.
   std::string fingerprint;
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};

@@ -108,8 +108,8 @@ class ShardReader {
   std::span<const std::byte> frame(std::uint64_t sample) const;
   // Copies the frame to `out`, which is resized. Errors: io, corrupt.
   void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
-  // Decodes frames: codec().decode(bytes of a frame, sample).
-  const SampleCodec& codec() const noexcept;
+  // What decodes the frames, made from header().codec: codec().decode(bytes of a frame, sample).
+  const Codec& codec() const noexcept;
   // Copies the sample to `out` (spec.size_bytes() long) and decodes it if necessary. Errors: corrupt, naming
   // path and sample, if a frame does not hold exactly one sample or the file was changed; io.
   void read(std::uint64_t sample, std::span<std::byte> out) const;

@@ -142,7 +142,7 @@ std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
 }
 
 void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
-  if (options.codec.kind != Codec::Kind::none) return;  // unknown before; a full disk is an error then
+  if (options.codec.kind != CodecSpec::Kind::none) return;  // unknown before; a full disk is an error then
   std::uint64_t samples = 0;
   for (std::uint64_t shard : todo) samples += plan.shard_inputs(shard);
   const std::uint64_t needed = samples * options.preprocess.sample_spec().size_bytes();

@@ -63,8 +63,8 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   const image::DecodeOptions decode = decode_options(options, hooks.cancel);
   std::vector<std::byte> sample(result.sample_bytes);
   const SampleSpec spec = options.preprocess.sample_spec();
-  const SampleCodec codec(options.codec, spec, options.preprocess.normalization);
-  const SampleCodec packer({Codec::Kind::packed, 0}, spec, options.preprocess.normalization);
+  const Codec codec(options.codec, spec, options.preprocess.normalization);
+  const Codec packer({CodecSpec::Kind::packed, 0}, spec, options.preprocess.normalization);
 
   const Stopwatch watch;
   double seconds = 0;

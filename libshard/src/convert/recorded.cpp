@@ -103,7 +103,7 @@ DatasetSpec spec_of(const Options& options, const ColumnSpec& labels) {
 
 // Data sets of earlier versions do not record the samples per shard: as many as the fullest shard has, or more by
 // what was rejected, or as many as shards of the default size hold, today's or the one before.
-std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec) {
+std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& codec) {
   constexpr std::uint64_t kMaxTries = 100'000;
   constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;
   DatasetSpec other = info;

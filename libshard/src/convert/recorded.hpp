@@ -22,7 +22,7 @@ DatasetSpec spec_of(const Options& options, const ColumnSpec& labels);
 
 // The fingerprint of the same conversion with another codec; if the conversion's options are not known in
 // full, a digest of the fingerprint and the codec.
-std::string fingerprint_with_codec(const DatasetInfo& info, const Codec& codec);
+std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& codec);
 
 // How each image is decoded; `cancel` is the caller's.
 image::DecodeOptions decode_options(const Options& options, const std::atomic<bool>* cancel);

@@ -114,7 +114,8 @@ void apply(const TextOptions& text, Options& options) {
   if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
   if (!text.mean.empty()) p.normalization.mean = parse_channels("`mean`", text.mean);
   if (!text.std.empty()) p.normalization.std = parse_channels("`std`", text.std);
-  if (!text.codec.empty()) options.codec = named("`codec`", [&] { return codec_from_string(text.codec); });
+  if (!text.codec.empty())
+    options.codec = named("`codec`", [&] { return codec_spec_from_string(text.codec); });
   if (text.on_error != "skip" && text.on_error != "fail")
     refuse("`on_error`", text.on_error, "expected skip or fail");
   if (text.unlisted != "skip" && text.unlisted != "reject")

@@ -33,8 +33,8 @@ class ScratchBytes {
 
 }  // namespace
 
-struct SampleCodec::Impl {
-  Codec codec;
+struct Codec::Impl {
+  CodecSpec codec_spec;
   SampleSpec spec;
   std::size_t sample_bytes = 0;
   packed::Shape shape;
@@ -47,30 +47,30 @@ struct SampleCodec::Impl {
   }
 };
 
-SampleCodec::SampleCodec(const Codec& codec, const SampleSpec& spec, const Normalization& normalization) {
+Codec::Codec(const CodecSpec& codec_spec, const SampleSpec& spec, const Normalization& normalization) {
   spec.check();
   check_normalization(normalization);
   auto impl = std::make_shared<Impl>();
-  impl->codec = codec_from_string(to_string(codec));
+  impl->codec_spec = codec_spec_from_string(to_string(codec_spec));
   impl->spec = spec;
   impl->sample_bytes = static_cast<std::size_t>(spec.size_bytes());
   impl->shape = {spec.channels, spec.height, spec.width};
-  if (codec.kind == Codec::Kind::packed) {
+  if (codec_spec.kind == CodecSpec::Kind::packed) {
     impl->kernels = packed::best_kernels();
     if (spec.dtype != DType::u8) impl->values.emplace(spec, normalization);
   }
   impl_ = std::move(impl);
 }
 
-std::vector<std::byte> SampleCodec::encode(std::span<const std::byte> sample) const {
+std::vector<std::byte> Codec::encode(std::span<const std::byte> sample) const {
   const Impl& self = *impl_;
   self.check_size(sample.size());
-  switch (self.codec.kind) {
-    case Codec::Kind::none:
+  switch (self.codec_spec.kind) {
+    case CodecSpec::Kind::none:
       break;
-    case Codec::Kind::zstd:
-      return zstd_compress(sample, self.codec.level);
-    case Codec::Kind::packed:
+    case CodecSpec::Kind::zstd:
+      return zstd_compress(sample, self.codec_spec.level);
+    case CodecSpec::Kind::packed:
       if (!self.values) return packed::encode(self.kernels, self.shape, self.spec.layout, sample);
       ScratchBytes bytes(self.shape.pixels_bytes());
       self.values->reduce(sample, bytes.values());
@@ -79,15 +79,15 @@ std::vector<std::byte> SampleCodec::encode(std::span<const std::byte> sample) co
   return {sample.begin(), sample.end()};
 }
 
-void SampleCodec::decode(std::span<const std::byte> frame, std::span<std::byte> sample) const {
+void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample) const {
   const Impl& self = *impl_;
   self.check_size(sample.size());
-  switch (self.codec.kind) {
-    case Codec::Kind::none:
+  switch (self.codec_spec.kind) {
+    case CodecSpec::Kind::none:
       break;
-    case Codec::Kind::zstd:
+    case CodecSpec::Kind::zstd:
       return zstd_decompress(frame, sample);
-    case Codec::Kind::packed:
+    case CodecSpec::Kind::packed:
       if (!self.values) return packed::decode(self.kernels, self.shape, self.spec.layout, frame, sample);
       ScratchBytes bytes(self.shape.pixels_bytes());
       packed::decode(self.kernels, self.shape, self.spec.layout, frame,
@@ -100,13 +100,13 @@ void SampleCodec::decode(std::span<const std::byte> frame, std::span<std::byte> 
   std::copy(frame.begin(), frame.end(), sample.begin());
 }
 
-std::uint64_t SampleCodec::least_frame_bytes() const noexcept {
-  switch (impl_->codec.kind) {
-    case Codec::Kind::none:
+std::uint64_t Codec::least_frame_bytes() const noexcept {
+  switch (impl_->codec_spec.kind) {
+    case CodecSpec::Kind::none:
       break;
-    case Codec::Kind::zstd:
+    case CodecSpec::Kind::zstd:
       return std::max<std::uint64_t>(1, zstd_least_frame_bytes(impl_->sample_bytes));
-    case Codec::Kind::packed:
+    case CodecSpec::Kind::packed:
       return packed::least_frame_bytes(impl_->shape);
   }
   return impl_->sample_bytes;

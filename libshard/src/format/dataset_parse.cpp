@@ -88,7 +88,7 @@ void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
     info.normalization.std[i] = built.std[i];
   }
   try {
-    info.codec = codec_from_string(built.codec_name);
+    info.codec = codec_spec_from_string(built.codec_name);
   } catch (const Error& error) {
     throw Error(ErrorCode::unsupported, std::string("dataset.json: ") + error.what());
   }

@@ -84,23 +84,23 @@ void SampleSpec::check() const {
   check_range("width", width, 65535);
 }
 
-std::string to_string(const Codec& codec) {
-  if (codec.kind == Codec::Kind::none) return "none";
-  if (codec.kind == Codec::Kind::packed) return "packed";
+std::string to_string(const CodecSpec& codec) {
+  if (codec.kind == CodecSpec::Kind::none) return "none";
+  if (codec.kind == CodecSpec::Kind::packed) return "packed";
   return fmt::format("zstd:{}", codec.level);
 }
 
-Codec codec_from_string(const std::string& s) {
-  if (s == "none") return {Codec::Kind::none, Codec{}.level};
-  if (s == "packed") return {Codec::Kind::packed, Codec{}.level};
-  if (s == "zstd") return {Codec::Kind::zstd, Codec{}.level};
+CodecSpec codec_spec_from_string(const std::string& s) {
+  if (s == "none") return {CodecSpec::Kind::none, CodecSpec{}.level};
+  if (s == "packed") return {CodecSpec::Kind::packed, CodecSpec{}.level};
+  if (s == "zstd") return {CodecSpec::Kind::zstd, CodecSpec{}.level};
   if (s.starts_with("zstd:")) {
     int level = 0;
     const char* const first = s.data() + 5;
     const char* const last = s.data() + s.size();
     const auto [end, status] = std::from_chars(first, last, level);
     if (status == std::errc{} && end == last && level >= kMinZstdLevel && level <= kMaxZstdLevel) {
-      return {Codec::Kind::zstd, level};
+      return {CodecSpec::Kind::zstd, level};
     }
   }
   throw Error(

@@ -45,7 +45,7 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
   if (labels_first) add_column(options.columns.front());
   add("checksums", DType::u64, {samples});
   add("key_offsets", DType::u64, {samples + 1});
-  if (options.codec.kind != Codec::Kind::none) {
+  if (options.codec.kind != CodecSpec::Kind::none) {
     add("frame_offsets", DType::u64, {samples + 1});
     add("frame_checksums", DType::u64, {samples});
   }
@@ -95,7 +95,7 @@ HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples
 
   const auto shape = options.spec.shape();
   TensorInfo images{"images", options.spec.dtype, {samples, shape[0], shape[1], shape[2]}, 0, 0};
-  if (options.codec.kind != Codec::Kind::none) images = {"image_frames", DType::u8, {images_bytes}, 0, 0};
+  if (options.codec.kind != CodecSpec::Kind::none) images = {"image_frames", DType::u8, {images_bytes}, 0, 0};
   layout.table.tensors.push_back({"keys", DType::u8, {0}, keys_begin, keys_begin});
   layout.table.tensors.push_back(std::move(images));
 

@@ -60,10 +60,10 @@ SampleSpec parse_spec(const ShardHeader& header) {
   return spec;
 }
 
-Codec parse_codec(const std::string& text) {
-  std::optional<Codec> codec;
+CodecSpec parse_codec_spec(const std::string& text) {
+  std::optional<CodecSpec> codec;
   try {
-    codec = codec_from_string(text);
+    codec = codec_spec_from_string(text);
   } catch (const Error&) {
     unsupported(fmt::format("codec {} is not known", quoted_excerpt(text)));
   }
@@ -84,7 +84,7 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
   const auto std = floats_from_text(metadata(header, "std"));
   if (!mean || !std) corrupt("mean and std must be three finite numbers such as \"0.5,0.5,0.5\"");
   header.normalization = {*mean, *std};
-  header.codec = parse_codec(metadata(header, "codec"));
+  header.codec = parse_codec_spec(metadata(header, "codec"));
   header.fingerprint = metadata(header, "fingerprint");
   if (!from_hex(header.fingerprint))
     corrupt(fmt::format("fingerprint is {}: it must be 16 lower-case hexadecimal digits",
@@ -162,7 +162,7 @@ void check_tensors(ShardHeader& header) {
   if (keys == nullptr) corrupt("tensor \"keys\" is missing");
   require(header, "keys", DType::u8, {keys->size_bytes()});
 
-  const bool frames = header.codec.kind != Codec::Kind::none;
+  const bool frames = header.codec.kind != CodecSpec::Kind::none;
   const std::string_view images = frames ? "image_frames" : "images";
   const TensorInfo& last = header.container.tensors.back();  // not empty: checksums is there
   if (last.name != images)

@@ -127,7 +127,8 @@ void check_writer_options(const ShardWriterOptions& options) {
   check_normalization(options.normalization);
   check_provenance(options.provenance);
   check_columns(options.columns);
-  if (codec_from_string(to_string(options.codec)).kind != options.codec.kind) refuse("codec is not known");
+  if (codec_spec_from_string(to_string(options.codec)).kind != options.codec.kind)
+    refuse("codec is not known");
   if (!from_hex(options.fingerprint)) {
     refuse(
         fmt::format("fingerprint {} must be 16 lower-case hexadecimal digits", quoted(options.fingerprint)));

@@ -31,18 +31,18 @@ constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
 
 // The codec of a shard. It may hold tables, and the shards of a data set have the same: a thread that opens
 // one after the other makes them once.
-SampleCodec codec_of(const ShardHeader& header) {
+Codec codec_of(const ShardHeader& header) {
   struct Last {
-    Codec codec;
+    CodecSpec codec;
     SampleSpec spec;
     Normalization normalization;
-    SampleCodec made;
+    Codec made;
   };
   thread_local std::optional<Last> last;
   if (!last || last->codec != header.codec || last->spec != header.spec ||
       last->normalization != header.normalization) {
     last.emplace(Last{header.codec, header.spec, header.normalization,
-                      SampleCodec(header.codec, header.spec, header.normalization)});
+                      Codec(header.codec, header.spec, header.normalization)});
   }
   return last->made;
 }
@@ -59,7 +59,7 @@ struct ShardReader::Impl {
   std::string file_name;
   FileIdentity identity;
   ShardHeader header;
-  std::optional<SampleCodec> codec;  // of the header
+  std::optional<Codec> codec;  // of the header
   std::map<std::string, Column> columns;
   // Offsets in the file.
   std::uint64_t keys = 0, key_offsets = 0, checksums = 0, frame_offsets = 0, frame_checksums = 0;
@@ -171,7 +171,7 @@ void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
     return head.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(header.samples + 1) * 8);
   };
   check_offsets("key_offsets", table(key_offsets), keys_bytes, false);
-  if (header.codec.kind != Codec::Kind::none) check_frames(table(frame_offsets));
+  if (header.codec.kind != CodecSpec::Kind::none) check_frames(table(frame_offsets));
 }
 
 void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std::byte> offsets,
@@ -199,7 +199,7 @@ void ShardReader::Impl::check_frames(std::span<const std::byte> offsets) const {
       corrupt(fmt::format("the frame of sample {} has {} bytes, too few for the {} bytes of a sample", i,
                           size, header.spec.size_bytes()));
     }
-    if (header.codec.kind == Codec::Kind::packed && size % packed::kAlignment != 0) {
+    if (header.codec.kind == CodecSpec::Kind::packed && size % packed::kAlignment != 0) {
       corrupt(
           fmt::format("the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}", i,
                       size, packed::kAlignment));
@@ -283,7 +283,7 @@ std::string ShardReader::Impl::key(std::uint64_t sample) const {
 
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(std::uint64_t sample) const {
   check_index(sample);
-  if (header.codec.kind == Codec::Kind::none) {
+  if (header.codec.kind == CodecSpec::Kind::none) {
     const std::uint64_t row = header.spec.size_bytes();
     return {header.images_begin + sample * row, row};
   }
@@ -294,7 +294,7 @@ std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(std::uin
 
 void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const {
   const auto [begin, size] = stored_range(sample);
-  if (header.codec.kind == Codec::Kind::none) {
+  if (header.codec.kind == CodecSpec::Kind::none) {
     copy(out, mapped(begin, size));
     return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
   }
@@ -364,7 +364,7 @@ ShardReader::~ShardReader() = default;
 
 const std::filesystem::path& ShardReader::path() const noexcept { return impl_->path; }
 const ShardHeader& ShardReader::header() const noexcept { return impl_->header; }
-const SampleCodec& ShardReader::codec() const noexcept { return *impl_->codec; }
+const Codec& ShardReader::codec() const noexcept { return *impl_->codec; }
 std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples; }
 std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->identity.size_bytes; }
 const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }

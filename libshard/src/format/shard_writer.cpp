@@ -54,7 +54,7 @@ struct ShardWriter::Impl {
   enum class State : std::uint8_t { open, claimed, stored, skipped };
 
   ShardWriterOptions options;
-  SampleCodec codec;
+  Codec codec;
   std::uint64_t planned;
   std::uint64_t columns_bytes = 0;  // one row of each column
   TempFile file;
@@ -80,7 +80,7 @@ struct ShardWriter::Impl {
 
   Impl(const std::filesystem::path& path, std::uint64_t planned_samples, ShardWriterOptions&& opts);
 
-  bool framed() const noexcept { return options.codec.kind != Codec::Kind::none; }
+  bool framed() const noexcept { return options.codec.kind != CodecSpec::Kind::none; }
   const std::filesystem::path& path() const noexcept { return file.target(); }
 
   void claim(std::uint64_t index);

@@ -51,7 +51,7 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index) {
   tensor.dtype = spec.dtype;
   const auto axes = spec.shape();
   tensor.shape.assign(axes.begin(), axes.end());
-  if (self.data->info().codec.kind == Codec::Kind::none) {
+  if (self.data->info().codec.kind == CodecSpec::Kind::none) {
     tensor.owner = owner_of(self);
     tensor.data = shard.frame(at.sample).data();
     return tensor;
@@ -69,7 +69,7 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index) {
 
 // All samples of a shard, as they are mapped.
 Tensor shard_images(const DatasetHandle& self, std::uint32_t index) {
-  if (self.data->info().codec.kind != Codec::Kind::none)
+  if (self.data->info().codec.kind != CodecSpec::Kind::none)
     throw Error(ErrorCode::unsupported,
                 fmt::format("the samples are stored with codec {}: only those of codec none are mapped as "
                             "they are; read them one by one",

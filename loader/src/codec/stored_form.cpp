@@ -17,11 +17,11 @@ std::uint64_t StoredForm::checksum(const ShardReader&, std::span<const std::byte
 
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info) {
   switch (info.codec.kind) {
-    case Codec::Kind::none:
+    case CodecSpec::Kind::none:
       return make_raw_form(info);
-    case Codec::Kind::zstd:
+    case CodecSpec::Kind::zstd:
       return make_zstd_form(info);
-    case Codec::Kind::packed:
+    case CodecSpec::Kind::packed:
       return make_packed_form(info);
   }
   throw Error(ErrorCode::unsupported,

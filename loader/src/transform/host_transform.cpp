@@ -114,9 +114,9 @@ class RowTransformer {
     row_buffer_ = rows;
     layout_buffer_ = rows + row_pitch_;
     packed_ = !work.frame_bytes.empty();
-    if (packed_ && !(codec_ && codec_spec_ == work.stored)) {
-      codec_.emplace(Codec{Codec::Kind::packed}, work.stored);
-      codec_spec_ = work.stored;
+    if (packed_ && !(codec_ && codec_stored_ == work.stored)) {
+      codec_.emplace(CodecSpec{CodecSpec::Kind::packed}, work.stored);
+      codec_stored_ = work.stored;
     }
   }
 
@@ -310,8 +310,8 @@ class RowTransformer {
   Scratch bounce_;
 
   bool packed_ = false;
-  std::optional<SampleCodec> codec_;
-  SampleSpec codec_spec_;
+  std::optional<Codec> codec_;
+  SampleSpec codec_stored_;
   Scratch unpacked_;
 };
 

@@ -11,10 +11,10 @@ namespace {
 using namespace shard;
 
 // A codec for samples of `size` bytes.
-SampleCodec zstd(std::size_t size) {
+Codec zstd(std::size_t size) {
   const std::uint32_t width = size % 1000 == 0 ? 1000 : static_cast<std::uint32_t>(size);
-  return SampleCodec({Codec::Kind::zstd, 1},
-                     {DType::u8, Layout::nchw, 1, static_cast<std::uint32_t>(size / width), width});
+  return Codec({CodecSpec::Kind::zstd, 1},
+               {DType::u8, Layout::nchw, 1, static_cast<std::uint32_t>(size / width), width});
 }
 
 void decode(std::span<const std::byte> frame, std::vector<std::byte>& sample) {
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static std::vector<std::byte> large(300'000);  // several blocks
   for (std::vector<std::byte>* sample : {&small, &medium, &large}) decode(input, *sample);
   if (size == 0 || size > 65535) return 0;
-  const SampleCodec codec = zstd(size);
+  const Codec codec = zstd(size);
   const std::vector<std::byte> frame = codec.encode(input);
   std::vector<std::byte> back(size);
   codec.decode(frame, back);

@@ -79,7 +79,7 @@ TEST_F(MemoryBench, PredictsPackedSamplesToTheByte) {
   const testing::TempDir dir;
   testing::DatasetShape shape;
   shape.spec = {DType::u8, Layout::nhwc, 3, 40, 33};
-  shape.codec = {Codec::Kind::packed};
+  shape.codec = {CodecSpec::Kind::packed};
   testing::write_dataset(dir.path(), shape);
   const auto dataset = Dataset::open(dir.path());
   for (const bool reads_in_place : {true, false}) {

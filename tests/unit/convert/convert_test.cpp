@@ -431,8 +431,8 @@ TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   add([](Options& o) { o.preprocess.layout = Layout::nhwc; });
   add([](Options& o) { o.preprocess.normalization.mean[1] = 0.25F; });
   add([](Options& o) { o.preprocess.normalization.std[2] = 0.25F; });
-  add([](Options& o) { o.codec = {Codec::Kind::zstd, 3}; });
-  add([](Options& o) { o.codec = {Codec::Kind::zstd, 4}; });
+  add([](Options& o) { o.codec = {CodecSpec::Kind::zstd, 3}; });
+  add([](Options& o) { o.codec = {CodecSpec::Kind::zstd, 4}; });
   add([](Options& o) { o.samples_per_shard = 10; });
   add([](Options& o) { o.fast_decode = true; });
   add([](Options& o) { o.on_warning = image::OnWarning::accept; });

@@ -30,7 +30,7 @@ bool damage_found(const std::filesystem::path& path) {
   return false;
 }
 
-class Damage : public ::testing::TestWithParam<Codec> {
+class Damage : public ::testing::TestWithParam<CodecSpec> {
  protected:
   void SetUp() override {
     ShardWriterOptions options = small_options(DType::u8, Layout::nchw, GetParam());
@@ -82,8 +82,9 @@ TEST_P(Damage, NoExtensionSurvives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
-                         ::testing::Values(Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3},
-                                           Codec{Codec::Kind::packed, 3}),
+                         ::testing::Values(CodecSpec{CodecSpec::Kind::none, 3},
+                                           CodecSpec{CodecSpec::Kind::zstd, 3},
+                                           CodecSpec{CodecSpec::Kind::packed, 3}),
                          [](const auto& codec) {
                            const std::string name = to_string(codec.param);
                            return name.substr(0, name.find(':'));
@@ -200,8 +201,8 @@ TEST(DatasetDamage, AShardOfAnotherConversionIsFound) {
 }
 
 TEST(TruncatedUnderTheReader, ReadingIsAnErrorNamingTheShard) {
-  for (const Codec& codec :
-       {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}, Codec{Codec::Kind::packed, 3}}) {
+  for (const CodecSpec& codec : {CodecSpec{CodecSpec::Kind::none, 3}, CodecSpec{CodecSpec::Kind::zstd, 3},
+                                 CodecSpec{CodecSpec::Kind::packed, 3}}) {
     const TempDir dir;
     const ShardWriterOptions options = small_options(DType::u8, Layout::nchw, codec);
     write_shard(dir.path() / "shrunk", options, 3);
@@ -251,7 +252,8 @@ TEST(ReplacedUnderTheReader, IsAnErrorThatSaysSoAndTheOldBytesStay) {
 
 TEST(WrittenToUnderTheReader, OffsetsAreCheckedAgainWhenTheyAreUsed) {
   const TempDir dir;
-  const ShardWriterOptions options = small_options(DType::u8, Layout::nchw, Codec{Codec::Kind::zstd, 3});
+  const ShardWriterOptions options =
+      small_options(DType::u8, Layout::nchw, CodecSpec{CodecSpec::Kind::zstd, 3});
   const auto path = dir.path() / "shard";
   write_shard(path, options, 3);
   const ShardReader reader = ShardReader::open(path);

@@ -27,7 +27,7 @@ DatasetInfo example() {
   info.spec = {DType::f16, Layout::nhwc, 3, 4, 5};
   info.normalization = {{-1.0F, 0.456F, 1e-7F}, {0.229F, 2.0F, 0.225F}};
   info.provenance = {{"filter", "bilinear"}, {"resize", "4"}};
-  info.codec = {Codec::Kind::zstd, 7};
+  info.codec = {CodecSpec::Kind::zstd, 7};
   info.fingerprint = "0123456789abcdef";
   info.columns = {{"labels", DType::i64, {}}, {"box", DType::f32, {2, 2}}};
   info.classes = {"cat", "caf\xc3\xa9", "quote\"", "\\xff"};

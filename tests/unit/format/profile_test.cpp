@@ -77,9 +77,9 @@ std::vector<std::byte> put_together(Parts parts, std::size_t align_images = 4096
 
 class Profile : public ::testing::Test {
  protected:
-  static Parts good(const Codec& codec = {}) {
+  static Parts good(const CodecSpec& codec = {}) {
     const TempDir dir;
-    const DType dtype = codec.kind == Codec::Kind::packed ? DType::u8 : DType::f16;
+    const DType dtype = codec.kind == CodecSpec::Kind::packed ? DType::u8 : DType::f16;
     ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);
     options.columns.push_back({"mask", DType::u8, {3}});
     write_shard(dir.path() / "s", options, 4);
@@ -90,7 +90,7 @@ class Profile : public ::testing::Test {
     verify_shard(ShardReader::open(file_.path()));
   }
   void refused(const std::function<void(Parts&)>& change, const char* why,
-               ErrorCode code = ErrorCode::corrupt, const Codec& codec = {}) {
+               ErrorCode code = ErrorCode::corrupt, const CodecSpec& codec = {}) {
     Parts parts = good(codec);
     change(parts);
     EXPECT_SHARD_ERROR(open(put_together(std::move(parts))), code, why);
@@ -98,8 +98,8 @@ class Profile : public ::testing::Test {
   MemoryFile file_;
 };
 
-constexpr Codec kZstd{Codec::Kind::zstd, 3};
-constexpr Codec kPacked{Codec::Kind::packed, 3};
+constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
+constexpr CodecSpec kPacked{CodecSpec::Kind::packed, 3};
 
 TEST_F(Profile, PutTogetherUnchangedItIsSound) {
   EXPECT_NO_THROW(open(put_together(good())));
@@ -205,7 +205,7 @@ TEST_F(Profile, ChecksumsOfSamplesAndFramesAreHeld) {
 
 TEST_F(Profile, FramesHoldExactlyOneSample) {
   // The frames exchanged for other bytes whose checksum is right: only decoding can tell.
-  Codec codec = kZstd;
+  CodecSpec codec = kZstd;
   const auto frame = [&](const std::function<void(std::vector<std::byte>&)>& edit, const char* why) {
     refused(
         [&](Parts& p) {
@@ -245,7 +245,7 @@ TEST_F(Profile, FramesHoldExactlyOneSample) {
 }
 
 TEST_F(Profile, ASampleSizeThatTheFramesCannotHoldIsRefusedBeforeMemoryIsTaken) {
-  for (const Codec& codec : {kZstd, kPacked}) {
+  for (const CodecSpec& codec : {kZstd, kPacked}) {
     refused([](Parts& p) { p.header.metadata["shape"] = "4,65535,65535"; }, "too few for the",
             ErrorCode::corrupt, codec);
   }

@@ -18,9 +18,9 @@ namespace {
 
 using namespace shard::testing;
 
-constexpr Codec kNone{Codec::Kind::none, 3};
-constexpr Codec kZstd{Codec::Kind::zstd, 3};
-constexpr Codec kPacked{Codec::Kind::packed, 3};
+constexpr CodecSpec kNone{CodecSpec::Kind::none, 3};
+constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
+constexpr CodecSpec kPacked{CodecSpec::Kind::packed, 3};
 
 std::vector<ColumnSpec> many_columns() {
   return {{"labels", DType::i64, {}}, {"mask", DType::u8, {3}},     {"box", DType::f32, {2, 2}},
@@ -84,7 +84,7 @@ TEST(RoundTrip, EveryDTypeLayoutAndCodecComesBackEqual) {
   const TempDir dir;
   for (DType dtype : {DType::u8, DType::f16, DType::bf16, DType::f32}) {
     for (Layout layout : {Layout::nchw, Layout::nhwc}) {
-      for (const Codec& codec : {kNone, kZstd, Codec{Codec::Kind::zstd, 19}, kPacked}) {
+      for (const CodecSpec& codec : {kNone, kZstd, CodecSpec{CodecSpec::Kind::zstd, 19}, kPacked}) {
         if (codec == kPacked && dtype != DType::u8) continue;  // any bits: see below
         ShardWriterOptions options = small_options(dtype, layout, codec);
         options.columns = many_columns();
@@ -119,7 +119,7 @@ TEST(RoundTrip, PackedFloatsAreTheValuesOfTheUnpackedShardBitForBit) {
         };
         std::vector<std::vector<std::byte>> samples;
         for (std::uint64_t i = 0; i < 3; ++i) samples.push_back(float_sample(options, i));
-        const auto write = [&](const std::filesystem::path& path, const Codec& codec) {
+        const auto write = [&](const std::filesystem::path& path, const CodecSpec& codec) {
           options.codec = codec;
           ShardWriter writer = ShardWriter::create(path, 3, options);
           for (std::uint64_t i = 0; i < 3; ++i)
@@ -241,7 +241,7 @@ TEST(RoundTrip, BytesAreAFunctionOfTheSamplesWhateverOrderThreadsSkipsAndHints) 
   std::vector<std::uint64_t> all(400);
   for (std::uint64_t i = 0; i < 400; ++i) all[static_cast<std::size_t>(i)] = i;
   const std::vector<std::uint64_t> last{399};
-  for (const Codec& codec : {kNone, kZstd, kPacked}) {
+  for (const CodecSpec& codec : {kNone, kZstd, kPacked}) {
     for (const auto& kept : {some, all, last}) {
       const DType dtype = codec == kPacked ? DType::u8 : DType::f16;
       ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);

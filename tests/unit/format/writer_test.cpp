@@ -121,7 +121,7 @@ TEST_F(Writer, OptionsOutOfBoundsAreRefused) {
   refused([](O& o) { o.provenance["a"] = "\xff"; }, "not valid UTF-8");
   refused([](O& o) { o.provenance["a"] = std::string(2'000'000, 'x'); }, "too large");
   refused([](O& o) { o.fingerprint = "0123456789ABCDEF"; }, "16 lower-case");
-  refused([](O& o) { o.codec = {Codec::Kind::zstd, 20}; }, "zstd:20");
+  refused([](O& o) { o.codec = {CodecSpec::Kind::zstd, 20}; }, "zstd:20");
   refused([](O& o) { o.columns = {}; }, "first column");
   refused([](O& o) { o.columns = {{"labels", DType::u8, {}}}; }, "labels must be");
   refused([](O& o) { o.columns.push_back({"keys", DType::u8, {}}); }, "reserved by the format");
@@ -152,8 +152,8 @@ TEST_F(Writer, TheModeFollowsTheUmaskAndTheBytesDoNot) {
 
 // A limit on file sizes makes every write beyond it fail, as a full disk does.
 TEST_F(Writer, AFailedWriteIsRememberedAndLeavesNothing) {
-  for (const Codec& codec :
-       {Codec{Codec::Kind::none, 3}, Codec{Codec::Kind::zstd, 3}, Codec{Codec::Kind::packed, 3}}) {
+  for (const CodecSpec& codec : {CodecSpec{CodecSpec::Kind::none, 3}, CodecSpec{CodecSpec::Kind::zstd, 3},
+                                 CodecSpec{CodecSpec::Kind::packed, 3}}) {
     options_.codec = codec;
     ShardWriter writer = create(3);
     put(writer, 0);

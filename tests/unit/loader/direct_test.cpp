@@ -170,7 +170,7 @@ TEST_F(DirectTest, ReadsWithLargerAlignmentsThanAPage) {
   DatasetShape small;
   small.shards = {20, 17};
   DatasetShape compressed = small;
-  compressed.codec = {Codec::Kind::zstd, 1};
+  compressed.codec = {CodecSpec::Kind::zstd, 1};
   DatasetShape pages = small;  // each sample would be aligned, if the first one were
   pages.spec = {DType::u8, Layout::nhwc, 4, 64, 64};
   for (const DatasetShape& shape : {small, compressed, pages}) {

@@ -78,7 +78,7 @@ TEST_F(MemoryPlan, AddsARangeAroundEachSampleWhereDirectReadsAreNotAligned) {
   info.spec.height = info.spec.width = 64;  // 3 pages
   EXPECT_EQ(direct_memory(info, direct, 4096).slot_bytes, 10 * 3 * 4096 + 4096);
   EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes, 3 * 8192);  // more than the images are aligned to
-  info.codec = {Codec::Kind::zstd};
+  info.codec = {CodecSpec::Kind::zstd};
   EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes, 3 * 4096) << "samples are decompressed to it";
   info.spec.width = info.spec.height = 32'768;
   EXPECT_SHARD_ERROR(direct_memory(info, direct, 4096), ErrorCode::unsupported, "a direct read takes");
@@ -131,9 +131,9 @@ TEST_F(MemoryPlan, TakesTheFirstTransportThatNothingSpeaksAgainst) {
 // Runs until shards are registered and the staging memory they replace is given back.
 TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
   DatasetShape packed;
-  packed.codec = {Codec::Kind::packed};
+  packed.codec = {CodecSpec::Kind::packed};
   DatasetShape zstd;
-  zstd.codec = {Codec::Kind::zstd, 3};
+  zstd.codec = {CodecSpec::Kind::zstd, 3};
   for (const DatasetShape& shape : {DatasetShape{}, packed, zstd}) {
     const TempDir folder;
     write_dataset(folder.path(), shape);
@@ -141,7 +141,7 @@ TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
     std::vector<TransportKind> kinds = link_transports(folder.path());
     kinds.insert(kinds.end(), {TransportKind::automatic, TransportKind::resident});
     for (const TransportKind kind : kinds) {
-      if (kind == TransportKind::mapped && shape.codec.kind == Codec::Kind::zstd) continue;
+      if (kind == TransportKind::mapped && shape.codec.kind == CodecSpec::Kind::zstd) continue;
       for (const bool as_gpu : {true, false}) {
         for (const CropKind crop : {CropKind::none, CropKind::random_resized}) {
           SCOPED_TRACE(std::string(to_string(kind)) + ", codec " + to_string(shape.codec) +

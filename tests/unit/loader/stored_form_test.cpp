@@ -18,7 +18,7 @@ namespace {
 
 class StoredFormTest : public ::testing::Test {
  protected:
-  void make(const Codec& codec, DType dtype = DType::f16) {
+  void make(const CodecSpec& codec, DType dtype = DType::f16) {
     DatasetShape shape;
     shape.codec = codec;
     shape.spec.dtype = dtype;
@@ -46,7 +46,7 @@ TEST_F(StoredFormTest, SamplesWithoutCodecGoAsTheyAre) {
 }
 
 TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
-  make({Codec::Kind::zstd, 3});
+  make({CodecSpec::Kind::zstd, 3});
   EXPECT_EQ(form_->most_bytes_to_device(), sample_bytes());
   EXPECT_EQ(form_->locate(*data_, {0, 1}).size_bytes, sample_bytes());
   EXPECT_TRUE(form_->decoded_by_host());
@@ -57,7 +57,7 @@ TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
 }
 
 TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
-  make({Codec::Kind::packed});
+  make({CodecSpec::Kind::packed});
   EXPECT_FALSE(form_->fixed_size());
   EXPECT_TRUE(form_->decoded_by_device());
   EXPECT_EQ(form_->transform_input().dtype, DType::u8);
@@ -84,7 +84,7 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
 
 // The consumer asks when it wants the next batch, which may be after the feeder has taken the slot again.
 TEST_F(StoredFormTest, AVerdictIsKeptUntilTheBatchAfterTheNext) {
-  make({Codec::Kind::packed});
+  make({CodecSpec::Kind::packed});
   Verdict verdict(*data_, form_, *device_, 4);
   verdict.start_batch({{0, 5}, {1, 6}});
   const std::uint64_t batch = verdict.batch();

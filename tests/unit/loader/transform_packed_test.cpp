@@ -63,7 +63,7 @@ TEST(TransformPacked, SaysWhichFramesAreBrokenAndMakesTheOthers) {
   for (int round = 0; round < 400; ++round) {
     RandomWork plain = random_bytes_work(random, 60);
     RandomWork packed = testing::packed_work(plain);
-    const SampleCodec codec({Codec::Kind::packed}, plain.stored);
+    const Codec codec({CodecSpec::Kind::packed}, plain.stored);
     std::vector<std::uint32_t> expected;
     for (std::size_t i = 0; i < packed.samples.size(); ++i) {
       if (random.coin()) testing::break_frame(random, packed.samples[i]);

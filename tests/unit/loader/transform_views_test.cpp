@@ -278,7 +278,7 @@ TEST_F(PlanTransform, KnowsThatFloatsHaveTheRecordedNormalization) {
 }
 
 TEST_F(PlanTransform, TakesFloatsOfCodecPackedForTheirBytes) {
-  info_.codec = {Codec::Kind::packed};
+  info_.codec = {CodecSpec::Kind::packed};
   EXPECT_EQ(plan().stored.dtype, DType::u8);
   EXPECT_EQ(plan().delivered, info_.spec);
   EXPECT_TRUE(plan().normalize);

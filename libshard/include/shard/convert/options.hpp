@@ -36,7 +36,7 @@ struct Options {
   bool fast_decode = false;
   // Images with more pixels are rejects.
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;
-  Codec codec;
+  CodecSpec codec;
   // Bytes of samples per shard, before the codec. Used if samples_per_shard is 0.
   std::uint64_t shard_size_bytes = std::uint64_t{1} << 30U;
   // 1 to 100,000,000. 0: as many as shard_size_bytes holds, at least 1.
