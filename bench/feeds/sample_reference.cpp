@@ -23,10 +23,10 @@ void transform_rows(Stream& stream, const SampleSpec& stored, const TransformOpt
                     const Normalization& normalization, const std::byte* source, std::uint64_t first,
                     std::uint64_t rows, std::byte* target) {
   std::vector<const std::byte*> sources;
-  std::vector<SampleView> views;
+  std::vector<SampleCrop> crops;
   for (std::uint64_t i = 0; i < rows; ++i) {
     sources.push_back(source + i * stored.size_bytes());
-    views.push_back(draw_view(stored, transform, 0, 0, first + i));
+    crops.push_back(draw_crop(stored, transform, 0, 0, first + i));
   }
   TransformWork work;
   work.stored = stored;
@@ -34,7 +34,7 @@ void transform_rows(Stream& stream, const SampleSpec& stored, const TransformOpt
   work.normalization = normalization;
   work.normalize = stored.dtype == DType::u8 && work.delivered.dtype != DType::u8;
   work.sources = sources;
-  work.views = views;
+  work.crops = crops;
   work.target = target;
   stream.transform(work);
 }

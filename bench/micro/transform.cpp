@@ -124,10 +124,10 @@ class Bench {
     std::mt19937_64 random(1);
     std::vector<const std::byte*> sources(kBatch * kDraws);
     std::vector<std::uint64_t> sizes(sources.size());
-    std::vector<SampleView> views(sources.size());
+    std::vector<SampleCrop> crops(sources.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {
       std::tie(sources[i], sizes[i]) = source(random());
-      views[i] = draw_view(stored, options, 1, 0, i);
+      crops[i] = draw_crop(stored, options, 1, 0, i);
     }
     const bool packed = sizes.front() > 0;
     std::memset(broken_->data(), 0, broken_->size_bytes());
@@ -141,7 +141,7 @@ class Bench {
             [&](std::size_t slot, std::size_t i) {
               const std::size_t first = i % kDraws * kBatch;
               work.sources = std::span(sources).subspan(first, kBatch);
-              work.views = std::span(views).subspan(first, kBatch);
+              work.crops = std::span(crops).subspan(first, kBatch);
               work.target = targets_->data() + slot * kBatch * work.delivered.size_bytes();
               if (packed) {
                 work.frame_bytes = std::span(sizes).subspan(first, kBatch);

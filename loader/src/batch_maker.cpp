@@ -116,7 +116,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   slot.locations.clear();
   for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  if (!setup_.identity) draw_views(slot);
+  if (!setup_.identity) draw_crops(slot);
   open_shards(slot);
   place_samples(slot);
   if (slot.fetch.empty())
@@ -138,15 +138,15 @@ void BatchMaker::wait_for_last_use(const Slot& slot) {
   counts_.link_seconds += watch.seconds();
 }
 
-void BatchMaker::draw_views(const Slot& slot) {
+void BatchMaker::draw_crops(const Slot& slot) {
   Work& work = work_[slot.number];
   const TransformOptions& transform = setup_.options.transform;
   const bool drawn = transform.flip_probability > 0 || transform.crop == CropKind::random ||
                      transform.crop == CropKind::random_resized;
-  if (!drawn && work.views.size() == work.indices.samples.size()) return;  // the same for every batch
-  work.views.clear();
+  if (!drawn && work.crops.size() == work.indices.samples.size()) return;  // the same for every batch
+  work.crops.clear();
   for (const std::uint64_t sample : work.indices.samples)
-    work.views.push_back(draw_view(transform_.stored, transform, setup_.options.seed, slot.epoch, sample));
+    work.crops.push_back(draw_crop(transform_.stored, transform, setup_.options.seed, slot.epoch, sample));
 }
 
 // Shards that no batch touched yet, side by side: a first shuffled batch touches hundreds.
@@ -279,7 +279,7 @@ void BatchMaker::queue_transform(Slot& slot) {
   if (!setup_.identity) {
     transform_.sources = transport_->sources(slot);
     if (work.raw || resident_) transform_.sources = work.sources;
-    transform_.views = work.views;
+    transform_.crops = work.crops;
     transform_.target = slot.images->data();
     setup_.form->describe(transform_, work.sizes, scratch_ ? scratch_->data() : nullptr);
     if (slot.verdict) transform_.broken = slot.verdict->entries();

@@ -57,7 +57,7 @@ class BatchMaker {
   struct Work {
     std::unique_ptr<Block> raw;  // device: the batch before the transform; none where that reads no copy
     BatchIndices indices;        // the consumer's work may read those of the slot until the batch ends
-    std::vector<SampleView> views;
+    std::vector<SampleCrop> crops;
     std::vector<const std::byte*> sources;  // where each sample lies on the device; null: where it is mapped
     std::vector<std::uint64_t> sizes;       // of each sample, in bytes that go to the device
   };
@@ -66,7 +66,7 @@ class BatchMaker {
   void prepare_columns(Slot& slot, const SlotMemory& memory);
   void make_resident();
   void wait_for_last_use(const Slot& slot);
-  void draw_views(const Slot& slot);
+  void draw_crops(const Slot& slot);
   void open_shards(const Slot& slot);
   void place_samples(Slot& slot);
   void wait_copied(const Slot& slot);

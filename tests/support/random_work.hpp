@@ -1,4 +1,4 @@
-// TransformWorks of random shapes, types, layouts and views, with the samples they read.
+// TransformWorks of random shapes, types, layouts and crops, with the samples they read.
 #pragma once
 
 #include <algorithm>
@@ -42,13 +42,13 @@ struct RandomWork {
   Normalization normalization;
   std::vector<std::vector<std::byte>> samples;
   std::vector<const std::byte*> sources;
-  std::vector<SampleView> views;
+  std::vector<SampleCrop> crops;
   bool normalize = false;
   std::vector<std::uint64_t> frame_bytes;  // of codec packed; else empty
 
   // To `target`, of delivered.size_bytes() * samples.size().
   TransformWork work(std::byte* target) const {
-    return {stored, delivered, normalization, normalize, sources, views, target, frame_bytes};
+    return {stored, delivered, normalization, normalize, sources, crops, target, frame_bytes};
   }
   std::size_t target_bytes() const { return delivered.size_bytes() * samples.size(); }
   std::string describe() const {
@@ -58,9 +58,9 @@ struct RandomWork {
              std::to_string(spec.width);
     };
     std::string all = text(stored) + " -> " + text(delivered);
-    for (const SampleView& view : views)
-      all += ", box " + std::to_string(view.height) + "x" + std::to_string(view.width) + " at " +
-             std::to_string(view.top) + "," + std::to_string(view.left) + (view.flip ? " flipped" : "");
+    for (const SampleCrop& crop : crops)
+      all += ", box " + std::to_string(crop.height) + "x" + std::to_string(crop.width) + " at " +
+             std::to_string(crop.top) + "," + std::to_string(crop.left) + (crop.flip ? " flipped" : "");
     return all;
   }
 };
@@ -89,8 +89,8 @@ inline void fill_floats(Random& random, DType dtype, bool special, std::vector<s
   }
 }
 
-inline SampleView random_box(Random& random, const SampleSpec& stored, std::uint32_t height,
-                             std::uint32_t width) {
+inline SampleCrop random_crop(Random& random, const SampleSpec& stored, std::uint32_t height,
+                              std::uint32_t width) {
   return {random.between(0, stored.width - width), random.between(0, stored.height - height), width, height,
           random.coin()};
 }
@@ -128,12 +128,12 @@ inline RandomWork random_work(Random& random, std::uint32_t largest) {
     if (floats && random.between(0, 3) > 0)
       fill_floats(random, stored.dtype, random.coin(), work.samples.back());
     if (resized && random.coin())
-      work.views.push_back(
-          random_box(random, stored, random.between(1, stored.height), random.between(1, stored.width)));
+      work.crops.push_back(
+          random_crop(random, stored, random.between(1, stored.height), random.between(1, stored.width)));
     else if (resized)
-      work.views.push_back({0, 0, stored.width, stored.height, random.coin()});
+      work.crops.push_back({0, 0, stored.width, stored.height, random.coin()});
     else
-      work.views.push_back(random_box(random, stored, work.delivered.height, work.delivered.width));
+      work.crops.push_back(random_crop(random, stored, work.delivered.height, work.delivered.width));
   }
   for (const auto& sample : work.samples) work.sources.push_back(sample.data());
   return work;

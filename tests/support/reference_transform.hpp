@@ -29,7 +29,7 @@ inline std::uint8_t byte_of(const TransformWork& work, std::size_t i, std::size_
 
 // [row of the crop][column], one channel of one sample, resized but not flipped.
 inline std::vector<std::uint8_t> reference_resize(const TransformWork& work, std::size_t i, std::size_t c) {
-  const SampleView& view = work.views[i];
+  const SampleCrop& crop = work.crops[i];
   const SampleSpec& out = work.delivered;
   const auto resample = [](std::uint32_t box, std::uint32_t size, std::uint32_t x, const auto& value) {
     const auto from = static_cast<std::int32_t>(box);
@@ -41,18 +41,18 @@ inline std::vector<std::uint8_t> reference_resize(const TransformWork& work, std
     for (std::uint32_t k = 0; k < taps.count; ++k) sum += tap_term(value(taps.first + k), weights[k]);
     return sum;
   };
-  std::vector<std::int16_t> columns(std::size_t{view.height} * out.width);
-  for (std::uint32_t y = 0; y < view.height; ++y)
+  std::vector<std::int16_t> columns(std::size_t{crop.height} * out.width);
+  for (std::uint32_t y = 0; y < crop.height; ++y)
     for (std::uint32_t x = 0; x < out.width; ++x)
       columns[std::size_t{y} * out.width + x] =
-          sum_to_value(resample(view.width, out.width, x, [&](std::uint32_t at) {
-            return tap_value(byte_of(work, i, c, view.top + y, view.left + at));
+          sum_to_value(resample(crop.width, out.width, x, [&](std::uint32_t at) {
+            return tap_value(byte_of(work, i, c, crop.top + y, crop.left + at));
           }));
   std::vector<std::uint8_t> rows(std::size_t{out.height} * out.width);
   for (std::uint32_t y = 0; y < out.height; ++y)
     for (std::uint32_t x = 0; x < out.width; ++x)
       rows[std::size_t{y} * out.width + x] =
-          sum_to_byte(resample(view.height, out.height, y,
+          sum_to_byte(resample(crop.height, out.height, y,
                                [&](std::uint32_t at) { return columns[std::size_t{at} * out.width + x]; }));
   return rows;
 }
@@ -119,19 +119,19 @@ float reference_average(std::int64_t box, std::int64_t size, std::int64_t x, con
 
 // [row of the crop][column], one channel of one sample, resized but not flipped.
 inline std::vector<float> reference_float_resize(const TransformWork& work, std::size_t i, std::size_t c) {
-  const SampleView& view = work.views[i];
+  const SampleCrop& crop = work.crops[i];
   const SampleSpec& out = work.delivered;
-  std::vector<float> columns(std::size_t{view.height} * out.width);
-  for (std::uint32_t y = 0; y < view.height; ++y)
+  std::vector<float> columns(std::size_t{crop.height} * out.width);
+  for (std::uint32_t y = 0; y < crop.height; ++y)
     for (std::uint32_t x = 0; x < out.width; ++x)
       columns[std::size_t{y} * out.width + x] = reference_average(
-          view.width, out.width, x,
-          [&](std::size_t at) { return float_of(work, i, c, view.top + y, view.left + at); });
+          crop.width, out.width, x,
+          [&](std::size_t at) { return float_of(work, i, c, crop.top + y, crop.left + at); });
   std::vector<float> rows(std::size_t{out.height} * out.width);
   for (std::uint32_t y = 0; y < out.height; ++y)
     for (std::uint32_t x = 0; x < out.width; ++x)
       rows[std::size_t{y} * out.width + x] = reference_average(
-          view.height, out.height, y, [&](std::size_t at) { return columns[at * out.width + x]; });
+          crop.height, out.height, y, [&](std::size_t at) { return columns[at * out.width + x]; });
   return rows;
 }
 
@@ -159,26 +159,26 @@ inline void reference_float(const TransformWork& work, std::size_t c, float stor
 }
 
 inline void reference_float_sample(const TransformWork& work, std::size_t i, std::byte* batch) {
-  const SampleView& view = work.views[i];
+  const SampleCrop& crop = work.crops[i];
   const SampleSpec& out = work.delivered;
   const std::size_t element_bytes = size_bytes(out.dtype);
-  const bool resized = view.width != out.width || view.height != out.height;
+  const bool resized = crop.width != out.width || crop.height != out.height;
   const bool computed = resized || work.normalize || out.dtype != work.stored.dtype;
   for (std::size_t c = 0; c < out.channels; ++c) {
     const std::vector<float> pixels = resized ? reference_float_resize(work, i, c) : std::vector<float>();
     for (std::size_t y = 0; y < out.height; ++y)
       for (std::size_t x = 0; x < out.width; ++x) {
-        const std::size_t from = view.flip ? out.width - 1 - x : x;
+        const std::size_t from = crop.flip ? out.width - 1 - x : x;
         std::byte* const to = batch + i * out.size_bytes() + element_of(out, c, y, x) * element_bytes;
         if (!computed)
           std::memcpy(
               to,
-              work.sources[i] + element_of(work.stored, c, view.top + y, view.left + from) * element_bytes,
+              work.sources[i] + element_of(work.stored, c, crop.top + y, crop.left + from) * element_bytes,
               element_bytes);
         else
           reference_float(
               work, c,
-              resized ? pixels[y * out.width + from] : float_of(work, i, c, view.top + y, view.left + from),
+              resized ? pixels[y * out.width + from] : float_of(work, i, c, crop.top + y, crop.left + from),
               to);
       }
   }
@@ -193,19 +193,19 @@ inline std::vector<std::byte> reference_transform(const TransformWork& work) {
       reference_float_sample(work, i, batch.data());
       continue;
     }
-    const SampleView& view = work.views[i];
-    const bool resized = view.width != out.width || view.height != out.height;
+    const SampleCrop& crop = work.crops[i];
+    const bool resized = crop.width != out.width || crop.height != out.height;
     for (std::size_t c = 0; c < out.channels; ++c) {
       const std::vector<std::uint8_t> pixels =
           resized ? reference_resize(work, i, c) : std::vector<std::uint8_t>();
       for (std::size_t y = 0; y < out.height; ++y)
         for (std::size_t x = 0; x < out.width; ++x) {
-          const std::size_t from = view.flip ? out.width - 1 - x : x;
+          const std::size_t from = crop.flip ? out.width - 1 - x : x;
           std::byte* const to =
               batch.data() + i * out.size_bytes() + element_of(out, c, y, x) * element_bytes;
           reference_value(
               work, c,
-              resized ? pixels[y * out.width + from] : byte_of(work, i, c, view.top + y, view.left + from),
+              resized ? pixels[y * out.width + from] : byte_of(work, i, c, crop.top + y, crop.left + from),
               to);
         }
     }

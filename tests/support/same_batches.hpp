@@ -137,7 +137,7 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
     seen.mask = indices.mask;
     std::vector<std::vector<std::byte>> stored;
     TransformWork work = plan_transform(info, setting.options.transform);
-    std::vector<SampleView> views;
+    std::vector<SampleCrop> crops;
     std::vector<const std::byte*> sources;
     for (std::uint64_t id : seen.ids) {
       const Dataset::Location at = setting.data.locate(id);
@@ -146,11 +146,11 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
       stored.emplace_back(info.spec.size_bytes());
       shard.read(at.sample, stored.back());
       if (work.stored.dtype != info.spec.dtype) stored.back() = bytes_of(info, stored.back());
-      views.push_back(
-          draw_view(info.spec, setting.options.transform, setting.options.seed, setting.epoch, id));
+      crops.push_back(
+          draw_crop(info.spec, setting.options.transform, setting.options.seed, setting.epoch, id));
       sources.push_back(stored.back().data());
     }
-    work.views = views;
+    work.crops = crops;
     work.sources = sources;
     seen.images = reference_transform(work);
   }

@@ -119,14 +119,14 @@ void StepStream::transform(const TransformWork& work) {
                         work.sources.size() * sizeof(std::uint32_t), true);
   device_.note_access(*this, work.target, work.delivered.size_bytes() * work.sources.size(), true);
   auto sources = std::make_shared<std::vector<const std::byte*>>(work.sources.begin(), work.sources.end());
-  auto views = std::make_shared<std::vector<SampleView>>(work.views.begin(), work.views.end());
+  auto crops = std::make_shared<std::vector<SampleCrop>>(work.crops.begin(), work.crops.end());
   auto frames =
       std::make_shared<std::vector<std::uint64_t>>(work.frame_bytes.begin(), work.frame_bytes.end());
   TransformWork owned = work;
   owned.sources = *sources;
-  owned.views = *views;
+  owned.crops = *crops;
   owned.frame_bytes = *frames;
-  push({[owned, sources, views, frames] { transform_rows(owned, 0, sources->size()); }, nullptr});
+  push({[owned, sources, crops, frames] { transform_rows(owned, 0, sources->size()); }, nullptr});
 }
 
 Event StepStream::record() {

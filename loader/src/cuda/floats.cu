@@ -276,9 +276,9 @@ std::uint32_t most_taps(std::uint32_t box, std::uint32_t out) {
 void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, cudaStream_t stream) {
   std::uint32_t widest = 1;
   std::uint32_t highest = 1;
-  for (const SampleView& view : work.views) {
-    widest = std::max(widest, view.width);
-    highest = std::max(highest, view.height);
+  for (const SampleCrop& crop : work.crops) {
+    widest = std::max(widest, crop.width);
+    highest = std::max(highest, crop.height);
   }
   const std::uint32_t width = work.delivered.width;
   const std::uint32_t height = work.delivered.height;

@@ -101,16 +101,16 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
   bool resized = false;
   auto* const records = reinterpret_cast<SampleRecord*>(pinned + sizeof(Tables));
   for (std::size_t i = 0; i < samples; ++i) {
-    check_view(work, i);
+    check_crop(work, i);
     if (packed) check_frame(work, i);
-    const SampleView& view = work.views[i];
-    resized = resized || resizes(work, view);
+    const SampleCrop& crop = work.crops[i];
+    resized = resized || resizes(work, crop);
     records[i] = {reinterpret_cast<const std::uint8_t*>(work.sources[i]),
-                  view.left,
-                  view.top,
-                  view.width,
-                  view.height,
-                  view.flip ? 1U : 0U,
+                  crop.left,
+                  crop.top,
+                  crop.width,
+                  crop.height,
+                  crop.flip ? 1U : 0U,
                   packed ? frame_units(work.frame_bytes[i]) : 0};
   }
   std::size_t uploaded = samples;

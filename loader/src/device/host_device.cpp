@@ -188,15 +188,15 @@ class HostStream final : public Stream {
     struct Owned {
       TransformWork work;
       std::vector<const std::byte*> sources;
-      std::vector<SampleView> views;
+      std::vector<SampleCrop> crops;
       std::vector<std::uint64_t> frame_bytes;
     };
     auto owned = std::make_shared<Owned>();
     owned->work = work;
     owned->sources.assign(work.sources.begin(), work.sources.end());
-    owned->views.assign(work.views.begin(), work.views.end());
+    owned->crops.assign(work.crops.begin(), work.crops.end());
     owned->work.sources = owned->sources;
-    owned->work.views = owned->views;
+    owned->work.crops = owned->crops;
     owned->frame_bytes.assign(work.frame_bytes.begin(), work.frame_bytes.end());
     owned->work.frame_bytes = owned->frame_bytes;
     queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {

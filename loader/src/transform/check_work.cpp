@@ -18,9 +18,9 @@ void check_work(const TransformWork& work) {
                        work.delivered.channels));
   if (work.stored.dtype != DType::u8 && work.delivered.dtype == DType::u8)
     refuse(fmt::format("stored {} cannot be delivered as u8", to_string(work.stored.dtype)));
-  if (work.views.size() != work.sources.size())
-    refuse(fmt::format("{} sources and {} views; each source needs one", work.sources.size(),
-                       work.views.size()));
+  if (work.crops.size() != work.sources.size())
+    refuse(fmt::format("{} sources and {} crops; each source needs one", work.sources.size(),
+                       work.crops.size()));
   if (work.target == nullptr && !work.sources.empty()) refuse("there is no target");
   if (work.frame_bytes.empty()) return;
   if (work.frame_bytes.size() != work.sources.size())
@@ -31,25 +31,25 @@ void check_work(const TransformWork& work) {
   if (work.broken == nullptr) refuse("there is no place to say which frames are broken");
 }
 
-void check_view(const TransformWork& work, std::size_t row) {
-  const SampleView& view = work.views[row];
+void check_crop(const TransformWork& work, std::size_t row) {
+  const SampleCrop& crop = work.crops[row];
   const SampleSpec& stored = work.stored;
   const SampleSpec& delivered = work.delivered;
   auto refuse = [row](const std::string& message) {
     throw Error(ErrorCode::invalid_argument, fmt::format("transform: row {}: {}", row, message));
   };
   if (work.sources[row] == nullptr) refuse("there is no source");
-  if (view.width < 1 || view.height < 1 || view.width > stored.width || view.height > stored.height ||
-      view.left > stored.width - view.width || view.top > stored.height - view.height)
+  if (crop.width < 1 || crop.height < 1 || crop.width > stored.width || crop.height > stored.height ||
+      crop.left > stored.width - crop.width || crop.top > stored.height - crop.height)
     refuse(fmt::format(
         "the box of {} x {} at row {}, column {} is not inside the stored {} x {} (rows x columns)",
-        view.height, view.width, view.top, view.left, stored.height, stored.width));
-  if (!resizes(work, view)) return;
+        crop.height, crop.width, crop.top, crop.left, stored.height, stored.width));
+  if (!resizes(work, crop)) return;
   if (delivered.height > kMaxResized || delivered.width > kMaxResized ||
-      view.height > kMaxShrink * delivered.height || view.width > kMaxShrink * delivered.width)
+      crop.height > kMaxShrink * delivered.height || crop.width > kMaxShrink * delivered.width)
     refuse(fmt::format(
         "{} x {} cannot be resized to {} x {}: at most {} rows and columns, shrunk at most {} times",
-        view.height, view.width, delivered.height, delivered.width, kMaxResized, kMaxShrink));
+        crop.height, crop.width, delivered.height, delivered.width, kMaxResized, kMaxShrink));
 }
 
 }  // namespace shard

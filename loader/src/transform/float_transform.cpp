@@ -46,10 +46,10 @@ void FloatTransformer::begin(const TransformWork& work) {
 void FloatTransformer::sample(std::size_t index) {
   source_ = work_->sources[index];
   target_ = work_->target + index * work_->delivered.size_bytes();
-  if (resizes(*work_, work_->views[index]))
-    resize(work_->views[index]);
+  if (resizes(*work_, work_->crops[index]))
+    resize(work_->crops[index]);
   else
-    crop(work_->views[index]);
+    copy(work_->crops[index]);
 }
 
 const std::byte* FloatTransformer::stored_row(std::size_t plane, std::size_t row,
@@ -58,23 +58,23 @@ const std::byte* FloatTransformer::stored_row(std::size_t plane, std::size_t row
   return source_ + pixel * pixel_channels_ * size_bytes(work_->stored.dtype);
 }
 
-void FloatTransformer::load_row(const SampleView& view, std::size_t plane, std::size_t row,
+void FloatTransformer::load_row(const SampleCrop& crop, std::size_t plane, std::size_t row,
                                 float* out) const {
-  floats_.load(work_->stored.dtype, stored_row(plane, view.top + row, view.left),
-               std::size_t{view.width} * pixel_channels_, out);
+  floats_.load(work_->stored.dtype, stored_row(plane, crop.top + row, crop.left),
+               std::size_t{crop.width} * pixel_channels_, out);
 }
 
-void FloatTransformer::crop(const SampleView& view) {
-  const std::size_t pitch = float_row(std::size_t{view.width} * pixel_channels_);
+void FloatTransformer::copy(const SampleCrop& crop) {
+  const std::size_t pitch = float_row(std::size_t{crop.width} * pixel_channels_);
   float* const stored = at_least(stored_row_, pitch);
   float* const finished = at_least(finished_, planes_in_ * pitch);
-  for (std::size_t y = 0; y < view.height; ++y) {
+  for (std::size_t y = 0; y < crop.height; ++y) {
     const float* rows[4] = {};
     for (std::size_t plane = 0; plane < planes_in_; ++plane) {
       float* const place = finished + plane * pitch;
-      load_row(view, plane, y, view.flip ? stored : place);
-      if (view.flip)
-        elements_.reverse[kFloatBytes](reinterpret_cast<const std::byte*>(stored), view.width,
+      load_row(crop, plane, y, crop.flip ? stored : place);
+      if (crop.flip)
+        elements_.reverse[kFloatBytes](reinterpret_cast<const std::byte*>(stored), crop.width,
                                        pixel_channels_, reinterpret_cast<std::byte*>(place));
       rows[plane] = place;
     }
@@ -83,13 +83,13 @@ void FloatTransformer::crop(const SampleView& view) {
 }
 
 // Columns of the stored rows, then rows of those, in a ring: row r of a plane lies in slot r % slots.
-void FloatTransformer::resize(const SampleView& view) {
+void FloatTransformer::resize(const SampleCrop& crop) {
   const SampleSpec& delivered = work_->delivered;
-  columns_.build(view.width, delivered.width, pixel_channels_, view.flip);
-  rows_.build(view.height, delivered.height);
+  columns_.build(crop.width, delivered.width, pixel_channels_, crop.flip);
+  rows_.build(crop.height, delivered.height);
   const std::size_t pitch = columns_.pitch;
   const std::size_t slots = rows_.max_taps;
-  float* const stored = at_least(stored_row_, columns_.row_values(view.width));
+  float* const stored = at_least(stored_row_, columns_.row_values(crop.width));
   float* const ring = at_least(ring_, planes_in_ * slots * pitch);
   float* const finished = at_least(finished_, planes_in_ * pitch);
   std::array<float, kMaxTaps> weights{};
@@ -99,7 +99,7 @@ void FloatTransformer::resize(const SampleView& view) {
     const Taps taps = rows_.taps[y];
     for (; ready < taps.first + taps.count; ++ready) {
       for (std::size_t plane = 0; plane < planes_in_; ++plane) {
-        load_row(view, plane, ready, stored);
+        load_row(crop, plane, ready, stored);
         floats_.columns(columns_, stored, ring + (plane * slots + ready % slots) * pitch);
       }
     }

@@ -33,14 +33,14 @@ class FloatTransformer {
  public:
   // A work that check_work() accepts, of samples stored as floats.
   void begin(const TransformWork& work);
-  // Row `index` of the batch, with a view that check_view() accepts.
+  // Row `index` of the batch, with a crop that check_crop() accepts.
   void sample(std::size_t index);
 
  private:
   const std::byte* stored_row(std::size_t plane, std::size_t row, std::size_t column) const noexcept;
-  void load_row(const SampleView& view, std::size_t plane, std::size_t row, float* out) const;
-  void crop(const SampleView& view);
-  void resize(const SampleView& view);
+  void load_row(const SampleCrop& crop, std::size_t plane, std::size_t row, float* out) const;
+  void copy(const SampleCrop& crop);
+  void resize(const SampleCrop& crop);
   void finish_row(std::size_t y, const float* const* in);
 
   const TransformWork* work_ = nullptr;

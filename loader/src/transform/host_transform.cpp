@@ -124,13 +124,13 @@ class RowTransformer {
   void sample(std::size_t index, std::size_t next) {
     source_ = work_->sources[index];
     next_source_ = work_->sources[next];
-    next_view_ = work_->views[next];
+    next_crop_ = work_->crops[next];
     target_ = work_->target + index * work_->delivered.size_bytes();
     if (packed_ && !unpack(index)) return;
-    if (resizes(*work_, work_->views[index]))
-      resize(work_->views[index]);
+    if (resizes(*work_, work_->crops[index]))
+      resize(work_->crops[index]);
     else
-      copy(work_->views[index]);
+      copy(work_->crops[index]);
   }
 
  private:
@@ -145,10 +145,10 @@ class RowTransformer {
     return source_ + stored_offset(plane, row, column);
   }
   // Row `row` of the box or, past its end, of the next sample's box.
-  const std::byte* rows_soon(const SampleView& view, std::size_t plane, std::size_t row) const noexcept {
-    if (row < view.height) return stored_row(plane, view.top + row, view.left);
-    const std::size_t next_row = std::min<std::size_t>(row - view.height, next_view_.height - 1);
-    return next_source_ + stored_offset(plane, next_view_.top + next_row, next_view_.left);
+  const std::byte* rows_soon(const SampleCrop& crop, std::size_t plane, std::size_t row) const noexcept {
+    if (row < crop.height) return stored_row(plane, crop.top + row, crop.left);
+    const std::size_t next_row = std::min<std::size_t>(row - crop.height, next_crop_.height - 1);
+    return next_source_ + stored_offset(plane, next_crop_.top + next_row, next_crop_.left);
   }
   static void prefetch(const std::byte* begin, std::size_t size_bytes) {
     for (std::size_t at = 0; at < size_bytes; at += 64) hwy::Prefetch(begin + at);
@@ -165,8 +165,8 @@ class RowTransformer {
 
   // The sample of a frame, which stays in the cache; false: it is broken, or nothing is left to do.
   bool unpack(std::size_t index) {
-    const SampleView& view = work_->views[index];
-    const bool final = work_->stored == work_->delivered && !view.flip && !resizes(*work_, view);
+    const SampleCrop& crop = work_->crops[index];
+    const bool final = work_->stored == work_->delivered && !crop.flip && !resizes(*work_, crop);
     const std::size_t size = work_->stored.size_bytes();
     std::byte* const sample = final ? target_ : unpacked_.at_least<std::byte>(size);
     try {
@@ -178,19 +178,19 @@ class RowTransformer {
     }
     source_ = sample;
     next_source_ = sample;  // the next one is a frame: nothing to ask for early
-    next_view_ = view;
+    next_crop_ = crop;
     return !final;
   }
 
-  void copy(const SampleView& view) {
+  void copy(const SampleCrop& crop) {
     const std::byte* rows[4] = {};
-    for (std::size_t y = 0; y < view.height; ++y) {
+    for (std::size_t y = 0; y < crop.height; ++y) {
       for (std::size_t plane = 0; plane < planes_in_; ++plane) {
-        rows[plane] = stored_row(plane, view.top + y, view.left);
-        prefetch(rows_soon(view, plane, y + kRowsAhead), plane_row_bytes());
-        if (!view.flip) continue;
+        rows[plane] = stored_row(plane, crop.top + y, crop.left);
+        prefetch(rows_soon(crop, plane, y + kRowsAhead), plane_row_bytes());
+        if (!crop.flip) continue;
         std::byte* const place = row_place(plane, y);
-        kernels_.reverse[size_index(element_bytes_)](rows[plane], view.width, pixel_channels_, place);
+        kernels_.reverse[size_index(element_bytes_)](rows[plane], crop.width, pixel_channels_, place);
         rows[plane] = place;
       }
       finish_row(y, rows);
@@ -226,10 +226,10 @@ class RowTransformer {
   }
 
   // Columns of some stored rows, then rows of those, in a ring:  row r of a plane lies in slot r % slots.
-  void resize(const SampleView& view) {
+  void resize(const SampleCrop& crop) {
     const SampleSpec& delivered = work_->delivered;
-    horizontal_.build(view.width, delivered.width, pixel_channels_, view.flip);
-    vertical_.build(view.height, delivered.height);
+    horizontal_.build(crop.width, delivered.width, pixel_channels_, crop.flip);
+    vertical_.build(crop.height, delivered.height);
     const std::size_t slots = vertical_.max_taps + kBatchRows;
     const std::size_t slot_values = horizontal_.row_values();
     std::int16_t* const ring = ring_.at_least<std::int16_t>(planes_in_ * slots * slot_values);
@@ -243,11 +243,11 @@ class RowTransformer {
     for (std::size_t y = 0; y < delivered.height; ++y) {
       const Taps taps = vertical_.taps[y];
       while (ready < taps.first + taps.count) {
-        const std::size_t count = std::min<std::size_t>(kBatchRows, view.height - ready);
+        const std::size_t count = std::min<std::size_t>(kBatchRows, crop.height - ready);
         for (std::size_t plane = 0; plane < planes_in_; ++plane) {
           std::int16_t* outs[kBatchRows];
           for (std::size_t r = 0; r < count; ++r) outs[r] = slot(plane, ready + r);
-          resize_columns(view, plane, ready, count, outs);
+          resize_columns(crop, plane, ready, count, outs);
         }
         ready += count;
       }
@@ -263,15 +263,15 @@ class RowTransformer {
     }
   }
 
-  void resize_columns(const SampleView& view, std::size_t plane, std::size_t first, std::size_t count,
+  void resize_columns(const SampleCrop& crop, std::size_t plane, std::size_t first, std::size_t count,
                       std::int16_t* const* outs) {
     const std::byte* const end = source_ + work_->stored.size_bytes();
     const std::uint8_t* rows[kBatchRows];
     const std::uint8_t* soon[kBatchRows];
     for (std::size_t r = 0; r < count; ++r) {
-      const std::byte* const next = rows_soon(view, plane, first + kBatchRows + r);
+      const std::byte* const next = rows_soon(crop, plane, first + kBatchRows + r);
       soon[r] = reinterpret_cast<const std::uint8_t*>(next);
-      const std::byte* row = stored_row(plane, view.top + first + r, view.left);
+      const std::byte* row = stored_row(plane, crop.top + first + r, crop.left);
       const auto readable = static_cast<std::size_t>(end - row);
       if (readable < horizontal_.reach) {  // vectors would read past the sample: a copy with room behind it
         const std::size_t pitch = (horizontal_.reach + 63) / 64 * 64;
@@ -299,7 +299,7 @@ class RowTransformer {
   std::byte* layout_buffer_ = nullptr;
   const std::byte* source_ = nullptr;
   const std::byte* next_source_ = nullptr;
-  SampleView next_view_;
+  SampleCrop next_crop_;
   std::byte* target_ = nullptr;
 
   ValueWriter values_;
@@ -324,7 +324,7 @@ void transform_floats(RowTransformer& transformer, const TransformWork& work, st
   const DefaultFloatEnvironment environment;
   floats.begin(work);
   for (std::size_t row = first; row < last; ++row) {
-    if (all || resizes(work, work.views[row]))
+    if (all || resizes(work, work.crops[row]))
       floats.sample(row);
     else
       transformer.sample(row, std::min(row + 1, last - 1));
@@ -338,7 +338,7 @@ void transform_rows(const TransformWork& work, std::size_t first, std::size_t la
   if (first > last || last > work.sources.size())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("transform: rows {} to {} of a batch of {}", first, last, work.sources.size()));
-  for (std::size_t row = first; row < last; ++row) check_view(work, row);
+  for (std::size_t row = first; row < last; ++row) check_crop(work, row);
   static thread_local RowTransformer transformer;
   if (work.stored.dtype != DType::u8) {
     transform_floats(transformer, work, first, last);

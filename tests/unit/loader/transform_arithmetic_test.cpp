@@ -146,8 +146,8 @@ TEST(TransformArithmetic, DiffersFromPillowByOneLevelAtMost) {
         sample[i] =
             static_cast<std::byte>(i % stored.width < stored.width / 3 ? 255 : i / stored.width % 256);
     const std::byte* source = sample.data();
-    const SampleView view{0, 0, stored.width, stored.height, false};
-    TransformWork work{stored, delivered, {}, false, {&source, 1}, {&view, 1}, nullptr};
+    const SampleCrop crop{0, 0, stored.width, stored.height, false};
+    TransformWork work{stored, delivered, {}, false, {&source, 1}, {&crop, 1}, nullptr};
     const std::vector<std::uint8_t> got = testing::reference_resize(work, 0, 0);
     std::vector<std::uint8_t> bytes(sample.size());
     std::transform(sample.begin(), sample.end(), bytes.begin(),

@@ -52,7 +52,7 @@ TEST(TransformBounds, NeitherReadsOutsideASampleNorWritesOutsideItsRow) {
         const GuardedBytes batch(work.delivered.size_bytes(), at_end);
         std::memcpy(source.data(), work.samples[0].data(), work.samples[0].size());
         work.sources.assign(1, source.data());
-        work.views.resize(1);
+        work.crops.resize(1);
         transform_rows(work.work(batch.data()), 0, 1);  // a signal ends the test program when it strays
       }
     }

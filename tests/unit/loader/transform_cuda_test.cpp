@@ -141,8 +141,8 @@ TEST_F(TransformCuda, EqualsTheHostForCropsOfRgb) {
     for (int i = 0; i < 5; ++i) {
       work.samples.emplace_back(work.stored.size_bytes());
       random.fill(work.samples.back());
-      work.views.push_back(
-          testing::random_box(random, work.stored, work.delivered.height, work.delivered.width));
+      work.crops.push_back(
+          testing::random_crop(random, work.stored, work.delivered.height, work.delivered.width));
     }
     work.sources.resize(work.samples.size());
     for (std::size_t i = 0; i < work.samples.size(); ++i) work.sources[i] = work.samples[i].data();
@@ -161,7 +161,7 @@ TEST_F(TransformCuda, EqualsTheHostForStrongShrinks) {
       work.samples.emplace_back(work.stored.size_bytes());
       random.fill(work.samples.back());
       work.sources = {work.samples[0].data()};
-      work.views = {{0, 0, 32 * size, 32 * size, true}};
+      work.crops = {{0, 0, 32 * size, 32 * size, true}};
       expect_same(work);
     }
   }
@@ -178,7 +178,7 @@ TEST_F(TransformCuda, EqualsTheHostForStrongShrinksOfFloats) {
         work.samples.emplace_back(work.stored.size_bytes());
         testing::fill_floats(random, dtype, true, work.samples[0]);
         work.sources = {work.samples[0].data()};
-        work.views = {{0, 0, 32 * size, 32 * size, true}};
+        work.crops = {{0, 0, 32 * size, 32 * size, true}};
         expect_same(work);
       }
     }
@@ -197,7 +197,7 @@ TEST_F(TransformCuda, CastsEveryValueOfSixteenBitsAsTheHostDoes) {
         work.samples.emplace_back(work.stored.size_bytes());
         for (std::uint32_t bits = 0; bits < 65536; ++bits) std::memcpy(&work.samples[0][2 * bits], &bits, 2);
         work.sources = {work.samples[0].data()};
-        work.views = {{0, 0, 256, 256, false}};
+        work.crops = {{0, 0, 256, 256, false}};
         expect_same(work);
       }
     }
@@ -213,7 +213,7 @@ TEST_F(TransformCuda, CastsFloat32OfEveryExponentAsTheHostDoes) {
     for (int i = 0; i < 4; ++i) {
       work.samples.emplace_back(work.stored.size_bytes());
       random.fill(work.samples.back());  // every bit pattern
-      work.views.push_back({0, 0, 257, 300, random.coin()});
+      work.crops.push_back({0, 0, 257, 300, random.coin()});
     }
     for (const auto& sample : work.samples) work.sources.push_back(sample.data());
     expect_same(work);
@@ -233,7 +233,7 @@ TEST_F(TransformCuda, UnpacksLargeFramesAsTheHostDoes) {
     tall.stored = tall.delivered = {DType::u8, Layout::nhwc, 3, height, width};
     tall.samples = {std::vector<std::byte>(tall.stored.size_bytes())};
     tall.sources = {tall.samples[0].data()};
-    tall.views = {{0, 0, width, height, false}};
+    tall.crops = {{0, 0, width, height, false}};
     testing::make_smooth(random, tall);
     expect_same(testing::packed_work(tall));
   }
@@ -260,11 +260,11 @@ TEST_F(TransformCuda, TransformsManySamplesAtOnce) {
   for (int i = 0; i < 1000; ++i) {
     work.samples.emplace_back(work.stored.size_bytes());
     random.fill(work.samples.back());
-    work.views.push_back(testing::random_box(random, work.stored, 4, 3));
+    work.crops.push_back(testing::random_crop(random, work.stored, 4, 3));
   }
   for (const auto& sample : work.samples) work.sources.push_back(sample.data());
   expect_same(work);
-  for (SampleView& view : work.views) view = {0, 0, 6, 5, false};
+  for (SampleCrop& crop : work.crops) crop = {0, 0, 6, 5, false};
   expect_same(work);
 }
 
@@ -274,7 +274,7 @@ TEST_F(TransformCuda, RefusesABoxOutsideItsSampleAndQueuesNothing) {
   work.delivered = {DType::u8, Layout::nhwc, 3, 4, 4};
   work.samples.emplace_back(work.stored.size_bytes());
   work.sources = {work.samples[0].data()};
-  work.views = {{5, 0, 4, 4, false}};
+  work.crops = {{5, 0, 4, 4, false}};
   EXPECT_SHARD_ERROR(by_kernel(work), ErrorCode::invalid_argument, "not inside the stored 8 x 8");
 }
 

@@ -48,7 +48,7 @@ RandomWork one_sample(const SampleSpec& stored, const SampleSpec& delivered) {
   work.delivered = delivered;
   work.samples.emplace_back(stored.size_bytes());
   work.sources = {work.samples[0].data()};
-  work.views = {{0, 0, stored.width, stored.height, false}};
+  work.crops = {{0, 0, stored.width, stored.height, false}};
   return work;
 }
 
@@ -110,7 +110,7 @@ TEST_P(FloatsByInstructionSet, TakesExtremeBoxes) {
       RandomWork work = one_sample({stored, layout, 2, size.height, size.width},
                                    {DType::f16, Layout::nhwc, 2, size.out_height, size.out_width});
       testing::fill_floats(random, stored, true, work.samples[0]);
-      work.views[0].flip = random.coin();
+      work.crops[0].flip = random.coin();
       expect_reference(work);
     }
 }
@@ -123,7 +123,7 @@ TEST(TransformFloats, KeepTheirBitsWhereNothingIsComputed) {
     // In a batch with a resized sample too: what becomes of a sample does not depend on the others.
     work.samples.push_back(work.samples[0]);
     work.sources = {work.samples[0].data(), work.samples[1].data()};
-    work.views.push_back({2, 1, 7, 8, false});
+    work.crops.push_back({2, 1, 7, 8, false});
     const std::vector<std::byte> got = transformed(work);
     EXPECT_TRUE(std::equal(work.samples[0].begin(), work.samples[0].end(), got.begin()));
     expect_reference(work);

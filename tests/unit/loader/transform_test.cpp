@@ -66,7 +66,7 @@ TEST_P(EachInstructionSet, EqualsPlainLoopsForTheUsualCrop) {
         random.fill(sample);
         work.sources.push_back(sample.data());
       }
-      work.views = {{0, 0, 256, 256, true}, {32, 32, 224, 224, true}, {100, 50, 156, 206, false}};
+      work.crops = {{0, 0, 256, 256, true}, {32, 32, 224, 224, true}, {100, 50, 156, 206, false}};
       expect_reference(work);
     }
   }
@@ -80,7 +80,7 @@ TEST_P(EachInstructionSet, GivesTheBitsOfTheTableForManyNormalizations) {
   work.samples.emplace_back(work.stored.size_bytes());
   for (std::size_t i = 0; i < work.samples[0].size(); ++i) work.samples[0][i] = static_cast<std::byte>(i / 3);
   work.sources = {work.samples[0].data()};
-  work.views = {{0, 0, 48, 16, false}};
+  work.crops = {{0, 0, 48, 16, false}};
   for (int round = 0; round < 60; ++round) {
     for (std::size_t c = 0; c < 3; ++c) {
       work.normalization.mean[c] = static_cast<float>(random.between(0, 1000)) / 1000.0F;
@@ -115,7 +115,7 @@ TEST(Transform, ScalesToTheUnitRangeWithoutNormalization) {
   work.delivered = {DType::f32, Layout::nhwc, 1, 1, 2};
   work.samples = {{std::byte{0}, std::byte{255}}};
   work.sources = {work.samples[0].data()};
-  work.views = {{0, 0, 2, 1, false}};
+  work.crops = {{0, 0, 2, 1, false}};
   float values[2];
   transform_rows(work.work(reinterpret_cast<std::byte*>(values)), 0, 1);
   EXPECT_EQ(values[0], 0.0F);
@@ -136,7 +136,7 @@ class RefusedWork : public ::testing::Test {
     work_.delivered = {DType::u8, Layout::nhwc, 3, 4, 4};
     work_.samples.emplace_back(work_.stored.size_bytes());
     work_.sources = {work_.samples[0].data()};
-    work_.views = {{0, 0, 4, 4, false}};
+    work_.crops = {{0, 0, 4, 4, false}};
     target_.resize(work_.target_bytes());
   }
   void expect_refusal(const char* piece) {
@@ -150,17 +150,17 @@ class RefusedWork : public ::testing::Test {
 };
 
 TEST_F(RefusedWork, BoxOutsideTheSample) {
-  for (const SampleView& view :
-       {SampleView{7, 0, 4, 4, false}, SampleView{0, 5, 4, 4, false}, SampleView{0, 0, 11, 4, false},
-        SampleView{0, 0, 4, 9, false}, SampleView{0xFFFFFFFFU, 0, 4, 4, false},
-        SampleView{0, 0xFFFFFFFDU, 4, 4, false}}) {
-    work_.views = {view};
+  for (const SampleCrop& crop :
+       {SampleCrop{7, 0, 4, 4, false}, SampleCrop{0, 5, 4, 4, false}, SampleCrop{0, 0, 11, 4, false},
+        SampleCrop{0, 0, 4, 9, false}, SampleCrop{0xFFFFFFFFU, 0, 4, 4, false},
+        SampleCrop{0, 0xFFFFFFFDU, 4, 4, false}}) {
+    work_.crops = {crop};
     expect_refusal("not inside the stored 8 x 10");
   }
 }
 
 TEST_F(RefusedWork, EmptyBox) {
-  work_.views = {{0, 0, 0, 4, false}};
+  work_.crops = {{0, 0, 0, 4, false}};
   expect_refusal("box of 4 x 0");
 }
 
@@ -169,7 +169,7 @@ TEST_F(RefusedWork, TooStrongShrink) {
   work_.samples[0].resize(work_.stored.size_bytes());
   work_.sources = {work_.samples[0].data()};
   work_.delivered.width = 1;
-  work_.views = {{0, 0, 33, 4, false}};
+  work_.crops = {{0, 0, 33, 4, false}};
   expect_refusal("shrunk at most 32 times");
 }
 
@@ -182,9 +182,9 @@ TEST_F(RefusedWork, OtherChannelsOrTypes) {
 }
 
 TEST_F(RefusedWork, MissingViewsSourcesAndRows) {
-  work_.views.clear();
-  expect_refusal("1 sources and 0 views");
-  work_.views = {{0, 0, 4, 4, false}};
+  work_.crops.clear();
+  expect_refusal("1 sources and 0 crops");
+  work_.crops = {{0, 0, 4, 4, false}};
   EXPECT_SHARD_ERROR(transform_rows(work_.work(target_.data()), 0, 2), ErrorCode::invalid_argument,
                      "rows 0 to 2 of a batch of 1");
   EXPECT_SHARD_ERROR(transform_rows(work_.work(nullptr), 0, 1), ErrorCode::invalid_argument, "no target");

@@ -64,19 +64,20 @@ struct TransformOptions {
   std::optional<Normalization> normalization;
 };
 
-// The part of a stored sample that is delivered: a box, which is resized to the crop's size and then flipped.
-struct SampleView {
+// What is cut out of one stored sample: a box, which is resized to the delivered size, and whether the result is
+// flipped.
+struct SampleCrop {
   // Columns [left, left + width) and rows [top, top + height) of the stored sample.
   std::uint32_t left = 0;
   std::uint32_t top = 0;
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   bool flip = false;
-  bool operator==(const SampleView&) const = default;
+  bool operator==(const SampleCrop&) const = default;
 };
 
-// The draw for one sample. Pure. `stored` and `options` must have passed check_transform().
-SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
+// The crop of one sample in one epoch. Pure. `stored` and `options` must have passed check_transform().
+SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t sample);
 
 // The delivered sample, for samples that are stored without codec and without a recorded normalisation.
@@ -86,7 +87,7 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 // True if nothing has to be computed: the delivered bytes are the stored ones.
 bool is_identity(const SampleSpec& stored, const TransformOptions& options);
 
-// One batch of work for Stream::transform: row i of `target` is made from sources[i] with views[i]. A source
+// One batch of work for Stream::transform: row i of `target` is made from sources[i] with crops[i]. A source
 // has stored.size_bytes() bytes, or is a frame of codec packed.
 struct TransformWork {
   SampleSpec stored;
@@ -97,7 +98,7 @@ struct TransformWork {
   bool normalize = false;
   // Readable by the device.
   std::span<const std::byte* const> sources;
-  std::span<const SampleView> views;
+  std::span<const SampleCrop> crops;
   // Device memory.
   std::byte* target = nullptr;
 

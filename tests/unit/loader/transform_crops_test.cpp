@@ -42,15 +42,15 @@ TEST(SampleRandom, StaysBelowItsBound) {
   EXPECT_EQ(random.below(1), 0U);
 }
 
-class Views : public ::testing::Test {
+class SampleCrops : public ::testing::Test {
  protected:
   SampleSpec stored_{DType::u8, Layout::nhwc, 3, 240, 320};
   TransformOptions options_;
 
-  SampleView draw(std::uint64_t sample, std::uint64_t epoch = 0) const {
-    return draw_view(stored_, options_, 7, epoch, sample);
+  SampleCrop draw(std::uint64_t sample, std::uint64_t epoch = 0) const {
+    return draw_crop(stored_, options_, 7, epoch, sample);
   }
-  void crop(CropKind kind, std::uint32_t height, std::uint32_t width) {
+  void set_crop(CropKind kind, std::uint32_t height, std::uint32_t width) {
     options_.crop = kind;
     options_.crop_height = height;
     options_.crop_width = width;
@@ -58,42 +58,44 @@ class Views : public ::testing::Test {
   }
 };
 
-TEST_F(Views, AreTheWholeSampleWithoutACrop) { EXPECT_EQ(draw(5), (SampleView{0, 0, 320, 240, false})); }
-
-// torchvision's center_crop: int(round((size - crop) / 2.0)), half to even.
-TEST_F(Views, CenterAsTorchvisionDoes) {
-  crop(CropKind::center, 224, 224);
-  EXPECT_EQ(draw(0), (SampleView{48, 8, 224, 224, false}));
-  crop(CropKind::center, 239, 319);
-  EXPECT_EQ(draw(0), (SampleView{0, 0, 319, 239, false}));  // 0.5 -> 0
-  crop(CropKind::center, 237, 317);
-  EXPECT_EQ(draw(0), (SampleView{2, 2, 317, 237, false}));  // 1.5 -> 2
+TEST_F(SampleCrops, AreTheWholeSampleWithoutACrop) {
+  EXPECT_EQ(draw(5), (SampleCrop{0, 0, 320, 240, false}));
 }
 
-TEST_F(Views, DependOnSeedEpochAndSampleOnly) {
-  crop(CropKind::random_resized, 224, 224);
+// torchvision's center_crop: int(round((size - crop) / 2.0)), half to even.
+TEST_F(SampleCrops, CenterAsTorchvisionDoes) {
+  set_crop(CropKind::center, 224, 224);
+  EXPECT_EQ(draw(0), (SampleCrop{48, 8, 224, 224, false}));
+  set_crop(CropKind::center, 239, 319);
+  EXPECT_EQ(draw(0), (SampleCrop{0, 0, 319, 239, false}));  // 0.5 -> 0
+  set_crop(CropKind::center, 237, 317);
+  EXPECT_EQ(draw(0), (SampleCrop{2, 2, 317, 237, false}));  // 1.5 -> 2
+}
+
+TEST_F(SampleCrops, DependOnSeedEpochAndSampleOnly) {
+  set_crop(CropKind::random_resized, 224, 224);
   options_.flip_probability = 0.5;
   EXPECT_EQ(draw(1, 2), draw(1, 2));
   EXPECT_NE(draw(1, 2), draw(2, 2));
   EXPECT_NE(draw(1, 2), draw(1, 3));
-  EXPECT_NE(draw_view(stored_, options_, 7, 0, 1), draw_view(stored_, options_, 8, 0, 1));
+  EXPECT_NE(draw_crop(stored_, options_, 7, 0, 1), draw_crop(stored_, options_, 8, 0, 1));
   EXPECT_NE(draw(1, 2), draw(1 + (std::uint64_t{1} << 32U), 2));
 }
 
-TEST_F(Views, CropUniformlyAtRandom) {
-  crop(CropKind::random, 236, 320);
+TEST_F(SampleCrops, CropUniformlyAtRandom) {
+  set_crop(CropKind::random, 236, 320);
   std::vector<int> tops(5);
   for (std::uint64_t sample = 0; sample < 5000; ++sample) {
-    const SampleView view = draw(sample);
-    ASSERT_EQ(view.left, 0U);
-    ASSERT_EQ(view.width, 320U);
-    ASSERT_EQ(view.height, 236U);
-    ++tops.at(view.top);
+    const SampleCrop crop = draw(sample);
+    ASSERT_EQ(crop.left, 0U);
+    ASSERT_EQ(crop.width, 320U);
+    ASSERT_EQ(crop.height, 236U);
+    ++tops.at(crop.top);
   }
   for (int count : tops) EXPECT_NEAR(count, 1000, 150);
 }
 
-TEST_F(Views, FlipAsOftenAsAskedFor) {
+TEST_F(SampleCrops, FlipAsOftenAsAskedFor) {
   for (double probability : {0.0, 0.25, 1.0}) {
     options_.flip_probability = probability;
     int flips = 0;
@@ -103,20 +105,20 @@ TEST_F(Views, FlipAsOftenAsAskedFor) {
 }
 
 // RandomResizedCrop: area uniform in scale, aspect log-uniform in ratio, of those draws that fit.
-TEST_F(Views, ResizeBoxesWithinScaleAndRatio) {
+TEST_F(SampleCrops, ResizeBoxesWithinScaleAndRatio) {
   stored_.width = stored_.height = 1000;
-  crop(CropKind::random_resized, 224, 224);
+  set_crop(CropKind::random_resized, 224, 224);
   options_.scale = {0.08, 0.5};  // every draw fits
   constexpr int kDraws = 8000;
   std::vector<int> areas(4);
   std::vector<int> ratios(4);
   double center = 0;
   for (std::uint64_t sample = 0; sample < kDraws; ++sample) {
-    const SampleView view = draw(sample);
-    ASSERT_LE(view.left + view.width, 1000U);
-    ASSERT_LE(view.top + view.height, 1000U);
-    const double area = view.width * 1e-6 * view.height;
-    const double ratio = static_cast<double>(view.width) / view.height;
+    const SampleCrop crop = draw(sample);
+    ASSERT_LE(crop.left + crop.width, 1000U);
+    ASSERT_LE(crop.top + crop.height, 1000U);
+    const double area = crop.width * 1e-6 * crop.height;
+    const double ratio = static_cast<double>(crop.width) / crop.height;
     ASSERT_GT(area, 0.08 * 0.99);
     ASSERT_LT(area, 0.5 * 1.01);
     ASSERT_GT(ratio, 0.75 * 0.99);
@@ -124,38 +126,38 @@ TEST_F(Views, ResizeBoxesWithinScaleAndRatio) {
     ++areas.at(static_cast<std::size_t>(std::clamp((area - 0.08) / 0.42 * 4, 0.0, 3.99)));
     ++ratios.at(
         static_cast<std::size_t>(std::clamp((std::log(ratio) / std::log(4.0 / 3.0) + 1) * 2, 0.0, 3.99)));
-    center += (view.left + view.width / 2.0) / kDraws;
+    center += (crop.left + crop.width / 2.0) / kDraws;
   }
   for (int count : areas) EXPECT_NEAR(count, kDraws / 4, 200);
   for (int count : ratios) EXPECT_NEAR(count, kDraws / 4, 200);
   EXPECT_NEAR(center, 500, 10);
 }
 
-TEST_F(Views, FallBackToTheMiddleWhenNoBoxFits) {
-  crop(CropKind::random_resized, 32, 32);
+TEST_F(SampleCrops, FallBackToTheMiddleWhenNoBoxFits) {
+  set_crop(CropKind::random_resized, 32, 32);
   options_.scale = {1.0, 1.0};
   options_.ratio = {2.0, 2.0};  // 240 x 320 is narrower than 2 : 1
-  EXPECT_EQ(draw(0), (SampleView{0, 40, 320, 160, false}));
+  EXPECT_EQ(draw(0), (SampleCrop{0, 40, 320, 160, false}));
   options_.ratio = {1.0, 1.0};  // and wider than 1 : 1
-  EXPECT_EQ(draw(0), (SampleView{40, 0, 240, 240, false}));
+  EXPECT_EQ(draw(0), (SampleCrop{40, 0, 240, 240, false}));
 }
 
-TEST_F(Views, StayInsideForExtremeRatios) {
-  crop(CropKind::random_resized, 32, 32);
+TEST_F(SampleCrops, StayInsideForExtremeRatios) {
+  set_crop(CropKind::random_resized, 32, 32);
   for (auto [low, high] : {std::pair{1e-300, 1e300}, {1e300, 1e300}, {1e-300, 1e-300}, {1e-5, 1e5}}) {
     options_.ratio = {low, high};
     check_transform(stored_, options_);
     for (std::uint64_t sample = 0; sample < 200; ++sample) {
-      const SampleView view = draw(sample);
-      ASSERT_GE(view.width, 1U);
-      ASSERT_GE(view.height, 1U);
-      ASSERT_LE(view.left + view.width, stored_.width);
-      ASSERT_LE(view.top + view.height, stored_.height);
+      const SampleCrop crop = draw(sample);
+      ASSERT_GE(crop.width, 1U);
+      ASSERT_GE(crop.height, 1U);
+      ASSERT_LE(crop.left + crop.width, stored_.width);
+      ASSERT_LE(crop.top + crop.height, stored_.height);
     }
   }
 }
 
-class CheckTransform : public Views {
+class CheckTransform : public SampleCrops {
  protected:
   void expect_refusal(const char* piece) const {
     EXPECT_SHARD_ERROR(check_transform(stored_, options_), ErrorCode::invalid_argument, piece);
@@ -163,7 +165,7 @@ class CheckTransform : public Views {
 };
 
 TEST_F(CheckTransform, SaysWhatIsDelivered) {
-  crop(CropKind::random_resized, 224, 192);
+  set_crop(CropKind::random_resized, 224, 192);
   options_.dtype = DType::f16;
   options_.layout = Layout::nchw;
   EXPECT_EQ(check_transform(stored_, options_), (SampleSpec{DType::f16, Layout::nchw, 3, 224, 192}));
@@ -171,12 +173,12 @@ TEST_F(CheckTransform, SaysWhatIsDelivered) {
 
 TEST_F(CheckTransform, KnowsWhenThereIsNothingToDo) {
   EXPECT_TRUE(is_identity(stored_, options_));
-  crop(CropKind::center, 240, 320);
+  set_crop(CropKind::center, 240, 320);
   EXPECT_TRUE(is_identity(stored_, options_));
   options_.flip_probability = 0.5;
   EXPECT_FALSE(is_identity(stored_, options_));
   options_.flip_probability = 0;
-  crop(CropKind::random_resized, 240, 320);
+  set_crop(CropKind::random_resized, 240, 320);
   EXPECT_FALSE(is_identity(stored_, options_));
 }
 
@@ -256,7 +258,7 @@ class PlanTransform : public CheckTransform {
 
 TEST_F(PlanTransform, CastsCropsAndResizesFloatsAsTheyAre) {
   EXPECT_TRUE(is_identity(info_, options_));
-  crop(CropKind::random_resized, 96, 64);
+  set_crop(CropKind::random_resized, 96, 64);
   options_.dtype = DType::bf16;
   options_.layout = Layout::nhwc;
   EXPECT_EQ(plan().stored, info_.spec);

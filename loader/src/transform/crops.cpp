@@ -21,34 +21,34 @@ std::uint32_t round_even(double value) noexcept {
   return static_cast<std::uint32_t>(std::nearbyint(std::min(value, 2147483647.0)));
 }
 
-SampleView random_resized(const SampleSpec& stored, const TransformOptions& options, SampleRandom& random) {
+SampleCrop random_resized(const SampleSpec& stored, const TransformOptions& options, SampleRandom& random) {
   const double height = stored.height;
   const double width = stored.width;
   const double log_low = std::log(options.ratio[0]);
   const double log_high = std::log(options.ratio[1]);
-  SampleView view;
+  SampleCrop crop;
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area =
         height * width * (options.scale[0] + (options.scale[1] - options.scale[0]) * random.uniform());
     const double ratio = std::exp(log_low + (log_high - log_low) * random.uniform());
-    view.width = round_even(std::sqrt(area * ratio));
-    view.height = round_even(std::sqrt(area / ratio));
-    if (view.width > 0 && view.width <= stored.width && view.height > 0 && view.height <= stored.height) {
-      view.top = random.below(stored.height - view.height + 1);
-      view.left = random.below(stored.width - view.width + 1);
-      return view;
+    crop.width = round_even(std::sqrt(area * ratio));
+    crop.height = round_even(std::sqrt(area / ratio));
+    if (crop.width > 0 && crop.width <= stored.width && crop.height > 0 && crop.height <= stored.height) {
+      crop.top = random.below(stored.height - crop.height + 1);
+      crop.left = random.below(stored.width - crop.width + 1);
+      return crop;
     }
   }
   const double ratio = width / height;
-  view.width = stored.width;
-  view.height = stored.height;
+  crop.width = stored.width;
+  crop.height = stored.height;
   if (ratio < options.ratio[0])
-    view.height = std::clamp(round_even(width / options.ratio[0]), 1U, stored.height);
+    crop.height = std::clamp(round_even(width / options.ratio[0]), 1U, stored.height);
   else if (ratio > options.ratio[1])
-    view.width = std::clamp(round_even(height * options.ratio[1]), 1U, stored.width);
-  view.top = (stored.height - view.height) / 2;
-  view.left = (stored.width - view.width) / 2;
-  return view;
+    crop.width = std::clamp(round_even(height * options.ratio[1]), 1U, stored.width);
+  crop.top = (stored.height - crop.height) / 2;
+  crop.left = (stored.width - crop.width) / 2;
+  return crop;
 }
 
 std::string numbers(const std::array<float, 3>& values) {
@@ -59,31 +59,31 @@ std::string numbers(const std::array<float, 3>& values) {
 
 }  // namespace
 
-SampleView draw_view(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
+SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t sample) {
   SampleRandom random(seed, epoch, sample);
-  SampleView view{0, 0, stored.width, stored.height, false};
+  SampleCrop crop{0, 0, stored.width, stored.height, false};
   const std::uint32_t height = options.crop_height != 0 ? options.crop_height : stored.height;
   const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;
   switch (options.crop) {
     case CropKind::none:
       break;
     case CropKind::center:
-      view = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width,
+      crop = {round_even((stored.width - width) / 2.0), round_even((stored.height - height) / 2.0), width,
               height, false};
       break;
     case CropKind::random:
-      view.top = random.below(stored.height - height + 1);
-      view.left = random.below(stored.width - width + 1);
-      view.width = width;
-      view.height = height;
+      crop.top = random.below(stored.height - height + 1);
+      crop.left = random.below(stored.width - width + 1);
+      crop.width = width;
+      crop.height = height;
       break;
     case CropKind::random_resized:
-      view = random_resized(stored, options, random);
+      crop = random_resized(stored, options, random);
       break;
   }
-  view.flip = options.flip_probability > 0 && random.uniform() < options.flip_probability;
-  return view;
+  crop.flip = options.flip_probability > 0 && random.uniform() < options.flip_probability;
+  return crop;
 }
 
 SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options) {
