@@ -435,7 +435,9 @@ TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
 // A batch touches more shards than the feeder's thread looks at itself.
 TEST_P(LoaderContract, NamesTheShardThatWasCutAmongMany) {
   for (TransportKind kind : link_transports(dir_.path())) {
-    auto data = dataset({.shards = std::vector<std::uint64_t>(40, 5)});
+    DatasetShape shape;
+    shape.shards.assign(40, 5);
+    auto data = dataset(shape);
     LoaderOptions o = options();
     o.transport = kind;
     o.batch_size = 100;
