@@ -174,7 +174,7 @@ class OtherOptions(TwoCase):
             winner = winners[0]
             loser = "24" if winner == "32" else "32"
             self.assertEqual(results[loser][0], 2, results)
-            self.assertIn(f'crop: "center {winner}x{winner}" there, "center {loser}x{loser}" asked for', results[loser][1])
+            self.assertIn(f'crop: "center {winner}x{winner}" recorded, "center {loser}x{loser}" requested', results[loser][1])
             won[winner] += 1
             self.assert_code(run(self.command(size=winner)), 0)
             self.assert_expected(digests(self.whole if winner == "32" else self.other))
@@ -452,7 +452,7 @@ class Replace(TwoCase):
         (self.out / "inputs.csv").unlink()
         self.assert_code(run(self.command()), 0)
         write(self.images / "a" / "0.png", png(5003, width=50))
-        self.assert_refused(run(self.command()), "not the same as then")
+        self.assert_refused(run(self.command()), "not the same as before")
         self.assert_code(run(self.command("--refresh")), 0)
         self.assertEqual(len(all_keys(self.out)), 20)
         self.assertTrue((self.out / "inputs.csv").exists())

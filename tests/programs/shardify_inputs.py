@@ -49,9 +49,9 @@ class BadFiles(TestCase):
         for name in ("bytes-in-header", "bytes-at-end", "jfif-9"):
             self.assertEqual(stored[f"a/{name}.jpg"], stored["a/plain.jpg"], name)
         again = shardify(self.images, self.path / "harmless", *SMALL, "--on-warning", "accept")
-        self.assert_refused(again, 'on_warning: "-" there, "accept" asked for')
+        self.assert_refused(again, 'on_warning: "-" recorded, "accept" requested')
         again = shardify(self.images, self.path / "accept", *SMALL)
-        self.assert_refused(again, 'on_warning: "accept" there, "-" asked for')
+        self.assert_refused(again, 'on_warning: "accept" recorded, "-" requested')
         text = shardify(self.images, self.path / "text", *[o for o in SMALL if o != "--quiet"])
         self.assertIn("extraneous_bytes 2, jfif_version 1", self.assert_code(text, 1).out)
 

@@ -158,9 +158,9 @@ class Tables(TestCase):
         for text, line, words in (
                 (good + "nowhere.png,2\n", 3, 'no such image: "nowhere.png"'),
                 (good + "x/0.png,2\n", 3, "labelled twice"),
-                (good + "x/1.png\n", 3, "1 fields where 2 are expected"),
-                (good + "x/1.png,2,3\n", 3, "3 fields where 2 are expected"),
-                (good + '\n"x/1.png,2\n', 4, "a quoted field does not end"),
+                (good + "x/1.png\n", 3, "1 fields, but 2 are expected"),
+                (good + "x/1.png,2,3\n", 3, "3 fields, but 2 are expected"),
+                (good + '\n"x/1.png,2\n', 4, "a quoted field has no closing quote"),
                 (good + '"x/1.png"z,2\n', 3, "text after a quoted field"),
                 ("path,a,b\nx/0.png,1,2\nx/1.png,1,two\n", 3, '"two" is not a finite number'),
                 ("path,a,b\nx/0.png,1,2\nx/1.png,1,nan\n", 3, '"nan" is not a finite number'),
@@ -247,7 +247,7 @@ class Lists(TestCase):
                 self.assertFalse(self.out.exists())
         # A folder that is not there cannot be a class.
         lines = self.lines + f"{self.images}/0/0.png\n{self.images}/aa/1.png\n"
-        self.assert_refused(self.convert(lines), f'"{self.images}/0/0.png"', "give --root", "no class")
+        self.assert_refused(self.convert(lines), f'"{self.images}/0/0.png"', "give --root", "not a class")
         self.assert_code(self.convert(lines, "--root", self.images), 1)
         self.expected()
         self.assertEqual(info(self.out)["classes"], ["a", "b"])

@@ -244,7 +244,7 @@ class Output(TestCase):
         self.assert_refused(shardify(self.images, self.out, *SMALL, "--on-error", "fail"), "a/bad.png", "--on-error fail")
         self.assertNotEqual(state(self.out), "complete")
         os.remove(self.images / "a" / "bad.png")
-        self.assert_refused(shardify(self.images, self.out, *SMALL), 'inputs: "7" there, "6" asked for')
+        self.assert_refused(shardify(self.images, self.out, *SMALL), 'inputs: "7" recorded, "6" requested')
         self.assert_code(shardify(self.images, self.out, *SMALL, "--overwrite"), 0)
         self.assertEqual(len(all_keys(self.out)), 6)
 
@@ -264,8 +264,8 @@ class Output(TestCase):
     def test_other_options_on_the_same_out_are_refused_and_named(self):
         self.assert_code(shardify(self.images, self.out, *SMALL), 0)
         before = digests(self.out)
-        for options, words in ((["--filter", "box"], ['filter: "bilinear" there, "box" asked for']),
-                               (["--codec", "zstd"], ['codec: "none" there, "zstd:3" asked for']),
+        for options, words in ((["--filter", "box"], ['filter: "bilinear" recorded, "box" requested']),
+                               (["--codec", "zstd"], ['codec: "none" recorded, "zstd:3" requested']),
                                (["--layout", "nhwc"], ["layout"]), (["--mean", "0.5,0.5,0.5"], ["mean"]),
                                (["--std", "0.5,0.5,0.5"], ["std"]), (["--fast-decode"], ["fast_decode"])):
             with self.subTest(options=options):
@@ -278,7 +278,7 @@ class Output(TestCase):
         write(self.path / "l.csv", b"a/0.png,1\na/1.png,1\na/2.png,1\nb/0.png,2\nb/1.png,2\nb/2.png,2\n")
         self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.path / "l.csv"), "labels")
         write(self.images / "b" / "more.png", png(1))
-        self.assert_refused(shardify(self.images, self.out, *SMALL), 'inputs: "6" there, "7" asked for')
+        self.assert_refused(shardify(self.images, self.out, *SMALL), 'inputs: "6" recorded, "7" requested')
         self.assertEqual(digests(self.out), before)
 
     def test_overwrite_replaces_a_data_set_by_the_new_one_only(self):

@@ -1,4 +1,4 @@
-// Names of options in messages of the libraries, as users of a program know them.
+// Replaces names of options in messages of the libraries by the flags of our programs.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace shard::cli {
 
-// Libraries name their options `max_pixels`: here --max-pixels. What stands in double quotes (paths, values)
-// stays as it is.
+// Libraries name an option as `max_pixels`; the result names it as --max-pixels. Text in double quotes
+// (paths, values) does not change.
 std::string with_flags(std::string_view message);
 
 }  // namespace shard::cli

@@ -15,8 +15,8 @@ inline constexpr int kExitBrokenPipe =
 
 // Ignores SIGPIPE and SIGXFSZ, makes sure that descriptors 0 to 2 are taken (a closed one would be given to
 // the next file that is opened), runs `body`, prints what it throws as "program: message" on standard error
-// (exit code 2; 130 for cancelled), then flushes standard output: when that fails, says so and returns 2.
-// When the reader of a pipe has seen enough (`... | head`), ends with 141 and says nothing.
+// (exit code 2; 130 for cancelled). Then it flushes standard output; if that fails, it prints an error and
+// returns 2. When the reader of a pipe has seen enough (`... | head`), ends with 141 and says nothing.
 int run_main(std::string_view program, const std::function<int()>& body);
 
 }  // namespace shard::cli

@@ -1,4 +1,4 @@
-// compare: decodes the sources again as the data set says they were, and holds the stored samples against the
+// compare: decodes the sources again as the data set records, and compares the stored samples with the
 // result.
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// JSON for --json: UTF-8 always (bytes that are none are replaced), floats in their shortest form.
+// JSON for --json: always UTF-8 (invalid bytes are replaced), with floats in their shortest form.
 #pragma once
 
 #include <fmt/format.h>

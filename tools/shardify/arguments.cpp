@@ -16,7 +16,7 @@ namespace shard::shardify {
 
 namespace {
 
-// Puts the option's name before the message of a parser that does not know it.
+// Puts the option's name before the message of the parser, which does not know it.
 std::uint64_t parse_shard_size(const std::string& text) {
   try {
     return cli::parse_size(text);
@@ -25,25 +25,23 @@ std::uint64_t parse_shard_size(const std::string& text) {
   }
 }
 
-// Rank and world size of the launcher. `world_size`: --world-size, when given.
-void place(std::optional<std::uint32_t> world, Arguments& arguments) {
+// Takes rank and world size from the launcher. `world`: --world-size, if it is given.
+void ask_launcher(std::optional<std::uint32_t> world, Arguments& arguments) {
   if (world == 0U) throw Error(ErrorCode::invalid_argument, "--world-size 0: expected 1 or more");
-  if (const auto placement = convert::placement_from_environment(world)) {
-    arguments.options.rank = placement->rank;
-    arguments.options.world_size = placement->world_size;
-    arguments.placement = placement->source + "; --rank 0 --world-size 1 does all the work in one process";
-    arguments.wait_for_others = placement->all_or_none;
+  if (const auto found = convert::rank_from_environment(world)) {
+    arguments.options.rank = found->rank;
+    arguments.options.world_size = found->world_size;
+    arguments.rank_source = found->source + "; --rank 0 --world-size 1 does all the work in one process";
+    arguments.wait_for_others = found->all_or_none;
   } else if (world) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format(
-            "--world-size {} without --rank: no launcher says which of them this process is; give --rank 0 "
-            "to {}, one each",
-            *world, *world - 1));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--world-size {} without --rank, and no launcher gives a rank: give each process "
+                            "its --rank, 0 to {}",
+                            *world, *world - 1));
   }
 }
 
-// What the parser fills and is not an option of the conversion as it stands.
+// What the parser fills besides `Arguments`: text that is parsed further, and whether an option was given.
 struct Given {
   convert::TextOptions text;
   std::string shard_size;
@@ -227,9 +225,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   convert::apply(given.text, options);
   if (!given.shard_size.empty()) options.shard_size_bytes = parse_shard_size(given.shard_size);
   if (given.rank->count() == 0)
-    place(given.world->count() == 0 ? std::nullopt : std::optional(options.world_size), arguments);
+    ask_launcher(given.world->count() == 0 ? std::nullopt : std::optional(options.world_size), arguments);
   else
-    arguments.placement = "--rank, --world-size";
+    arguments.rank_source = "--rank, --world-size";
   options.check();
   return std::nullopt;
 }

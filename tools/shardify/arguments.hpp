@@ -13,15 +13,15 @@ struct Arguments {
   bool dry_run = false;
   bool json = false;
   bool quiet = false;
-  // Where rank and world size come from, for people.
-  std::string placement;
-  // The launcher ends all processes when one returns another exit code than 0, so none returns before the
-  // end.
+  // Where rank and world size come from: a line of standard error says so.
+  std::string rank_source;
+  // The launcher ends all processes as soon as one returns an exit code other than 0, so each waits until all
+  // have finished.
   bool wait_for_others = false;
 };
 
-// Fills `arguments` from the command line, a --config file and the launcher's environment. Empty: go on; else
-// the program ends with this exit code. Errors: invalid_argument naming the option.
+// Fills `arguments` from the command line, a --config file and the launcher's environment. Empty: continue.
+// Else the program ends with this exit code. Errors: invalid_argument naming the option.
 std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments);
 
 }  // namespace shard::shardify

@@ -38,7 +38,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kPatience = std::chrono::milliseconds(700);  // for a clean stop after Ctrl-C
-// For other processes that show no sign of life: no shard takes as long as that.
+// For other processes of which nothing is seen: no shard takes that long.
 constexpr auto kPatienceForOthers = std::chrono::minutes(30);
 
 std::atomic<bool> g_cancel{false};
@@ -46,7 +46,7 @@ extern "C" void on_signal(int) { g_cancel.store(true); }
 
 double seconds_now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-// What was done when the first progress was seen, to measure from.
+// The speeds that the progress line shows, measured from the first progress on.
 struct Paces {
   shard::cli::Pace images;
   shard::cli::Pace read;
@@ -58,7 +58,7 @@ Paces start_paces(const convert::Counters& c) {
   return {{now, c.stored + c.rejected}, {now, c.bytes_read}, {now, c.bytes_stored}};
 }
 
-// The time that is left comes first: a narrow terminal cuts the end.
+// The time that is left comes first, because a narrow terminal cuts off the end.
 std::string progress_text(const convert::Counters& c, const Paces& paces) {
   const std::uint64_t done = c.stored + c.rejected;
   const std::uint64_t todo = c.planned - c.resumed;
@@ -83,8 +83,8 @@ std::string how_to_go_on(const convert::Counters& c) {
       human_count(c.resumed + c.stored + c.rejected), human_count(c.planned));
 }
 
-// Runs the conversion on a thread of its own, so that this one can show progress and keep the promise to stop
-// within a second.
+// Runs the conversion on another thread, so that this one can show progress and stop within a second after a
+// signal.
 convert::Summary run_watched(const shard::shardify::Arguments& arguments, convert::Listing& found) {
   convert::Counters counters;
   shard::cli::Progress progress(arguments.quiet ? shard::cli::ProgressMode::quiet
@@ -95,7 +95,8 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
   std::optional<convert::Summary> summary;
   std::exception_ptr error;
 
-  // Threads inherit the mask: signals come to this thread, and no write or fsync of the engine ends early.
+  // Threads inherit the mask. So signals come to this thread, and do not interrupt a write or fsync of the
+  // engine.
   sigset_t signals;
   sigset_t before;
   sigemptyset(&signals);
@@ -125,8 +126,8 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
       if (paces && progress.due()) progress.update(progress_text(counters, *paces));
       if (g_cancel && !cancelled) cancelled = Clock::now();
       if (cancelled && Clock::now() - *cancelled > kPatience) {
-        // A system call or one huge image holds a thread up. Ending here is what a kill would do: nothing
-        // partial is visible.
+        // A thread is still in a system call or in one huge image. The process ends here as by a kill:
+        // nothing partial is visible.
         progress.finish();
         fmt::print(stderr, "shardify: {}\n", how_to_go_on(counters));
         ::_exit(shard::cli::kExitInterrupted);
@@ -146,7 +147,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
   return *summary;
 }
 
-// The work is done by now: a summary that cannot be printed must not read as if it were not.
+// The conversion has finished. If its summary cannot be printed, the error must say that the data are there.
 void print_summary(const shard::shardify::Arguments& arguments, const convert::Summary& summary,
                    const convert::Listing& found, double seconds) {
   try {
@@ -162,9 +163,9 @@ void print_summary(const shard::shardify::Arguments& arguments, const convert::S
   }
 }
 
-// mpirun and torchrun end every process as soon as one returns another code than 0, so this one may not
-// return 3 while others are at work: it waits until the data set is there. True: it is. False: nothing has
-// happened in OUT for so long that the others must have ended.
+// mpirun and torchrun end all processes as soon as one returns an exit code other than 0. So this process
+// must not return 3 while others are working: it waits until the data set is complete. Returns false if
+// nothing changed in OUT for `patience`: then the others must have ended.
 bool wait_for_others(const std::filesystem::path& out, std::chrono::seconds patience) {
   std::error_code error;
   auto seen = std::filesystem::last_write_time(out, error);
@@ -183,7 +184,7 @@ bool wait_for_others(const std::filesystem::path& out, std::chrono::seconds pati
   return true;
 }
 
-// The whole data set, which another process has completed.
+// Replaces the figures of this process by those of the data set, which another process has completed.
 void take_completed(const std::filesystem::path& out, convert::Summary& summary) {
   const convert::Summary whole = convert::summary_of(shard::Dataset::open(out).info());
   summary.complete = true;
@@ -211,7 +212,7 @@ int main(int argc, char** argv) {
     handle_signals();
     if (arguments.options.world_size > 1)
       fmt::print(stderr, "shardify: rank {} of {} ({})\n", arguments.options.rank,
-                 arguments.options.world_size, arguments.placement);
+                 arguments.options.world_size, arguments.rank_source);
     convert::Listing found;
     if (arguments.dry_run) {
       convert::Hooks hooks{nullptr, &g_cancel};

@@ -24,7 +24,7 @@ using cli::human_duration;
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-// A path for JSON or a terminal: bytes that are not UTF-8 are escaped.
+// A path as text for JSON or a terminal. Bytes that are not UTF-8 are escaped.
 std::string shown(const std::filesystem::path& path) { return escape_key(path.string()); }
 
 Json describe(const convert::Options& options) {
@@ -81,7 +81,7 @@ std::uint64_t count_of(const convert::Listing& found, convert::SkipReason reason
                     [&](const convert::Skip& skip) { return skip.reason == reason; }));
 }
 
-// "a, b, c", or the first of many and the last.
+// "a, b, c". Of many names only the first ones and the last.
 std::string names_text(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 10;
   constexpr std::size_t kShownBytes = 300;

@@ -1,4 +1,4 @@
-// What shardify prints: the plan of a dry run, and what came of a conversion.
+// What shardify prints: the plan of a dry run, and the summary of a conversion.
 #pragma once
 
 #include "shard/convert/convert.hpp"
@@ -6,7 +6,7 @@
 
 namespace shard::shardify {
 
-// `found`: what lies in IMAGES.
+// `found`: what the listing of IMAGES found.
 void print_estimate(const convert::Options& options, const convert::Estimate& estimate,
                     const convert::Listing& found, bool json);
 void print_summary(const convert::Options& options, const convert::Summary& summary,

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// A process that has the lock of an empty folder is about to publish its plan.
+// How long to wait for a process that has locked an empty folder: it is about to publish its plan.
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kPoll = std::chrono::milliseconds(10);
 
@@ -45,11 +45,12 @@ std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, con
   return missing;
 }
 
-// A run that was killed between dataset.json and its last removals.
+// Removes what is left of a run that was killed after it published dataset.json, but before it had removed
+// its own files.
 void tidy(const Options& options, const PlanRecord& record, Claim& claim) {
   if (record.stage == Stage::staged || !has_leftovers(options.out)) return;
   const bool shared = claim.folder.held() && options.world_size > 1;
-  if (claim.folder.take(options.out, true) == LockResult::busy) return;  // they do it
+  if (claim.folder.take(options.out, true) == LockResult::busy) return;  // that process does it
   if (!shared) finish_replacement(options.out);
   remove_progress_files(options.out);
 }
@@ -59,7 +60,7 @@ std::string rank_text(const Options& options) {
                                  : fmt::format(" as rank {} of {}", options.rank, options.world_size);
 }
 
-// The record of the conversion that OUT holds unfinished; nothing when another process has just completed it.
+// The plan of the unfinished conversion in OUT. Nothing if another process has just completed it.
 std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
   try {
     return read_plan(out);
@@ -81,7 +82,7 @@ void record_values(Provenance& options, const Normalization& n, const ColumnSpec
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   PlanRecord there = asked;
   there.fingerprint = info.fingerprint;
-  // An earlier version, which did not record sizes, made a data set of inputs with these names and labels.
+  // Earlier versions recorded a digest of names and labels only, without the sizes of the inputs.
   const bool as_before = info.source_digest == asked.names_digest;
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
@@ -89,15 +90,16 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   there.options["layout"] = std::string(to_string(info.spec.layout));
   there.options["codec"] = to_string(info.codec);
   if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
-  there.options.erase("on_warning");  // recorded where it is not the default
+  there.options.erase("on_warning");  // recorded only if it is not the default
   for (const auto& [key, value] : info.provenance) there.options[key] = value;
   return there;
 }
 
 void refuse_busy(const fs::path& out, std::int64_t pid, const std::string& as) {
-  throw Error(ErrorCode::resource,
-              fmt::format("{}: {} is at work there{}: wait until it has ended, then run this again",
-                          quoted(out), process_text(pid), as));
+  throw Error(
+      ErrorCode::resource,
+      fmt::format("{}: {} is at work there{}: wait until it has ended, then run the same command again",
+                  quoted(out), process_text(pid), as));
 }
 
 bool dataset_is_there(const fs::path& out) {
@@ -117,7 +119,7 @@ DatasetInfo read_dataset_info(const fs::path& out) {
 
 void make_folders(const fs::path& folder) {
   struct stat status {};
-  if (::stat(folder.c_str(), &status) == 0) return;  // what it is if no folder is said later
+  if (::stat(folder.c_str(), &status) == 0) return;  // if it is not a folder, opening it fails later
   fs::path above = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();
   if (above.empty()) above = ".";
   if (errno == ENOENT && above != folder) make_folders(above);
@@ -142,7 +144,7 @@ std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
 }
 
 void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
-  if (options.codec.kind != CodecSpec::Kind::none) return;  // unknown before; a full disk is an error then
+  if (options.codec.kind != CodecSpec::Kind::none) return;  // sizes are not known yet; writing may still fail
   std::uint64_t samples = 0;
   for (std::uint64_t shard : todo) samples += plan.shard_inputs(shard);
   const std::uint64_t needed = samples * options.preprocess.sample_spec().size_bytes();
@@ -150,12 +152,11 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
   if (::statvfs(options.out.c_str(), &info) != 0) return;  // network file systems may not say
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
   if (needed > free)
-    throw Error(
-        ErrorCode::io,
-        fmt::format(
-            "{} has {} bytes free and {} more are needed for {} samples: free space, use another disk, "
-            "or a smaller `dtype`, `crop`, or `codec` packed or zstd",
-            quoted(options.out), free, needed, samples));
+    throw Error(ErrorCode::io,
+                fmt::format("{} has {} bytes free, but the {} samples still to be written need {} bytes: "
+                            "free some space, use another disk, or choose a smaller `dtype` or `crop`, or "
+                            "`codec` packed or zstd",
+                            quoted(options.out), free, samples, needed));
 }
 
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim) {
@@ -165,13 +166,13 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
   claim.missing.clear();
   make_folders(out);
   bool asked = claim.folder.held();
-  const auto give_up = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kPatience;
   for (;;) {
     const FolderState state = folder_state(out);
     if (state == FolderState::foreign)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("{} is not empty and holds no data set of shardify: choose an empty or new folder",
+          fmt::format("{} is not empty and holds no data set of shardify: choose an empty or a new folder",
                       quoted(out)));
     if (state == FolderState::complete) {
       const DatasetInfo info = read_dataset_info(out);
@@ -183,10 +184,11 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
       if (claim.complete || asked) return;
     }
     if (!asked) {
-      // A conversion that is there already may differ: that is what is to be said, whoever is at work.
+      // If the folder holds a conversion with another plan, the error is about that, even if another process
+      // works there.
       asked = claim.folder.take(out, alone) != LockResult::busy;
       if (asked) continue;
-      if (state == FolderState::empty && Clock::now() < give_up) {
+      if (state == FolderState::empty && Clock::now() < deadline) {
         std::this_thread::sleep_for(kPoll);
         continue;
       }
@@ -199,19 +201,20 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     }
     if (alone && record.stage != Stage::staged && finish_replacement(out)) continue;
     if (state == FolderState::empty) {
-      // Before the record is there: who has no space may come back with other options.
+      // Before the plan is published: after a lack of space, other options must still be possible.
       require_space(plan, options, shards_of(plan, options));
       publish_new_file(out / kPlanFile, serialize_plan(record));
-      continue;  // it is read back, whoever published it
+      continue;  // reads back the published plan, which may be that of another process
     }
     const auto there = unfinished_plan(out);
     if (!there) continue;
     if (there->stage == Stage::replacing)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("{} holds a data set that is half replaced: run this once as one process, which "
-                      "finishes that, then start the others",
-                      quoted(out)));
+          fmt::format(
+              "{} holds a data set whose replacement was interrupted: run this command once as a single "
+              "process, which finishes the replacement, then start the other processes",
+              quoted(out)));
     require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
     switch (claim.rank.take(out / kPlanFile, options.rank, options.world_size)) {
       case LockResult::busy:

@@ -1,11 +1,12 @@
-// How a process comes to work in OUT: the folder is made, locked, and holds the plan that is asked for.
+// How a process gets OUT to itself: it makes the folder, locks it, and makes sure that the folder's plan is
+// the requested one.
 //
 //   look at OUT -> complete: compare, repair what is missing
 //               -> lock -> empty: publish conversion.json, unless another process just has -> read it back
 //                       -> unfinished: compare
 //
-// Of several conversions that are started at once, the one whose conversion.json is there first goes on; the
-// others compare, and are refused, naming what differs.
+// If several conversions start at once, the one that publishes conversion.json first continues. The others
+// compare their plan with it. If the plans differ, they end with an error that names the differences.
 #pragma once
 
 #include <cstdint>
@@ -22,33 +23,35 @@ namespace shard::convert {
 struct Claim {
   FolderLock folder;
   RankLock rank;
-  bool complete = false;  // the data set is there and holds what is asked for
-  // Of a complete data set: shards of this rank whose files are missing or have another size, by number.
+  bool complete = false;  // OUT holds a complete data set with the requested options and inputs
+  // If the data set is complete: shards of this rank whose files are missing or have another size, by number.
   std::map<std::uint64_t, ShardSummary> missing;
 };
 
-// `claim.folder` may be held already. Errors: invalid_argument (another conversion is there, naming what
-// differs), resource (another process works as the same rank, naming its process id), io, corrupt.
+// The caller may have locked `claim.folder` before. Errors: invalid_argument (OUT holds another conversion;
+// the message names what differs), resource (another process works as the same rank; the message has its
+// process id), io, corrupt.
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim);
 
-// What a data set records beside its pipeline, as text, so that a difference can be named.
+// Adds to `options`, as text, what a data set records beside its provenance: messages name what differs.
 void record_values(Provenance& options, const Normalization& n, const ColumnSpec& labels);
-// The record of a complete data set, as far as it can be compared with the one asked for.
+// The plan from which a complete data set was made. What the data set does not record is taken from `asked`.
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked);
 
-// The shards that are this rank's to convert.
+// The numbers of the shards that this rank converts.
 std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options);
-// Throws io when the disk has no room for these shards, where their size is known before (codec none).
+// Throws io if the disk has no room for these shards. Their size is known in advance with codec none only;
+// with other codecs this does nothing.
 void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo);
 
-// dataset.json of `out`, without a look at the shards. Errors: not_found, io, corrupt, unsupported.
+// Reads dataset.json of `out`, but not the shards. Errors: not_found, io, corrupt, unsupported.
 DatasetInfo read_dataset_info(const std::filesystem::path& out);
 bool dataset_is_there(const std::filesystem::path& out);
 
-// Makes `folder` and those above it that are not there; each is on the disk when this returns. Errors: io.
+// Makes `folder` and its missing parents, and flushes each to the disk. Errors: io.
 void make_folders(const std::filesystem::path& folder);
 
-// A message for `out` that another process holds: throws resource.
+// Throws resource: process `pid` (0: unknown) works in `out`. `as`: empty, or " as rank 1 of 4".
 [[noreturn]] void refuse_busy(const std::filesystem::path& out, std::int64_t pid, const std::string& as);
 
 }  // namespace shard::convert

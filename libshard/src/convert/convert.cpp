@@ -47,7 +47,7 @@ PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
   return record;
 }
 
-// One worker thread's run.
+// What one worker thread does.
 class Worker {
  public:
   Worker(const Plan& plan, const Options& options, Scheduler& scheduler, const Hooks& hooks,
@@ -154,7 +154,7 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
                     Summary& summary) {
   const ShardWriterOptions writer{spec_of(options, plan.labels.column)};
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
-  // Processes that share the work are likely to share this machine.
+  // The ranks on this machine share its memory.
   const std::uint64_t processes =
       options.world_size > 1 ? std::min<std::uint64_t>(options.world_size, local_rank_count()) : 1;
   image::MemoryBudget memory(options.decode_memory_bytes != 0
@@ -177,7 +177,7 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
   summary.stages.wait = static_cast<double>(scheduler.wait_nanoseconds()) * 1e-9;
 }
 
-// The whole data set's figures, with the work of this run.
+// The totals of the data set, and the times and counts of this run.
 Summary finished(const DatasetInfo& info, const Summary& run) {
   Summary whole = summary_of(info);
   whole.warnings = run.warnings;
@@ -189,7 +189,8 @@ Summary finished(const DatasetInfo& info, const Summary& run) {
   return whole;
 }
 
-// dataset.json appears once. Where another process has written it meanwhile, it must be the same.
+// Publishes dataset.json without replacing an existing one. If another process was faster, its file must be
+// equal.
 void publish_dataset_file(const Options& options, const std::string& json) {
   constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32U;
   const fs::path path = options.out / kDatasetFile;
@@ -198,13 +199,16 @@ void publish_dataset_file(const Options& options, const std::string& json) {
   if (std::string_view(reinterpret_cast<const char*>(there.data()), there.size()) == json) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("{} was written by another conversion meanwhile, with another content", quoted(path)));
+      fmt::format("{} was written by another conversion at the same time, and its content differs: use one "
+                  "`out` folder per conversion",
+                  quoted(path)));
 }
 
-// rejects.csv and inputs.csv, then dataset.json, once every shard is finished. False: other processes still
-// work, or another one has just done this.
+// Publishes rejects.csv and inputs.csv, then dataset.json, if every shard is finished. False: other processes
+// still have shards to convert, or one of them has just published these files.
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
-  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {  // cheap: most ranks end here
+  for (std::uint64_t shard = 0; shard < plan.shards();
+       ++shard) {  // a cheap check, at which most ranks return
     std::error_code error;
     if (!fs::exists(receipt_path(options.out, shard), error)) return false;
   }
@@ -225,7 +229,8 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
     rejects.insert(rejects.end(), receipt->rejects.begin(), receipt->rejects.end());
     inputs.append(receipt->inputs);
   }
-  // Still this conversion's folder? Only where locks do not work can it be another's.
+  // Check again that the folder holds this conversion: where locks do not work, another one may have taken
+  // it.
   if (dataset_is_there(options.out)) return false;
   require_same_plan(read_plan(options.out), record, options.out);
   info.rejects = rejects.size();
@@ -234,7 +239,7 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   publish_file(options.out / kRejectsFile, csv);
   if (info.shards.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs could be stored; the reasons are in {}", plan.listed,
+                fmt::format("none of the {} inputs could be stored: see the reasons in {}", plan.listed,
                             quoted(options.out / kRejectsFile)));
   inputs.publish();
   publish_dataset_file(options, serialize_dataset(info));
@@ -243,8 +248,8 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   return true;
 }
 
-// Converts what is missing in options.out and completes it. Of a staged conversion the plan and the receipts
-// stay: it is told by them.
+// Converts what is missing in options.out and completes it. The plan and the receipts of a staged conversion
+// stay, because a later run recognises it by them.
 Summary run_in(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                Claim& claim) {
   const Stopwatch scan;
@@ -285,7 +290,7 @@ Summary run_in(const Plan& plan, const Options& options, const PlanRecord& recor
     summary.samples = summary.converted;
     return summary;
   }
-  // Also when another process was quicker.
+  // Also if another process published dataset.json first.
   summary = finished(read_dataset_info(options.out), summary);
   if (record.stage != Stage::staged) remove_progress_files(options.out);
   return summary;

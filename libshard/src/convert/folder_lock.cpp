@@ -35,8 +35,9 @@ bool names_file(const fs::path& path, int fd) noexcept {
          by_name.st_ino == by_fd.st_ino;
 }
 
-// Lines like "3: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF": process, device (hexadecimal) and inode. Some
-// file systems show another device there than stat() does, so the inode alone is the second choice.
+// Reads lines like "3: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF": process, device (hexadecimal) and
+// inode. Some file systems show another device there than stat() does. Then a line with the same inode is
+// taken.
 std::int64_t flock_holder(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return 0;
@@ -57,7 +58,7 @@ std::int64_t flock_holder(int fd) {
   return by_inode;
 }
 
-// 2^40 places of 2^23 bytes: a process id has at most 22 bits.
+// 2^40 ranges of at most 2^23 bytes: a process id has at most 22 bits.
 constexpr unsigned kPlaceBits = 23;
 
 std::uint64_t place_of(std::uint32_t rank, std::uint32_t world) {
@@ -89,7 +90,7 @@ LockResult FolderLock::take(const fs::path& folder, bool alone) {
     }
     if (status != 0) return LockResult::unsupported;
     if (names_file(folder, fd_.get())) break;
-    // Between open and lock another data set took its place.
+    // The folder was replaced by another one between open and lock: try again.
     ::flock(fd_.get(), LOCK_UN);
   }
   held_ = true;
@@ -100,7 +101,7 @@ LockResult RankLock::take(const fs::path& plan_file, std::uint32_t rank, std::ui
   fd_.reset(::open(plan_file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
   if (!fd_) {
     if (errno == ENOENT) return LockResult::gone;
-    // Someone else's file, which we may only read: no lock.
+    // The file belongs to another user and may only be read, so it cannot be locked.
     if (errno == EACCES || errno == EPERM || errno == EROFS) return LockResult::unsupported;
     fail("open", plan_file, errno);
   }

@@ -1,14 +1,15 @@
-// Who may work in OUT, without a lock file: the system drops each lock however its process ends.
+// Which processes may work in OUT. There is no lock file: the kernel drops these locks however a process
+// ends.
 //
 //   FolderLock   flock on a descriptor of the folder. Exclusive for a conversion by one process and for
-//                whatever replaces a data set; shared for the ranks of a conversion by several.
-//   RankLock     a range of conversion.json (open file description lock), which no two processes with the
-//   same
-//                rank and world size can hold. The range begins at a place that stands for rank and world
-//                size, and is 1 + process id bytes long: so the holder is known, also on another node.
+//                replacing a data set. Shared for the ranks of a conversion by several processes.
+//   RankLock     open file description lock on a range of conversion.json. Two processes with the same rank
+//                and world size cannot both hold it. The range starts at an offset computed from rank and
+//                world size, and is 1 + process id bytes long: a process that is refused can name the
+//                holder, even one on another node.
 //
-// Where a file system has no such locks, or keeps them to one node, nothing is excluded; then the
-// conversion's other rules keep finished data (docs/architecture.md, "A conversion").
+// If a file system has no such locks, or if they are valid on one node only, they exclude nobody. Then the
+// other rules of a conversion protect finished data (docs/architecture.md, "A conversion").
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ enum class LockResult : std::uint8_t {
   gone,         // RankLock: conversion.json was removed or replaced meanwhile
 };
 
-// Not thread safe. Releases at destruction, also when a fork has copied the descriptor.
+// Not thread safe. The destructor releases the lock, even if a fork has copied the descriptor.
 class FolderLock {
  public:
   FolderLock() = default;
@@ -35,9 +36,9 @@ class FolderLock {
   ~FolderLock();
 
   bool held() const noexcept { return fd_.get() >= 0 && held_; }
-  // Does not wait. `alone`: exclusive. Errors: io, not_found.
+  // Returns at once. `alone`: an exclusive lock. Errors: io, not_found.
   LockResult take(const std::filesystem::path& folder, bool alone);
-  // After busy: the process id of one who holds it; 0 when that cannot be seen from here.
+  // After busy: the process id of a holder; 0 if it is not visible from here.
   std::int64_t holder() const noexcept { return holder_; }
 
  private:
@@ -48,7 +49,7 @@ class FolderLock {
 
 class RankLock {
  public:
-  // Does not wait. Errors: io.
+  // Returns at once. Errors: io.
   LockResult take(const std::filesystem::path& plan_file, std::uint32_t rank, std::uint32_t world);
   std::int64_t holder() const noexcept { return holder_; }
 

@@ -17,7 +17,8 @@ namespace shard::convert {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30U;
-constexpr std::size_t kKeepBytes = std::size_t{8} << 20U;  // a larger buffer is given back after use
+constexpr std::size_t kKeepBytes = std::size_t{8}
+                                   << 20U;  // a larger buffer is freed when a small file follows
 
 [[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
   const std::string text = std::generic_category().message(error);
@@ -62,7 +63,7 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
       if (errno == EINTR) continue;
       fail("read", path, errno);
     }
-    if (got == 0) break;  // became shorter: what is there is judged by the decoder
+    if (got == 0) break;  // the file was truncated meanwhile: the caller sees the smaller size
     filled += static_cast<std::size_t>(got);
   }
   return {buffer_.data(), filled};

@@ -11,19 +11,19 @@
 
 namespace shard::convert {
 
-// An input that cannot be read: a reject, as opposed to trouble of our own (too many open files, no memory),
-// which is an Error that ends the run.
+// An input that cannot be read. It becomes a reject. If the process itself lacks something (too many open
+// files, no memory), that is an Error of code resource, which ends the run.
 class UnreadableInput : public Error {
  public:
   using Error::Error;
 };
 
-// One per thread.
+// Not thread safe: each thread has its own.
 class InputReader {
  public:
   explicit InputReader(std::filesystem::path root) : root_(std::move(root)) {}
-  // The file's bytes; valid until the next call. Regular files of at most 1 GiB. Throws UnreadableInput,
-  // Error (resource).
+  // The bytes of the file, valid until the next call. Reads only regular files of at most 1 GiB. Throws
+  // UnreadableInput, Error (resource).
   std::span<const std::byte> read(const std::string& relative_path);
 
  private:

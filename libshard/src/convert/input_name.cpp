@@ -26,12 +26,12 @@ constexpr std::array<std::string_view, 15> kLitter{
     "$recycle.bin",      "thumbs.db",   "ehthumbs.db", "icon\r",    "lost+found", "system volume information",
     "ehthumbs_vista.db", "desktop.ini", "__pycache__"};
 
-// In lower case. Decoded are the first seven; the others become rejects that name the format.
+// In lower case. The first seven are decoded. The others become rejects that name the format.
 constexpr std::array<std::string_view, 24> kImageExtensions{
     "jpg",  "jpeg", "jpe", "jfif", "png", "apng", "webp", "gif", "bmp", "dib", "tif", "tiff",
     "heic", "heif", "hif", "avif", "jp2", "j2k",  "jpx",  "jpf", "jpc", "jxl", "qoi", "svg"};
 
-// ASCII only, whatever the locale.
+// Changes ASCII letters only, in every locale.
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result)
@@ -81,7 +81,7 @@ bool has_image_name(std::string_view name) {
 }
 
 bool has_image_content(std::span<const std::byte> begin) noexcept {
-  // An SVG drawing inside a page or a README makes no image of it.
+  // Markup is not an image, even if the page or README contains an SVG drawing.
   const auto first = std::find_if(begin.begin(), begin.end(), [](std::byte b) {
     return b != std::byte{' '} && b != std::byte{'\t'} && b != std::byte{'\r'} && b != std::byte{'\n'};
   });
@@ -93,7 +93,7 @@ bool has_image_content(std::span<const std::byte> begin) noexcept {
 bool is_image_file(int dir_fd, const char* path, bool known_regular) {
   struct stat info {};
   if (!known_regular && ::fstatat(dir_fd, path, &info, 0) != 0) return true;
-  // A pipe or a device is not opened: that alone could have an effect.
+  // Pipes and devices are not opened: opening one could already have an effect.
   if (!known_regular && !S_ISREG(info.st_mode)) return false;
   const UniqueFd fd(::openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) {

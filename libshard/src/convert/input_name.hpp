@@ -1,5 +1,4 @@
-// Which files of a folder are images at all: by their names, and by their first bytes where a name says
-// nothing.
+// Which files of a folder are images: by their names and, if a name does not decide, by their first bytes.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +11,24 @@
 
 namespace shard::convert {
 
-// By the name alone (the last part of a path): hidden, litter, or nothing.
+// Why a file with this name (the last part of a path) is skipped: hidden or litter. Nothing: it is not
+// skipped.
 std::optional<SkipReason> skip_by_name(std::string_view name);
-// The same for each part of a path between slashes: the first that is to be skipped decides.
+// The same for every part of a path between slashes: the reason of the first part that is skipped.
 std::optional<SkipReason> skip_by_path(std::string_view path);
 
-// True for the extensions of JPEG, PNG, WebP and of formats that are not decoded (GIF, HEIC, ...), in any
-// case.
+// True for the extensions of JPEG, PNG and WebP, and of image formats that are not decoded (GIF, HEIC, ...),
+// in upper or lower case.
 bool has_image_name(std::string_view name);
 
-// True for what the decoder reads and for images of formats that it names when it refuses them. Looks at
-// image::kFileKindBytes at most.
+// True for formats that the decoder reads, and for image formats that it recognises and refuses. Looks at no
+// more than the first image::kFileKindBytes bytes.
 bool has_image_content(std::span<const std::byte> begin) noexcept;
 
-// Opens `path` (relative to the folder `dir_fd`, or AT_FDCWD) and looks at the beginning. A file that cannot
-// be opened or read counts as an image: its reason stands among the rejects then. Not a regular file: no
-// image. Throws resource when no file can be opened any more.
-// `known_regular`: the folder has said that it is a regular file.
+// Opens `path` (relative to the folder `dir_fd`, or AT_FDCWD) and looks at its first bytes. A file that
+// cannot be opened or read counts as an image, so that it becomes a reject with its reason. Anything but a
+// regular file is not an image. `known_regular`: the caller knows that it is one. Throws resource if the
+// process has too many open files.
 bool is_image_file(int dir_fd, const char* path, bool known_regular = false);
 
 }  // namespace shard::convert

@@ -47,7 +47,7 @@ bool read_csv(std::istream& in, const Take& take) {
       field += static_cast<char>(c);
     }
   }
-  return !quoted && fields.size() == 1 && fields[0].empty();  // the last line ends too
+  return !quoted && fields.size() == 1 && fields[0].empty();  // the last line must end with a line feed
 }
 
 bool parse_row(const std::vector<std::string>& fields, InputRow& row) {
@@ -65,7 +65,7 @@ bool parse_row(const std::vector<std::string>& fields, InputRow& row) {
   return row.digest || fields[2].empty();
 }
 
-// The bytes by which the plan is sorted; nothing when the key is none.
+// The bytes by which the plan is sorted. Nothing if the key is not valid.
 std::optional<std::string> path_of(const std::string& key) {
   try {
     return unescape_key(key);

@@ -30,7 +30,9 @@ auto parse_json(const std::string& text, const char* what, Parse parse) {
   try {
     const Json json = Json::parse(text);
     if (json.at("version").get<int>() != kVersion)
-      throw Error(ErrorCode::unsupported, fmt::format("{} was written by another version of shardify", what));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("{} was written by another version of shardify: continue with that version", what));
     return parse(json);
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::corrupt, fmt::format("{} cannot be read: {}", what, error.what()));
@@ -58,7 +60,7 @@ bool is_receipt(const std::string& name) {
 }
 bool is_shard(const std::string& name) { return shard_number(name).has_value(); }
 
-// No more is read of a receipt: a longer one is damaged. What one input may take is far above what it does.
+// The size from which a receipt counts as damaged. The bound per input is far above what an input takes.
 std::uint64_t max_receipt_bytes(const PlanRecord& plan) {
   constexpr std::uint64_t kBytesPerInput = 64 << 10U;
   constexpr std::uint64_t kMost = std::uint64_t{4} << 30U;
@@ -68,7 +70,7 @@ std::uint64_t max_receipt_bytes(const PlanRecord& plan) {
 
 constexpr std::array<std::string_view, 3> kStages{"converting", "staged", "replacing"};
 
-// The end of a receipt, its last member: a digest of what is before it, the conversion and the shard.
+// The end of a receipt, its last member: a digest over the text before it, the conversion and the shard.
 std::string seal(std::string_view body, const PlanRecord& plan, std::uint64_t shard) {
   Xxh3Stream hash;
   hash.update(fmt::format("{} {} {}\n", plan.fingerprint, plan.source_digest, shard));
@@ -122,7 +124,7 @@ PlanRecord read_plan(const fs::path& out) {
         error.code() != ErrorCode::resource)
       throw;
     throw Error(error.code(),
-                fmt::format("{}: {}; `overwrite` replaces this unfinished conversion by a new one",
+                fmt::format("{}: {}; use `overwrite` to replace this unfinished conversion by a new one",
                             quoted(path), error.what()));
   }
 }
@@ -132,7 +134,7 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
   std::string differences;
   auto differ = [&](const std::string& name, const std::string& was, const std::string& is) {
     if (was != is)
-      differences += fmt::format("\n  {}: {} there, {} asked for", name, quoted(was), quoted(is));
+      differences += fmt::format("\n  {}: {} recorded, {} requested", name, quoted(was), quoted(is));
   };
   Provenance names = there.options;
   names.insert(asked.options.begin(), asked.options.end());
@@ -145,8 +147,8 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
   differ("inputs", std::to_string(there.inputs), std::to_string(asked.inputs));
   if (there.fingerprint != asked.fingerprint && differences.empty())
     differences += fmt::format(
-        "\n  samples_per_shard (`samples_per_shard` or `shard_size_bytes`): not as then "
-        "(fingerprint {} there, {} asked for)",
+        "\n  samples_per_shard (`samples_per_shard` or `shard_size_bytes`): not as before "
+        "(fingerprint {} recorded, {} requested)",
         there.fingerprint, asked.fingerprint);
   const bool options_differ = there.options != asked.options || there.fingerprint != asked.fingerprint;
   if (there.source_digest != asked.source_digest) {
@@ -154,15 +156,16 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
     if (!changed.empty())
       differences += changed;
     else if (there.inputs == asked.inputs)
-      differences += "\n  the input files, their sizes or their labels are not the same as then";
+      differences += "\n  the input files, their sizes or their labels are not the same as before";
   }
   if (!differences.empty())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} holds a conversion with other {}:{}\n{}", quoted(out),
-                            options_differ ? "options or inputs" : "inputs", differences,
-                            options_differ ? "use another folder, or `overwrite` to replace what is there"
-                                           : "`refresh` converts the shards again whose inputs changed, "
-                                             "`overwrite` all of them; or use another folder"));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} holds a conversion with other {}:{}\n{}", quoted(out),
+                    options_differ ? "options or inputs" : "inputs", differences,
+                    options_differ ? "use another folder, or `overwrite` to replace the data set there"
+                                   : "use `refresh` to convert only the shards whose inputs changed, "
+                                     "`overwrite` to convert all of them, or another folder"));
 }
 
 std::string serialize_receipt(const Receipt& receipt, const PlanRecord& plan, std::uint64_t shard) {
@@ -180,7 +183,7 @@ std::string serialize_receipt(const Receipt& receipt, const PlanRecord& plan, st
     if (receipt.warnings.images[i] > 0)
       json["warnings"][std::string(to_string(static_cast<image::Warning>(i)))] = receipt.warnings.images[i];
   std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
-  text.resize(text.rfind('\n'));  // before the closing brace, which the seal has
+  text.resize(text.rfind('\n'));  // without the closing brace, which is part of the seal
   text += seal(text, plan, shard);
   return text;
 }
@@ -191,7 +194,7 @@ Receipt parse_receipt(const std::string& json, const PlanRecord& plan, std::uint
       std::string_view(json).substr(0, json.size() - std::min(json.size(), seal_bytes));
   if (!json.ends_with(seal(body, plan, shard)))
     throw Error(ErrorCode::corrupt,
-                fmt::format("the receipt of shard {} is damaged, or of another conversion", shard));
+                fmt::format("the receipt of shard {} is damaged, or belongs to another conversion", shard));
   return parse_json(json, "a shard's receipt", [](const Json& j) {
     Receipt receipt;
     j.at("file").get_to(receipt.shard.file);
@@ -250,7 +253,7 @@ std::optional<Receipt> finished_shard(const fs::path& out, const PlanRecord& pla
   try {
     receipt = parse_receipt(read_text(receipt_path(out, shard), max_receipt_bytes(plan)), plan, shard);
   } catch (const Error& error) {
-    // Damaged or none: the shard is converted again. What the system refuses is an error.
+    // If the receipt is damaged or missing, the shard is converted again. A failed read is an error.
     if (error.code() == ErrorCode::io) throw;
     return std::nullopt;
   }

@@ -57,7 +57,7 @@ std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) 
         for (++i;; ++i) {
           if (i >= text.size())
             throw Error(ErrorCode::invalid_argument,
-                        fmt::format("{}: line {}: a quoted field does not end", file, row.line));
+                        fmt::format("{}: line {}: a quoted field has no closing quote", file, row.line));
           if (text[i] == '"') {
             if (i + 1 >= text.size() || text[i + 1] != '"') break;
             ++i;
@@ -93,7 +93,8 @@ std::optional<T> parse_number(const std::string& text) {
   return value;
 }
 
-// "nan" and "inf" are numbers too: such a row is refused below and does not turn a column into class names.
+// "nan" and "inf" are numbers too: labels_from_csv() refuses such a row. It does not turn the column into
+// class names.
 std::optional<float> parse_value(const std::string& text) { return parse_number<float>(text); }
 
 template <class Parse>
@@ -103,18 +104,19 @@ bool all_labels(const std::vector<CsvRow>& rows, Parse parse) {
 }
 
 void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
-  if (rows.empty()) throw Error(ErrorCode::invalid_argument, fmt::format("{} has no rows", file));
+  if (rows.empty())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has no rows: give one per image", file));
   const std::size_t width = rows.front().fields.size();
   for (const CsvRow& row : rows) {
     if (row.fields.size() < 2 || row.fields.size() != width)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: line {}: {} fields where {} are expected (path,label or path,v1,...,vk)",
+                  fmt::format("{}: line {}: {} fields, but {} are expected (path,label or path,v1,...,vk)",
                               file, row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
   }
 }
 
-// A row of a table that names no input. It may name one that was passed over or could not be listed: that is
-// said.
+// Throws for a row that names no input. If it names a file that was skipped or rejected, the message says
+// why.
 [[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where) {
   const std::string key = wanted.key();
   std::string reason = fmt::format("paths are relative to {}", quoted(list.root));
@@ -161,7 +163,8 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, U
       refuse_unknown(list, wanted, fmt::format("{}: line {}", file, row.line));
     if (!by_path.emplace(row.fields[0], &row).second)
       throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: line {}: {} is labelled twice", file, row.line, quoted_key(wanted.key())));
+                  fmt::format("{}: line {}: {} is labelled twice: give each image one row", file, row.line,
+                              quoted_key(wanted.key())));
   }
   const auto is_listed = [&](const Input& input) { return by_path.count(input.path) != 0; };
   if (unlisted == Unlisted::skip)

@@ -53,8 +53,8 @@ void skip_paths(std::vector<std::string>& paths, std::vector<Skip>& skipped, Rea
   paths = std::move(kept);
 }
 
-// By the last part and the content. The folders above are looked at when the root is known: it may lie in a
-// hidden folder itself.
+// Judges a path by its last part and by the content of the file. The folders above are judged later, below
+// the root, because the root itself may be in a hidden folder.
 std::optional<SkipReason> reason_of_file(const std::string& path) {
   const std::string_view name = name_of(path);
   if (const auto reason = skip_by_name(name)) return reason;
@@ -76,7 +76,7 @@ std::string common_folder(const std::vector<std::string>& paths) {
 
 std::string absolute_path(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
 
-// The keys that two paths would have below `root`: the one in the fewest folders and the one in the most.
+// Text with the keys of two paths below `root`: the one in the fewest folders and the one in the most.
 std::string two_keys(const std::vector<std::string>& paths, const std::string& root) {
   const auto [low, high] = std::minmax_element(
       paths.begin(), paths.end(),
@@ -85,10 +85,10 @@ std::string two_keys(const std::vector<std::string>& paths, const std::string& r
                      quoted(low->substr(root.size())), quoted(high->substr(root.size())));
 }
 
-constexpr const char* kGiveRoot = "give `root`: the folder that the class folders lie in";
+constexpr const char* kGiveRoot = "give `root`: the folder that contains the class folders";
 
-// The root that a list has without being told: the deepest common folder, where no wrong path can have moved
-// it. So all paths lie in it, or all lie in folders of it; else it is refused.
+// The root of a list if none is given: the deepest common folder. One wrong path would move that folder, so
+// it is accepted only if all paths are in the folder itself, or if all are in subfolders of it.
 std::string obvious_root(const std::vector<std::string>& paths, const std::string& name) {
   const auto relative =
       std::find_if(paths.begin(), paths.end(), [](const auto& p) { return !is_absolute(p); });
@@ -97,10 +97,11 @@ std::string obvious_root(const std::vector<std::string>& paths, const std::strin
   if (relative != paths.end() && absolute != paths.end()) {
     std::vector<std::string> same = paths;
     for (std::string& path : same) path = absolute_path(path);
-    throw Error(ErrorCode::invalid_argument, fmt::format("the list {} has relative and absolute paths ({}, "
-                                                         "{}), so its classes are not obvious: {}; {}",
-                                                         name, quoted(*relative), quoted(*absolute),
-                                                         two_keys(same, common_folder(same)), kGiveRoot));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the list {} has both relative and absolute paths ({}, "
+                            "{}), so its classes are not obvious: {}; {}",
+                            name, quoted(*relative), quoted(*absolute), two_keys(same, common_folder(same)),
+                            kGiveRoot));
   }
   std::string root = common_folder(paths);
   const auto [low, high] = std::minmax_element(
@@ -113,7 +114,7 @@ std::string obvious_root(const std::vector<std::string>& paths, const std::strin
   return root;
 }
 
-// `path` below `root` (with a trailing '/', or empty); nothing when it lies elsewhere.
+// `path` relative to `root` (with a trailing '/', or empty). Nothing if it is not below the root.
 std::optional<std::string> key_below(const std::string& path, const std::string& root,
                                      const std::string& absolute_root) {
   std::string key;
@@ -135,9 +136,10 @@ bool is_there(const fs::path& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-// A folder of which no listed file is there must not be a class: it may be one wrong path, and would move the
-// labels of all others. `list.inputs` are sorted. The paths of such folders become rejects, or are refused
-// where the root was not given, because it follows from them too.
+// Finds the classes. A folder without a single existing file is not a class: it may come from one wrong path,
+// and would change the numbers of other classes. If the root was given, the paths in such a folder become
+// rejects. If not, they are refused, because the root was derived from them too. `list.inputs` must be
+// sorted.
 void take_classes(InputList& list, const std::string& name, bool root_given) {
   std::vector<Input> kept;
   for (auto first = list.inputs.begin(); first != list.inputs.end();) {
@@ -154,10 +156,12 @@ void take_classes(InputList& list, const std::string& name, bool root_given) {
     if (!there && !root_given)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("no file that the list {} has in the folder {} is there, first {}: correct the list, "
-                      "or give `root` {} (keys as {}), then they become rejects and no class",
-                      name, quoted(folder), quoted(list.root / first->path),
-                      quoted(list.root.empty() ? "." : list.root), quoted_key(first->key())));
+          fmt::format(
+              "the list {} names files in the folder {}, but none of them exists (first {}): correct the "
+              "list, or give `root` {} (keys are then like {}): then these files become "
+              "rejects, and the folder is not a class",
+              name, quoted(folder), quoted(list.root / first->path),
+              quoted(list.root.empty() ? "." : list.root), quoted_key(first->key())));
     if (there && in_folder) list.folders.push_back(folder);
     for (; first != last; ++first) {
       if (there)

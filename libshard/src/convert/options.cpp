@@ -21,21 +21,25 @@ void Options::check() const {
   if (max_pixels < 1) throw Error(ErrorCode::invalid_argument, "`max_pixels` must be at least 1");
   if (samples_per_shard == 0 && shard_size_bytes < preprocess.sample_spec().size_bytes())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("`shard_size_bytes` {} bytes is less than one sample of {} bytes",
+                fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
                             shard_size_bytes, preprocess.sample_spec().size_bytes()));
   if (per_shard() > 100'000'000)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} samples a shard: at most 100,000,000", per_shard()));
-  if (jobs > 1024) throw Error(ErrorCode::invalid_argument, fmt::format("`jobs` {}: at most 1024", jobs));
+                fmt::format("{} samples per shard, but at most 100,000,000 are possible: lower "
+                            "`samples_per_shard` or `shard_size_bytes`",
+                            per_shard()));
+  if (jobs > 1024)
+    throw Error(ErrorCode::invalid_argument, fmt::format("`jobs` is {}; it must be at most 1024", jobs));
   if (overwrite && refresh)
-    throw Error(ErrorCode::invalid_argument,
-                "`overwrite` and `refresh`: choose one; `overwrite` converts everything again, `refresh` "
-                "what changed");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`overwrite` and `refresh` exclude each other: `overwrite` converts everything again, `refresh` "
+        "only the shards whose inputs changed");
   if ((overwrite || refresh) && world_size > 1)
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
-            "{} with several processes: one process replaces a data set; start it without a "
+            "{} with several processes: only a single process can replace a data set; start it without a "
             "launcher (or with `rank` 0 `world_size` 1), or let the processes write into a new folder",
             overwrite ? "`overwrite`" : "`refresh`"));
 }

@@ -23,27 +23,28 @@ void refuse_out_inside_images(const Options& options) {
   if (options.images == "-" || options.images.starts_with("@")) return;
   std::error_code error;
   const fs::path images = fs::weakly_canonical(options.images, error);
-  if (error) return;  // scan will say what is wrong
+  if (error) return;  // scan() reports what is wrong
   const fs::path out = fs::weakly_canonical(options.out, error);
   if (error) return;
   for (fs::path folder = out;; folder = folder.parent_path()) {
     if (folder == images)
       throw Error(
           ErrorCode::invalid_argument,
-          fmt::format("`out` {} lies inside `images` {}: it would become input; choose a folder outside",
-                      quoted(options.out), quoted(options.images)));
+          fmt::format(
+              "`out` {} is inside `images` {}, so its files would become inputs: choose a folder outside",
+              quoted(options.out), quoted(options.images)));
     if (folder == folder.parent_path()) return;  // the root
   }
 }
 
-// --strict: what is passed over counts as an input that is not stored.
+// --strict: skipped files become rejects.
 void reject_skipped(InputList& list) {
   for (Skip& skip : list.skipped)
     list.rejects.push_back({std::move(skip.key), "skipped: " + std::string(to_string(skip.reason))});
   list.skipped.clear();
 }
 
-// On several threads: a network file system answers one question at a time.
+// On several threads, because a network file system takes long for each question of a thread.
 std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
   constexpr std::size_t kStep = 256;
   std::vector<std::uint64_t> sizes(list.inputs.size(), Plan::kUnknownSize);
@@ -65,10 +66,10 @@ void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
   if (planned == found) return;
   throw Error(
       ErrorCode::invalid_argument,
-      fmt::format("{} has {} bytes, and had {} when this run began: inputs must stay as they are while "
-                  "they are converted; run this again, with `refresh` if it then says that they changed",
+      fmt::format("{} has {} bytes, but {} when this run started: inputs must not change while they are "
+                  "converted; run the same command again, and with `refresh` if it reports changed inputs",
                   quoted_key(list.inputs[input].key()), found,
-                  planned ? fmt::to_string(*planned) : "none to be read"));
+                  planned ? fmt::format("had {}", *planned) : std::string("could not be read")));
 }
 
 std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
@@ -94,7 +95,7 @@ Plan make_plan(const Options& options) {
   std::size_t text_bytes = 0;
   for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
   std::string text;
-  text.reserve(text_bytes);  // no doubling: with many inputs this is the peak of memory
+  text.reserve(text_bytes);  // exactly, because with many inputs this is the peak of memory
   for (const Input& input : plan.list.inputs) text += input.path + '\0';
   for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
   for (const std::string& name : plan.labels.classes) text += name + '\0';

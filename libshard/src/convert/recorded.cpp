@@ -31,13 +31,15 @@ const std::string& require(const Provenance& provenance, const char* key) {
   auto it = provenance.find(key);
   if (it == provenance.end())
     throw Error(ErrorCode::unsupported,
-                fmt::format("the data set does not say its {}: it was not made by shardify", quoted(key)));
+                fmt::format("the data set does not record its {}: it was not made by shardify", quoted(key)));
   return it->second;
 }
 
 [[noreturn]] void unknown(const char* key, const std::string& value) {
-  throw Error(ErrorCode::unsupported,
-              fmt::format("the recorded {} {} is not known to this version", key, quoted(value)));
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("the recorded {} {} is not known to this version: use the version that made the data set",
+                  key, quoted(value)));
 }
 
 }  // namespace
@@ -101,8 +103,9 @@ DatasetSpec spec_of(const Options& options, const ColumnSpec& labels) {
   return spec;
 }
 
-// Data sets of earlier versions do not record the samples per shard: as many as the fullest shard has, or more by
-// what was rejected, or as many as shards of the default size hold, today's or the one before.
+// Data sets of earlier versions do not record the samples per shard. It is found by comparing fingerprints:
+// as many as a shard of the default size holds (today's default or the former one), or as many as the fullest
+// shard has, plus 0, 1, 2, ... rejects.
 std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& codec) {
   constexpr std::uint64_t kMaxTries = 100'000;
   constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;

@@ -36,17 +36,17 @@ Digests digest_inputs(const Plan& plan, const Options& options, const Hooks& hoo
       plan.require_size(i, file.size());
       digests[i] = xxh3(file);
     } catch (const UnreadableInput&) {
-      return;  // a reject, then as now; its shard is converted again
+      return;  // no digest, so the shard of this input is converted again
     }
   });
   return digests;
 }
 
-// What the folder says of one shard: its file and its rejects.
+// What the folder records of its shards: their files and rejects.
 struct Known {
   std::map<std::uint64_t, ShardSummary> shards;
   std::unordered_map<std::string, std::string> reasons;    // of rejects, by key
-  std::map<std::uint64_t, image::WarningCounts> warnings;  // receipts say them; a complete data set does not
+  std::map<std::uint64_t, image::WarningCounts> warnings;  // recorded in receipts, not in a complete data set
 };
 
 Known known_shards(const fs::path& out, const PlanRecord* there) {
@@ -70,8 +70,8 @@ Known known_shards(const fs::path& out, const PlanRecord* there) {
   return known;
 }
 
-// The receipt with which the shard, made of the same inputs then, stays; nothing when its file is not what
-// the plan asks for.
+// The new receipt of a shard whose inputs have not changed. Nothing if its file is not what the plan would
+// give.
 std::optional<Receipt> receipt_of(const Plan& plan, const fs::path& out, const PlanRecord& record,
                                   std::uint64_t shard, const Known& known, const Digests& digests) {
   Receipt receipt;
@@ -150,19 +150,19 @@ Refresh::Refresh(const Plan& plan, const Options& options, const PlanRecord& rec
     before = *there;
   }
   const bool same_source = before.source_digest == record.source_digest;
-  before.source_digest = record.source_digest;  // what may differ
+  before.source_digest = record.source_digest;  // the inputs may differ
   before.inputs = record.inputs;
   require_same_plan(before, record, out_);
 
   digests_ = digest_inputs(plan, options, hooks);
   const auto& inputs = plan.list.inputs;
   std::vector<bool> same(inputs.size());
-  std::map<std::uint64_t, std::uint64_t> rows;  // of each shard then
+  std::map<std::uint64_t, std::uint64_t> rows;  // how many each shard had
   std::size_t next = 0;
   const PlanRecord* const receipts = there ? &*there : nullptr;
   read_input_rows(out_, receipts, [&](InputRow&& row) {
     ++rows[row.index / plan.per_shard];
-    // A shard stays only where it is: with the same inputs at the same places.
+    // A shard is kept only under its number, so its inputs must have the same positions.
     next = row.index;
     if (next >= inputs.size() || inputs[next].key() != row.key) return;
     same[next] = row.digest && row.digest == digests_[next] && row.size_bytes == plan.size_of(next);
@@ -201,7 +201,7 @@ void Refresh::carry_over(const fs::path& staging, const PlanRecord& record) cons
     if (finished_shard(staging, record, shard)) continue;
     const fs::path to = staging / receipt.shard.file;
     if (receipt.shard.samples != 0) {
-      remove_file(to);  // of an earlier run that was stopped before the receipt; nobody reads it here
+      remove_file(to);  // left by a run that was stopped before it wrote the receipt
       if (::link((out_ / receipt.shard.file).c_str(), to.c_str()) != 0)
         copy_bytes(out_ / receipt.shard.file, to);
       flush_folder(staging);

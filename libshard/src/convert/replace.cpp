@@ -43,7 +43,7 @@ fs::path real_path(const fs::path& out) {
   return real;
 }
 
-// Where the new folder stands for a moment, and then the old one.
+// The path beside OUT that first the new folder has, for a moment, and then the old one.
 fs::path side_of(const fs::path& real) {
   return real.parent_path() / fmt::format(".{}.shardify-old", real.filename().string());
 }
@@ -57,7 +57,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-// A folder of conversion.json with this stage.
+// Whether the folder has a conversion.json with this stage.
 bool has_stage(const fs::path& folder, Stage stage) {
   try {
     return read_plan(folder).stage == stage;
@@ -77,7 +77,7 @@ void remove_folder(const fs::path& folder) {
   if (error) fail("remove", folder, error.value());
 }
 
-// `side` is the old folder: what no conversion wrote goes to the new one.
+// Removes the old folder, `side`. Files that no conversion wrote are moved to the new one.
 void remove_old(const fs::path& side, const fs::path& real) {
   for (const std::string& name : names_in(side)) {
     if (is_ours(name) || is_temporary_name(name) || name == kStagingFolder || there(real / name)) continue;
@@ -88,11 +88,11 @@ void remove_old(const fs::path& side, const fs::path& real) {
   for (const std::string& name : names_in(side))
     if (is_temporary_name(name)) remove_file(side / name);
   if (is_folder(side / kStagingFolder)) remove_folder(side / kStagingFolder);
-  ::rmdir(side.c_str());  // what is left in it is someone else's
+  ::rmdir(side.c_str());  // fails, and the folder stays, if it still has files of others
   flush_folder(side.parent_path());
 }
 
-// Why names cannot be exchanged there, though nothing is broken.
+// Whether the error means that names cannot be exchanged here, although nothing is broken.
 bool cannot_exchange(int error) {
   return error == EXDEV || error == EACCES || error == EPERM || error == EROFS || error == EBUSY ||
          error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == ENAMETOOLONG;
@@ -108,11 +108,11 @@ bool works_inside(const fs::path& real) {
   }
 }
 
-// The new folder is to be used by the same people.
+// Gives the new folder the owner and the mode of the old one.
 void copy_rights(const fs::path& from, const fs::path& to) {
   struct stat status {};
   if (::stat(from.c_str(), &status) != 0) fail("look at", from, errno);
-  // Who is not root keeps what he is. Not an error: the folder is usable.
+  // Only root can change the owner. Failure is not an error, because the folder can be used all the same.
   const int owned = ::chown(to.c_str(), status.st_uid, status.st_gid);
   static_cast<void>(owned);
   if (::chmod(to.c_str(), status.st_mode & 07777U) != 0) fail("set the mode of", to, errno);
@@ -126,7 +126,8 @@ void flush_parent(const fs::path& real) {
   }
 }
 
-// False: that is not possible here, and nothing has changed.
+// Exchanges the two folders and removes the old one. False: this is not possible here, and nothing has
+// changed.
 bool exchange(const fs::path& real) {
   const fs::path staging = real / kStagingFolder;
   const fs::path side = side_of(real);
@@ -148,13 +149,14 @@ bool exchange(const fs::path& real) {
   } catch (const Error& error) {
     throw Error(
         error.code(),
-        fmt::format("{} holds the new data set, but the old one is not removed: {} (the next run does it)",
-                    quoted(real), error.what()));
+        fmt::format(
+            "{} holds the new data set, but the old one could not be removed: {}; the next run removes it",
+            quoted(real), error.what()));
   }
   return true;
 }
 
-// OUT/conversion.json says `replacing`.
+// Moves the files of the staged data set into OUT, whose conversion.json has the stage `replacing`.
 void move_up(const fs::path& real) {
   const fs::path staging = real / kStagingFolder;
   if (dataset_is_there(staging)) {
@@ -171,7 +173,7 @@ void move_up(const fs::path& real) {
     move_file(staging / kDatasetFile, real / kDatasetFile);
     flush_folder(real);
   } else if (!dataset_is_there(real)) {
-    // Someone removed what was to be moved up: the conversion is made again, here.
+    // The staged data set was removed by somebody, so this folder is converted again.
     PlanRecord plan = read_plan(real);
     plan.stage = Stage::converting;
     return publish_file(real / kPlanFile, serialize_plan(plan));
@@ -191,7 +193,8 @@ void put_in_place(const fs::path& out) {
   move_up(real);
 }
 
-// The folder is there; what an earlier run left in it is of this plan, or removed.
+// Makes the staging folder. What an earlier run left in it stays if it has the same plan, and is removed if
+// not.
 void prepare_staging(const fs::path& staging, const PlanRecord& record) {
   bool usable = is_folder(staging);
   if (usable && !names_in(staging).empty()) {
@@ -242,7 +245,7 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
   FolderLock old;
   if (old.take(out, true) == LockResult::busy) refuse_busy(out, old.holder(), "");
   finish_replacement(out);
-  // The staged folder is told from the old one by its plan: the old one may not have such a plan too.
+  // The staged folder is recognised by its conversion.json, so the old folder must not have one too.
   if (dataset_is_there(out) && has_leftovers(out)) remove_progress_files(out);
 
   Options inner = options;
@@ -251,11 +254,11 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
   inner.refresh = false;
   PlanRecord staged = record;
   staged.stage = Stage::staged;
-  Claim claim;  // of the staged folder, which is OUT in the end
+  Claim claim;  // of the staged folder, which becomes OUT
   if (options.refresh) {
     const Refresh refresh(plan, options, record, hooks);
     if (refresh.nothing_changed()) {
-      if (is_folder(inner.out)) remove_folder(inner.out);  // a replacement that was given up
+      if (is_folder(inner.out)) remove_folder(inner.out);  // of an earlier run with other inputs
       return refresh.summary();
     }
     prepare_staging(inner.out, staged);

@@ -1,16 +1,17 @@
-// How a new data set takes the place of the one in OUT, which stays complete and readable until then.
+// Replaces the data set in OUT by a new one. The old one stays complete and readable until the new one is.
 //
 //   convert into OUT/.shardify-next -> complete
-//     -> rename it to .NAME.shardify-old beside OUT -> exchange the two names (renameat2) -> remove the old
-//     one
+//     -> rename it to .NAME.shardify-old beside OUT
+//     -> exchange the two names (renameat2)
+//     -> remove the old one
 //
-// The exchange is one step for readers: a path leads to the old set or to the new one, and files that were
-// open stay what they were. Files in OUT that no conversion wrote are moved to the new folder.
+// The exchange is atomic for readers: a path leads either to the old data set or to the new one, and open
+// files do not change. Files in OUT that no conversion wrote are moved to the new folder.
 //
-// Where the two names cannot be exchanged (OUT is a mount point or this process's working folder, the folder
-// above may not be written, the file system has no exchange), the files are moved up one by one, dataset.json
-// last. For that time OUT is an unfinished conversion; a run that is stopped then is finished by the next
-// one.
+// Sometimes the two names cannot be exchanged: OUT is a mount point or this process's working folder, the
+// folder above may not be written, or the file system has no exchange. Then the files are moved up one by
+// one, dataset.json last. During that time OUT is an unfinished conversion. If the run is stopped then, the
+// next one finishes it.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +26,7 @@ namespace shard::convert {
 
 inline constexpr const char* kStagingFolder = ".shardify-next";
 
-// Converts into a folder: what run() does for an OUT that is new.
+// Converts into a new folder, as run() does if OUT is new.
 using RunIn = std::function<Summary(const Options&, const PlanRecord&, Claim&)>;
 
 // --overwrite and --refresh, for an OUT that holds a data set or an unfinished conversion. A run that was
@@ -33,11 +34,11 @@ using RunIn = std::function<Summary(const Options&, const PlanRecord&, Claim&)>;
 Summary replace_dataset(const Plan& plan, const Options& options, const PlanRecord& record,
                         const Hooks& hooks, const RunIn& run_in);
 
-// Brings to an end what a stopped replacement left. The caller has the lock of the folder alone. True: the
-// content of `out` is another one now. Errors: io.
+// Finishes a replacement that was stopped. The caller holds the exclusive lock of the folder. Returns true if
+// `out` now has other content. Errors: io.
 bool finish_replacement(const std::filesystem::path& out);
 
-// Whether a stopped run left files that the next one removes. Errors: io.
+// Whether a stopped run left files that the next run must remove. Errors: io.
 bool has_leftovers(const std::filesystem::path& out);
 
 }  // namespace shard::convert

@@ -65,7 +65,7 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
                                   [](const Input& a, const Input& b) { return a.path == b.path; });
   if (twice != list.inputs.end())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} is listed twice: keys must be unique", quoted_key(twice->key())));
+                fmt::format("{} is listed twice: list each image once", quoted_key(twice->key())));
   return list;
 }
 

@@ -1,4 +1,4 @@
-// Which files are to be converted, in which order, with which labels.
+// Which files are converted, in which order, with which labels.
 #pragma once
 
 #include <cstddef>
@@ -16,41 +16,41 @@
 
 namespace shard::convert {
 
-// Paths are bytes, not text: no locale, no Unicode normalisation. Sorted by their bytes.
+// Paths are bytes, not text: they are sorted by bytes, in every locale, without Unicode normalisation.
 struct Input {
   std::string path;         // relative to the root, '/' between parts
   std::string key() const;  // escaped (shard/keys.hpp)
 };
 
 struct InputList {
-  // An input's file is root / path; may be empty.
+  // The file of an input is root / path. May be empty.
   std::filesystem::path root;
   // Sorted, unique.
   std::vector<Input> inputs;
-  // The classes: top-level folders below the root that hold an input or something that could not be read.
-  // Sorted raw names.
+  // The classes: top-level folders that contain an input or something that could not be read. Raw names,
+  // sorted.
   std::vector<std::string> folders;
-  // Top-level folders that hold nothing of the kind, sorted, escaped: no classes.
+  // The other top-level folders, which are not classes. Escaped names, sorted.
   std::vector<std::string> empty_folders;
-  // What could not even be listed: unreadable folders, symbolic-link loops. Sorted by key.
+  // What could not be listed: unreadable folders, loops of symbolic links. Sorted by key.
   std::vector<Reject> rejects;
   // Sorted by key.
   std::vector<Skip> skipped;
-  // Inputs that a table of labels leaves out by choice (--unlisted skip).
+  // The number of inputs that are left out because the table of labels does not name them (--unlisted skip).
   std::uint64_t unlisted = 0;
 };
 
-// `images` as in Options: a folder (followed recursively, symbolic links too), "@FILE" or "-". A pure
-// function of what is there: neither the order in which a folder is read nor the locale enters it. Errors:
+// `images` as in Options: a folder (with all folders below it, symbolic links too), "@FILE" or "-". The
+// result depends only on the files, not on the order in which a folder is read or on the locale. Errors:
 // not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not obvious), naming
 // the path.
 //
-// Links to folders: within one top-level folder each folder (device, inode) is walked once, so circles end
-// and the work is bounded by the number of folders. What lies there without a link comes first, then links in
-// the order of (links passed, bytes of the path). A link back to a folder that it lies in is a reject.
+// Links to folders: within one top-level folder, each folder (device, inode) is walked once. So loops end,
+// and the work is bounded by the number of folders. Folders that are reached without a link come first, then
+// links in the order of (links passed, bytes of the path). A link to a folder that contains it is a reject.
 InputList scan(const std::string& images, const std::filesystem::path& list_root);
 
-// The two kinds of it, unsorted: of walk.cpp and list.cpp.
+// The two parts of scan(), with unsorted results: walk.cpp and list.cpp.
 InputList scan_folder(const std::string& images);
 InputList scan_list(std::istream& in, const std::string& name, const std::filesystem::path& root);
 
@@ -61,12 +61,12 @@ struct LabelTable {
   std::uint64_t row_bytes = 8;
 };
 
-// Class id = position of an input's top-level folder in the sorted folder names; no folders: label 0.
-// Inputs beside class folders have no class: they are moved to list.rejects.
+// The label of an input is the position of its top-level folder among the sorted folder names, or 0 if there
+// are no folders. Inputs beside the class folders have no class and are moved to list.rejects.
 LabelTable labels_from_folders(InputList& list);
 
-// path,label (whole numbers, or numbers, or class names) or path,v1,...,vk (float32). A row that names no
-// input, a duplicate or a malformed row is invalid_argument with its line.
+// A table with rows path,label (whole numbers, or numbers, or class names) or path,v1,...,vk (float32).
+// Throws invalid_argument, naming the line, for a row that names no input, a duplicate or a malformed row.
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& file,
                            Unlisted unlisted = Unlisted::reject);
 

@@ -15,7 +15,7 @@ namespace shard::convert {
 namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::size_t kShardsInFlight = 2;              // one being filled, one being published
-constexpr auto kPoll = std::chrono::milliseconds(100);  // how soon a cancel is seen by a thread that waits
+constexpr auto kPoll = std::chrono::milliseconds(100);  // a waiting thread sees a cancel after at most this
 }  // namespace
 
 Scheduler::Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
@@ -45,7 +45,7 @@ bool Scheduler::stopped() const noexcept {
   return hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed);
 }
 
-// Where locks do not work, or ranks overlap, another process may have made a shard meanwhile, or all of them.
+// If locks do not work, or if ranks overlap, another process may have finished a shard, or all of them.
 bool Scheduler::skip_finished() {
   for (; !looked_ && todo_next_ < todo_.size(); ++todo_next_) {
     const std::uint64_t shard = todo_[todo_next_];
@@ -67,10 +67,10 @@ void Scheduler::open_next_shard() {
   looked_ = false;
   const std::uint64_t count = plan_.shard_inputs(shard);
   ShardWriterOptions writer_options = writer_options_;
-  // A shard without a receipt: the run before was stopped between the two. It is made again, with the same
-  // bytes, and stays where it is until then.
+  // If there is a shard without a receipt, an earlier run was stopped between the two. It stays until this
+  // run replaces it with the same bytes.
   writer_options.may_exist = true;
-  for (std::uint64_t i = 0; i < count; ++i)  // exactly: then the rows need not move when the head is written
+  for (std::uint64_t i = 0; i < count; ++i)  // exact, so that no row has to move when the head is written
     writer_options.planned_key_bytes += plan_.list.inputs[shard * plan_.per_shard + i].key().size();
   auto writer = ShardWriter::create(options_.out / shard_name(shard), count, std::move(writer_options));
   open_.push_back(std::make_unique<ShardJob>(std::move(writer)));
@@ -162,9 +162,10 @@ void Scheduler::publish_missing(ShardJob& job) {
     if (error.code() != ErrorCode::corrupt) throw;
     throw Error(
         ErrorCode::corrupt,
-        fmt::format("{}: the inputs are not those that the data set was made of; `refresh` converts what "
-                    "changed, `overwrite` everything",
-                    error.what()));
+        fmt::format(
+            "{}: the inputs are not those of the data set; use `refresh` to convert the shards whose inputs "
+            "changed, or `overwrite` to convert everything",
+            error.what()));
   }
 }
 

@@ -1,11 +1,11 @@
-// Hands out samples to workers, shard by shard, and publishes shards when their last sample is done.
+// Gives samples to workers, shard by shard, and publishes a shard when its last sample is done.
 //
-//   next() -> Item -> [decode] -> done(item)        at most kShardsInFlight shards are open, the rest waits
+//   next() -> Item -> [decode] -> done(item)        at most kShardsInFlight shards are open
 //                                   `- last one -> publisher thread: publish, receipt
 //
-// Bounded in two ways: a shard is opened only when another was published, and no worker runs further than
-// `window` samples ahead of the slowest one (frames of codecs with variable size wait in memory for their
-// turn).
+// Memory is bounded in two ways. While two shards are open, the next one is opened only after one was
+// published. And no worker runs more than `window` samples ahead of the slowest one, because frames of codecs
+// with variable size wait in memory until the frames before them are written.
 #pragma once
 
 #include <atomic>
@@ -52,29 +52,29 @@ struct Item {
 
 class Scheduler {
  public:
-  // `todo`: the shards to convert, in order; those that turn out to be finished when it is their turn are
-  // passed over. `missing`: the shards that a complete data set lacks, which must come out just so; empty
-  // when the data set is not complete. All references must outlive it.
+  // `todo`: the shards to convert, in order. A shard that another process finishes before its turn is
+  // skipped. `missing`: the shards that a complete data set has lost; what is converted must be equal to
+  // them. Empty if the data set is not complete. All references must outlive the scheduler.
   Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
             const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
             const std::map<std::uint64_t, ShardSummary>& missing, const Hooks& hooks);
-  ~Scheduler();  // stops, joins; shards that were not published leave nothing behind
+  ~Scheduler();  // stops and joins; the files of shards that were not published are removed
 
-  // The next sample, or nothing when all were handed out or the run stops. Blocks until a shard may be
-  // opened.
+  // The next sample. Nothing if all were given out or the run stops. Blocks while no further shard may be
+  // opened, and while the caller is too far ahead.
   std::optional<Item> next();
   void done(const Item& item);
-  // Ends the run: the first error is what finish() throws.
+  // Ends the run. finish() throws the first error.
   void fail(std::exception_ptr error);
   bool stopped() const noexcept;
-  // After the workers have ended: waits for the publisher, throws the first error.
+  // Call it after the workers have ended. Waits for the publisher, then throws the first error.
   void finish();
 
   double publish_seconds() const noexcept { return publish_seconds_; }  // after finish()
   std::uint64_t wait_nanoseconds() const noexcept { return wait_nanoseconds_; }
 
  private:
-  bool skip_finished();  // with mutex_ held: to the next shard that is still to be made; false: there is none
+  bool skip_finished();    // with mutex_ held: goes to the next shard to convert; false: there is none
   void open_next_shard();  // with mutex_ held
   void publish_loop();
   void publish(ShardJob& job);

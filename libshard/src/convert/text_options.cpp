@@ -75,7 +75,7 @@ void set_if_given(T& target, const char* option, const std::string& text, Parse 
   target = *value;
 }
 
-// Puts the option's name before the message of a parser that does not know it.
+// Calls a parser that does not know which option it parses, and puts the option's name before its message.
 template <class Parse>
 auto named(const char* option, Parse parse) {
   try {

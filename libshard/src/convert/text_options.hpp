@@ -7,14 +7,14 @@
 
 namespace shard::convert {
 
-// As shardify's options of the same names take them (README.md); empty: not given.
+// The values of shardify's options of the same names (docs/shardify.md). Empty: not given.
 struct TextOptions {
   std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
               on_error = "skip", on_warning = "harmless", unlisted = "reject";
 };
 
-// Sets what they say in `options`, the preset first. Throws invalid_argument naming the option ("--crop") and
-// what it expects.
+// Sets the members of `options` that these values stand for: the preset first, then what is given besides.
+// Throws invalid_argument, naming the option (`crop`), the value and what is expected.
 void apply(const TextOptions& text, Options& options);
 
 }  // namespace shard::convert

@@ -32,8 +32,8 @@ using UniqueDir = UniqueHandle<DirTraits>;
 
 using FolderId = std::pair<dev_t, ino_t>;
 
-// The folders from the root down to one of them. Links are followed after what they lie in has been left, so
-// the way to them is shared.
+// A folder and those above it, up to the root. Shared, because a link is followed after the walk has left the
+// folder that contains it.
 struct Way {
   FolderId id;
   std::shared_ptr<const Way> up;
@@ -46,8 +46,8 @@ bool passes(const Way* way, const FolderId& id) {
   return false;
 }
 
-// What a folder holds besides files. Names, sorted by their bytes, so that the order of readdir does not
-// matter.
+// The names of folders and of links to folders in a folder. Sorted by bytes, so that the order of readdir
+// does not matter.
 struct Folders {
   std::vector<std::string> real;
   std::vector<std::string> links;
@@ -79,10 +79,10 @@ class Walk {
 
   [[noreturn]] void fail(const std::string& prefix, int error) const {
     throw Error(ErrorCode::io,
-                fmt::format("reading folder {}: {}", quoted(list_.root / prefix), errno_text(error)));
+                fmt::format("cannot read folder {}: {}", quoted(list_.root / prefix), errno_text(error)));
   }
 
-  // Listed, and so not lost from sight; a class folder with such a thing keeps its number.
+  // It becomes a reject, so that it is not lost. A class folder with such a reject keeps its number.
   void reject_unreadable(const std::string& path, const std::string& what, int error) {
     list_.rejects.push_back({escape_key(path), what + errno_text(error)});
     unreadable_ = true;
@@ -96,7 +96,7 @@ class Walk {
     list_.skipped.push_back({escape_key(path), reason});
   }
 
-  // One top-level folder, or a link to one: what could become a class.
+  // Walks one top-level folder, or a link to one: it may become a class.
   void walk_top(const std::string& name, const WayPtr& root) {
     const std::size_t inputs = list_.inputs.size();
     unreadable_ = false;
@@ -104,7 +104,7 @@ class Walk {
     walked_.clear();
     links_.clear();
     follow(name, root);
-    // Links are met in the order of (links passed, path): a round for each number of links.
+    // Links are followed in the order of (links passed, path): one round for each number of links.
     while (!links_.empty()) {
       std::vector<Link> round;
       round.swap(links_);
@@ -129,12 +129,13 @@ class Walk {
     if (error == EMFILE || error == ENFILE)
       throw Error(
           ErrorCode::resource,
-          fmt::format("folder {}: {} (nested too deep for the limit on open files: raise 'ulimit -n')",
+          fmt::format("cannot open folder {}: {} (it is nested too deep for the limit on open files: raise "
+                      "'ulimit -n')",
                       quoted(list_.root / path), errno_text(error)));
     reject_unreadable(path, "unreadable folder: ", error);
   }
 
-  // `dir_fd` is consumed. `prefix` is the folder's path with a trailing '/'. False: a loop.
+  // Closes `dir_fd`. `prefix` is the folder's path with a trailing '/'. Returns false for a loop.
   bool walk_folder(int dir_fd, const std::string& prefix, const WayPtr& up) {
     const std::string path = prefix.substr(0, prefix.size() - 1);
     struct stat info {};
@@ -155,7 +156,8 @@ class Walk {
       return true;
     }
     const WayPtr way = std::make_shared<Way>(Way{id, up});
-    // The descriptor stays open: folders below are opened relative to it, however long the path becomes.
+    // The descriptor stays open, because folders below are opened relative to it. So paths may have any
+    // length.
     const UniqueFd fd(::fcntl(dir_fd, F_DUPFD_CLOEXEC, 0));
     const int dup_error = errno;
     if (!fd) {
@@ -175,7 +177,7 @@ class Walk {
     return true;
   }
 
-  // Files become inputs or are passed over; folders are returned. `dir_fd` is consumed.
+  // Lists or skips the files, and returns the folders. Closes `dir_fd`.
   Folders read_folder(int dir_fd, const std::string& prefix) {
     Folders folders;
     const UniqueDir dir(::fdopendir(dir_fd));
@@ -230,7 +232,7 @@ class Walk {
 
   InputList& list_;
   int root_fd_;
-  // Of the top-level folder under way.
+  // Of the top-level folder that is being walked.
   std::set<FolderId> walked_;
   std::vector<Link> links_;
   bool unreadable_ = false;

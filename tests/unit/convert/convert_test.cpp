@@ -223,7 +223,7 @@ TEST_F(Convert, NamesTheLineOfABadRowInCsv) {
   refuse("1,0\n1,1\n", "l.csv\": line 2: \"1\" is labelled twice");
   refuse("1,0\n2\n", "l.csv\": line 2: 1 fields");
   refuse("1,0.5,1\n2,nan,1\n", "\"nan\" is not a finite number");
-  refuse("1,\"0\n", "does not end");
+  refuse("1,\"0\n", "has no closing quote");
   refuse("", "has no rows");
 }
 
@@ -256,11 +256,11 @@ TEST_F(Convert, RefusesAnOutThatWouldBecomeInput) {
   options.images = images_.string();
   for (const fs::path& out : {images_, images_ / "a/out", images_ / ".." / "images" / "out"}) {
     options.out = out;
-    EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside `images`");
+    EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "is inside `images`");
   }
   options.images = "/";
   options.out = dir_.path() / "out";
-  EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "lies inside `images`");
+  EXPECT_SHARD_ERROR(make_plan(options), ErrorCode::invalid_argument, "is inside `images`");
 }
 
 TEST_F(Convert, DigestsKeysAndLabelsOfTheSource) {
@@ -291,7 +291,7 @@ TEST_F(Convert, DigestsSizesButNotTimesOfTheSource) {
   EXPECT_NE(after.source_digest, before.source_digest);
   EXPECT_EQ(after.names_digest, before.names_digest);
   EXPECT_SHARD_ERROR(before.require_size(0, 4), ErrorCode::invalid_argument,
-                     "\"a/1.png\" has 4 bytes, and had 3");
+                     "\"a/1.png\" has 4 bytes, but had 3");
 }
 
 TEST_F(Convert, ReadsTheRowsOfInputsThatItWrote) {
@@ -452,18 +452,18 @@ TEST(PlanRecord, NamesWhatDiffers) {
   asked.fingerprint = "f2";
   asked.options["filter"] = "box";
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out"), ErrorCode::invalid_argument,
-                     "filter: \"bilinear\" there, \"box\" asked for");
+                     "filter: \"bilinear\" recorded, \"box\" requested");
   asked = there;
   asked.inputs = 11;
   asked.source_digest = "s2";
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out"), ErrorCode::invalid_argument,
-                     "inputs: \"10\" there, \"11\" asked for");
+                     "inputs: \"10\" recorded, \"11\" requested");
   asked = there;
   asked.source_digest = "s2";
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out"), ErrorCode::invalid_argument,
-                     "not the same as then");
+                     "not the same as before");
   EXPECT_SHARD_ERROR(require_same_plan(there, asked, "out", [] { return std::string("\n  'a': gone"); }),
-                     ErrorCode::invalid_argument, "other inputs:\n  'a': gone\n`refresh`");
+                     ErrorCode::invalid_argument, "other inputs:\n  'a': gone\nuse `refresh`");
 }
 
 TEST(PlanRecord, RefusesAFileThatIsNotOne) {
@@ -472,7 +472,7 @@ TEST(PlanRecord, RefusesAFileThatIsNotOne) {
   EXPECT_SHARD_ERROR(parse_plan(R"({"version": "2"})"), ErrorCode::corrupt, "conversion.json");
   const testing::TempDir dir;
   write(dir.path() / kPlanFile, "[1");
-  EXPECT_SHARD_ERROR(read_plan(dir.path()), ErrorCode::corrupt, "`overwrite` replaces");
+  EXPECT_SHARD_ERROR(read_plan(dir.path()), ErrorCode::corrupt, "use `overwrite` to replace");
 }
 
 TEST(ShardReceipt, ComesBackAsItWas) {
@@ -567,16 +567,16 @@ class Launcher : public ::testing::Test {
   std::string placed(const Variables& variables, std::optional<std::uint32_t> world = std::nullopt) {
     SetUp();
     set(variables);
-    const auto placement = placement_from_environment(world);
-    if (!placement) return "none";
-    return std::to_string(placement->rank) + "/" + std::to_string(placement->world_size) +
-           (placement->all_or_none ? "*" : "");
+    const auto found = rank_from_environment(world);
+    if (!found) return "none";
+    return std::to_string(found->rank) + "/" + std::to_string(found->world_size) +
+           (found->all_or_none ? "*" : "");
   }
   void refused(const Variables& variables, const std::string& piece,
                std::optional<std::uint32_t> world = {}) {
     SetUp();
     set(variables);
-    EXPECT_SHARD_ERROR(placement_from_environment(world), ErrorCode::invalid_argument, piece);
+    EXPECT_SHARD_ERROR(rank_from_environment(world), ErrorCode::invalid_argument, piece);
   }
 
   const Variables step_{
