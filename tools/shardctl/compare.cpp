@@ -16,6 +16,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "convert/decoding.hpp"
 #include "convert/input_file.hpp"
 #include "convert/recorded.hpp"
 #include "shard/error.hpp"

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "base/parallel.hpp"
-#include "convert/recorded.hpp"
+#include "convert/decoding.hpp"
 #include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dtype.hpp"

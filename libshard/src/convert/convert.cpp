@@ -15,6 +15,7 @@
 #include "base/stopwatch.hpp"
 #include "base/system_memory.hpp"
 #include "convert/claim.hpp"
+#include "convert/decoding.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "convert/journal.hpp"

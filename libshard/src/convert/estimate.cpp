@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "base/stopwatch.hpp"
+#include "convert/decoding.hpp"
 #include "convert/input_file.hpp"
 #include "convert/plan.hpp"
-#include "convert/recorded.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 

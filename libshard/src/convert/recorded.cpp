@@ -9,6 +9,7 @@
 
 #include "base/checksum.hpp"
 #include "base/quote.hpp"
+#include "convert/decoding.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -59,20 +60,6 @@ Provenance provenance_of(const Options& options) {
   return provenance;
 }
 
-std::string reject_reason(const Error& error) {
-  const bool pixels = dynamic_cast<const image::TooManyPixels*>(&error) != nullptr;
-  return fmt::format("{}{}", error.what(), pixels ? " (--max-pixels)" : "");
-}
-
-image::DecodeOptions decode_options(const Options& options, const std::atomic<bool>* cancel) {
-  image::DecodeOptions decode;
-  decode.max_pixels = options.max_pixels;
-  decode.on_warning = options.on_warning;
-  decode.cancel = cancel;
-  if (options.fast_decode) decode.fast_min_short_side = fast_decode_side(options.preprocess);
-  return decode;
-}
-
 namespace {
 
 std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
@@ -121,10 +108,6 @@ std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& cod
   for (std::uint64_t more = 0; more <= std::min(info.rejects, kMaxTries); ++more)
     if (fingerprint(info, fullest + more) == info.fingerprint) return fingerprint(other, fullest + more);
   return fmt::format("{:016x}", xxh3(fmt::format("{} codec={}\n", info.fingerprint, to_string(codec))));
-}
-
-std::uint32_t fast_decode_side(const image::PreprocessOptions& options) {
-  return options.squash ? std::max(options.squash->width, options.squash->height) : options.resize_short;
 }
 
 image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
