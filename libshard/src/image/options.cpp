@@ -45,40 +45,41 @@ std::optional<Filter> filter_from_string(std::string_view name) noexcept {
 
 void PreprocessOptions::check() const {
   if (squash) {
-    check_side("squash width", squash->width);
-    check_side("squash height", squash->height);
+    check_side("`squash` width", squash->width);
+    check_side("`squash` height", squash->height);
   } else {
-    check_side("resize", resize_short);
+    check_side("`resize`", resize_short);
   }
   if (crop) {
-    check_side("crop width", crop->width);
-    check_side("crop height", crop->height);
+    check_side("`crop` width", crop->width);
+    check_side("`crop` height", crop->height);
     const Size least = squash ? *squash : Size{resize_short, resize_short};
     if (crop->width > least.width || crop->height > least.height) {
       refuse(fmt::format(
-          "crop is {}x{}, larger than the {}x{} that {} leaves: make the crop smaller or {} larger",
-          crop->width, crop->height, least.width, least.height, squash ? "squash" : "resize",
-          squash ? "squash" : "resize"));
+          "`crop` is {0}x{1}, larger than the {2}x{3} that {4} leaves: make the crop smaller or {4} larger",
+          crop->width, crop->height, least.width, least.height, squash ? "`squash`" : "`resize`"));
     }
   } else if (!squash) {
-    refuse("crop is none, but images resized by their short side differ in size: give a crop, or squash");
+    refuse(
+        "`crop` is none, but images resized by their short side differ in size: give `crop`, or use "
+        "`squash`");
   }
   if (static_cast<std::size_t>(filter) >= kFilterNames.size()) {
-    refuse(fmt::format("filter is {}: give box, bilinear, bicubic or lanczos", static_cast<int>(filter)));
+    refuse(fmt::format("`filter` is {}: give box, bilinear, bicubic or lanczos", static_cast<int>(filter)));
   }
   if (dtype != DType::u8 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32) {
-    refuse(fmt::format("dtype is {}: give u8, f16, bf16 or f32", shard::to_string(dtype)));
+    refuse(fmt::format("`dtype` is {}: give u8, f16, bf16 or f32", shard::to_string(dtype)));
   }
   if (layout != Layout::nchw && layout != Layout::nhwc) {
-    refuse(fmt::format("layout is {}: give nchw or nhwc", static_cast<int>(layout)));
+    refuse(fmt::format("`layout` is {}: give nchw or nhwc", static_cast<int>(layout)));
   }
   for (std::size_t channel = 0; channel < 3; ++channel) {
     if (!std::isfinite(normalization.mean[channel])) {
-      refuse(fmt::format("mean of channel {} is {}: give a finite number", channel,
+      refuse(fmt::format("`mean` of channel {} is {}: give a finite number", channel,
                          normalization.mean[channel]));
     }
     if (!std::isfinite(normalization.std[channel]) || normalization.std[channel] == 0.0F) {
-      refuse(fmt::format("std of channel {} is {}: give a finite number other than 0", channel,
+      refuse(fmt::format("`std` of channel {} is {}: give a finite number other than 0", channel,
                          normalization.std[channel]));
     }
   }

@@ -99,7 +99,7 @@ def test_a_table_may_choose_a_subset_and_strict_makes_rejects_of_strays(tmp_path
         ({"crop": "big"}, ValueError, '^crop "big"'),
         ({"max_pixels": 0}, ValueError, "^max_pixels must be at least 1"),
         ({"rank": 3, "world_size": 2}, ValueError, "^rank 3 and world_size 2: rank must be 0 to world_size - 1"),
-        ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 bytes is less than"),
+        ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 is less than"),
         ({"rank": 0, "world_size": 2, "overwrite": True}, ValueError, "^overwrite=True with several"),
         ({"crop": (1, 2, 3)}, ValueError, "height, width"),
         ({"dtype": "int8"}, ValueError, "dtype is 'int8'"),

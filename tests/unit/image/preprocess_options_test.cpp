@@ -24,24 +24,24 @@ PreprocessOptions with(void (*change)(PreprocessOptions&)) {
 
 TEST(PreprocessOptions, AreRefusedWithNameAndBound) {
   using O = PreprocessOptions;
-  expect_refused(with([](O& o) { o.resize_short = 0; }), "resize is 0: give a number from 1 to 65535");
-  expect_refused(with([](O& o) { o.resize_short = 65536; }), "resize is 65536");
-  expect_refused(with([](O& o) { o.squash = Size{0, 300}; }), "squash width is 0");
-  expect_refused(with([](O& o) { o.squash = Size{300, 70000}; }), "squash height is 70000");
-  expect_refused(with([](O& o) { o.crop = Size{0, 1}; }), "crop width is 0");
-  expect_refused(with([](O& o) { o.crop = Size{1, 65536}; }), "crop height is 65536");
-  expect_refused(with([](O& o) { o.crop = Size{257, 10}; }), "crop is 257x10, larger than the 256x256");
-  expect_refused(with([](O& o) { o.crop = Size{10, 257}; }), "crop is 10x257");
-  expect_refused(with([](O& o) { o.squash = Size{300, 200}; }), "crop is 224x224, larger than the 300x200");
-  expect_refused(with([](O& o) { o.crop.reset(); }), "crop is none");
-  expect_refused(with([](O& o) { o.dtype = DType::i64; }), "dtype is i64: give u8, f16, bf16 or f32");
-  expect_refused(with([](O& o) { o.filter = static_cast<Filter>(9); }), "filter is 9");
-  expect_refused(with([](O& o) { o.layout = static_cast<Layout>(9); }), "layout is 9");
-  expect_refused(with([](O& o) { o.normalization.std[1] = 0.0F; }), "std of channel 1 is 0");
+  expect_refused(with([](O& o) { o.resize_short = 0; }), "`resize` is 0: give a number from 1 to 65535");
+  expect_refused(with([](O& o) { o.resize_short = 65536; }), "`resize` is 65536");
+  expect_refused(with([](O& o) { o.squash = Size{0, 300}; }), "`squash` width is 0");
+  expect_refused(with([](O& o) { o.squash = Size{300, 70000}; }), "`squash` height is 70000");
+  expect_refused(with([](O& o) { o.crop = Size{0, 1}; }), "`crop` width is 0");
+  expect_refused(with([](O& o) { o.crop = Size{1, 65536}; }), "`crop` height is 65536");
+  expect_refused(with([](O& o) { o.crop = Size{257, 10}; }), "`crop` is 257x10, larger than the 256x256");
+  expect_refused(with([](O& o) { o.crop = Size{10, 257}; }), "`crop` is 10x257");
+  expect_refused(with([](O& o) { o.squash = Size{300, 200}; }), "`crop` is 224x224, larger than the 300x200");
+  expect_refused(with([](O& o) { o.crop.reset(); }), "`crop` is none");
+  expect_refused(with([](O& o) { o.dtype = DType::i64; }), "`dtype` is i64: give u8, f16, bf16 or f32");
+  expect_refused(with([](O& o) { o.filter = static_cast<Filter>(9); }), "`filter` is 9");
+  expect_refused(with([](O& o) { o.layout = static_cast<Layout>(9); }), "`layout` is 9");
+  expect_refused(with([](O& o) { o.normalization.std[1] = 0.0F; }), "`std` of channel 1 is 0");
   expect_refused(with([](O& o) { o.normalization.std[2] = std::numeric_limits<float>::quiet_NaN(); }),
-                 "std of channel 2");
+                 "`std` of channel 2");
   expect_refused(with([](O& o) { o.normalization.mean[0] = std::numeric_limits<float>::infinity(); }),
-                 "mean of channel 0");
+                 "`mean` of channel 0");
 }
 
 TEST(PreprocessOptions, AtTheirBoundsAreTaken) {
