@@ -16,7 +16,7 @@ namespace {
   throw Error(ErrorCode::invalid_argument, "this batch was moved from: another object has it now");
 }
 
-// Of a batch that is done.
+// For a batch that is done.
 void check_verdict(const Slot& slot) {
   if (slot.verdict) slot.verdict->check(slot.verdict->batch());
 }
@@ -26,7 +26,7 @@ void check_verdict(const Slot& slot) {
 LentSlot::~LentSlot() {
   try {
     give_back();
-  } catch (...) {  // the ring says so
+  } catch (...) {  // the ring has failed, and the loader's next call throws why
   }
 }
 
@@ -57,7 +57,7 @@ void LentSlot::wait() {
                 "this batch was made by another process: its copies may never end after fork()");
   try {
     slot_->ready_event.wait();
-    slot_->copied_event.wait();  // over by then; throws when it failed
+    slot_->copied_event.wait();  // has ended by now; throws if it failed
     check_verdict(*slot_);
   } catch (const Error&) {
     rethrow_named(dataset_);
@@ -67,10 +67,10 @@ void LentSlot::wait() {
 }
 
 bool LentSlot::wait_ready(std::chrono::milliseconds timeout) const {
-  if (ring_->made_by_another_process()) return true;  // which wait() refuses
+  if (ring_->made_by_another_process()) return true;  // wait() throws
   try {
     return slot_->ready_event.wait_for(timeout);
-  } catch (const Error&) {  // which wait() throws
+  } catch (const Error&) {  // wait() throws it
     return true;
   }
 }
@@ -80,7 +80,8 @@ void LentSlot::wait_on(StreamRef stream) {
     throw Error(ErrorCode::unsupported,
                 "this batch was made by another process: its copies may never end after fork()");
   const std::lock_guard lock(mutex_);
-  streams_.reserve(streams_.size() + 1);  // what is ordered after the batch is also remembered
+  // Allocates now, so that remember_locked() cannot fail after the stream was told to wait.
+  streams_.reserve(streams_.size() + 1);
   try {
     ring_->device().wait(stream, slot_->ready_event);
     if (ring_->device().info().kind == DeviceKind::host && slot_->ready_event.done()) {
@@ -88,7 +89,7 @@ void LentSlot::wait_on(StreamRef stream) {
       check_verdict(*slot_);
     }
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::invalid_argument) throw;  // of the stream
+    if (error.code() == ErrorCode::invalid_argument) throw;  // the stream is not valid
     rethrow_named(dataset_);
   }
   remember_locked(stream);

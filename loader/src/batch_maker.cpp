@@ -125,13 +125,13 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
     transport_->begin(slot);
 }
 
-// By the device: host memory of the slot's last batch is read until then.
+// Waits until the device has made the slot's last batch: until then it reads the slot's host memory.
 void BatchMaker::wait_for_last_use(const Slot& slot) {
   const Stopwatch watch;
   try {
     slot.ready_event.wait();
   } catch (const UnreadablePage&) {
-    // Of the batch that was in the slot before: whoever waited for its bytes was told.
+    // It belongs to the slot's last batch, and whoever waited for that batch got this error.
   } catch (const Error&) {
     rethrow_named(setup_.dataset);
   }
@@ -149,21 +149,22 @@ void BatchMaker::draw_crops(const Slot& slot) {
     work.crops.push_back(draw_crop(transform_.stored, transform, setup_.options.seed, slot.epoch, sample));
 }
 
-// Shards that no batch touched yet, side by side: a first shuffled batch touches hundreds.
+// Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
+// hundreds.
 void BatchMaker::open_shards(const Slot& slot) {
   std::vector<std::uint32_t> fresh;
   for (const Dataset::Location at : slot.locations)
     if (shard_columns_[at.shard].empty()) fresh.push_back(at.shard);
   std::sort(fresh.begin(), fresh.end());
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
-  if (fresh.size() < 2) return;  // or when it is used
+  if (fresh.size() < 2) return;  // a single one is opened when it is used
   try {
     run_rows(*pool_, fresh.size(), [&](std::size_t i) { static_cast<void>(setup_.dataset.shard(fresh[i])); });
-  } catch (const Error&) {  // is said where the shard is used, in the order of the samples
+  } catch (const Error&) {  // is thrown again when the shard is used, in the order of the samples
   }
 }
 
-// Decides for each sample where it is brought to, or that it is on the device already.
+// Decides where each sample is copied to, unless it is on the device already.
 void BatchMaker::place_samples(Slot& slot) {
   Work& work = work_[slot.number];
   work.sources.clear();
@@ -204,7 +205,7 @@ void BatchMaker::end(Slot& slot) {
   const ProfilerRange range(*setup_.device, "shard: end batch");
   if (!slot.fetch.empty()) {
     transport_->end(slot);
-    // Reads of the host device may fail: what stays for later batches must have been read.
+    // Reads of the host device may fail, and samples that later batches use must have been read.
     if (resident_ && setup_.device->info().kind == DeviceKind::host) wait_copied(slot);
   } else {
     slot.copied_event = Event();
@@ -212,7 +213,7 @@ void BatchMaker::end(Slot& slot) {
   wait_released(slot);
   std::swap(slot.indices, work_[slot.number].indices);
   gather_columns(slot);
-  for (const Event& event : slot.released) compute_stream_->wait(event);  // over: mostly nothing to be queued
+  for (const Event& event : slot.released) compute_stream_->wait(event);  // usually over: nothing is queued
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
   queue_transform(slot);
@@ -221,7 +222,8 @@ void BatchMaker::end(Slot& slot) {
   counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
 }
 
-// Copies into the slot may stand behind the consumer's work on its last batch, which may never end.
+// Waits for the copies into the slot. They may be queued after the consumer's work on its last batch, which
+// may never end.
 void BatchMaker::wait_copied(const Slot& slot) {
   try {
     while (!slot.copied_event.wait_for(kTurn))
@@ -232,19 +234,20 @@ void BatchMaker::wait_copied(const Slot& slot) {
   }
 }
 
-// What the consumer reads on the host, or from there by copies and kernels of its own: its work on the slot's
-// last batch must have ended, and not only be ordered before the device's.
+// Columns and indices are written by the host, and the consumer may read them on the host or by its own
+// copies and kernels. So its work on the slot's last batch must have ended; to order the device's work after
+// it is not enough.
 void BatchMaker::wait_released(Slot& slot) {
   const Stopwatch watch;
   for (const Event& event : slot.released) {
     try {
       while (!event.wait_for(kTurn))
         if (mailbox_.stopping()) {
-          slot.fetch.clear();  // its samples are on their way, also to stay on the device
+          slot.fetch.clear();  // its samples are being copied, also those that stay on the device
           throw Error(ErrorCode::cancelled, "stopped while a consumer still reads the slot");
         }
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::cancelled) throw;  // else: the consumer's work failed, and is over
+      if (error.code() == ErrorCode::cancelled) throw;  // else the consumer's work failed, so it has ended
     }
   }
   counts_.consumer_seconds += watch.seconds();

@@ -1,7 +1,8 @@
 // BatchMaker: makes one batch in one slot, in two steps, so that the host's part of several batches overlaps.
 //
-//   begin   which samples, from where to where; the transport starts the host's part (reads, copies, decoding)
-//   end     the copies are queued; then, in the compute stream: columns, transform, ready_event
+//   begin   decides which samples, and where each comes from and goes to; the transport starts the host's
+//           part (reads, copies, decoding)
+//   end     queues the copies and then, in the compute stream, columns, transform and ready_event
 //
 // It owns the transport, the streams, the pool and the resident samples.
 #pragma once
@@ -22,19 +23,20 @@
 
 namespace shard {
 
-// Used by the feeder's thread only, but for kind() and reason().
+// Used by the feeder's thread only, except kind() and reason().
 class BatchMaker {
  public:
-  // Allocates what the ring's slots need. Waits end when the mailbox says so. Errors: those of the transport;
-  // resource.
+  // Allocates what the ring's slots need. Later waits end when the mailbox has a stop. Errors: those of the
+  // transport; resource.
   BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mailbox);
   BatchMaker(const BatchMaker&) = delete;
   BatchMaker& operator=(const BatchMaker&) = delete;
 
-  // Slots end in the order in which they began. Errors name shard and sample.
+  // end() must be called for slots in the order of begin(). Errors name shard and sample.
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify);
   void end(Slot& slot);
-  // One of the two failed: what the batch was to bring to the device is not there.
+  // After begin() or end() failed: the samples that the batch was bringing do not count as being on the
+  // device.
   void abandon(const Slot& slot) noexcept;
 
   const Transport& transport() const noexcept { return *transport_; }
@@ -53,13 +55,17 @@ class BatchMaker {
   std::string reason() const;
 
  private:
-  // What is made of the batch in a slot.
+  // What this class keeps about the batch in a slot.
   struct Work {
-    std::unique_ptr<Block> raw;  // device: the batch before the transform; none where that reads no copy
-    BatchIndices indices;        // the consumer's work may read those of the slot until the batch ends
+    // Device: the batch before the transform. Null if the transform reads no copy.
+    std::unique_ptr<Block> raw;
+    // A copy, because the consumer's work may still read Slot::indices of the batch before.
+    BatchIndices indices;
     std::vector<SampleCrop> crops;
-    std::vector<const std::byte*> sources;  // where each sample lies on the device; null: where it is mapped
-    std::vector<std::uint64_t> sizes;       // of each sample, in bytes that go to the device
+    // Where each sample is on the device. Null: the device reads it where it is mapped.
+    std::vector<const std::byte*> sources;
+    // The bytes of each sample that go to the device.
+    std::vector<std::uint64_t> sizes;
   };
 
   void prepare_slots(Ring& ring);
@@ -78,18 +84,19 @@ class BatchMaker {
   const Mailbox& mailbox_;
   Counts counts_;
 
-  // What the work in the streams and on the pool reads and writes stands before them: it goes after they end.
+  // Declared before the streams and the pool, whose work reads and writes it: so it is destroyed after them.
   std::vector<Work> work_;  // by slot
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Block> scratch_;  // device: StoredForm::scratch_bytes() of a batch
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   std::unique_ptr<ThreadPool> pool_;
-  // One: two in turn were slower (batches of 32: 0.92 of the link, and 0.94 with one).
+  // One stream for all copies. Two streams that alternate were slower (batches of 32: 0.92 of the link, 0.94
+  // with one).
   std::unique_ptr<Stream> copy_stream_;
   std::unique_ptr<Stream> compute_stream_;
 
-  TransformWork transform_;                 // of the batch that ends
+  TransformWork transform_;                 // of the batch in end()
   std::vector<CopyItem> gathered_;          // scratch
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it

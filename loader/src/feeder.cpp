@@ -17,7 +17,8 @@ namespace shard {
 
 namespace {
 
-constexpr std::chrono::microseconds kGlance{50};  // for a free slot, while the host's threads are at a batch
+// While the host's threads work on a batch, the feeder looks for a free slot this often.
+constexpr std::chrono::microseconds kGlance{50};
 
 }  // namespace
 
@@ -73,7 +74,7 @@ void Feeder::feed() {
   if (refused) ring_.lost(refused);
   while (std::optional<Mailbox::Run> run = mailbox_.next_run()) {
     if (!first_epoch_) first_epoch_ = run->epoch;
-    // The epoch behind it is most likely asked for next: it starts without a gap.
+    // The next epoch is most likely requested next, so its batches are started without a gap.
     while (feed_epoch(run->epoch, run->first_batch)) run = Mailbox::Run{run->epoch + 1, 0};
   }
 }
@@ -83,13 +84,13 @@ bool Feeder::verifies(std::uint64_t epoch) const noexcept {
   return verify == Verify::always || (verify == Verify::first_epoch && first_epoch_ == epoch);
 }
 
-// Keeps as many batches begun as the transport asks for, so that host work and reads of several overlap. False:
-// it was stopped, or a batch failed.
+// Makes the batches of an epoch. It begins as many batches ahead as the transport asks for, so that host work
+// and reads of several batches overlap. Returns false if it was stopped or a batch failed.
 bool Feeder::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   const std::uint64_t batches = setup_.order.batches();
   const Transport& transport = maker_.transport();
   const std::size_t most = std::min(transport.depth(), ring_.slots().size());
-  std::size_t depth = warm_ ? most : 1;  // the very first batch comes before any other
+  std::size_t depth = warm_ ? most : 1;  // nothing may delay the very first batch
   std::uint64_t next = first_batch;
   bool failed = false;
   std::deque<Slot*> begun;
@@ -116,8 +117,8 @@ bool Feeder::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
       begin(slot);
     }
     while (begun.size() < depth && next < batches && !mailbox_.stopping()) {
-      // A batch that can be handed on is not held up by one whose slot is in flight; while the host is still
-      // at it, its threads get more to do as soon as there is a slot.
+      // Do not wait for a slot here if the oldest batch can be ended. While the host still works on that one,
+      // begin another batch as soon as there is a slot.
       if (Slot* slot = transport.has_room() ? ring_.try_acquire() : nullptr)
         begin(slot);
       else if (begun.front()->error || transport.wait(*begun.front(), kGlance))

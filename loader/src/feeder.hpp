@@ -2,8 +2,8 @@
 //
 //   mailbox ──run──▶ thread: acquire ──▶ BatchMaker::begin ──▶ BatchMaker::end ──▶ push ──▶ ring
 //
-// Loader and feeder share the ring and the mailbox. What the feeder has to tell beside batches it puts into
-// one struct under a mutex, for stats(). All else is its thread's own.
+// Loader and feeder share the ring and the mailbox. For stats() the feeder keeps one struct under a mutex.
+// All other members are used by its thread only.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class Feeder {
   // Stops the run and joins the thread.
   ~Feeder();
 
-  // Its part: transport, reason, bytes and memory; storage, link and consumer seconds. From any thread.
+  // The feeder's part of the statistics: transport, reason, bytes and memory; storage, link and consumer
+  // seconds. From any thread.
   LoaderStats stats() const;
 
  private:
@@ -44,7 +45,7 @@ class Feeder {
   Mailbox& mailbox_;
   BatchMaker maker_;
   bool warm_ = false;                         // a batch was made
-  std::optional<std::uint64_t> first_epoch_;  // the first one that was asked for: Verify::first_epoch
+  std::optional<std::uint64_t> first_epoch_;  // the first one that was requested: for Verify::first_epoch
   double slot_wait_seconds_ = 0;              // for a free slot
 
   struct Told {

@@ -1,5 +1,5 @@
-// What a batch holds: a slot of the ring, given back once, after the work in the streams that it was handed
-// to.
+// What a batch holds: a slot of the ring. It is given back once, and used again after the work in all streams
+// that the batch was handed to.
 #pragma once
 
 #include <memory>
@@ -13,15 +13,15 @@
 
 namespace shard {
 
-// A slot that is lent, held by a batch and by the DLPack tensors made from it; the last one to go gives it
-// back. Its members may be called by several threads at once.
+// A slot that is lent to a consumer. A batch and the DLPack tensors made from it share it; the last of them
+// gives it back. Thread safe.
 class LentSlot {
  public:
   LentSlot(std::shared_ptr<Ring> ring, Slot* slot, Dataset dataset)
       : ring_(std::move(ring)), slot_(slot), dataset_(std::move(dataset)) {}
   LentSlot(const LentSlot&) = delete;
   LentSlot& operator=(const LentSlot&) = delete;
-  // Errors of give_back() are told by the loader's next call.
+  // The loader's next call throws errors of give_back().
   ~LentSlot();
 
   Slot& slot() const noexcept { return *slot_; }
@@ -32,7 +32,7 @@ class LentSlot {
   void remember(StreamRef stream);
   // wait(), unless somebody waited before.
   void wait_unless_ordered();
-  // Nobody uses the slot from here on. Throws what keeps the slot from ever being used again.
+  // The consumer no longer uses the slot. Throws the error because of which the slot cannot be used again.
   void give_back();
 
  private:
@@ -40,7 +40,7 @@ class LentSlot {
 
   const std::shared_ptr<Ring> ring_;
   Slot* slot_;             // null: given back
-  const Dataset dataset_;  // to name a shard whose pages went away
+  const Dataset dataset_;  // to name a shard whose file was cut
   std::mutex mutex_;
   std::vector<StreamRef> streams_;  // whose work may read the slot; guarded by mutex_
   bool waited_ = false;             // by the host or a stream; guarded by mutex_

@@ -49,7 +49,7 @@ void Loader::Impl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   require_ring();
   std::unique_lock lock(mutex_);
   const bool at_end = state_ == EpochState::ended || state_ == EpochState::resumed_at_end;
-  if (at_end && epoch == epoch_ + 1 && first_batch == 0) {  // which the feeder is at already
+  if (at_end && epoch == epoch_ + 1 && first_batch == 0) {  // the feeder has started it already
     state_ = EpochState::running;
     epoch_ = epoch;
     handed_out_ = 0;
@@ -58,7 +58,7 @@ void Loader::Impl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   start(lock, epoch, first_batch);
 }
 
-// A cancel() that comes while it waits for the feeder stays: nothing is started then.
+// If cancel() is called while this waits for the feeder, the loader stays cancelled, and nothing is started.
 void Loader::Impl::start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch, std::uint64_t first_batch) {
   state_ = EpochState::starting;
   epoch_ = epoch;
@@ -76,7 +76,8 @@ void Loader::Impl::start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch
   state_ = first_batch < setup_.order.batches() ? EpochState::running : EpochState::resumed_at_end;
 }
 
-// Where the device decodes samples: its last word on a batch is known when that is on the device.
+// If the device decodes samples, it is known only when a batch is on the device whether its samples are
+// valid.
 void Loader::Impl::check_last_batch() {
   if (last_.verdict == nullptr) return;
   try {

@@ -1,4 +1,5 @@
-// The inside of a Loader: which epoch its consumer is in, and how far. The batches come from the feeder's ring.
+// The inside of a Loader: which epoch its consumer is in, and how far. The batches come from the feeder's
+// ring.
 //
 //                                              the last batch
 //   not_started ──▶ starting ──▶ running ─────────────────────▶ ended ──▶ running, of the next epoch:
@@ -32,9 +33,9 @@ enum class EpochState : std::uint8_t {
   starting,
   // Batches are left.
   running,
-  // No batch is left, which the next call of next() says.
+  // No batch is left. The next call of next() returns null.
   resumed_at_end,
-  // No batch is left. The feeder is at the next epoch already.
+  // No batch is left. The feeder already makes batches of the next epoch.
   ended,
   // next() throws the same error again.
   failed,
@@ -59,12 +60,13 @@ class Loader::Impl {
   const LoaderSetup& setup() const noexcept { return setup_; }
   const std::shared_ptr<Ring>& ring() const noexcept { return ring_; }
   bool made_by_another_process() const noexcept { return ring_->made_by_another_process(); }
-  // next() has a batch of this epoch, or has yet to say that it was resumed at its end.
+  // The loader is in this epoch: batches are left, or it was resumed at the end and next() was not called
+  // yet.
   bool inside(std::uint64_t epoch) const;
 
  private:
   void require_same_process() const;
-  void require_ring() const;  // throws what made it fail
+  void require_ring() const;  // throws the error because of which the ring failed
   void start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch, std::uint64_t first_batch);
   void check_last_batch();
   void fail(std::exception_ptr error);
@@ -72,7 +74,7 @@ class Loader::Impl {
   const LoaderSetup setup_;
   const std::uint64_t order_digest_;
   const std::shared_ptr<Ring> ring_;
-  // After the feeder, which works in the slots' memory.
+  // Destroyed after the feeder, which works in the slots' memory.
   struct Retirement {
     Ring& ring;
     ~Retirement() { ring.retire(); }
@@ -80,7 +82,8 @@ class Loader::Impl {
   Mailbox mailbox_;
   Feeder feeder_;
 
-  // Where the device decodes samples: the batch handed out last in this run. The consumer's thread only.
+  // If the device decodes samples: the batch that next() returned last in this run. The consumer's thread
+  // only.
   struct HandedOut {
     const Verdict* verdict = nullptr;
     std::uint64_t batch = 0;

@@ -1,4 +1,4 @@
-// What a loader does with its arguments before anything else.
+// How a loader checks its arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a loader is made of, and what follows from that alone.
+// A loader's data set, device and options, and what can be computed from them.
 #pragma once
 
 #include <memory>
@@ -18,9 +18,9 @@ struct LoaderSetup {
   LoaderOptions options;  // `threads` is filled in
   Order order;
   std::shared_ptr<const StoredForm> form;
-  // A batch's work, without the batch.
+  // The transform, without the samples of a batch.
   TransformWork transform;
-  // The delivered bytes are those that go to the device: there is no transform.
+  // True if there is no transform: the delivered bytes are those that go to the device.
   bool identity;
 };
 

@@ -1,4 +1,4 @@
-// Mailbox: what a loader asks of its feeder. Nothing comes back through it but that the feeder is idle.
+// Mailbox: the loader's requests to its feeder. In the other direction it only tells when the feeder is idle.
 //
 //   loader     stop() ──▶ wait_idle() ──▶ run(r) ──▶ stop() ... quit()
 //   feeder     next_run() ──▶ works until stopping() ──▶ next_run() ...
@@ -15,8 +15,8 @@ namespace shard {
 // Thread safe.
 class Mailbox {
  public:
-  // The batches of `epoch` from `first_batch` on, then those of the epochs after it, until stop(). first_batch
-  // may be the number of batches: then it is all of the next epochs.
+  // Make the batches of `epoch` from `first_batch` on, then those of the following epochs, until stop().
+  // `first_batch` may be the number of batches of the epoch: then the next epoch comes first.
   struct Run {
     std::uint64_t epoch = 0;
     std::uint64_t first_batch = 0;
@@ -28,16 +28,16 @@ class Mailbox {
 
   // For the loader. The feeder must be idle.
   void run(const Run& run);
-  // Ends the run, also one that the feeder has not seen yet. Does not wait.
+  // Ends the run, even if the feeder has not seen it yet. Does not wait.
   void stop() noexcept { stopping_ = true; }
-  // Waits until the feeder has ended its last run. stop() comes before it.
+  // Waits until the feeder has ended its last run. Call stop() first.
   void wait_idle();
-  // No run follows. stop() comes before it.
+  // No run follows. Call stop() first.
   void quit();
 
   // For the feeder: it is idle until there is a run. None after quit().
   std::optional<Run> next_run();
-  // The run is to end. From any thread.
+  // True if the run must end. From any thread.
   bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
  private:

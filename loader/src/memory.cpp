@@ -37,7 +37,7 @@ std::uint32_t alignment_of(const Dataset& dataset) {
   }
 }
 
-// With samples that come by `link`. Errors: what speaks against it.
+// The memory with transport `link`. Throws if that transport is not possible.
 LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceInfo& device,
                        const LoaderOptions& options) {
   const DatasetInfo& info = dataset.info();

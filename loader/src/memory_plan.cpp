@@ -74,7 +74,7 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
   const auto form = make_stored_form(info);
   const std::uint64_t most = form->most_bytes_to_device();
   const std::uint64_t unit = std::max<std::uint64_t>(alignment, kPage);
-  // Decoded on the way, or whole blocks: images begin at a page.
+  // Aligned if samples are whole blocks, because images start at a page.
   const bool aligned =
       form->decoded_by_host() || (form->fixed_size() && most % alignment == 0 && alignment <= kPage);
   const std::uint64_t pitch = aligned ? most : round_up(most, unit) + unit;

@@ -18,20 +18,20 @@ std::uint64_t shard_bytes(const DatasetInfo& info);
 
 // What each slot of the ring has, whatever the transport.
 struct SlotMemory {
-  std::uint64_t images_bytes = 0;   // device: the delivered batch
-  std::uint64_t raw_bytes = 0;      // device: the stored batch; 0 where nothing is computed from a copy
-  std::uint64_t columns_bytes = 0;  // device, and the same again pinned
-  std::vector<std::uint64_t> columns_offsets;  // in it: the data set's columns in order, then ids, then mask
-  std::uint64_t verdict_bytes = 0;  // pinned: what the device says of samples that it decodes; else 0
+  std::uint64_t images_bytes = 0;              // device: the delivered batch
+  std::uint64_t raw_bytes = 0;                 // device: the stored batch; 0 if the transform reads no copy
+  std::uint64_t columns_bytes = 0;             // on the device, and as much pinned
+  std::vector<std::uint64_t> columns_offsets;  // the data set's columns in order, then ids, then mask
+  std::uint64_t verdict_bytes = 0;  // pinned: which samples the device found invalid; 0 if the host decodes
 };
 // `link`: how samples reach the device (mapped, staged or direct).
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link);
-// Device memory in which the transform decodes samples, once for all slots; 0: none is needed.
+// Device memory in which the transform decodes samples. All slots share it. 0: none is needed.
 std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
                                    const LoaderOptions& options);
 
-// The pinned ring of transport staged, and of mapped until all shards are registered.
+// The staging buffers of transport staged, and of mapped until all shards are registered.
 struct StagingMemory {
   std::uint64_t batch_bytes = 0;  // of one buffer
   StagingPlan plan;
@@ -52,20 +52,20 @@ struct DirectMemory {
 inline constexpr std::uint64_t kMaxDirectRead = std::uint64_t{1} << 30U;
 DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment);
 
-// Throws what speaks against transport mapped as far as it can be told without trying. `budget_bytes`: of
+// Throws if transport mapped is not possible, as far as this is known without trying. `budget_bytes`: of
 // registered memory. Errors: unsupported, resource.
 void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                   std::uint64_t budget_bytes);
-// LoaderOptions::registered_bytes, or what the machine grants now.
+// LoaderOptions::registered_bytes, or by default what the machine allows at this moment.
 std::uint64_t registered_budget_bytes(const LoaderOptions& options);
 
 // Device memory of transport resident.
 struct ResidentMemory {
   std::uint64_t capacity_bytes = 0;
-  std::uint64_t all_bytes = 0;  // with which every sample of the rank would stay
+  std::uint64_t all_bytes = 0;  // enough for every sample of the rank
 };
-// `samples`: those that the rank reads. `free_device_bytes`: beside the ring. Errors: resource (not one
-// sample fits).
+// `samples`: the number that the rank reads. `free_device_bytes`: what the ring leaves. Errors: resource (not
+// even one sample fits).
 ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint64_t samples,
                                std::uint64_t free_device_bytes);
 

@@ -1,4 +1,4 @@
-// What the loader does, on a profiler's time line.
+// Names what the loader does on a profiler's time line.
 #pragma once
 
 #include "shard/loader/device.hpp"

@@ -1,9 +1,9 @@
 // Samples that stay in device memory after their first upload.
 //
-// One block of memory, filled in the order in which samples are first seen; nothing is ever given up, and the
-// place of a sample whose upload failed is not used again. Used by the feeder thread only. A sample's bytes
-// are written by the copy stream and read by work that waits for that copy. Host memory grows with the
-// samples that are there, not with those of the data set.
+// One block of memory, filled in the order in which samples are first seen. Samples are never evicted, and
+// the place of a sample whose upload failed is not used again. Used by the feeder thread only. The copy
+// stream writes a sample, and work that reads it waits for that copy. Host memory grows with the number of
+// resident samples, not with the data set.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class ResidentSamples {
     const auto at = place_.find(sample);
     return at == place_.end() ? nullptr : block_->data() + at->second;
   }
-  // A place for a sample that is not there yet; null when there is no room for it.
+  // A place for a sample that is not resident yet. Null if there is no room for it.
   std::byte* add(std::uint64_t sample, std::uint64_t size_bytes) {
     if (size_bytes > block_->size_bytes() - used_) return nullptr;
     place_[sample] = used_;
@@ -33,11 +33,11 @@ class ResidentSamples {
     used_ += size_bytes;
     return place;
   }
-  // The sample did not come: it is to be brought again.
+  // The upload of the sample failed: it is not resident.
   void forget(std::uint64_t sample) noexcept { place_.erase(sample); }
 
  private:
-  std::unordered_map<std::uint64_t, std::uint64_t> place_;  // by sample: where it begins
+  std::unordered_map<std::uint64_t, std::uint64_t> place_;  // by sample: its offset in the block
   std::unique_ptr<Block> block_;
   std::uint64_t used_ = 0;
 };

@@ -9,7 +9,7 @@ namespace shard {
 
 namespace {
 
-// An error of that work is told to whoever waits for it.
+// Whether the work has ended. Its errors go to whoever waits for it.
 bool over(const Event& event) {
   try {
     return event.done();
@@ -18,13 +18,13 @@ bool over(const Event& event) {
   }
 }
 
-// Neither the device nor a consumer is at the slot. Else copies into it would wait in the copy stream, and
-// those of a batch that goes before it behind them.
+// Neither the device nor a consumer works on the slot. If one did, copies into the slot would wait in the
+// copy stream, and the copies of an earlier batch would wait after them.
 bool at_rest(const Slot& slot) {
   return over(slot.ready_event) && std::all_of(slot.released.begin(), slot.released.end(), over);
 }
 
-// After the work that was queued before the release. An error of that work is the consumer's to see.
+// Waits for the work that was queued before the release, then frees. The consumer sees errors of that work.
 void free_memory(Slot& slot) noexcept {
   for (const Event& event : slot.released) {
     try {

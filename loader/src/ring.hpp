@@ -4,14 +4,14 @@
 //
 //   filling  the feeder, on the host: indices, columns, staging memory
 //   copying  the device: the work up to `ready_event` writes the slot
-//   ready    queued for the consumer in the order of the epochs; the device may still be at it
+//   ready    queued for the consumer in the order of the epochs; the device may still work on it
 //   lent     the consumer reads the slot; orders its stream after `ready_event`
 //   free     handed back; device work may follow only after the events in `released`
 //
-// A slot is reused only through acquire(), which hands out released slots together with these events. One
-// whose readers' streams cannot be asked when they are done is lost(): it stays lent, and the ring has
-// failed. A lease holds the ring, which lives on after the loader as long as batches are lent; of the slots'
-// memory only that of the lent ones does (retire()).
+// A slot is reused only through acquire(), which returns released slots together with these events. If the
+// streams of a slot's readers cannot tell when they are done, the slot is lost(): it stays lent, and the ring
+// has failed. A lease holds the ring, so the ring lives on after the loader as long as batches are lent. Of
+// the slots' memory only that of the lent ones lives on (retire()).
 #pragma once
 
 #include <chrono>
@@ -27,43 +27,43 @@
 
 namespace shard {
 
-// Thread safe. One thread, the feeder, acquires and pushes; one, the consumer, pops; any gives back.
+// Thread safe. Only the feeder's thread acquires and pushes, only the consumer's thread pops, and any thread
+// gives back.
 class Ring {
  public:
-  // The device is held for as long as the slots' memory lives.
+  // The ring holds the device as long as it has memory of slots.
   Ring(std::shared_ptr<Device> device, std::size_t slots);
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
 
-  // A free slot; waits for one. Null: stopped, or failed.
+  // Waits for a free slot. Null: the ring was stopped, or it failed.
   Slot* acquire();
-  // The same without waiting, also not for the slot's own work on the device: null if none is free and at
-  // rest now.
+  // Does not wait. Null if no slot is free of whose earlier work on the device nothing is left.
   Slot* try_acquire();
   void push_ready(Slot* slot);
 
   enum class Pop : std::uint8_t { slot, stopped, all_lent, failed };
-  // The next ready slot; waits for one. all_lent: every slot is with consumers, so that waiting could not end.
-  // failed: see failure().
+  // Waits for the next ready slot. all_lent: consumers hold every slot, so the wait would never end. failed:
+  // see failure().
   Pop pop_ready(Slot*& slot);
-  // Waits until pop_ready() would not; false: `timeout` passed before.
+  // Waits until pop_ready() would not have to wait. False: `timeout` passed before.
   bool wait_ready(std::chrono::milliseconds timeout);
-  // From lent (or, without having been lent, from filling) to free.
+  // A lent slot becomes free; or, if `was_lent` is false, one that was being filled.
   void give_back(Slot* slot, std::vector<Event> released, bool was_lent);
 
   // acquire() and pop_ready() return from now on, until drain().
   void stop();
-  // Puts the ready slots back; for a new epoch. The feeder must be idle.
+  // Makes the ready slots free, for a new epoch. The feeder must be idle.
   void drain();
-  // The loader has ended, and no work of its own is left: frees the memory of the slots, of each lent one
+  // The loader has ended, and none of its work is left. Frees the memory of the slots; that of a lent one
   // when it is given back.
   void retire();
-  // A lent slot of which nobody can say when its readers are done: its memory is never used again.
+  // It cannot be known when the readers of this lent slot are done, so its memory is never used again.
   void lost(std::exception_ptr why) noexcept;
   // Why the ring can no longer be used; null if it can.
   std::exception_ptr failure() const;
 
-  // After fork(), in the child: the mutex may be held by a thread that is not there.
+  // True in a child after fork(), where a thread that no longer exists may hold the mutex.
   bool made_by_another_process() const noexcept;
 
   std::vector<Slot>& slots() noexcept { return slots_; }

@@ -16,7 +16,7 @@ bool holds(std::span<const std::byte> bytes, const std::byte* at) {
   return bytes.data() <= at && at < bytes.data() + bytes.size();
 }
 
-// The first sample whose frame ends behind the address: frames follow each other.
+// The first sample whose frame ends after the address. Frames follow each other.
 std::uint64_t sample_at(const ShardReader& shard, const std::byte* at) {
   std::uint64_t first = 0;
   for (std::uint64_t last = shard.size() - 1; first < last;) {

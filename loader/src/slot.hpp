@@ -1,5 +1,5 @@
-// Slot: the memory of one batch, and what its feeder, its transport and its consumer say to each other about it.
-// Who may touch it when: ring.hpp. What only one of them needs it keeps itself, by Slot::number.
+// Slot: the memory of one batch, and what feeder, transport and consumer must know of it. ring.hpp states who
+// may use it when. What only one of them needs it keeps itself, by Slot::number.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@
 
 namespace shard {
 
-// A stored sample to be brought: to device memory, or (target null) only to be pointed at, where the device
-// reads host memory.
+// A stored sample that the batch needs. It is copied to device memory or, if `target` is null, read by the
+// device where it is in host memory.
 struct FetchItem {
   // Index in the data set.
   std::uint64_t sample = 0;
   Dataset::Location at;
   std::byte* target = nullptr;
-  // That go to the device.
+  // The bytes that go to the device.
   std::uint64_t size_bytes = 0;
-  // In the batch: the bytes of the items before it.
+  // The bytes of the items before it in the batch.
   std::uint64_t offset = 0;
-  // No item before it in the batch lies in the same shard.
+  // True for the first item of its shard in the batch.
   bool first_of_shard = false;
   // StoredSample::mapped.
   const std::byte* mapped = nullptr;
@@ -42,17 +42,17 @@ struct SlotColumn {
 };
 
 struct Slot {
-  // Its place in the ring.
+  // 0 to slots - 1: its index in the ring.
   std::size_t number = 0;
 
   // Device: the delivered batch.
   std::unique_ptr<Block> images;
-  // Pinned: columns, ids and mask, one after the other, 256-aligned; and the same on the device.
+  // Columns, ids and mask, one after the other, each 256-aligned: in pinned memory, and on the device.
   std::unique_ptr<Block> columns_host;
   std::unique_ptr<Block> columns_device;
-  // All of these, host to device.
+  // Copies all of them to the device.
   CopyItem columns_copy;
-  // Views of them: those of the data set, int64 ids, bool mask.
+  // Where each is: the columns of the data set, then ids (int64), then mask (bool).
   std::vector<SlotColumn> columns;
   SlotColumn ids;
   SlotColumn mask;
@@ -64,13 +64,14 @@ struct Slot {
   std::uint64_t index = 0;
   // Where its samples are stored.
   std::vector<Dataset::Location> locations;
-  // Those that are not on the device yet; with `verify` they are compared with their checksums first.
+  // The samples that are not on the device yet. With `verify` they are compared with their checksums first.
   std::vector<FetchItem> fetch;
   bool verify = false;
-  // For the consumer: those of the batch before, whose readers may not be done, until the batch is copied.
+  // For the consumer. Until the batch is copied these are the indices of the slot's last batch, which may
+  // still be read.
   BatchIndices indices;
 
-  // By the transport: the samples are on the device.
+  // Recorded by the transport: the samples are on the device.
   Event copied_event;
   // The batch can be read.
   Event ready_event;

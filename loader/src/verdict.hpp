@@ -1,8 +1,9 @@
-// Verdict: what the device says of the stored bytes of a batch that it decodes. Known when the batch is done.
+// Verdict: which samples of a batch the device found invalid when it decoded them. Known when the batch is
+// done.
 //
-// Each slot has one if its samples are decoded by the device. The consumer asks for the batch that it got last,
-// also after it gave the slot back: then the feeder may be about to make another batch in the slot. So the
-// verdict on the batch before is kept.
+// Each slot has a verdict if the device decodes samples. The consumer asks for the verdict on the batch that
+// it got last, even after it gave the slot back. By then the feeder may make another batch in the slot, so
+// the verdict on the slot's batch before is kept too.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +31,12 @@ class Verdict {
   std::uint32_t* entries() const noexcept;
   static std::uint64_t size_bytes(std::uint64_t samples) noexcept { return sizeof(std::uint32_t) * samples; }
 
-  // A batch of these samples follows in the slot. The device is done with the one before.
+  // The slot's next batch has these samples. The device must be done with the batch before.
   void start_batch(const std::vector<Dataset::Location>& samples);
   // Numbers the batches of the slot.
   std::uint64_t batch() const;
-  // Throws corrupt, naming shard and sample, if the device found a sample invalid. The device is done with the
-  // batch, which is the slot's last one or the one before.
+  // Throws corrupt, naming shard and sample, if the device found a sample invalid. `batch` is the slot's last
+  // one or the one before, and the device must be done with it.
   void check(std::uint64_t batch) const;
 
  private:

@@ -17,7 +17,7 @@ class PackedForm final : public StoredForm {
  public:
   using StoredForm::StoredForm;
 
-  // No frame is longer than the one that stores its bytes unpacked.
+  // No frame is longer than one that stores its bytes without packing.
   std::uint64_t most_bytes_to_device() const noexcept override {
     constexpr std::uint64_t kUnit = packed::kAlignment;
     return (packed::kStoredBegin + recorded().elements() + kUnit - 1) / kUnit * kUnit;
@@ -49,7 +49,8 @@ class PackedForm final : public StoredForm {
     spec.dtype = DType::u8;
     return spec;
   }
-  // A resize reads whole samples, which a device that does not read host memory unpacks into its own.
+  // A resize reads whole samples. A device that does not read host memory unpacks them into this memory
+  // first.
   std::uint64_t scratch_bytes(const TransformOptions& options,
                               const DeviceInfo& device) const noexcept override {
     const bool resized = options.crop == CropKind::random_resized;

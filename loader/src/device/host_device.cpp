@@ -99,13 +99,13 @@ class HostEvent final : public Event::Impl {
   std::vector<std::function<void()>> callbacks_;
 };
 
-// The queue of one stream: one step runs at a time. Shared, so that a step that ends after the stream's owner
-// went finds it.
+// The queue of one stream: one step runs at a time. Shared, so that it still exists for a step that ends
+// after the stream was destroyed.
 class HostQueue : public std::enable_shared_from_this<HostQueue> {
  public:
   explicit HostQueue(ThreadPool& pool) : pool_(pool) {}
 
-  // `start` begins the step and calls step_done() when it has ended, at once or later.
+  // `start` begins the step. It or a later callback calls step_done() when the step has ended.
   void push(std::function<void()> start) {
     {
       std::lock_guard lock(mutex_);
@@ -129,8 +129,8 @@ class HostQueue : public std::enable_shared_from_this<HostQueue> {
     }
     run_next();
   }
-  // A failure belongs to the work between two events: those recorded behind it tell of it until other work
-  // has followed them. A batch that cannot be read does not spoil the next one.
+  // A failure belongs to the work between two events. The events that are recorded after it report it, until
+  // other work follows. So a batch that cannot be read does not spoil the next one.
   void report_to(HostEvent& event) {
     std::exception_ptr error;
     {
@@ -175,7 +175,7 @@ class HostStream final : public Stream {
     if (pool_->made_by_another_process()) return;
     try {
       synchronize();
-    } catch (...) {  // was reported to whoever waited for the work
+    } catch (...) {  // was reported to those that waited for the work
     }
   }
 
@@ -259,13 +259,13 @@ class HostDevice final : public Device {
     return std::make_unique<HostRegistration>(range);
   }
   std::unique_ptr<Stream> create_stream() override { return std::make_unique<HostStream>(pool()); }
-  // The host waits, so that it hears of a page that could not be read.
+  // The host waits, because only it can be told about a page that could not be read.
   void wait(StreamRef stream, const Event& event) override;
   void check() override {}
 
  private:
   // The threads of all streams. They end with the last stream: a batch that is kept holds the device, and
-  // must not keep threads of a loader that is gone.
+  // must not keep the threads of a loader that was destroyed.
   std::shared_ptr<ThreadPool> pool() {
     std::lock_guard lock(mutex_);
     std::shared_ptr<ThreadPool> pool = pool_.lock();

@@ -12,7 +12,7 @@
 
 namespace shard {
 
-// Rows of floats have room for a multiple of so many values, which kernels may read and write.
+// Rows of floats have room for a multiple of this many values, all of which kernels may read and write.
 inline constexpr std::size_t kFloatRowMultiple = 64;
 constexpr std::size_t float_row(std::size_t values) noexcept {
   return (values + kFloatRowMultiple - 1) / kFloatRowMultiple * kFloatRowMultiple;

@@ -20,7 +20,7 @@ namespace shard {
 
 namespace {
 
-constexpr std::size_t kRowsAhead = 4;  // asked for early where rows are only copied
+constexpr std::size_t kRowsAhead = 4;  // how far ahead rows are prefetched if they are only copied
 constexpr std::size_t kBatchRows = 8;  // resized by columns at once, to stay in the L1 cache
 
 std::size_t size_index(std::size_t element_bytes) noexcept {
@@ -120,7 +120,7 @@ class RowTransformer {
     }
   }
 
-  // `next`: the sample after it, or the same.
+  // `next`: the sample that follows, whose rows are prefetched; or `index` again.
   void sample(std::size_t index, std::size_t next) {
     source_ = work_->sources[index];
     next_source_ = work_->sources[next];
@@ -163,7 +163,8 @@ class RowTransformer {
     return rows_are_final() ? delivered_row(plane, y) : row_buffer_ + plane * plane_row_bytes();
   }
 
-  // The sample of a frame, which stays in the cache; false: it is broken, or nothing is left to do.
+  // Decodes a frame into memory that stays in the cache. False: the frame is not valid, or nothing is left to
+  // do.
   bool unpack(std::size_t index) {
     const SampleCrop& crop = work_->crops[index];
     const bool final = work_->stored == work_->delivered && !crop.flip && !resizes(*work_, crop);
@@ -177,7 +178,7 @@ class RowTransformer {
       return false;
     }
     source_ = sample;
-    next_source_ = sample;  // the next one is a frame: nothing to ask for early
+    next_source_ = sample;  // the next one is a frame, whose rows cannot be prefetched
     next_crop_ = crop;
     return !final;
   }
@@ -315,7 +316,7 @@ class RowTransformer {
   Scratch unpacked_;
 };
 
-// Samples stored as floats. Where nothing is computed from the values of a sample its bits are copied.
+// For samples stored as floats. If nothing is computed from the values of a sample, its bits are copied.
 void transform_floats(RowTransformer& transformer, const TransformWork& work, std::size_t first,
                       std::size_t last) {
   static thread_local FloatTransformer floats;

@@ -7,9 +7,9 @@
 
 namespace shard {
 
-// Rows [first, last) of the batch. Threads may share a work when their rows differ. Reads nothing outside
-// [sources[i], sources[i] + stored.size_bytes() or frame_bytes[i]), writes nothing outside the rows and their
-// entries of `broken`; written rows are visible to other threads after the usual synchronisation. Errors:
+// Makes rows [first, last) of the batch. Several threads may make different rows of one work. Reads nothing
+// outside [sources[i], sources[i] + stored.size_bytes() or frame_bytes[i]), and writes nothing outside the
+// rows and their entries of `broken`. Other threads see the rows after the usual synchronisation. Errors:
 // invalid_argument (check_work.hpp).
 void transform_rows(const TransformWork& work, std::size_t first, std::size_t last);
 

@@ -1,5 +1,5 @@
-// What a delivered float is for each byte of a stored u8 sample, and the same by one multiplication and
-// addition where that gives the same bits.
+// The delivered float for each byte of a stored u8 sample: as a table and, if that gives the same bits, as
+// one fused multiplication and addition.
 #pragma once
 
 #include <array>

@@ -28,7 +28,7 @@ std::vector<TransportKind> transports_to_try(const DatasetInfo& info, const Devi
   using enum TransportKind;
   if (options.transport != automatic && options.transport != resident) return {options.transport};
   if (shard_bytes(info) <= available_bytes) return {mapped, staged};
-  // In place, pages would only pass through the cache.
+  // If the device read samples where they are mapped, their pages would pass through the cache without use.
   if (device.reads_host_memory) return {direct, mapped, staged};
   return {mapped, direct, staged};
 }
@@ -57,7 +57,7 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
   const std::uint64_t memory = available_memory_bytes();
   const std::vector<TransportKind> kinds =
       transports_to_try(info, context.device->info(), *context.options, memory);
-  std::string against;  // those before the one taken
+  std::string against;  // why the transports before it were not possible
   for (const TransportKind kind : kinds) {
     std::string detail;
     std::unique_ptr<Transport> transport;

@@ -1,5 +1,5 @@
-// direct: the frames of a batch are read past the page cache (O_DIRECT) into pinned memory, many at once; one
-// batched copy takes them to the device. Reads of later batches run while earlier ones are copied.
+// direct: the frames of a batch are read into pinned memory, past the page cache (O_DIRECT) and many at once.
+// One batched copy takes them to the device. Reads of later batches run while earlier batches are copied.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace shard {
 
 namespace {
 
-constexpr unsigned kMaxEntries = 512;     // requests with the kernel; the others wait in their order
-constexpr unsigned kReadingThreads = 32;  // where io_uring is refused
+constexpr unsigned kMaxEntries = 512;  // requests that the kernel has at once; the others wait in their order
+constexpr unsigned kReadingThreads = 32;  // if io_uring is refused
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
@@ -87,12 +87,12 @@ class Direct final : public Transport {
       read.owner = &reads;
       read.target = stored_plain_ ? row_begin(reads, i) : reads.frames.get() + read.frame_begin;
     }
-    if (!queue_) queue_ = make_thread_queue(kReadingThreads);  // the one before has failed
+    if (!queue_) queue_ = make_thread_queue(kReadingThreads);  // the first queue has failed
     reads.left = reads.reads.size();
     drop_queue_on_failure([&] {
       for (Read& read : reads.reads) {
         if (!open_for(read)) {
-          --reads.left;  // end() says why
+          --reads.left;  // end() throws why
           continue;
         }
         queue_->start(read);
@@ -154,7 +154,8 @@ class Direct final : public Transport {
     }
   };
 
-  // Whatever speaks against direct reads shows here, as unsupported: another transport can be chosen.
+  // Tests whether direct reads are possible. If not, the error is unsupported, so that another transport can
+  // be chosen.
   std::shared_ptr<const DirectFile> open_first() {
     try {
       const auto first = files_.open(0);
@@ -168,7 +169,8 @@ class Direct final : public Transport {
     }
   }
 
-  // One read through the queue: a kernel or a container's rules may allow the queue and refuse its use.
+  // Does one read through the queue, because a kernel or the rules of a container may allow the queue but
+  // refuse its reads.
   void try_out(const DirectFile& file) {
     const std::unique_ptr<std::byte, FreeBytes> memory(
         static_cast<std::byte*>(std::aligned_alloc(memory_.unit_bytes, memory_.unit_bytes)));
@@ -191,8 +193,8 @@ class Direct final : public Transport {
                               std::generic_category().message(static_cast<int>(-read.result))));
   }
 
-  // Calls `body`. When the queue fails, no read is under way any longer, so that slots and their requests can
-  // be used again; what all slots still waited for is lost, and threads read from then on.
+  // Calls `body`. If the queue fails, this ends all reads, so that slots and their requests can be used
+  // again. What the slots still waited for is lost, and threads read from then on.
   template <class Body>
   void drop_queue_on_failure(const Body& body) {
     try {
@@ -212,7 +214,8 @@ class Direct final : public Transport {
     }
   }
 
-  // Where reads under way have all descriptors it waits for one of them. False: read.refused says why not.
+  // Opens the file of a read. If reads under way use all descriptors, it waits for one of them. False:
+  // read.refused has the error.
   bool open_for(Read& read) {
     for (;;) {
       try {
@@ -277,7 +280,7 @@ class Direct final : public Transport {
     } else {
       const auto got = static_cast<std::uint32_t>(read.result);
       read.got += got;
-      // Short, but not at the file's end: the rest, if it begins where a read may.
+      // A short read that is not at the end of the file: read the rest, if that starts at an aligned offset.
       if (read.got < read.needed && got > 0 && got % alignment_ == 0) {
         read.offset += got;
         read.target += got;
@@ -309,14 +312,14 @@ class Direct final : public Transport {
                                  : fmt::format("direct read: {} of {} bytes", read.got, read.needed)));
   }
 
-  // Reads ask for aligned memory, which a device's pinned block need not be.
+  // Reads need aligned memory, and a pinned block of a device may not be aligned.
   std::byte* row_begin(const Reads& reads, std::size_t row) const {
     std::byte* const block = reads.rows->data();
     const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % memory_.unit_bytes;
     return block + (skew == 0 ? 0 : memory_.unit_bytes - skew) + row * memory_.pitch_bytes;
   }
 
-  // Where the sample of a row lies once its read is done and it is decoded.
+  // Where the sample of a row is after it was read and decoded.
   std::byte* row_of(const Reads& reads, std::size_t row) const {
     return row_begin(reads, row) + (stored_plain_ ? reads.reads[row].skew : 0);
   }

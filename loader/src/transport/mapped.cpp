@@ -1,6 +1,6 @@
-// mapped: shards registered where they are mapped; the copy engine gathers the samples from the page cache.
-// Samples of shards that are not registered yet, or cannot be, are staged in pinned memory by the pool's
-// threads, in the same few buffers as transport staged has; one batched copy takes both.
+// mapped: shards are registered where they are mapped, and the copy engine gathers the samples from the page
+// cache. The pool's threads stage the samples of shards that are not registered, in buffers like those of
+// transport staged. One batched copy takes both to the device.
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -27,8 +27,8 @@ namespace shard {
 
 namespace {
 
-// Whether a shard's file is still whole is asked once for each shard of a batch. Of so many shards the feeder's
-// thread asks itself; the files of more are looked at by the pool's threads, while the batch before is copied.
+// For each shard of a batch it is checked once whether its file is still complete. The feeder's thread checks
+// up to this many shards itself. For more shards, the pool's threads do it while the batch before is copied.
 constexpr std::size_t kShardsCheckedHere = 16;
 
 class Mapped final : public Transport {
@@ -45,7 +45,7 @@ class Mapped final : public Transport {
 
   TransportKind kind() const noexcept override { return TransportKind::mapped; }
 
-  // A batch may need no buffer; which one does is not known before.
+  // A batch may need no buffer, but that is not known before begin().
   bool has_room() const override { return !staging_ || staging_->has_room(); }
 
   void begin(Slot& slot) override {
@@ -65,7 +65,7 @@ class Mapped final : public Transport {
                     host_row(filling->fetch[rows[i].row], rows[i].staging, filling->verify);
                   });
       if (waited)
-        finish(slot);  // what it uses may have to make room for the next batch
+        finish(slot);  // the next batch may need the room of the shards that it uses
       else
         verifying_.push_back(&slot);
     });
@@ -77,7 +77,7 @@ class Mapped final : public Transport {
     if (batch.filled.valid()) release_on_failure(batch, [&] { finish(slot); });
   }
 
-  // Everything may be on the device by now, so that no batch comes here any more.
+  // If all samples are on the device, this is called instead of begin() from then on.
   void skip(Slot& slot) override {
     batches_[slot.number].sources.clear();
     if (registered_) give_back_staging();
@@ -126,7 +126,7 @@ class Mapped final : public Transport {
     bool in_place = false;    // in that one
   };
 
-  // No more shards stay registered for the batch when it fails.
+  // Calls `body`. If it fails, the batch no longer keeps shards registered.
   template <class Body>
   void release_on_failure(Batch& batch, const Body& body) {
     try {
@@ -151,7 +151,7 @@ class Mapped final : public Transport {
   void prepare_registered(Slot& slot) {
     give_back_staging();
     if (batch_ == 0) epoch_ = slot.epoch;
-    if (batch_ == 0) return;  // the very first batch comes before any registration
+    if (batch_ == 0) return;  // no registration may delay the very first batch
     if (std::exchange(epoch_, slot.epoch) != slot.epoch) registered_->retry_refused();
     const OrderOptions& options = *context_.options;
     const std::size_t shards = context_.dataset->info().shards.size();
@@ -167,7 +167,7 @@ class Mapped final : public Transport {
     }
   }
 
-  // Which shards of the batch are read in place. True: it waited until all of them were.
+  // Finds which shards of the batch are read in place. True: it waited until all of them were registered.
   bool find_shards(Slot& slot) {
     Batch& batch = batches_[slot.number];
     ++batch_;
@@ -197,8 +197,9 @@ class Mapped final : public Transport {
     }
     return true;
   }
-  // Batches that are begun and not ended hold shards while the pool verifies their samples. Where this one
-  // has to wait for shards, the budget is its own: what fails of the others is said when they end.
+  // Batches that are begun and not ended use shards while the pool verifies their samples. If this batch has
+  // to wait for shards, it needs the whole budget, so the others are finished first. end() throws what fails
+  // in them.
   void finish_earlier() {
     for (Slot* slot : verifying_) {
       Batch& batch = batches_[slot->number];
@@ -220,7 +221,7 @@ class Mapped final : public Transport {
         "batches wait until their shards are registered, because there is no staging memory: " + why;
   }
 
-  // Where each sample is read, and what the host has to do before.
+  // Decides where each sample is read, and what the host must do before.
   void find_samples(const Slot& slot) {
     Batch& batch = batches_[slot.number];
     const std::uint64_t piece = context_.device->info().registration_piece_bytes;
@@ -274,13 +275,13 @@ class Mapped final : public Transport {
   }
 
   void start_registering() {
-    // By default what the machine grants, which changes while the loader runs.
+    // The default budget is what the machine allows, which changes while the loader runs.
     registered_.emplace(*context_.dataset, context_.device,
                         [options = *context_.options] { return registered_budget_bytes(options); });
     make_staging();
   }
 
-  // All of it at once: allocating pinned memory beside running batches takes the device's lock from them.
+  // Allocates all buffers at once: allocating pinned memory while batches run would block them in CUDA.
   void make_staging() {
     try {
       const StagingMemory memory =

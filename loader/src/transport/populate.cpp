@@ -22,7 +22,7 @@ void populate(const ShardReader& shard, std::span<const std::byte> range, const 
     if (::madvise(const_cast<std::byte*>(piece.data()), piece.size(), MADV_POPULATE_READ) == 0) continue;
     const int error = errno;
     if (error == EINVAL) return;  // a kernel before 5.14: the pages come when they are registered
-    check_alive(shard);           // says so when the file was cut: EFAULT tells nobody
+    check_alive(shard);           // throws if the file was cut, for which the kernel returns EFAULT
     throw Error(ErrorCode::io, fmt::format("{}: cannot be read: {}", quoted(shard.path()),
                                            std::generic_category().message(error)));
   }

@@ -122,7 +122,7 @@ void RegisteredShards::retry_refused() {
   wake();
 }
 
-// Those that were refused like the last one, and are still to be tried again: it would be in vain.
+// Refuses the other shards that would be tried again after the same error: it would be in vain.
 void RegisteredShards::refuse_again(const std::exception_ptr& error) {
   for (Entry& entry : shards_) {
     if (entry.state != State::absent || !entry.retried) continue;
@@ -142,7 +142,7 @@ void RegisteredShards::wake() {
   changed_.notify_all();
 }
 
-// What is to be registered next.
+// The shard to register next.
 std::optional<std::uint32_t> RegisteredShards::next() {
   if (no_room_) return std::nullopt;
   if (urgent_ && shards_[*urgent_].state == State::absent) return urgent_;
@@ -155,7 +155,7 @@ void RegisteredShards::work(const std::stop_token& stop) {
   name_thread("shard-register");
   try {
     device_->enter_thread();
-  } catch (const Error&) {  // a lost device: each registration says so
+  } catch (const Error&) {  // the device is lost: each registration fails with this error
   }
   Lock lock(mutex_);
   std::optional<std::uint32_t> shard;
@@ -190,7 +190,7 @@ void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std:
   std::vector<std::unique_ptr<Registration>> pieces;
   std::uint64_t bytes = 0;
   std::string refusal;
-  bool by_platform = true;  // and not for what is wrong with the file
+  bool by_platform = true;  // false: it is refused because something is wrong with the file
   try {
     lock.unlock();
     const ShardReader& reader = dataset_.shard(shard);  // may open it
@@ -213,7 +213,7 @@ void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std:
     refusal = error.what();
   }
   if (!lock.owns_lock()) lock.lock();
-  if (stop.stop_requested() && pieces.empty()) {  // nobody asks for a shard any longer
+  if (stop.stop_requested() && pieces.empty()) {  // no shard is needed any longer
     entry.state = State::absent;
     reserved_bytes_ -= bytes;
   } else if (!pieces.empty()) {
@@ -234,8 +234,8 @@ void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std:
   changed_.notify_all();
 }
 
-// Room for a shard. False: what is registered is in use or wanted. Gives the lock up meanwhile: look again at
-// what is there.
+// Makes room for a shard. False: all registered shards are in use or wanted. Releases the lock meanwhile, so
+// the caller must check the state again.
 bool RegisteredShards::make_room(Lock& lock, std::uint32_t shard, std::uint64_t bytes) {
   while (reserved_bytes_ + bytes > budget_) {
     // Those not wanted first, then by last use.
@@ -268,7 +268,7 @@ void RegisteredShards::evict(Lock& lock, std::uint32_t shard) {
   lock.unlock();
   try {
     last_use.wait();
-  } catch (...) {  // the copy failed: its batch says so
+  } catch (...) {  // the copy failed, and so does its batch
   }
   pieces.clear();
   lock.lock();

@@ -1,10 +1,11 @@
-// The shards that are registered with the device, under a budget of bytes. A thread of its own registers
-// those that the order comes to, and evicts those that are not needed any longer to make room for them; the
-// feeder takes what is there by now.
+// The shards that are registered with the device, within a budget of bytes. One thread registers the shards
+// that the order needs next, and evicts shards that are no longer needed to make room for them. The feeder
+// uses those that are registered by then.
 //
-// A shard is registered in pieces. While a piece is, no other thread gets into CUDA, also not between two
-// calls (H200: 10 batches a second, for 20 GB/s of locking); so each piece is followed by a pause of kPauses
-// times as long, unless a batch waits for its shard.
+// A shard is registered in pieces. While a piece is being registered, no other thread gets into CUDA, and
+// none gets in between two pieces that follow at once (H200: 10 batches per second while memory is locked at
+// 20 GB/s). So each piece is followed by a pause that is kPauses times as long, unless a batch waits for its
+// shard.
 //
 //   absent ──▶ changing ──▶ registered ──▶ changing ──▶ absent
 //                  │                       (neither used nor wanted, or, for one that is waited for, wanted)
@@ -30,33 +31,33 @@
 
 namespace shard {
 
-// One thread, the feeder, calls; bytes(), holds_all() and remark() may be called by any. The end of a shard's
-// registration is not waited for when this ends: it is stopped between two pieces.
+// Used by the feeder's thread; any thread may call bytes(), holds_all() and remark(). The destructor stops a
+// registration between two pieces.
 class RegisteredShards {
  public:
-  // Registers the begin of the first shard for a moment: a platform that refuses says so now. Errors: io,
-  // corrupt, unsupported, resource.
+  // Registers the start of the first shard for a moment, to see at once whether the platform refuses. Errors:
+  // io, corrupt, unsupported, resource.
   RegisteredShards(Dataset dataset, std::shared_ptr<Device> device, std::uint64_t budget_bytes);
-  // The same with a budget that may change: `budget_bytes` is asked before each registration, on a thread of
-  // its own. What is registered stays so when the budget falls, until its room is needed.
+  // The same with a budget that may change: `budget_bytes` is called before each registration, on the
+  // registering thread. If the budget falls, registered shards stay until their room is needed.
   RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
                    std::function<std::uint64_t()> budget_bytes);
   RegisteredShards(const RegisteredShards&) = delete;
   RegisteredShards& operator=(const RegisteredShards&) = delete;
 
-  // True: the shard's images are registered, and stay so until release(). Waits for nothing.
+  // True: the shard's images are registered, and stay so until release(). Does not wait.
   bool try_use(std::uint32_t shard);
-  // The same, but registers the shard before any other, and waits for that; one that was refused is tried
-  // again. `stopping` is asked every few milliseconds, and ends the wait. Errors: io, corrupt, unsupported,
+  // The same, but registers the shard before all others and waits for that. A shard that was refused is tried
+  // again. `stopping` is called every few milliseconds; true ends the wait. Errors: io, corrupt, unsupported,
   // resource, cancelled.
   void use(std::uint32_t shard, const std::function<bool()>& stopping = {});
-  // Ends one use of each; the device reads them until `done`.
+  // Ends one use of each of the shards. The device reads them until `done`.
   void release(std::span<const std::uint32_t> shards, const Event& done);
-  // Shards that are needed from now on, in this order; replaces what was said before.
+  // The shards that are needed from now on, in this order. Replaces the earlier list.
   void prefetch(std::vector<std::uint32_t> shards);
 
-  // Shards that were refused are tried again, in their turn: memory may be free by now, or the file whole. A
-  // platform that still refuses does so once for all of them.
+  // Refused shards are tried again when the order needs them: there may be more memory by now, or the file
+  // may be complete again. If the platform refuses again, it is tried once for all of them.
   void retry_refused();
 
   std::uint64_t bytes() const;
@@ -104,15 +105,15 @@ class RegisteredShards {
   std::vector<std::uint32_t> wanted_;    // by prefetch()
   std::size_t next_wanted_ = 0;          // those before it are registered or refused
   std::optional<std::uint32_t> urgent_;  // use() waits for it
-  bool no_room_ = false;                 // until something changes
+  bool no_room_ = false;                 // nothing can be evicted until something changes
   std::uint64_t uses_ = 0;
-  std::uint64_t budget_ = 0;          // as it was asked last
+  std::uint64_t budget_ = 0;          // the last result of budget_bytes()
   std::uint64_t reserved_bytes_ = 0;  // registered and being registered: what the budget bounds
   std::uint64_t bytes_ = 0;           // registered
   std::size_t registered_ = 0;
   std::size_t refused_ = 0;
   std::string refusal_;  // the last one
-  std::jthread thread_;  // last: ends before the rest goes; started when there is something to do
+  std::jthread thread_;  // last, so that it ends before the members are destroyed; started when there is work
 };
 
 }  // namespace shard

@@ -72,7 +72,7 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
   } else {
     try {
       shard.read(at.sample, {target, item.size_bytes});
-    } catch (const Error& error) {  // names shard and sample itself
+    } catch (const Error& error) {  // it already names shard and sample
       throw explained(shard, error);
     }
   }

@@ -18,25 +18,25 @@ namespace shard {
 // shard and sample.
 void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
                    std::span<const std::byte> bytes);
-// The same, read where it is mapped.
+// The same for the mapped bytes of the sample.
 void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample);
 
 // Where the sample is mapped, as it is stored.
 std::span<const std::byte> mapped_bytes(const Dataset& dataset, const FetchItem& item);
 
-// Brings a stored sample to `target` in pinned memory (item.size_bytes), as it goes to the device. `verify`:
-// compares it with its checksum; `cached`: by stores that stay in the cache. The first item of its shard in a
-// batch checks the size of the shard's file. Errors name shard and sample.
+// Writes a stored sample to `target` in pinned memory (item.size_bytes), in the form that goes to the device.
+// `verify`: compares it with its checksum. `cached`: uses stores that stay in the cache. For the first item
+// of its shard in a batch, it checks the size of the shard's file. Errors name shard and sample.
 void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& item, std::byte* target,
                bool verify, bool cached = false);
 
-// True if the pool's threads are done with what `filled` stands for; waits at most `time` for that.
+// True if the pool's threads are done with the work of `filled`. Waits for that, at most `time`.
 bool wait_filled(const std::future<void>& filled, std::chrono::microseconds time);
 
-// Queues the copies behind the slot's release, and records slot.copied_event.
+// Queues the copies after the slot's release, and records slot.copied_event.
 void queue_copies(Stream& stream, Slot& slot, std::span<const CopyItem> copies);
-// Queues the copies of slot.fetch's samples from where source(row) has them in pinned memory, behind the
-// slot's release, and records slot.copied_event. Rows that follow each other on both sides are one copy.
+// Queues copies of the samples of slot.fetch after the slot's release, and records slot.copied_event.
+// source(row) is the sample in pinned memory. Rows that follow each other in both memories become one copy.
 // `scratch` is overwritten.
 void copy_rows(Stream& stream, Slot& slot, std::vector<CopyItem>& scratch,
                const std::function<const std::byte*(std::size_t row)>& source);

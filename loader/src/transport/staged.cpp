@@ -1,5 +1,5 @@
-// staged: threads copy (or decompress) the samples of a batch into pinned memory, one copy takes them to the
-// device.
+// staged: threads copy (or decompress) the samples of a batch into pinned memory, and one copy takes them to
+// the device.
 #include <chrono>
 #include <future>
 #include <memory>

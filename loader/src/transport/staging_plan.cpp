@@ -17,8 +17,8 @@ std::uint64_t last_cache_bytes() noexcept {
 StagingPlan staging_plan(std::uint64_t batch_bytes, std::uint32_t prefetch,
                          std::uint64_t cache_bytes) noexcept {
   constexpr std::uint64_t kFew = 3;  // one being read, one waiting, one being filled
-  constexpr std::uint64_t kSmallBytes = std::uint64_t{32}
-                                        << 20U;  // so many bytes are few, whatever the number of buffers
+  // More buffers than kFew are used only if all together take at most this.
+  constexpr std::uint64_t kSmallBytes = std::uint64_t{32} << 20U;
   const std::uint64_t slots = std::uint64_t{prefetch} + 1;
   const std::uint64_t fit = cache_bytes / 2 / batch_bytes;
   if (fit < 2) return {slots, false};

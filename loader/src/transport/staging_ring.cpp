@@ -25,7 +25,7 @@ StagingRing::StagingRing(Device& device, ThreadPool& pool, const StagingMemory& 
 bool StagingRing::over(const StagingBuffer& buffer) {
   try {
     return buffer.copied.done();
-  } catch (...) {  // the copy failed: whoever waits for it is told so
+  } catch (...) {  // the copy failed, and its batch reports that
     return true;
   }
 }
@@ -37,7 +37,7 @@ bool StagingRing::may_end() const {
   for (const StagingBuffer& buffer : buffers_) {
     try {
       buffer.copied.wait();
-    } catch (...) {  // the copy failed, and is over
+    } catch (...) {  // the copy failed, so it has ended
     }
   }
   return true;
@@ -51,8 +51,8 @@ StagingBuffer& StagingRing::begin() {
   return buffer;
 }
 
-// As many threads as keep the link busy and no more: those beyond fill the ring in bursts, which take memory
-// bandwidth from the copy engine (H200: 8 threads 0.90 of the link, the same held to 6 of them 0.96).
+// Lets only as many threads work as keep the link busy. More threads fill the ring in bursts, which take
+// memory bandwidth from the copy engine (H200: 0.90 of the link with 8 threads, 0.96 with 6 of them).
 void StagingRing::adapt_threads() {
   if (++batches_ % kAdaptBatches != 0) return;
   const std::chrono::nanoseconds idle = pool_.idle();

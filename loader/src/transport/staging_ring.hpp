@@ -2,7 +2,7 @@
 //
 //   begin() ──▶ filling, by the pool's threads ──▶ Buffer::copied set: the device reads it ──▶ begin() again
 //
-// Used by a loader's feeder thread only. Batches queue their copies in the order in which they began; one
+// Used by a loader's feeder thread only. Batches queue their copies in the order in which they began. A batch
 // that fails leaves its buffer as it was.
 #pragma once
 
@@ -20,23 +20,24 @@ namespace shard {
 
 struct StagingBuffer {
   std::unique_ptr<Block> memory;
-  Event copied;  // the device has read it; set by whoever queued the copies out of it
+  Event copied;  // the device has read the buffer; set by the code that queued the copies out of it
 };
 
 class StagingRing {
  public:
-  // Allocates all buffers. It sets how many of the pool's threads take work. Errors: resource.
+  // Allocates all buffers. Afterwards the ring decides how many of the pool's threads take work. Errors:
+  // resource.
   StagingRing(Device& device, ThreadPool& pool, const StagingMemory& memory);
   StagingRing(const StagingRing&) = delete;
   StagingRing& operator=(const StagingRing&) = delete;
 
   // False: begin() would wait for the device.
   bool has_room() const;
-  // True: the device has read all that was copied out of it. Waits for nothing.
+  // True: the device has read all buffers, so the ring may be destroyed. Does not wait.
   bool may_end() const;
-  // The next buffer in turn; waits for the copies out of it. Errors: io (they failed).
+  // The next buffer. Waits for the copies out of it. Errors: io (they failed).
   StagingBuffer& begin();
-  // Fill by stores that stay in the cache.
+  // True: fill buffers with stores that stay in the cache.
   bool cached() const noexcept { return cached_; }
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 

@@ -1,5 +1,5 @@
-// Transport: how the stored samples of a batch reach the device. One per loader, called by its feeder thread
-// only. What it needs to know of each slot's batch it keeps itself, by Slot::number.
+// Transport: how the stored samples of a batch reach the device. Each loader has one, which only its feeder
+// thread calls. A transport keeps what it needs of each slot's batch itself, by Slot::number.
 #pragma once
 
 #include <chrono>
@@ -30,10 +30,10 @@ struct TransportContext {
   Stream* copy_stream = nullptr;
   ThreadPool* pool = nullptr;  // copy, decompression and verification
   std::uint64_t cache_bytes = last_cache_bytes();
-  // The epoch is to end: whoever waits for long in begin() or end() asks every few milliseconds, and throws
-  // cancelled. From any thread.
+  // True if the epoch must end. Long waits in begin() and end() call it every few milliseconds, and then
+  // throw cancelled. From any thread.
   std::function<bool()> stopping{};
-  // For tests of direct: what takes io_uring's place, and an alignment that reads keep to at least.
+  // For tests of direct: a replacement for io_uring, and a least alignment of reads.
   std::function<std::unique_ptr<ReadQueue>(unsigned entries)> make_queue{};
   std::uint32_t least_alignment = 1;
 };
@@ -51,25 +51,26 @@ class Transport {
   virtual TransportKind kind() const noexcept = 0;
   // Allocates what a slot needs beside its images. Called once for each slot. Errors: resource.
   virtual void prepare(const Slot&) {}
-  // How many slots it wants begun and not ended, 1 to the ring's: the batches that its reads overlap.
+  // How many slots it should have begun and not ended, 1 to the ring's number: the batches whose reads
+  // overlap.
   virtual std::size_t depth() const noexcept { return 2; }
   // False: begin() would wait for the device.
   virtual bool has_room() const { return true; }
-  // Starts the host's part for slot.fetch; slots end in the order in which they began. Errors name shard and
-  // sample.
+  // Starts the host's part for slot.fetch. end() is called for slots in the order of begin(). Errors name
+  // shard and sample.
   virtual void begin(Slot& slot) = 0;
-  // Ends the host's part. By now the copies of the samples are queued on the copy stream, behind
-  // slot.released, and slot.copied_event is recorded; or, where the targets are null, sources() says where the
+  // Ends the host's part. When it returns, the copies of the samples are queued on the copy stream, after
+  // slot.released, and slot.copied_event is recorded. If the targets are null, sources() returns where the
   // samples are. Errors name shard and sample.
   virtual void end(Slot& slot) = 0;
-  // Waits so long for the host's part at most; true: it is over, and end() does not wait.
+  // Waits for the host's part, at most as long as given. True: it is over, and end() does not wait.
   virtual bool wait(const Slot&, std::chrono::microseconds) const { return true; }
-  // In place of begin() and end() for a batch of which nothing is to be brought.
+  // Called instead of begin() and end() if all samples of the batch are on the device already.
   virtual void skip(Slot&) {}
   // After end() or skip() of a slot, if the device reads host memory: where each sample of slot.fetch is.
   virtual std::span<const std::byte* const> sources(const Slot&) const { return {}; }
   virtual TransportUse use() const noexcept = 0;
-  // What did not go as the transport is meant to, and what was done instead; empty: nothing. From any thread.
+  // What did not work as intended, and what the transport did instead. Empty: all worked. From any thread.
   virtual std::string remark() const { return {}; }
 };
 
