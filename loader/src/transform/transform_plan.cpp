@@ -1,0 +1,134 @@
+// Whether a transform is possible for some samples, and what it delivers.
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "codec/stored_form.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+#include "shard/loader/transform.hpp"
+#include "transform/arithmetic.hpp"
+
+namespace shard {
+
+namespace {
+
+std::string numbers(const std::array<float, 3>& values) {
+  return fmt::format("[{}, {}, {}]", values[0], values[1], values[2]);
+}
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
+
+}  // namespace
+
+SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options) {
+  stored.check();
+  SampleSpec delivered = stored;
+  delivered.dtype = options.dtype.value_or(stored.dtype);
+  delivered.layout = options.layout.value_or(stored.layout);
+  if (delivered.layout != Layout::nchw && delivered.layout != Layout::nhwc)
+    refuse(fmt::format("layout is {}; it must be nchw (0) or nhwc (1)", static_cast<int>(delivered.layout)));
+  if (options.crop > CropKind::random_resized)
+    refuse(fmt::format("crop is {}; it must be none (0), center, random or random_resized (3)",
+                       static_cast<int>(options.crop)));
+  if (options.crop == CropKind::none) {
+    if (options.crop_height != 0 || options.crop_width != 0)
+      refuse(
+          fmt::format("crop_height is {} and crop_width {}, but crop is none: choose center, random or "
+                      "random_resized, or leave them 0",
+                      options.crop_height, options.crop_width));
+  } else {
+    if (options.crop_height < 1 || options.crop_width < 1)
+      refuse(fmt::format("crop_height is {} and crop_width {}; they must be at least 1 for a crop",
+                         options.crop_height, options.crop_width));
+    const bool resized = options.crop == CropKind::random_resized;
+    if (!resized && (options.crop_height > stored.height || options.crop_width > stored.width))
+      refuse(
+          fmt::format("the crop of {} x {} is larger than the stored samples of {} x {}: lower "
+                      "crop_height or crop_width",
+                      options.crop_height, options.crop_width, stored.height, stored.width));
+    if (options.crop_height > kMaxResized || options.crop_width > kMaxResized)
+      refuse(fmt::format("the crop of {} x {} exceeds {} x {} (crop_height x crop_width)",
+                         options.crop_height, options.crop_width, kMaxResized, kMaxResized));
+    if (resized &&
+        (stored.height > kMaxShrink * options.crop_height || stored.width > kMaxShrink * options.crop_width))
+      refuse(fmt::format(
+          "random_resized to {} x {} would shrink the stored samples of {} x {} more than {} times; raise "
+          "crop_height or crop_width",
+          options.crop_height, options.crop_width, stored.height, stored.width, kMaxShrink));
+    delivered.height = options.crop_height;
+    delivered.width = options.crop_width;
+  }
+  if (options.crop == CropKind::random_resized) {
+    if (!(options.scale[0] > 0 && options.scale[0] <= options.scale[1] && options.scale[1] <= 1))
+      refuse(fmt::format("scale is [{}, {}]; it must be 0 < low <= high <= 1", options.scale[0],
+                         options.scale[1]));
+    if (!(options.ratio[0] > 0 && options.ratio[0] <= options.ratio[1] && std::isfinite(options.ratio[1])))
+      refuse(
+          fmt::format("ratio is [{}, {}]; it must be 0 < low <= high", options.ratio[0], options.ratio[1]));
+  }
+  if (!(options.flip_probability >= 0 && options.flip_probability <= 1))
+    refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
+  const DType to = delivered.dtype;
+  if (to > DType::f64)
+    refuse(fmt::format("dtype is {}: not a valid dtype; u8, f16, bf16 or f32 can be delivered",
+                       static_cast<int>(to)));
+  if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
+    refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
+  if (stored.dtype != DType::u8 && to == DType::u8)
+    refuse(
+        fmt::format("dtype is u8, but the samples are stored as {} values, whose bytes are not known; "
+                    "deliver f16, bf16 or f32, or convert the images with dtype u8 or codec packed",
+                    to_string(stored.dtype)));
+  if (options.normalization) {
+    if (to == DType::u8)
+      refuse(
+          "normalization applies to samples delivered as f16, bf16 or f32; choose one of them as dtype, or "
+          "leave normalization out");
+    for (std::size_t c = 0; c < 3; ++c)
+      if (!std::isfinite(options.normalization->mean[c]) || !std::isfinite(options.normalization->std[c]) ||
+          options.normalization->std[c] == 0)
+        refuse(fmt::format(
+            "normalization has mean {} and std {} in channel {}; both must be finite and std not 0",
+            options.normalization->mean[c], options.normalization->std[c], c));
+  }
+  return delivered;
+}
+
+bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
+  const bool normalizes = stored.dtype != DType::u8 && options.normalization;
+  return !normalizes && options.flip_probability == 0 && options.crop != CropKind::random_resized &&
+         check_transform(stored, options) == stored;
+}
+
+TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options) {
+  TransformWork work;
+  work.stored = make_stored_form(info)->transform_input();
+  work.normalization = options.normalization.value_or(info.normalization);
+  TransformOptions asked = options;
+  asked.dtype = options.dtype.value_or(info.spec.dtype);
+  if (work.stored.dtype != DType::u8 && options.normalization) {
+    const bool has_it = *options.normalization == info.normalization;
+    if (!has_it && info.normalization != Normalization{})
+      refuse(fmt::format(
+          "normalization has mean {}, std {}, but the {} samples were stored with mean {}, std {}: leave "
+          "normalization out, or convert the images with dtype u8 or codec packed to choose it when loading",
+          numbers(options.normalization->mean), numbers(options.normalization->std),
+          to_string(info.spec.dtype), numbers(info.normalization.mean), numbers(info.normalization.std)));
+    if (has_it) asked.normalization.reset();
+  }
+  work.delivered = check_transform(work.stored, asked);
+  work.normalize =
+      work.stored.dtype == DType::u8 ? work.delivered.dtype != DType::u8 : asked.normalization.has_value();
+  return work;
+}
+
+bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
+  const TransformWork work = plan_transform(info, options);
+  return !make_stored_form(info)->decoded_by_device() && work.delivered == info.spec && !work.normalize &&
+         options.flip_probability == 0 && options.crop != CropKind::random_resized;
+}
+
+}  // namespace shard
