@@ -189,7 +189,7 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
     corrupt(fmt::format("{}[{}] is {}: it must be {}", name, header.samples, before, end));
 }
 
-// Also holds the size of a sample, which is only stated, against the bytes that are there.
+// Also checks that the stated size of a sample fits the bytes that are there.
 void ShardReader::Impl::check_frames(std::span<const std::byte> offsets) const {
   check_offsets("frame_offsets", offsets, header.images_end - header.images_begin, true);
   const std::uint64_t least = codec->least_frame_bytes();

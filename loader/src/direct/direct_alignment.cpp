@@ -24,7 +24,7 @@ constexpr std::uint32_t kLeast = 512;
 constexpr std::uint32_t kUsual = 4096;
 constexpr std::uint32_t kMost = std::uint32_t{1} << 20U;
 
-// Linux 6.1 and later: statx() tells what O_DIRECT asks for. Older headers have no names for it.
+// Linux 6.1 and later: statx() states the alignment for O_DIRECT. Older headers have no names for this.
 constexpr unsigned kStatxDioAlign = 0x2000;
 constexpr std::size_t kDioMemoryAlignAt = 0x98;
 constexpr std::size_t kDioOffsetAlignAt = 0x9c;

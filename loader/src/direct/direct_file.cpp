@@ -26,7 +26,7 @@ DirectFile::DirectFile(const ShardReader& shard) {
                             std::generic_category().message(error) + descriptor_advice(error)));
   }
   if (file_identity(descriptor_.get(), shard.path()) != shard.identity()) {
-    shard.check_unchanged();  // says what is different
+    shard.check_unchanged();  // throws if the file was replaced
     throw Error(
         ErrorCode::corrupt,
         fmt::format("{}: the file was replaced while it was opened for direct reads; open the data set "

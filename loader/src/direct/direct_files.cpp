@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::size_t kMostFiles = 256;
 constexpr std::size_t kLeastFiles = 8;
-constexpr std::size_t kForOthers = 32;  // what the rest of the process may open meanwhile
+constexpr std::size_t kForOthers = 32;  // left for the rest of the process
 
-// Descriptors that this process has open, about; 0: unknown.
+// About how many descriptors this process has open. 0: unknown.
 std::size_t open_descriptors() {
   DIR* const folder = ::opendir("/proc/self/fd");
   if (folder == nullptr) return 0;
@@ -32,7 +32,7 @@ std::size_t descriptors_for_us() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kMostFiles;
   const std::size_t taken = open_descriptors() + kForOthers;
   const auto all = static_cast<std::size_t>(limit.rlim_cur);
-  // Other loaders of this process take from the rest.
+  // Half of what is left: other loaders of this process need descriptors too.
   return std::clamp(all > taken ? (all - taken) / 2 : 0, kLeastFiles, kMostFiles);
 }
 
@@ -67,7 +67,7 @@ std::shared_ptr<const DirectFile> DirectFiles::open(std::uint32_t shard) {
       break;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::resource) throw;
-      // Somebody else took descriptors: fewer are ours from now on.
+      // The rest of the process uses more descriptors than expected, so use fewer from now on.
       limit_ = std::max<std::size_t>(1, files_.size());
       if (files_.empty()) throw;
       if (!close_one()) return nullptr;

@@ -15,14 +15,14 @@ namespace shard {
 // Not thread safe.
 class DirectFiles {
  public:
-  // As many descriptors as this process may still open, less what others need, 256 at most.
+  // At most as many descriptors as this process may still open, less a share for others; at most 256.
   explicit DirectFiles(Dataset dataset);
   // At most `descriptors`, at least 1.
   DirectFiles(Dataset dataset, std::size_t descriptors);
 
-  // The file of a shard, opened or open already. Null: all descriptors belong to files that are in use (whose
-  // pointers somebody holds), so that one of them must be given back first. Errors: those of DirectFile;
-  // resource, when not even one more file can be opened and none of ours is in use.
+  // The file of a shard, which is opened if it is not open yet. Null: all descriptors are of files that are
+  // in use (somebody holds their pointers), so the caller must first release one. Errors: those of
+  // DirectFile; resource, if no further file can be opened and none of ours is in use.
   std::shared_ptr<const DirectFile> open(std::uint32_t shard);
 
   std::size_t descriptors() const noexcept { return limit_; }
@@ -33,7 +33,7 @@ class DirectFiles {
     std::uint32_t shard = 0;
     std::shared_ptr<const DirectFile> file;
   };
-  bool close_one();  // the one that was used longest ago and is in use no more
+  bool close_one();  // closes the least recently used file that is not in use; false: there is none
 
   Dataset dataset_;
   std::size_t limit_;

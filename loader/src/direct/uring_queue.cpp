@@ -53,7 +53,7 @@ class UringQueue final : public ReadQueue {
     }
     return request;
   }
-  // Completions of what the kernel has come without a call that could fail.
+  // Waits for all requests that the kernel has. Completions arrive without a system call that could fail.
   void drain() noexcept override {
     constexpr std::chrono::milliseconds kPause{1};
     waiting_.clear();
@@ -71,7 +71,7 @@ class UringQueue final : public ReadQueue {
   }
 
  private:
-  // There is room: as many entries as requests under way at most.
+  // The queue always has a free entry: it has as many as there are requests under way at most.
   void prepare(ReadRequest& request) {
     io_uring_sqe* const entry = io_uring_get_sqe(&ring_);
     io_uring_prep_read(entry, request.descriptor, request.target, request.size_bytes, request.offset);
@@ -86,7 +86,7 @@ class UringQueue final : public ReadQueue {
       if (result != -EINTR && result != -EAGAIN && result != -EBUSY)
         throw Error(ErrorCode::io, fmt::format("io_uring: {}", std::generic_category().message(-result)));
       if (wait_for == 0 && result != -EINTR)
-        return;  // short of memory for now: the next call submits the rest
+        return;  // the kernel lacks memory for now; the next call submits the rest
     }
   }
 

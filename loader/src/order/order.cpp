@@ -15,7 +15,7 @@ namespace {
 
 enum Purpose : std::uint64_t { kShards = 1, kSamples = 2 };
 
-// Where part `part` of n things begins when they are divided into `parts` parts that differ by one at most.
+// The start of part `part` if n items are divided into `parts` parts whose sizes differ by at most one.
 std::uint64_t part_begin(std::uint64_t n, std::uint64_t part, std::uint64_t parts) noexcept {
   return n / parts * part + n % parts * part / parts;
 }
@@ -79,12 +79,12 @@ std::uint64_t Order::samples_of_rank() const noexcept {
   return same_each_epoch ? std::min(samples_, batches() * options_.batch_size) : samples_;
 }
 
-// What this rank reads of the shards in this epoch, in the epoch's sequence of shards.
+// The parts of shards that this rank reads in this epoch, in the epoch's order of shards.
 std::vector<Order::ShardPart> Order::parts_of(std::uint64_t epoch) const {
   const std::uint64_t shards = shard_begin_.size() - 1;
   const Permutation permuted(shards, epoch_key(options_.seed, epoch, kShards));
   const bool by_shard = options_.partition == Partition::by_shard;
-  // Tail short: a rank's part of all samples, so that the ranks' parts differ by one sample at most.
+  // Tail short: the samples are divided evenly, so that the parts of two ranks differ by at most one sample.
   const bool cut = by_shard && options_.tail == Tail::short_;
   const std::uint64_t first = cut ? part_begin(samples_, options_.rank, options_.world_size) : 0;
   const std::uint64_t last =
@@ -129,7 +129,8 @@ std::shared_ptr<const Order::EpochTable> Order::table(std::uint64_t epoch) const
   return fresh;
 }
 
-// Positions of batch `index`, of which this rank's sequence has `length`: its own by_shard, else all.
+// The positions of batch `index` in a sequence of `length`: with by_shard this rank's own one, else that of
+// all ranks.
 Order::Rows Order::rows_of(std::uint64_t index, std::uint64_t length) const noexcept {
   const std::uint64_t size = options_.batch_size;
   const bool by_shard = options_.partition == Partition::by_shard;
@@ -184,7 +185,7 @@ std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t
                                                 sequence->shards.end() - from)};
 }
 
-// Positions of the epoch's sequence become data set indices.
+// Replaces positions in the epoch's sequence by indices in the data set.
 void Order::place(const EpochTable& sequence, std::span<std::uint64_t> positions) const {
   for (std::size_t first = 0; options_.order != OrderMode::sequential && first < positions.size();) {
     // Positions of one window, one after the other.

@@ -24,7 +24,8 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) noexcept : n_(n) {
   for (std::uint64_t i = 0; i < kRounds; ++i) round_keys_[i] = mix64(key + i * 0xD1B54A32D192ED03U);
 }
 
-// The halves change in turn; each change is undone by itself, whatever their widths.
+// The rounds change the left and the right half alternately. Each round can be undone, whatever the widths of
+// the halves.
 std::uint64_t Permutation::encrypt(std::uint64_t value) const noexcept {
   std::uint64_t left = value >> right_bits_;
   std::uint64_t right = value & right_mask_;
@@ -55,7 +56,7 @@ std::uint64_t Permutation::inverse(std::uint64_t value) const noexcept {
 }
 
 void Permutation::apply(std::span<std::uint64_t> positions) const noexcept {
-  // Lanes of independent walks; one that has arrived takes the next position.
+  // Independent walks in parallel lanes. A lane whose walk has ended takes the next position.
   std::array<std::uint64_t, kLanes> lane;
   std::array<std::size_t, kLanes> owner;
   std::size_t next = 0;
