@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "convert/text_options.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
@@ -19,7 +20,7 @@ namespace {
 DatasetInfo info_for(const SampleSpec& spec, std::uint64_t samples) {
   DatasetInfo info;
   info.spec = spec;
-  info.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  info.normalization = convert::kImagenet;
   info.fingerprint = "0000000000000000";
   info.source_digest = "0000000000000000";
   info.inputs = samples;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/stopwatch.hpp"
+#include "convert/text_options.hpp"
 #include "feeds/loader_arguments.hpp"
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"
@@ -120,7 +121,7 @@ class Bench {
     work.stored = stored;
     work.delivered = check_transform(stored, options);
     work.normalize = work.delivered.dtype != DType::u8;
-    work.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+    work.normalization = convert::kImagenet;
     std::mt19937_64 random(1);
     std::vector<const std::byte*> sources(kBatch * kDraws);
     std::vector<std::uint64_t> sizes(sources.size());

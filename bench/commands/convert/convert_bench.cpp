@@ -7,6 +7,7 @@
 #include "base/file.hpp"
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
+#include "convert/text_options.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -81,16 +82,9 @@ std::uint64_t check(const fs::path& out, const PhotoSet& photos, const convert::
 
 convert::Options preset_options(std::string_view preset) {
   convert::Options options;
-  options.preprocess.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-  if (preset == "eval") return options;
-  if (preset != "train") {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("--preset {}: expected eval or train", quoted(preset)));
-  }
-  options.preprocess.resize_short = 256;
-  options.preprocess.crop = image::Size{256, 256};
-  options.preprocess.dtype = DType::u8;
-  options.preprocess.layout = Layout::nhwc;
+  convert::TextOptions text;
+  text.preset = preset;
+  convert::apply(text, options);
   return options;
 }
 

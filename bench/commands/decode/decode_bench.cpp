@@ -10,6 +10,7 @@
 
 #include "base/parallel.hpp"
 #include "convert/decoding.hpp"
+#include "convert/text_options.hpp"
 #include "harness/measure.hpp"
 #include "limits/pure_decode.hpp"
 #include "shard/dtype.hpp"
@@ -121,7 +122,7 @@ image::PreprocessOptions DecodeOptions::preprocess() const {
   image::PreprocessOptions options;
   options.resize_short = resize;
   options.crop = image::Size{crop, crop};
-  options.normalization = {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  options.normalization = convert::kImagenet;
   return options;
 }
 

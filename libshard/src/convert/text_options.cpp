@@ -12,7 +12,6 @@ namespace shard::convert {
 
 namespace {
 
-constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 constexpr Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F},
                               {0.26862954F, 0.26130258F, 0.27577711F}};
 constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
