@@ -63,7 +63,7 @@ class Consumer {
   void first_batch() {
     auto batch = loader_.next();
     if (!batch) return;
-    take(*batch);
+    consume(*batch);
     stream_->synchronize();
   }
   // An epoch, or the rest of it where it runs already. Returns its samples.
@@ -71,7 +71,7 @@ class Consumer {
     std::uint64_t samples = 0;
     for (Batch& batch : loader_.epoch(epoch)) {
       samples += batch.size();
-      take(batch);
+      consume(batch);
     }
     stream_->synchronize();
     epoch_ = epoch;
@@ -88,7 +88,7 @@ class Consumer {
     do {
       for (Batch& batch : loader_.epoch(++epoch_)) {
         samples += batch.size();
-        take(batch);
+        consume(batch);
         if (++taken != ready) continue;
         stream_->synchronize();
         samples = 0;
@@ -101,7 +101,7 @@ class Consumer {
   LoaderStats stats() const { return loader_.stats(); }
 
  private:
-  void take(Batch& batch) {
+  void consume(Batch& batch) {
     batch.wait_on(*stream_);
     batch.release();
   }

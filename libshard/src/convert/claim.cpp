@@ -50,9 +50,9 @@ std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, con
 void tidy(const Options& options, const PlanRecord& record, Claim& claim) {
   if (record.stage == Stage::staged || !has_leftovers(options.out)) return;
   const bool shared = claim.folder.held() && options.world_size > 1;
-  if (claim.folder.take(options.out, true) == LockResult::busy) return;  // that process does it
+  if (claim.folder.try_lock(options.out, true) == LockResult::busy) return;  // that process does it
   if (!shared) finish_replacement(options.out);
-  remove_progress_files(options.out);
+  remove_journal(options.out);
 }
 
 std::string rank_text(const Options& options) {
@@ -186,7 +186,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     if (!asked) {
       // If the folder holds a conversion with another plan, the error is about that, even if another process
       // works there.
-      asked = claim.folder.take(out, alone) != LockResult::busy;
+      asked = claim.folder.try_lock(out, alone) != LockResult::busy;
       if (asked) continue;
       if (state == FolderState::empty && Clock::now() < deadline) {
         std::this_thread::sleep_for(kPoll);
@@ -216,7 +216,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
               "process, which finishes the replacement, then start the other processes",
               quoted(out)));
     require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
-    switch (claim.rank.take(out / kPlanFile, options.rank, options.world_size)) {
+    switch (claim.rank.try_lock(out / kPlanFile, options.rank, options.world_size)) {
       case LockResult::busy:
         refuse_busy(out, claim.rank.holder(), rank_text(options));
       case LockResult::gone:

@@ -293,7 +293,7 @@ Summary run_in(const Plan& plan, const Options& options, const PlanRecord& recor
   }
   // Also if another process published dataset.json first.
   summary = finished(read_dataset_info(options.out), summary);
-  if (record.stage != Stage::staged) remove_progress_files(options.out);
+  if (record.stage != Stage::staged) remove_journal(options.out);
   return summary;
 }
 

@@ -74,7 +74,7 @@ FolderLock::~FolderLock() {
   if (held()) ::flock(fd_.get(), LOCK_UN);
 }
 
-LockResult FolderLock::take(const fs::path& folder, bool alone) {
+LockResult FolderLock::try_lock(const fs::path& folder, bool alone) {
   if (held_) return LockResult::taken;
   for (;;) {
     fd_.reset(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -97,7 +97,7 @@ LockResult FolderLock::take(const fs::path& folder, bool alone) {
   return LockResult::taken;
 }
 
-LockResult RankLock::take(const fs::path& plan_file, std::uint32_t rank, std::uint32_t world) {
+LockResult RankLock::try_lock(const fs::path& plan_file, std::uint32_t rank, std::uint32_t world) {
   fd_.reset(::open(plan_file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
   if (!fd_) {
     if (errno == ENOENT) return LockResult::gone;

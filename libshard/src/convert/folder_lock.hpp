@@ -37,7 +37,7 @@ class FolderLock {
 
   bool held() const noexcept { return fd_.get() >= 0 && held_; }
   // Returns at once. `alone`: an exclusive lock. Errors: io, not_found.
-  LockResult take(const std::filesystem::path& folder, bool alone);
+  LockResult try_lock(const std::filesystem::path& folder, bool alone);
   // After busy: the process id of a holder; 0 if it is not visible from here.
   std::int64_t holder() const noexcept { return holder_; }
 
@@ -50,7 +50,7 @@ class FolderLock {
 class RankLock {
  public:
   // Returns at once. Errors: io.
-  LockResult take(const std::filesystem::path& plan_file, std::uint32_t rank, std::uint32_t world);
+  LockResult try_lock(const std::filesystem::path& plan_file, std::uint32_t rank, std::uint32_t world);
   std::int64_t holder() const noexcept { return holder_; }
 
  private:

@@ -16,9 +16,9 @@ namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
-using Take = std::function<bool(std::vector<std::string>&)>;
+using OnRow = std::function<bool(std::vector<std::string>&)>;
 
-bool read_csv(std::istream& in, const Take& take) {
+bool read_csv(std::istream& in, const OnRow& on_row) {
   constexpr std::size_t kMaxFieldBytes = std::size_t{1} << 20U;
   std::streambuf& bytes = *in.rdbuf();
   constexpr int kEnd = std::char_traits<char>::eof();
@@ -41,7 +41,7 @@ bool read_csv(std::istream& in, const Take& take) {
     } else if (c == ',') {
       fields.emplace_back();
     } else if (c == '\n') {
-      if (!take(fields)) return false;
+      if (!on_row(fields)) return false;
       fields.assign(1, {});
     } else {
       field += static_cast<char>(c);
@@ -85,28 +85,28 @@ std::string serialize_row(const InputRow& row) {
                      row.digest ? to_hex(*row.digest) : "");
 }
 
-bool read_csv(const fs::path& path, const Take& take) {
+bool read_csv(const fs::path& path, const OnRow& on_row) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return false;
-  const bool whole = read_csv(in, take);
+  const bool whole = read_csv(in, on_row);
   if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading {} failed", quoted(path)));
   return whole;
 }
 
 bool read_input_rows(const fs::path& out, const PlanRecord* there,
-                     const std::function<void(InputRow&&)>& take) {
+                     const std::function<void(InputRow&&)>& on_row) {
   std::uint64_t index = 0;
-  const Take take_fields = [&](std::vector<std::string>& fields) {
+  const OnRow read_fields = [&](std::vector<std::string>& fields) {
     InputRow row;
     row.index = index++;
     if (!parse_row(fields, row)) return false;
-    take(std::move(row));
+    on_row(std::move(row));
     return true;
   };
   if (there == nullptr) {
     bool header = true;
     return read_csv(out / kInputsFile, [&](std::vector<std::string>& fields) {
-      if (!header) return take_fields(fields);
+      if (!header) return read_fields(fields);
       header = false;
       return fields.size() == 3 && fields[2] == "xxh3";
     });
@@ -117,7 +117,7 @@ bool read_input_rows(const fs::path& out, const PlanRecord* there,
     if (!receipt) continue;
     index = shard * there->samples_per_shard;
     std::istringstream rows(receipt->inputs);
-    whole = read_csv(rows, take_fields) && whole;
+    whole = read_csv(rows, read_fields) && whole;
   }
   return whole;
 }

@@ -31,18 +31,19 @@ struct InputRow {
 };
 std::string serialize_row(const InputRow& row);
 
-// Calls `take` for every recorded row of `out`, in order. `there` null: the data set is complete, and its
+// Calls `on_row` for every recorded row of `out`, in order. `there` null: the data set is complete, and its
 // rows are those of inputs.csv. Else they are those of the receipts of the unfinished conversion `there`.
 // Returns false, perhaps after some rows, if there is no such file or if it is damaged. Errors: io.
 bool read_input_rows(const std::filesystem::path& out, const PlanRecord* there,
-                     const std::function<void(InputRow&&)>& take);
+                     const std::function<void(InputRow&&)>& on_row);
 
 // What differs between the recorded inputs of `out` (see above) and those of the plan: a line for each of the
 // first few, each after a line feed, and the number of further ones. Empty if no difference is known.
 std::string describe_changes(const std::filesystem::path& out, const PlanRecord* there, const Plan& plan);
 
-// Reads an RFC 4180 file and calls `take` with the fields of each row. Returns false if there is no such
-// file, if it is not valid CSV, or if `take` returns false. Errors: io.
-bool read_csv(const std::filesystem::path& path, const std::function<bool(std::vector<std::string>&)>& take);
+// Reads an RFC 4180 file and calls `on_row` with the fields of each row. Returns false if there is no such
+// file, if it is not valid CSV, or if `on_row` returns false. Errors: io.
+bool read_csv(const std::filesystem::path& path,
+              const std::function<bool(std::vector<std::string>&)>& on_row);
 
 }  // namespace shard::convert

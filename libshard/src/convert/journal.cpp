@@ -271,7 +271,7 @@ bool is_ours(const std::string& name) {
          is_receipt(name) || is_shard(name);
 }
 
-void remove_progress_files(const fs::path& out) {
+void remove_journal(const fs::path& out) {
   remove_file(out / kPlanFile);
   remove_matching(out, is_receipt);
   remove_stale_temporaries(out);

@@ -74,7 +74,7 @@ void remove_file(const std::filesystem::path& path);  // does nothing if there i
 // Whether conversions write files of this name.
 bool is_ours(const std::string& name);
 // Removes conversion.json, the receipts, and temporary files of processes that have ended. Errors: io.
-void remove_progress_files(const std::filesystem::path& out);
+void remove_journal(const std::filesystem::path& out);
 // Removes all files that a conversion writes, dataset.json first. Other files stay. Errors: io.
 void remove_dataset_files(const std::filesystem::path& out);
 

@@ -243,10 +243,10 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
                         const Hooks& hooks, const RunIn& run_in) {
   const fs::path& out = options.out;
   FolderLock old;
-  if (old.take(out, true) == LockResult::busy) refuse_busy(out, old.holder(), "");
+  if (old.try_lock(out, true) == LockResult::busy) refuse_busy(out, old.holder(), "");
   finish_replacement(out);
   // The staged folder is recognised by its conversion.json, so the old folder must not have one too.
-  if (dataset_is_there(out) && has_leftovers(out)) remove_progress_files(out);
+  if (dataset_is_there(out) && has_leftovers(out)) remove_journal(out);
 
   Options inner = options;
   inner.out = out / kStagingFolder;
@@ -262,17 +262,17 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
       return refresh.summary();
     }
     prepare_staging(inner.out, staged);
-    claim.folder.take(inner.out, true);
+    claim.folder.try_lock(inner.out, true);
     claim_folder(plan, inner, staged, claim);
     refresh.carry_over(inner.out, staged);
   } else {
     prepare_staging(inner.out, staged);
-    claim.folder.take(inner.out, true);
+    claim.folder.try_lock(inner.out, true);
   }
   Summary summary = run_in(inner, staged, claim);
   summary.was_complete = false;
   put_in_place(out);
-  remove_progress_files(out);
+  remove_journal(out);
   return summary;
 }
 

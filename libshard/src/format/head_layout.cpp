@@ -65,7 +65,8 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
                           samples, kMaxHeadBytes, kMaxShardHeaderBytes));
 }
 
-std::uint64_t take(std::vector<TensorInfo>& tensors, std::uint64_t samples) {
+// Sets begin and end of the tensors, one after the other. Returns the end of the last one.
+std::uint64_t set_offsets(std::vector<TensorInfo>& tensors, std::uint64_t samples) {
   std::uint64_t end = 0;
   for (TensorInfo& tensor : tensors) {
     std::optional<std::uint64_t> bytes = size_bytes(tensor.dtype);
@@ -90,7 +91,7 @@ HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples
   HeadLayout layout;
   layout.table.metadata = make_metadata(options);
   layout.table.tensors = small_tensors(options, samples);
-  const std::uint64_t keys_begin = take(layout.table.tensors, samples);
+  const std::uint64_t keys_begin = set_offsets(layout.table.tensors, samples);
   if (key_bytes > kMaxHeadBytes) too_large(samples);
 
   const auto shape = options.spec.shape();

@@ -150,7 +150,7 @@ void Resampler::add_row(const std::uint8_t* resized_row) {
 void Resampler::take_columns(std::uint32_t rows) {
   while (huge_columns_.next_done(*huge_vertical_, source_box_.top + rows - 1)) {
     const std::uint32_t y = huge_columns_.next_index();
-    huge_columns_.take(sink_->begin_row(y));
+    huge_columns_.write_next(sink_->begin_row(y));
     sink_->end_row(y);
   }
 }

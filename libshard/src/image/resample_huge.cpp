@@ -102,7 +102,7 @@ bool HugeColumns::next_done(const HugeAxis& axis, std::uint32_t position) const 
   return next_ < axis.outputs.size() && axis.outputs[next_].last <= position + 1;
 }
 
-void HugeColumns::take(std::uint8_t* out) {
+void HugeColumns::write_next(std::uint8_t* out) {
   std::int32_t* const sums = sums_of(next_++);
   std::transform(sums, sums + columns_, out, to_byte);
   std::fill_n(sums, columns_, kHalf);

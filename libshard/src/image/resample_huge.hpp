@@ -57,13 +57,13 @@ class HugeRow {
 class HugeColumns {
  public:
   void begin(const HugeAxis& axis, std::size_t columns);
-  // Row `position` of the source, `columns` bytes. Then the outputs that are done are taken, while
-  // next_done().
+  // Adds row `position` of the source, `columns` bytes. Then call write_next() while next_done().
   void push(const HugeAxis& axis, std::uint32_t position, const std::uint8_t* row);
   // Whether the output next_index() has all of its rows, `position` being the last one pushed.
   bool next_done(const HugeAxis& axis, std::uint32_t position) const noexcept;
   std::uint32_t next_index() const noexcept { return static_cast<std::uint32_t>(next_); }
-  void take(std::uint8_t* out);  // `columns` bytes
+  // Writes `columns` bytes: the output next_index().
+  void write_next(std::uint8_t* out);
 
  private:
   std::int32_t* sums_of(std::size_t output) noexcept;

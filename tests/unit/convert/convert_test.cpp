@@ -324,30 +324,30 @@ TEST(FolderLocks, KeepTheSameRankOutAndLetOthersIn) {
   const fs::path file = dir.path() / "conversion.json";
   write(file);
   FolderLock shared;
-  ASSERT_EQ(shared.take(dir.path(), false), LockResult::taken);
-  EXPECT_EQ(shared.take(dir.path(), false), LockResult::taken);  // it has it
+  ASSERT_EQ(shared.try_lock(dir.path(), false), LockResult::taken);
+  EXPECT_EQ(shared.try_lock(dir.path(), false), LockResult::taken);  // it has it
   FolderLock also;
-  EXPECT_EQ(also.take(dir.path(), false), LockResult::taken);
+  EXPECT_EQ(also.try_lock(dir.path(), false), LockResult::taken);
   FolderLock alone;
-  ASSERT_EQ(alone.take(dir.path(), true), LockResult::busy);
+  ASSERT_EQ(alone.try_lock(dir.path(), true), LockResult::busy);
   EXPECT_EQ(alone.holder(), ::getpid());
   EXPECT_FALSE(alone.held());
 
   RankLock first;
-  ASSERT_EQ(first.take(file, 1, 4), LockResult::taken);
+  ASSERT_EQ(first.try_lock(file, 1, 4), LockResult::taken);
   RankLock other;
   for (const auto& [rank, world] :
        {std::pair(0U, 4U), {2U, 4U}, {1U, 3U}, {1U, 5U}, {0U, 1U << 20U}, {4U, 1U << 31U}})
-    EXPECT_EQ(RankLock().take(file, rank, world), LockResult::taken) << rank << " of " << world;
-  ASSERT_EQ(other.take(file, 1, 4), LockResult::busy);
+    EXPECT_EQ(RankLock().try_lock(file, rank, world), LockResult::taken) << rank << " of " << world;
+  ASSERT_EQ(other.try_lock(file, 1, 4), LockResult::busy);
   EXPECT_EQ(other.holder(), ::getpid());
   {
     RankLock large;
-    ASSERT_EQ(large.take(file, 4, 1U << 31U), LockResult::taken);
-    EXPECT_EQ(other.take(file, 4, 1U << 31U), LockResult::busy);
+    ASSERT_EQ(large.try_lock(file, 4, 1U << 31U), LockResult::taken);
+    EXPECT_EQ(other.try_lock(file, 4, 1U << 31U), LockResult::busy);
   }
-  EXPECT_EQ(other.take(file, 4, 1U << 31U), LockResult::taken);
-  EXPECT_EQ(other.take(dir.path() / "none", 0, 1), LockResult::gone);
+  EXPECT_EQ(other.try_lock(file, 4, 1U << 31U), LockResult::taken);
+  EXPECT_EQ(other.try_lock(dir.path() / "none", 0, 1), LockResult::gone);
 }
 
 TEST(FolderLocks, LeaveWithAForkedChildStillHoldingTheDescriptor) {
@@ -357,7 +357,7 @@ TEST(FolderLocks, LeaveWithAForkedChildStillHoldingTheDescriptor) {
   ::pid_t child = 0;
   {
     FolderLock lock;
-    ASSERT_EQ(lock.take(dir.path(), true), LockResult::taken);
+    ASSERT_EQ(lock.try_lock(dir.path(), true), LockResult::taken);
     child = ::fork();
     if (child == 0) {  // holds a copy of every descriptor until it is told to end
       char byte = 0;
@@ -366,7 +366,7 @@ TEST(FolderLocks, LeaveWithAForkedChildStillHoldingTheDescriptor) {
     }
     ASSERT_GT(child, 0);
   }
-  EXPECT_EQ(FolderLock().take(dir.path(), true), LockResult::taken);
+  EXPECT_EQ(FolderLock().try_lock(dir.path(), true), LockResult::taken);
   ::close(pipe[1]);
   ::close(pipe[0]);
   int status = 0;

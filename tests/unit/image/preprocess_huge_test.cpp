@@ -101,7 +101,7 @@ TEST(PreprocessHuge, WithoutTablesIsTheSameAsWithThem) {
       huge_columns.push(axis, y, column.rgb.data() + std::size_t{y} * 6);
       for (; huge_columns.next_done(axis, y); ++outputs) {
         ASSERT_EQ(huge_columns.next_index(), outputs);
-        huge_columns.take(resized_column.data() + std::size_t{outputs} * 6);
+        huge_columns.write_next(resized_column.data() + std::size_t{outputs} * 6);
       }
     }
     ASSERT_EQ(outputs, resized);
