@@ -5,13 +5,12 @@
 
 namespace shard {
 
-// The CPUs of its affinity mask, or fewer where a CPU quota of its cgroup or of an ancestor allows fewer at a
-// time (rounded up: 1.5 CPUs are 2); at least 1. What threads are started by default. `root`: as for
+// The number of CPUs in its affinity mask, or the CPU quota of its cgroup or of an ancestor if that is
+// smaller (rounded up: 1.5 CPUs are 2). At least 1. This is the default number of threads. `root`: as for
 // cgroup_folders().
 unsigned cpu_count(const std::filesystem::path& root = "/");
 
-// The smallest CPU quota of this process's cgroup and its ancestors, in CPUs at a time (1.5); 0: there is
-// none.
+// The smallest CPU quota of this process's cgroup and its ancestors, in CPUs (1.5). 0: there is no quota.
 double cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace shard

@@ -18,25 +18,26 @@ namespace shard {
 // Throws `what` "PATH": reason of `error_number`.
 [[noreturn]] void throw_errno(std::string_view what, const std::filesystem::path& path, int error_number);
 
-// For EMFILE and ENFILE what to do, in brackets after a space; else empty.
+// For EMFILE and ENFILE: a space and, in brackets, what to do. Else empty.
 std::string descriptor_advice(int error_number);
 
 UniqueFd open_read(const std::filesystem::path& path);
 // Bytes of a regular file; io for anything else.
 std::uint64_t regular_file_size(int fd, const std::filesystem::path& path);
-// Fills `out` from `offset`; io when the file ends before.
+// Fills `out` from `offset`. Throws io if the file ends before.
 void pread_all(int fd, std::span<std::byte> out, std::uint64_t offset, const std::filesystem::path& path);
 void pwrite_all(int fd, std::span<const std::byte> bytes, std::uint64_t offset,
                 const std::filesystem::path& path);
-// Reserves the first `size_bytes`, so that writing them cannot run out of space; where the file system
-// cannot, only sets the size. ENOSPC names what is needed and what is free.
+// Reserves the first `size_bytes`, so that writing them cannot run out of space. If the file system cannot do
+// this, it only sets the size. For ENOSPC the message has the needed and the free bytes.
 void preallocate(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
 void truncate(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
 void sync_file(int fd, const std::filesystem::path& path);
 void sync_folder(const std::filesystem::path& folder);
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
-// Renames without replacing: false, and nothing has changed, when `to` exists. renameat2(RENAME_NOREPLACE);
-// where the file system has not got that, a hard link; where it has neither, a look before the rename.
+// Renames without replacing. False: `to` exists, and nothing has changed. Uses renameat2(RENAME_NOREPLACE).
+// If the file system does not have that, it makes a hard link; without hard links either, it checks before
+// the rename.
 bool rename_file_new(const std::filesystem::path& from, const std::filesystem::path& to);
 // Whether `path` is a regular file that holds the same bytes as `fd`. Errors: io.
 bool holds_same_bytes(int fd, const std::filesystem::path& fd_path, const std::filesystem::path& path);

@@ -26,7 +26,7 @@ class UnreadablePage : public Error {
 };
 
 namespace detail {
-// The frame that a SIGBUS on this thread returns to; null: none.
+// The frame to which a SIGBUS on this thread returns. Null: there is none.
 sigjmp_buf*& bus_frame() noexcept;
 // Where the thread's last such read failed.
 const std::byte*& bus_address() noexcept;
@@ -38,14 +38,14 @@ struct BusFrame {
   BusFrame& operator=(const BusFrame&) = delete;
   ~BusFrame() { bus_frame() = outer; }
 };
-// Takes no lock: a child that is forked in the middle of it can call it again.
+// Takes no lock, so a child that was forked meanwhile can call it again.
 void install_bus_handler();
 [[noreturn]] void throw_bus_error(const char* what);
 }  // namespace detail
 
-// Runs `body`; a page that cannot be read (the file under the mapping was cut, or its disk failed) is an
-// UnreadablePage and not the end of the process. `body` may throw; objects whose destructors matter must not
-// live inside it across reads: a failing read leaves it by a jump.
+// Runs `body`. If it reads a page that cannot be read (the mapped file was cut, or its disk failed), this
+// throws UnreadablePage, and the process goes on. `body` may throw. A failed read leaves it by a jump, so no
+// object with a destructor that matters may live inside it across reads.
 template <class Body>
 void guarded(const char* what, const Body& body) {
   detail::install_bus_handler();
@@ -54,8 +54,8 @@ void guarded(const char* what, const Body& body) {
   body();
 }
 
-// Copies mapped bytes to `out`, which has the same size. False: a page of `mapped` could not be read, and
-// `out` holds anything.
+// Copies mapped bytes to `out`, which has the same size. False: a page of `mapped` could not be read, and the
+// content of `out` is undefined.
 [[nodiscard]] bool guarded_copy(std::span<std::byte> out, std::span<const std::byte> mapped) noexcept;
 
 }  // namespace shard

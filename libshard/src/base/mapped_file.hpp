@@ -11,8 +11,8 @@ namespace shard {
 
 class MappedFile {
  public:
-  // Maps `size_bytes`, at least 1, of the file that `fd` has open. Holds the file's size against it before
-  // and after. `path` is for messages. Errors: io, resource (no address space).
+  // Maps `size_bytes`, at least 1, of the open file `fd`. Checks before and after that the file has this
+  // size. `path` is for messages. Errors: io, resource (no address space).
   MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
   MappedFile(MappedFile&&) noexcept;
   MappedFile& operator=(MappedFile&&) noexcept;

@@ -30,7 +30,7 @@ void run_threads(unsigned threads, const std::function<void(unsigned thread)>& w
     try {
       for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(guarded, thread);
     } catch (const std::system_error&) {
-      // With fewer threads it takes longer.
+      // Fewer threads do the same work, in more time.
     }
     guarded(0);
   }

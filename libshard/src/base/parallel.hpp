@@ -6,12 +6,12 @@
 
 namespace shard {
 
-// `jobs`, or where that is 0 as many as this process has CPUs.
+// `jobs` or, if that is 0, the number of CPUs of this process.
 unsigned thread_count(unsigned jobs);
 
-// Runs `work(thread)` for thread = 0 to threads - 1, each on a thread of its own (0 on the calling one), and
-// joins them. Throws the first of what they threw. Where the system gives no more threads, the others do
-// without them: `work` must share what there is to do, not own a part of it.
+// Runs `work(thread)` for thread = 0 to threads - 1, each on another thread (0 on the calling one), and joins
+// them. Throws the first exception. If the system refuses a thread, only those that could be started run. So
+// the threads must share the work; none may own a part of it.
 void run_threads(unsigned threads, const std::function<void(unsigned thread)>& work);
 
 // Calls `body(thread, index)` for every index in [0, count), each once, in about ascending order, on at most

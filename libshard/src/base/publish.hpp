@@ -1,8 +1,8 @@
-// How files appear in a folder that several processes may use: whole or not at all, and without taking
-// another file's place unless that is asked for.
+// Publishes files in a folder that several processes may use. A file appears complete or not at all, and
+// replaces another one only if the caller asks for it.
 //
-// Each: temporary file in the same folder, write, fsync, rename, fsync of the folder. Errors: io, not_found
-// (no such folder), naming the path. Different objects may be used by different threads.
+// Each function writes a temporary file in the same folder, then: fsync, rename, fsync of the folder. Errors:
+// io, not_found (no such folder), naming the path. Different objects may be used by different threads.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace shard {
 
-// Gives `path` the bytes `content`, whatever had the name before.
+// Writes `content` to `path`. Replaces an existing file.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
-// Creates `path` with `content`; false, and nothing has changed, when something has that name. Of several
-// processes that do this at once, one gets true.
+// Creates `path` with `content`. False: the name exists, and nothing has changed. If several processes do
+// this at once, one of them gets true.
 bool publish_new_file(const std::filesystem::path& path, std::string_view content);
 
 // A file that is written piece by piece, with a buffer of 1 MiB. Removed unless published.
@@ -32,7 +32,7 @@ class PendingFile {
   void append(std::span<const std::byte> bytes);
   // Writes what is in the buffer.
   void flush();
-  // Replaces what has the name. Once.
+  // Replaces an existing file. May be called once.
   void publish();
 
  private:
@@ -40,15 +40,15 @@ class PendingFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// What was renamed, made or removed in `folder` is on the disk when this returns. No error where the
-// file system cannot flush folders, or this process may not read this one.
+// Flushes renamed, new and removed names of `folder` to the disk. No error if the file system cannot flush
+// folders, or if this process may not read this one.
 void flush_folder(const std::filesystem::path& folder);
 
-// Removes what earlier processes of this host left under such names in `folder`, and what others left more
-// than a day ago; how many. Files that a running process writes stay.
+// Removes temporary files that earlier processes of this host left in `folder`, and those that other hosts
+// left more than a day ago. Returns how many. Files that a running process writes stay.
 std::uint64_t remove_temporaries(const std::filesystem::path& folder);
 
-// Whether a file of that name is one under which these functions write before they rename.
+// Whether these functions use names like `name` for temporary files.
 bool is_temporary_name(std::string_view name) noexcept;
 
 }  // namespace shard

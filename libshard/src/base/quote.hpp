@@ -1,4 +1,4 @@
-// How messages show names and text that somebody else has chosen: printable, in double quotes.
+// Shows foreign names and text in messages: printable, in double quotes.
 //
 // Bytes that could break the line or the terminal are escaped as in sample keys (shard/keys.hpp). All
 // messages of the libraries and programs use these functions and nothing else.

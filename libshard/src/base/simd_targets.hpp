@@ -6,9 +6,11 @@
 
 namespace shard {
 
-// Names of those that this build has and this CPU supports, best first: "AVX3", "AVX2", ..., "SCALAR".
+// The names of the instruction sets of this build that the CPU supports, best first: "AVX3", "AVX2", ...,
+// "SCALAR".
 std::vector<std::string> simd_targets();
-// Objects made from now on use this one; an empty name gives the best again. Throws invalid_argument.
+// Objects that are made afterwards use this one. An empty name selects the best again. Throws
+// invalid_argument.
 void use_simd_target(const std::string& name);
 
 }  // namespace shard

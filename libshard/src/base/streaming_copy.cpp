@@ -1,6 +1,5 @@
-// Copies that go past the cache. The rate of one thread is bound by how many reads of memory are under way,
-// and the processor fetches ahead only inside a page: so a copy is cut into four ranges which are walked side
-// by side.
+// Copies past the cache. The number of memory reads in progress bounds the rate of one thread, and the
+// processor prefetches only inside a page. So a copy is cut into four ranges that are copied alternately.
 #include <cstdint>
 #include <cstring>
 

@@ -8,7 +8,7 @@
 
 namespace shard {
 
-// Copies with non-temporal stores where the target is large: the copy is not read again soon. Ranges do not
+// Copies a large range with non-temporal stores, because it is not read again soon. The ranges must not
 // overlap.
 void copy_streaming(std::byte* target, const std::byte* source, std::size_t size_bytes) noexcept;
 

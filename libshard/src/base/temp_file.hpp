@@ -1,14 +1,15 @@
 // TempFile: a file that becomes visible under its name complete, or never.
 //
-//   create ".NAME.HOST-BOOT.PID.RANDOM.part" beside the target, locked -> write -> publish: fsync, rename,
-//   fsync the folder
+//   create ".NAME.HOST-BOOT.PID.RANDOM.part" beside the target, locked
+//     -> write
+//     -> publish: fsync, rename, fsync the folder
 //
-// The lock (flock, exclusive) says that the writer lives: the system drops it however the process ends. Some
-// network file systems keep such a lock on the writer's node only, so the lock of a file counts only where
-// the file was written: HOST is the node's name and BOOT stands for this start of its system. A temporary is
-// stale when
-//   - it was written on this node since its last start, or before that, and its lock can be taken; or
-//   - it was not written to for kStaleHours, wherever it comes from, and nobody is seen to hold its lock.
+// The lock (flock, exclusive) shows that the writer is running: the kernel drops it however the process ends.
+// On some network file systems such a lock is visible on the writer's node only, so a lock counts only on the
+// node where the file was written. HOST is the name of that node, and BOOT identifies the start of its
+// system. A temporary file is stale if
+//   - it was written on this node, and its lock is free; or
+//   - it comes from any node, was not written to for kStaleHours, and no lock on it is visible.
 #pragma once
 
 #include <filesystem>
@@ -32,26 +33,28 @@ class TempFile {
   int fd() const noexcept { return fd_.get(); }
   const std::filesystem::path& target() const noexcept { return target_; }
 
-  // All three: errors io; the target is untouched unless only the flush of the folder failed. Once.
-  // Takes the place of what has the name.
+  // One of the three may be called, once. Errors: io; then the target did not change, unless only the flush
+  // of the folder failed.
+
+  // Replaces an existing file.
   void publish();
-  // False when something has the name: that stays, and this file is removed.
+  // Does not replace: false if there is a file, which stays, and this file is removed.
   bool publish_new();
-  // A file with the very same bytes that has the name already stays, and this one is removed; anything else
-  // is replaced. So a finished file is never away, and keeps its inode.
+  // An existing file with the same bytes stays, and this one is removed. Any other file is replaced. So a
+  // finished file is never missing, and it keeps its inode.
   void publish_same();
-  // Removes the file now. Nothing happens when it was published.
+  // Removes the file now. Does nothing if it was published.
   void discard() noexcept;
 
  private:
-  void finish();  // after the name is ours
+  void finish();  // after the rename
 
   std::filesystem::path target_;
   std::filesystem::path path_;
   UniqueFd fd_;  // invalid once published or moved from
 };
 
-// Whether `name` is one that TempFile gives, or gave in earlier versions (without HOST-BOOT).
+// Whether TempFile uses names like `name`, or did in earlier versions (without HOST-BOOT).
 bool is_temporary_name(std::string_view name) noexcept;
 
 }  // namespace shard

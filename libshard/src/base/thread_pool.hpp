@@ -32,7 +32,7 @@ class ThreadPool {
   explicit ThreadPool(unsigned threads, const char* name = "shard-pool");
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
-  ~ThreadPool();  // runs what was submitted, then joins; in a child that was forked, leaves all as it is
+  ~ThreadPool();  // runs what was submitted, then joins; does nothing in a forked child, which has no threads
   void submit(Operation operation);
   // How many of the threads take work from now on, 1 to threads().
   void use_threads(std::size_t threads);
@@ -62,7 +62,8 @@ class ThreadPool {
   std::unique_ptr<State> state_;
 };
 
-// Calls body(row) for each row on the pool's threads; done, or failed with the first error, when `filled` is.
+// Calls body(row) for each row on the pool's threads. `filled` becomes ready after the last one, with the
+// first error.
 void submit_rows(ThreadPool& pool, std::size_t rows, std::future<void>& filled,
                  std::function<void(std::size_t)> body);
 // Calls body(row) for each row on the pool's threads and waits; rethrows the first error.

@@ -1,5 +1,5 @@
-// One zstd frame a sample (RFC 8878), with the content size in its header and no dictionary. The one place
-// that knows zstd.
+// One zstd frame per sample (RFC 8878), with the content size in its header and no dictionary. The only file
+// that names zstd.
 #pragma once
 
 #include <cstddef>

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Whether the folder says what it is. dataset.json is published before conversion.json is removed: who sees
-// neither, one after the other, looks at dataset.json once more.
+// The state of the folder if one of its own files tells it. dataset.json is published before conversion.json
+// is removed, so if neither is seen, one after the other, dataset.json is looked up once more.
 std::optional<FolderState> stated(const fs::path& folder) {
   std::error_code error;
   for (const char* name : {kDatasetFile, kPlanFile, kDatasetFile}) {
@@ -53,7 +53,7 @@ FolderState folder_state(const fs::path& folder) {
   for (; !error && entries != fs::directory_iterator(); entries.increment(error))
     if (!is_temporary_name(entries->path().filename().native())) other = true;
   if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
-  // Other processes may have begun meanwhile: a listing is not of one moment.
+  // Another process may have started to convert while the folder was listed.
   if (other) return stated(folder).value_or(FolderState::foreign);
   return FolderState::empty;
 }
@@ -67,8 +67,8 @@ struct Dataset::Impl {
 
   std::shared_ptr<const UniqueFd> handle;  // of the folder: shards are looked up from it
 
-  // The open shards; null: not open. Several threads may open the same one, and the first to store it wins:
-  // no lock that a child after fork() would find held for ever.
+  // The open shards; null: not open. Several threads may open the same one, and the first to store it wins.
+  // There is no lock, which a forked child could find locked for ever.
   std::vector<std::atomic<const ShardReader*>> readers;
 
   Impl(fs::path given, fs::path where, UniqueFd opened, DatasetInfo&& read)
@@ -95,8 +95,8 @@ struct Dataset::Impl {
   bool is_lone_shard() const noexcept { return path != folder; }
 };
 
-// Whether another folder, or none, has the name now: shardify --overwrite puts a new data set in the old
-// one's place.
+// Whether the path now leads to another folder or to none: shardify --overwrite replaces the folder of a data
+// set.
 bool Dataset::Impl::was_moved() const noexcept {
   struct stat opened {};
   struct stat there {};

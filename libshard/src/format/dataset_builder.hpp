@@ -1,5 +1,5 @@
-// DatasetBuilder: takes dataset.json apart while it is read, and refuses what has no place at the first
-// event.
+// DatasetBuilder: builds a DatasetInfo while dataset.json is read, and refuses at once what does not belong
+// there.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@
 
 namespace shard {
 
-// Values stand at most four levels deep, and each has one place: the top-level member `section_`, and below
-// it the member `field_` of an object. Unknown members at the top are skipped, whatever they hold, so that
-// later versions may add some; nothing else may be unknown. What several members say together is checked by
-// parse_dataset. The counts of entries are bounded, so that what is built takes no more memory than the text
-// and 64 MiB, whatever stands in it.
+// Values are at most four levels deep. Each belongs to the top-level member `section_` and, below it, to the
+// member `field_` of an object. Unknown members at the top level are skipped with all their content, so that
+// later versions may add members. Nothing else may be unknown. parse_dataset() checks rules about several
+// members. The counts of entries are bounded, so that the result takes no more memory than the text and 64
+// MiB, whatever the text is.
 class DatasetBuilder final : public JsonHandler {
  public:
   static constexpr std::string_view kSections[] = {

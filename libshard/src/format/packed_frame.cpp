@@ -60,7 +60,8 @@ void put_header(const Shape& shape, std::uint8_t mode, std::byte* out) {
   out[7] = static_cast<std::byte>(shape.width >> 8);
 }
 
-// Bytes of a strip without the zeros at its end, as its codes say; the codes lie inside the strip.
+// The length of a strip without the zeros at its end, computed from its codes, which must be inside the
+// strip.
 std::size_t coded_strip_bytes(const Shape& shape, const std::byte* strip) {
   const auto* const codes = reinterpret_cast<const std::uint8_t*>(strip) + kSeedBytes;
   const std::size_t count = shape.code_bytes();
@@ -78,7 +79,7 @@ std::size_t coded_strip_bytes(const Shape& shape, const std::byte* strip) {
   return kSeedBytes + count + 2 * widths;
 }
 
-// Where a strip ends, which is inside the frame, with room for its codes.
+// The end of a strip. Checks that it is inside the frame, and that there is room for the codes.
 std::size_t strip_end(const Shape& shape, std::span<const std::byte> frame, std::size_t strip,
                       std::size_t begin) {
   const std::size_t entry = kHeaderBytes + 4 * strip;
@@ -97,7 +98,7 @@ std::size_t strip_end(const Shape& shape, std::span<const std::byte> frame, std:
   return static_cast<std::size_t>(end);
 }
 
-// Afterwards any bits are those of some sample.
+// After this check any bits decode to some sample.
 void check_codes(const Shape& shape, std::span<const std::byte> coded, std::size_t strip) {
   const std::size_t size = aligned(coded_strip_bytes(shape, coded.data()));
   if (size != coded.size())
@@ -182,8 +183,8 @@ void decode(const Kernels& kernels, const Shape& shape, Layout layout, std::span
     const std::size_t end = strip_end(shape, frame, strip, begin);
     if (strip + 1 == shape.strips() && end != frame.size())
       corrupt(fmt::format("ends after {} of {} stored bytes", end, frame.size()));
-    // A copy in the nearest cache: it has bytes behind it, and what is checked is what is decoded, also when
-    // the frame is a file's that somebody writes to.
+    // Decodes a copy in the nearest cache. There are bytes after it that may be read, and the checked bytes
+    // are the decoded ones, even if somebody writes to the file of the frame.
     if (copy.size() < end - begin + kSlack) copy.resize(end - begin + kSlack);
     std::memcpy(copy.data(), frame.data() + begin, end - begin);
     check_codes(shape, {copy.data(), end - begin}, strip);

@@ -51,9 +51,9 @@ std::size_t max_strip_bytes(const Shape& shape) noexcept;
 std::vector<std::byte> encode(const Kernels& kernels, const Shape& shape, Layout layout,
                               std::span<const std::byte> pixels);
 
-// Fills `pixels` (shape.pixels_bytes()) from any bytes: throws corrupt, saying why, unless `frame` is a frame
-// of this shape that ends where its codes say. Reads nothing outside `frame`; if that changes
-// meanwhile, what comes out is some sample or corrupt.
+// Fills `pixels` (shape.pixels_bytes()) from a frame of this shape, which must end where its codes end.
+// `frame` may be any bytes: if they are not such a frame, it throws corrupt with the reason. Reads nothing
+// outside `frame`. If the bytes change meanwhile, the result is some sample or corrupt.
 void decode(const Kernels& kernels, const Shape& shape, Layout layout, std::span<const std::byte> frame,
             std::span<std::byte> pixels);
 

@@ -36,7 +36,7 @@ void for_each_element(const SampleSpec& spec, const Body& body) {
   }
 }
 
-// About the byte that a float32 was computed from: exact but for roundings, of which the caller knows.
+// The byte from which a float32 was computed, except for rounding errors; the caller checks it.
 int guess(const ValueTable& table, std::uint32_t bits, std::size_t channel) noexcept {
   const float byte = (std::bit_cast<float>(bits) * table.std[channel] + table.mean[channel]) * 255.0F + 0.5F;
   return static_cast<int>(byte > 0.0F ? (byte < 255.0F ? byte : 255.0F) : 0.0F);  // NaN: 0
@@ -59,8 +59,8 @@ void PackedValues::find_lowest() const {
   }
 }
 
-// Whether the guesses are right, as they are for float32 that were computed from bytes: the common case,
-// quickly.
+// The fast path: float32 values that were computed from bytes, for which the guesses are right. False: a
+// guess was wrong.
 bool PackedValues::reduce_by_guess(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const {
   if (!distinct_) return false;
   std::uint32_t wrong = 0;

@@ -20,8 +20,8 @@ class PackedValues {
 
   // spec.elements() bytes in the sample's order -> the sample.
   void expand(std::span<const std::uint8_t> bytes, std::span<std::byte> sample) const;
-  // The way back; where two bytes become the same value the lower one. Throws invalid_argument when a value
-  // is not one that a byte becomes.
+  // The inverse. If two bytes become the same value, the result is the lower one. Throws invalid_argument if
+  // a value is not a normalised byte value.
   void reduce(std::span<const std::byte> sample, std::span<std::uint8_t> bytes) const;
 
  private:

@@ -6,7 +6,7 @@
 
 namespace shard {
 
-// The head digest alone would do; the other comparisons say what is different.
+// To compare the head digests would be enough; the other comparisons find out what is different.
 std::optional<SpecDifference> shard_difference(const ShardReader& shard, const ShardSummary* expected,
                                                const DatasetSpec* spec) {
   if (expected != nullptr && shard.size() != expected->samples)

@@ -1,4 +1,4 @@
-// Whether a shard is the one that dataset.json names. Opening a data set and verifying it ask this.
+// Whether a shard is the one that dataset.json names, for opening and for verifying a data set.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace shard {
 
-// The first thing in which the shard differs from what dataset.json says of it (`expected`) and of all shards
-// (`spec`), either of which may be null.
+// The first difference between the shard and what dataset.json states about it (`expected`) and about all
+// shards (`spec`). Either of them may be null.
 std::optional<SpecDifference> shard_difference(const ShardReader& shard, const ShardSummary* expected,
                                                const DatasetSpec* spec);
 

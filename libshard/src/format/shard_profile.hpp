@@ -1,5 +1,5 @@
-// The profile of docs/format.md: which tensors and metadata make a safetensors file a shard, and where they
-// stand.
+// The profile of docs/format.md: which tensors and metadata a safetensors file needs to be a shard, and where
+// they are.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ inline constexpr std::uint64_t kMaxShardHeaderBytes = std::uint64_t{1} << 20;  /
 inline constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{1} << 30;         // everything before the images
 inline constexpr std::uint64_t kMaxSamples = std::uint64_t{1} << 32;
 
-// Where the 16 digits of the head digest stand in a header's JSON. The bytes sought cannot be part of a
-// string: a quote inside a JSON string is escaped.
+// The position of the 16 digits of the head digest in a header's JSON. The bytes that are searched for cannot
+// occur inside a string, because quotes are escaped there.
 std::optional<std::size_t> find_digest_digits(std::string_view json) noexcept;
 
 // XXH3-64 over the head (all bytes before the images) with the digits at `digits_at` taken as '0'.
@@ -41,7 +41,7 @@ std::string floats_to_text(const std::array<float, 3>& values);
 std::optional<std::array<float, 3>> floats_from_text(std::string_view text);
 std::optional<float> float_from_text(std::string_view text) noexcept;
 
-// Checks of what a writer is asked for, and of what dataset.json says. Throw invalid_argument.
+// Check the options of a writer, and what dataset.json states. Throw invalid_argument.
 void check_writer_options(const ShardWriterOptions& options);
 void check_normalization(const Normalization& normalization);
 void check_provenance(const Provenance& pipeline);

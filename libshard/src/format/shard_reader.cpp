@@ -29,8 +29,8 @@ namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
 
-// The codec of a shard. It may hold tables, and the shards of a data set have the same: a thread that opens
-// one after the other makes them once.
+// The codec of a shard. It may have tables, which are the same for all shards of a data set, so a thread that
+// opens one shard after the other makes them once.
 Codec codec_of(const ShardHeader& header) {
   struct Last {
     CodecSpec codec;
@@ -49,12 +49,12 @@ Codec codec_of(const ShardHeader& header) {
 
 }  // namespace
 
-// The head (everything before the images) is read into memory, checked and dropped; what is asked for later
-// comes from the mapping. A file may be written to meanwhile, so a place that the mapping states is checked
-// again before it is used.
+// The head (everything before the images) is read into memory, checked and dropped. What is needed later is
+// read from the mapping. The file may be changed meanwhile, so an offset from the mapping is checked again
+// before it is used.
 struct ShardReader::Impl {
   std::filesystem::path path;
-  // Where to look for the file: `file_name` from `folder` where there is one.
+  // The file is looked up as `file_name` in `folder`, if there is one.
   std::shared_ptr<const UniqueFd> folder;
   std::string file_name;
   FileIdentity identity;
@@ -101,10 +101,11 @@ struct ShardReader::Impl {
   std::string key(std::uint64_t sample) const;
   // File range of a stored sample.
   std::pair<std::uint64_t, std::uint64_t> stored_range(std::uint64_t sample) const;
-  // The sample into `out`, of spec.size_bytes(). The stored frame is held against its checksum when asked.
+  // Reads the sample into `out`, of spec.size_bytes(). `check_frame`: compares the stored frame with its
+  // checksum.
   void load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const;
 
-  // What open() does with the head; file offsets are positions in `head`.
+  // The steps of open(). File offsets are positions in `head`.
   std::vector<std::byte> read_head(int fd);
   void find_tensors();
   void check_head(std::span<const std::byte> head) const;
@@ -125,7 +126,7 @@ std::vector<std::byte> ShardReader::Impl::read_head(int fd) {
     pread_all(fd, std::span(head).subspan(have), have, path);
   };
   const std::uint64_t json_end = safetensors_header_end(head, file_size);
-  if (json_end - 8 <= kMaxShardHeaderBytes) extend(json_end);  // else refused by what follows
+  if (json_end - 8 <= kMaxShardHeaderBytes) extend(json_end);  // else parse_shard_header() refuses it
   header = parse_shard_header(head, file_size);
   extend(header.images_begin);
   head.resize(static_cast<std::size_t>(header.images_begin));
@@ -251,7 +252,7 @@ void ShardReader::Impl::check_unchanged() const {
 
 void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte> from) const {
   if (guarded_copy(out, from)) return;
-  check_unchanged();  // says so when the file was cut
+  check_unchanged();  // throws if the file was cut
   throw Error(
       ErrorCode::io,
       fmt::format("cannot read {}: a page of it could not be read (did its disk fail?)", quoted(path)));

@@ -46,10 +46,10 @@ void move_range(int fd, std::uint64_t from, std::uint64_t to, std::uint64_t size
 
 }  // namespace
 
-// A planned sample is open, then claimed by the one call that may store it, then stored or skipped.
-// Codec none: its row goes to its planned place at once. Other codecs: its frame goes behind the frames of
-// all samples before it; frames that come too early wait in `waiting`, and one thread at a time (`draining`)
-// writes what has its turn.
+// The states of a planned sample: open, then claimed by the one call that may store it, then stored or
+// skipped. With codec none, its row is written to its planned place at once. With other codecs, its frame
+// follows the frames of all samples before it. Frames that come too early wait in `waiting`, and one thread
+// at a time (`draining`) writes those that can be written.
 struct ShardWriter::Impl {
   enum class State : std::uint8_t { open, claimed, stored, skipped };
 
@@ -147,8 +147,8 @@ void ShardWriter::Impl::remember_failure() noexcept {
   if (!failure) failure = std::current_exception();
 }
 
-// Writes the frames whose turn has come. The file is written without the lock, so that others can bring
-// theirs meanwhile.
+// Writes the frames before which no other frame is missing. The file is written without the lock, so that
+// other threads can add their frames meanwhile.
 void ShardWriter::Impl::drain(std::unique_lock<std::mutex>& lock) {
   if (draining) return;  // that thread will look again before it leaves
   draining = true;

@@ -20,7 +20,7 @@ constexpr std::uint64_t kUnitBytes = std::uint64_t{16} << 20U;  // of samples, b
 
 [[noreturn]] void corrupt(const std::string& message) { throw Error(ErrorCode::corrupt, message); }
 
-// Before it is opened (a pipe would wait for its writer): a file, and of the size that dataset.json says.
+// Checks before opening (a pipe would wait for its writer) that this is a file, of the size in dataset.json.
 void check_file(const VerifyTask& task) {
   std::error_code error;
   const auto status = std::filesystem::status(task.path, error);
@@ -79,7 +79,7 @@ std::string without_path(std::string message, const std::filesystem::path& path)
   return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
 
-// Hands out units, shard by shard: at most a shard more than there are threads is open at a time.
+// Gives out units, shard by shard. At most one shard more than there are threads is open at a time.
 class Queue {
  public:
   Queue(const std::vector<VerifyTask>& tasks, VerifyFindings& findings)
@@ -114,7 +114,7 @@ class Queue {
       begin_ = 0;
       return true;
     } catch (const Error& error) {
-      // A data set of this version has shards of this version: a head that says otherwise was changed.
+      // A data set of this version has shards of this version, so a head with another version was changed.
       const bool changed = error.code() == ErrorCode::unsupported && task.expected != nullptr;
       findings_.add({escape_key(task.path.filename().native()),
                      std::nullopt,

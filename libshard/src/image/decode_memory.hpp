@@ -1,4 +1,4 @@
-// What decoding takes of DecodeOptions::memory.
+// The memory that decoding takes from DecodeOptions::memory.
 #pragma once
 
 #include <cstdint>

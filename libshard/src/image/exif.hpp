@@ -8,8 +8,7 @@
 
 namespace shard::image {
 
-// 1 to 8, 1 for a value that is none of them; nothing where the tag is absent or damaged. Never reads outside
-// of `data`.
+// 1 to 8; 1 for any other value. Nothing if the tag is absent or damaged. Never reads outside of `data`.
 std::optional<int> exif_orientation_tag(std::span<const std::byte> data) noexcept;
 
 // 1 to 8; 1 for anything absent, damaged or out of range. Never reads outside of `data`.

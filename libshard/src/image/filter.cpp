@@ -108,8 +108,7 @@ AxisPlan plan_axis(std::uint32_t source, std::uint32_t resized, std::uint32_t be
 std::shared_ptr<const AxisPlan> AxisPlanCache::get(std::uint32_t source, std::uint32_t resized,
                                                    std::uint32_t begin, std::uint32_t count, Filter filter) {
   constexpr std::size_t kEntries = 64;
-  constexpr std::size_t kMaxWeights = 1
-                                      << 18;  // larger plans are for a picture out of the ordinary: not kept
+  constexpr std::size_t kMaxWeights = 1 << 18;  // larger plans are rare, and are not kept
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     if (entry->source == source && entry->resized == resized && entry->begin == begin &&
         entry->count == count && entry->filter == filter) {

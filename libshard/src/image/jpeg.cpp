@@ -18,8 +18,8 @@
 namespace shard::image {
 namespace {
 
-// Progressive files of cameras and encoders have about 10 scans; a file of thousands only costs time: each
-// scan is a pass over the whole image.
+// Progressive files of cameras and encoders have about 10 scans. A file with thousands would only take time,
+// because each scan is a pass over the whole image.
 constexpr int kMaxScans = 64;
 constexpr std::uint32_t kRowsAtOnce = 16;  // row pointers handed to libjpeg in one call
 
@@ -39,9 +39,9 @@ int orientation_of(const jpeg_decompress_struct& info) {
   return choose_orientation(exif, xmp);
 }
 
-// Whether the inverse DCT of a block looks at its neighbours: libjpeg smooths progressive images whose
-// low-frequency coefficients are not all known to the last bit. Only then do rows and columns outside of a
-// box change the pixels within.
+// Whether the inverse DCT of a block reads its neighbours: libjpeg smooths progressive images whose
+// low-frequency coefficients are not all complete. Only then do rows and columns outside of a box change the
+// pixels inside.
 bool smooths_blocks(const jpeg_decompress_struct& info) {
   if (!info.progressive_mode || info.coef_bits == nullptr) return false;
   for (int component = 0; component < info.num_components; ++component)
@@ -50,9 +50,9 @@ bool smooths_blocks(const jpeg_decompress_struct& info) {
   return false;
 }
 
-// Whether skipped rows and columns leave the others as they are. libjpeg-turbo 2.1.5 loses its place in
-// scaled images of 4x2 and 2x4 sampling; only samplings that cameras and encoders write are trusted with it,
-// the others are decoded whole.
+// Whether skipping rows and columns does not change the others. libjpeg-turbo 2.1.5 loses its position in
+// scaled images of 4x2 and 2x4 sampling. So rows are skipped only for samplings that cameras and encoders
+// write. Other images are decoded completely.
 bool skips_exactly(const jpeg_decompress_struct& info) {
   const int horizontal = info.max_h_samp_factor;
   const int vertical = info.max_v_samp_factor;
@@ -69,8 +69,9 @@ struct JpegReader::Impl {
   Impl& operator=(const Impl&) = delete;
   ~Impl() { jpeg_destroy_decompress(&info); }
 
-  // A decompressor as new. libjpeg keeps quantisation and Huffman tables, and what markers said, for the next
-  // file, so that files without tables ("abbreviated") can follow one with them: here each file stands alone.
+  // Makes a new decompressor. libjpeg keeps quantisation and Huffman tables, and the content of markers, for
+  // the next file, so that files without tables ("abbreviated") can follow one with tables. Here each file
+  // must be complete.
   void renew(OnWarning choice);
   static void on_progress(j_common_ptr common);
   bool cancelled() const { return cancel != nullptr && cancel->load(std::memory_order_relaxed); }
@@ -146,8 +147,8 @@ void JpegReader::Impl::read_into(std::uint8_t* out, std::size_t stride_bytes, st
   }
 }
 
-// Leaves the last row of the image, which libjpeg would skip together with the check of what is left in the
-// file.
+// Drops rows, but not the last row of the image: with it, libjpeg would also skip the check of the rest of
+// the file.
 void JpegReader::Impl::drop_rows(std::uint32_t count) {
   if (count == 0) return;
   if (skip_exact) {
@@ -157,8 +158,7 @@ void JpegReader::Impl::drop_rows(std::uint32_t count) {
   }
 }
 
-// What libjpeg knows of the scan that it reads; nothing for scans other than sequential ones with Huffman
-// codes.
+// What libjpeg knows about the current scan. Empty unless it is a sequential scan with Huffman codes.
 SequentialScan JpegReader::Impl::scan() const {
   SequentialScan scan;
   if (info.progressive_mode || info.arith_code || info.comps_in_scan != info.num_components) return scan;
@@ -178,7 +178,7 @@ SequentialScan JpegReader::Impl::scan() const {
   return scan;
 }
 
-// Bytes before a marker of the header belong to nothing. Behind image data they may be what damage left over.
+// Extra bytes before a marker of the header have no meaning. After image data they may come from damage.
 void JpegReader::Impl::judge_warnings(const SequentialScan& read) {
   const WarningSet found = errors.take_warnings();
   warnings.add(found);
@@ -244,7 +244,7 @@ void JpegReader::start(const Box& box) {
     jpeg_start_decompress(&info);
   });
   self.box = box;
-  // Where damage is let pass, nothing is known about rows that were not decoded.
+  // If damage is accepted, nothing is known about rows that were not decoded.
   self.skip_exact = self.on_warning != OnWarning::accept && skips_exactly(info);
   JDIMENSION left = 0;
   if (self.skip_exact) {

@@ -3,11 +3,11 @@
 //
 //   open() -> start(box) -> read_rows() until it returns no row -> finish()
 //
-// The rows are the same bit for bit as those of a full decode with libjpeg-turbo's defaults (ISLOW, fancy
-// upsampling). Rows and columns outside of the box skip the inverse DCT and colour conversion where that is
-// exact; everything is entropy-decoded, so that damage anywhere in the file is found: by finish() at the
-// latest, and a consumer must not use the rows before it returned. Not thread-safe; one per thread, reused
-// from file to file. After an error the next call is open().
+// The rows are equal, bit for bit, to those of a full decode with libjpeg-turbo's defaults (ISLOW, fancy
+// upsampling). For rows and columns outside of the box, the inverse DCT and the colour conversion are skipped
+// if that does not change the box. Everything is entropy-decoded, so that damage anywhere in the file is
+// found, by finish() at the latest. So the rows must not be used before finish() returned. Not thread safe:
+// use one reader per thread, for one file after the other. After an error, call open() next.
 #pragma once
 
 #include <cstddef>
@@ -41,10 +41,10 @@ class JpegReader {
   // Errors: corrupt, unsupported (12 bits, lossless, 2 components), resource (max_pixels).
   const JpegHeader& open(std::span<const std::byte> file, const DecodeOptions& options);
 
-  // What decoding the file takes besides a few rows: the coefficients of files with several scans.
+  // The memory that decoding takes besides a few rows: for files with several scans, their coefficients.
   std::uint64_t memory_bytes() const noexcept;
 
-  // Begins the decode of `box`, in columns and rows of the decoded image (header.width x header.height).
+  // Starts to decode `box`, in columns and rows of the decoded image (header.width x header.height).
   // Errors: corrupt (progressive files are entropy-decoded here), cancelled, invalid_argument (box outside of
   // the image).
   void start(const Box& box);
@@ -55,10 +55,10 @@ class JpegReader {
   // The same into the caller's rows; returns how many.
   std::uint32_t read_rows(std::uint8_t* out, std::size_t stride_bytes, std::uint32_t max_rows);
 
-  // Checks what lies behind the box, to the end of the file. Errors: corrupt, cancelled.
+  // Checks the rest of the file, after the box. Errors: corrupt, cancelled.
   void finish();
 
-  // Frees what decoding took, also after an error. The next call is open().
+  // Frees the memory of decoding, also after an error. Call open() next.
   void close() noexcept;
 
   // Of the file that was opened last; complete once finish() has returned.

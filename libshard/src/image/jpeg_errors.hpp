@@ -1,5 +1,5 @@
-// libjpeg's error callbacks -> shard::Error, without an exception ever passing through libjpeg's frames.
-// Included by the jpeg*.cpp files only: they and this are the ones that name jpeglib.
+// Turns libjpeg's error callbacks into shard::Error. No exception passes through libjpeg's stack frames.
+// Included by the jpeg*.cpp files only: no other file names jpeglib.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ class JpegErrors {
   JpegErrors(const JpegErrors&) = delete;
   JpegErrors& operator=(const JpegErrors&) = delete;
   jpeg_error_mgr* manager() noexcept { return &base_.manager; }
-  // As new, for the next file: nothing of the one before is left.
+  // Forgets everything about the last file.
   void reset(OnWarning on_warning) noexcept;
-  // Those that were let pass since reset() or the last call of this.
+  // The accepted warnings since reset() or since the last call of this function.
   WarningSet take_warnings() noexcept { return std::exchange(base_.warnings, {}); }
 
   // Runs `body`, which calls libjpeg. An error, or a warning that may not pass, leaves it by longjmp and

@@ -1,13 +1,12 @@
-// Tells bytes that an encoder left behind the image data of a JPEG from image data that a damaged file's
-// decoder did not get to. libjpeg has one warning for both ("extraneous bytes before marker").
+// Finds out why bytes are left after the image data of a JPEG: an encoder wrote them, or the file is damaged
+// and they are image data that the decoder did not reach. libjpeg has one warning for both ("extraneous bytes
+// before marker").
 //
-// Damage changes how the Huffman codes behind it are read: blocks come out shorter or longer, and the last
-// block is complete before the data end. So the codes are walked again, without decoding pixels:
+// Damage changes how the Huffman codes after it are read: blocks become shorter or longer, and the last block
+// is complete before the data end. So the codes are read again, without decoding pixels:
 //
-//   ...last block | 1 1 1 | bytes behind the image | marker        intact: the rest of the byte is padding
-//   (1s),
-//                   padding                                        and what follows is no image data
-//   ...last block | blocks that nobody asked for   | marker        damaged
+//   ... last block | 1 1 1 (padding) | other bytes | marker    intact: 1s fill the byte, no block follows
+//   ... last block | further blocks                | marker    damaged
 //
 // ITU-T T.81: F.1.2.3 (padding), F.2.2 (decoding of sequential scans), E.1.4 (restart intervals).
 #pragma once
@@ -36,9 +35,9 @@ struct SequentialScan {
   std::uint32_t restart_interval = 0;  // MCUs; 0: none
 };
 
-// `data`: from the first byte behind the scan's header to the end of the file. True: each interval's blocks
-// are followed by padding, and what lies between the padding and the next marker does not read as further
-// blocks.
+// `data`: from the first byte after the scan's header to the end of the file. True: the blocks of each
+// interval are followed by padding, and the bytes between the padding and the next marker cannot be read as
+// further blocks.
 bool ends_where_encoders_end(const SequentialScan& scan, std::span<const std::byte> data);
 
 }  // namespace shard::image

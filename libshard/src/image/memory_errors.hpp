@@ -1,4 +1,5 @@
-// No memory for one image is that image's error, whichever container asked for it.
+// If there is no memory for an image, that is an error of this image, whichever container asked for the
+// memory.
 #pragma once
 
 #include <new>

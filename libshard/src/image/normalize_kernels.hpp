@@ -1,5 +1,5 @@
-// The inner loops of normalising, chosen at run time for the CPU. They may only be used where they give the
-// same bits as ValueTable: RowWriter tries all 256 values of each channel.
+// The inner loops of normalising, chosen at run time for the CPU. They may be used only if they give the same
+// bits as ValueTable, for which RowWriter tries all 256 values of each channel.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // Turns a stored image upright: EXIF orientation 1 to 8, the same pixels as Pillow's ImageOps.exif_transpose.
 //
-//   1 as is   2 mirrored   3 rotated 180   4 flipped   5 transposed   6 rotated 90 cw   7 transversed   8
-//   rotated 90 ccw
+//   1 as is        2 mirrored        3 rotated 180    4 flipped
+//   5 transposed   6 rotated 90 cw   7 transversed    8 rotated 90 ccw
 #pragma once
 
 #include "image/pixel_buffer.hpp"
@@ -9,7 +9,7 @@
 
 namespace shard::image {
 
-// `image` itself when orientation is 1, else a view of `buffer`, which must not hold `image`.
+// `image` itself if orientation is 1, else a view of `buffer`. `image` must not be in `buffer`.
 RgbView turn_upright(const RgbView& image, int orientation, PixelBuffer& buffer);
 
 }  // namespace shard::image

@@ -1,4 +1,4 @@
-// Bytes for pixels: not initialised, kept for reuse, given back when they are far larger than what is asked.
+// Memory for pixels. It is not initialised. It is reused, and freed if it is far larger than requested.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 
 namespace shard::image {
 
-// One file, row by row where it is not interlaced: the memory is that of three stored rows.
+// One file. If it is not interlaced, it is read row by row, with the memory of three stored rows.
 //
 //   read_row() -> expand() any part of that row -> ... -> finish()
 //
@@ -28,7 +28,7 @@ class PngReader {
 
   const ImageInfo& info() const noexcept;
   bool comes_by_rows() const noexcept;  // not interlaced
-  // What decoding takes: a few rows, or the image where it is interlaced or has to be turned upright.
+  // The memory that decoding takes: a few rows, or the image if it is interlaced or must be turned upright.
   std::uint64_t memory_bytes() const noexcept;
 
   void read_row();  // the next one, at most info().height times

@@ -1,10 +1,10 @@
-// Streaming resize: source rows in, resized rows out, each as soon as the rows it needs have come.
+// Streaming resize: source rows go in, and each resized row comes out as soon as its source rows are there.
 //
 //   source rows --(batches, horizontal pass)--> ring of pair rows --(vertical pass)--> sink
 //
-// The ring is as high as the vertical filter, so a photo of any size goes through a few dozen kB of cache.
-// Where the tables, the ring or a batch of rows would be large all the same (a source of millions of columns,
-// or of rows), that axis is done without them (resample_huge.hpp): memory beside the source row stays below
+// The ring has as many rows as the vertical filter needs, so a photo of any size needs a few dozen kB of
+// cache. If the tables, the ring or a batch of rows would still be large (a source of millions of columns or
+// rows), that axis is resized without them (resample_huge.hpp). So memory besides the source row stays below
 // about 256 MiB.
 #pragma once
 
@@ -31,8 +31,8 @@ class RowSink {
   ~RowSink() = default;
 };
 
-// Bytes at an address that is a multiple of kAlignment; grows, never shrinks, does not keep its content when
-// it grows.
+// Bytes at an address that is a multiple of kAlignment. It grows but never shrinks, and loses its content
+// when it grows.
 class AlignedBuffer {
  public:
   std::byte* reserve(std::size_t size_bytes);
@@ -47,7 +47,7 @@ class AlignedBuffer {
   std::size_t size_ = 0;
 };
 
-// One image at a time: start, push rows of source_box() until all of them were given. Not thread safe.
+// Resizes one image at a time: start(), then push() all rows of source_box(). Not thread safe.
 class Resampler {
  public:
   // The part `box` of an image of size `source` resized to `resized`. `sink` must live until the last push.
@@ -56,7 +56,7 @@ class Resampler {
   const Box& source_box() const noexcept { return source_box_; }
   // The next `count` rows; `stride_bytes` apart.
   void push(const std::uint8_t* rows, std::size_t stride_bytes, std::uint32_t count);
-  // Whether rows are so long that they should come in pieces, from the left to the right.
+  // True if rows are very long: they must then be pushed in pieces, from left to right.
   bool takes_pieces() const noexcept { return huge_horizontal_ != nullptr; }
   // The next `count` columns of the current row, source_box().left being the first; its last ones end the
   // row.

@@ -1,11 +1,11 @@
-// One axis of a resize without a table of coefficients, for sources so long that the table would take more
-// memory than the pixels: positions come in order, each is added to the few outputs that it is part of.
+// One axis of a resize without a table of coefficients, for sources for which the table would take more
+// memory than the pixels. Positions come in order, and each is added to the few outputs that it is part of:
 //
-//   position i ->  outputs whose taps hold i:  sums += coefficient(i) * pixel       coefficients made as they
-//   are used behind the last tap of an output           rounded to 8 bits: the output is done
+//   position i           for each output whose taps include i: sum += coefficient(i) * pixel
+//   last tap of output   the sum is rounded to 8 bits, and the output is done
 //
-// The result is that of the tables (filter.hpp), bit for bit. Memory: a few values an output and column, none
-// a source position.
+// Coefficients are computed when they are used. The result is the same as with the tables (filter.hpp), bit
+// for bit. Memory: a few values per output and column, nothing per source position.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace shard::image {
 
-// The outputs [begin, begin + count) of an axis: where their taps lie and what they add up to. Making it
-// walks all taps once.
+// The outputs [begin, begin + count) of an axis: the range and the sum of the taps of each. The constructor
+// visits all taps once.
 struct HugeAxis {
   struct Output {
     std::uint32_t first = 0;  // half-open source positions
@@ -27,7 +27,7 @@ struct HugeAxis {
   HugeAxis(std::uint32_t source_size, std::uint32_t resized_size, std::uint32_t begin_output,
            std::uint32_t count, Filter filter_name);
 
-  // Whether a table for this axis is too large to be made.
+  // Whether a table for this axis would be too large.
   static bool is_huge(std::uint32_t source, std::uint32_t resized, std::uint32_t count, Filter filter);
 
   std::uint32_t source = 0;
@@ -43,7 +43,7 @@ struct HugeAxis {
 class HugeRow {
  public:
   void begin(const HugeAxis& axis);
-  // RGB of the source columns [column, column + count); each call goes on where the one before ended.
+  // RGB of the source columns [column, column + count). Each call continues where the last one ended.
   void push(const HugeAxis& axis, const std::uint8_t* rgb, std::uint32_t column, std::uint32_t count);
   // Outputs x 3 bytes, once every column was pushed.
   void finish(std::uint8_t* out) const;
@@ -69,7 +69,7 @@ class HugeColumns {
   std::int32_t* sums_of(std::size_t output) noexcept;
 
   std::size_t columns_ = 0;
-  std::size_t next_ = 0;            // the first output that was not taken
+  std::size_t next_ = 0;            // the first output that was not written
   std::size_t slots_ = 0;           // outputs that may be open at once; output i has slot i % slots_
   std::vector<std::int32_t> sums_;  // [slot, column]
 };

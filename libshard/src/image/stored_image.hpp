@@ -1,4 +1,4 @@
-// What a codec hands over: pixels as the file stores them, and how they must be turned.
+// What a codec returns: the pixels as the file stores them, and how they must be turned.
 #pragma once
 
 #include "image/pixel_buffer.hpp"
