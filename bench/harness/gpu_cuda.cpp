@@ -77,7 +77,8 @@ Json facts_of(int ordinal) {
           {"link_at_most", read_pcie_link(folder, "max")},
           {"registers_read_only", info.registers_read_only},
           {"registration", try_registration(*device)},
-          {"batched_copy", info.batched_copy}};
+          {"batched_copy", info.batched_copy},
+          {"copy_note", info.copy_note}};
 }
 
 }  // namespace

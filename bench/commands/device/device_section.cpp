@@ -27,7 +27,7 @@ void add_gpus(PageTable& table, const ReportJson& cuda) {
                                    link_text(member(gpu, "link_at_most")), word(gpu, "bus_id"))});
     const std::string registration = word(gpu, "registration");
     table.add({"register shards in place", registration == "works" ? "works" : "no: " + registration});
-    table.add({"batched copies", yes(gpu, "batched_copy") ? "yes" : "no"});
+    table.add({"batched copies", yes(gpu, "batched_copy") ? "yes" : "no: " + word(gpu, "copy_note")});
   }
   if (member(cuda, "devices").empty()) return;
   const ReportJson& storage = member(cuda, "gpudirect_storage");

@@ -8,29 +8,12 @@
 #include <system_error>
 #include <thread>
 
+#include "cuda/driver.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
 
 namespace {
-
-// The driver's functions, looked up at run time: the library links the runtime only.
-template <class Function>
-Function driver_function(const char* name) {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-#if CUDART_VERSION >= 12050
-  constexpr unsigned kVersion = 12'000;
-  const cudaError_t error =
-      cudaGetDriverEntryPointByVersion(name, &function, kVersion, cudaEnableDefault, &found);
-#else
-  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
-#endif
-  check_cuda(error, name);
-  if (found != cudaDriverEntryPointSuccess || function == nullptr)
-    throw Error(ErrorCode::unsupported, fmt::format("the CUDA driver has no {}: install a newer one", name));
-  return reinterpret_cast<Function>(function);
-}
 
 CUcontext current_context() {
   static const auto get = driver_function<CUresult (*)(CUcontext*)>("cuCtxGetCurrent");

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
+#include "cuda/batched_copy.hpp"
 #include "cuda/context.hpp"
 #include "cuda/registration.hpp"
 #include "cuda/transform.hpp"
@@ -215,10 +216,11 @@ class DeviceBlock final : public Block {
 
 class CudaStream final : public Stream {
  public:
-  CudaStream(const CudaContext& context, bool batched, bool kernels_read_registered,
+  CudaStream(const CudaContext& context, CopyMethod method, bool kernels_read_registered,
              std::shared_ptr<EventPool> events)
       : context_(context),
-        batched_(batched),
+        method_(method),
+        batched_(method),
         kernels_read_registered_(kernels_read_registered),
         events_(std::move(events)) {
     const CudaScope scope(context);
@@ -236,15 +238,22 @@ class CudaStream final : public Stream {
     });
   }
 
-  void copy(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyHostToDevice); }
+  void copy(std::span<const CopyItem> items) override {
+    const CudaScope scope(context_);
+    flush_upload();
+    if (items.size() > 1 && (method_ == CopyMethod::driver || method_ == CopyMethod::driver_13))
+      return batched_.queue(items, stream_.get());
+    copy_each(items, cudaMemcpyHostToDevice);
+  }
   // The copy engine takes the host 1 us a range (batches of 32 frames, H200), which for small ones is longer
   // than the link takes. One launch takes as long as a few of them.
   void copy_pinned(std::span<const CopyItem> items) override {
     const auto add = [](std::uint64_t sum, const CopyItem& item) { return sum + item.size_bytes; };
     const std::uint64_t bytes = std::accumulate(items.begin(), items.end(), std::uint64_t{0}, add);
     const std::uint64_t small = items.size() <= kPinnedItems ? kSmallItemBytes : kSmallItemBytes / 2;
-    if (!kernels_read_registered_ || items.size() < kFewItems || bytes > small * items.size())
-      return copy(items);
+    const bool by_kernel =
+        kernels_read_registered_ && items.size() >= kFewItems && bytes <= small * items.size();
+    if (method_ != CopyMethod::kernel && !by_kernel) return copy(items);
     const CudaScope scope(context_);
     flush_upload();
     for (; !items.empty(); items = items.subspan(std::min(items.size(), kPinnedItems)))
@@ -271,7 +280,11 @@ class CudaStream final : public Stream {
     launch_gather(items, scratch.pinned->data(), scratch.device->data(), stream_.get());
     mark_used();
   }
-  void copy_to_host(std::span<const CopyItem> items) override { copy_items(items, cudaMemcpyDeviceToHost); }
+  void copy_to_host(std::span<const CopyItem> items) override {
+    const CudaScope scope(context_);
+    flush_upload();
+    copy_each(items, cudaMemcpyDeviceToHost);
+  }
 
   void transform(const TransformWork& work) override {
     const CudaScope scope(context_);
@@ -352,29 +365,10 @@ class CudaStream final : public Stream {
   }
   void flush_upload() { launch_upload(take_upload(), stream_.get()); }
 
-  void copy_items(std::span<const CopyItem> items, cudaMemcpyKind kind) {
-    const CudaScope scope(context_);
-    flush_upload();
-    if (!batched_ || items.size() < 2) {
-      for (const CopyItem& item : items)
-        check_cuda(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
-                   "cudaMemcpyAsync");
-      return;
-    }
-    targets_.clear();
-    sources_.clear();
-    sizes_.clear();
-    for (const CopyItem& item : items) {
-      targets_.push_back(item.target);
-      sources_.push_back(item.source);
-      sizes_.push_back(item.size_bytes);
-    }
-    cudaMemcpyAttributes attributes{};
-    attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-    std::size_t first = 0;
-    check_cuda(cudaMemcpyBatchAsync(targets_.data(), sources_.data(), sizes_.data(), items.size(),
-                                    &attributes, &first, 1, stream_.get()),
-               "cudaMemcpyBatchAsync");
+  void copy_each(std::span<const CopyItem> items, cudaMemcpyKind kind) {
+    for (const CopyItem& item : items)
+      check_cuda(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
+                 "cudaMemcpyAsync");
   }
 
   static constexpr std::size_t kScratches = 8;
@@ -383,7 +377,8 @@ class CudaStream final : public Stream {
   static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
                                                 << 10U;  // beyond, the copy engine is faster
   const CudaContext context_;
-  bool batched_;
+  CopyMethod method_;
+  BatchedCopy batched_;
   bool kernels_read_registered_;
   std::shared_ptr<EventPool> events_;
   UniqueStream stream_;
@@ -392,9 +387,6 @@ class CudaStream final : public Stream {
   std::mutex mutex_;                     // record() is for any thread
   std::vector<std::size_t> unrecorded_;  // scratches without an event behind their use; guarded by mutex_
   CopyItem upload_;                      // goes with what is queued next; guarded by mutex_
-  std::vector<void*> targets_;
-  std::vector<const void*> sources_;
-  std::vector<std::size_t> sizes_;
 };
 
 class CudaDevice final : public Device {
@@ -415,20 +407,27 @@ class CudaDevice final : public Device {
     int read_only = 0;
     check_cuda(cudaDeviceGetAttribute(&read_only, cudaDevAttrHostRegisterReadOnlySupported, ordinal),
                "cudaDeviceGetAttribute");
-    int driver = 0;
-    check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     info_.kind = DeviceKind::cuda;
     info_.ordinal = ordinal;
     info_.name = properties.name;
     info_.memory_bytes = properties.totalGlobalMem;
     info_.registers_read_only = read_only != 0;
     info_.registration_piece_bytes = kRegistrationPiece;
-    info_.batched_copy = driver >= 12'080;
     int host_pointers = 0;
     check_cuda(cudaDeviceGetAttribute(&host_pointers, cudaDevAttrCanUseHostPointerForRegisteredMem, ordinal),
                "cudaDeviceGetAttribute");
     kernels_read_registered_ = host_pointers != 0;
+    const ChosenCopy copy = choose_copy(kernels_read_registered_);
+    copy_method_ = copy.method;
+    info_.batched_copy = copy.method == CopyMethod::driver || copy.method == CopyMethod::driver_13;
+    if (!info_.batched_copy)
+      info_.copy_note =
+          fmt::format("{} ({})",
+                      copy.method == CopyMethod::kernel ? "a kernel copies samples to the device"
+                                                        : "each sample is a copy of its own",
+                      copy.reason);
     context_ = start_cuda(ordinal);
+    check_kernels(properties);
     events_ = std::make_shared<EventPool>(context_);
   }
 
@@ -455,7 +454,7 @@ class CudaDevice final : public Device {
     return register_shared(context_, range, flags, stop);
   }
   std::unique_ptr<Stream> create_stream() override {
-    return std::make_unique<CudaStream>(context_, info_.batched_copy, kernels_read_registered_, events_);
+    return std::make_unique<CudaStream>(context_, copy_method_, kernels_read_registered_, events_);
   }
   void wait(StreamRef stream, const Event& event) override {
     const cudaStream_t native = native_of(stream);
@@ -486,6 +485,17 @@ class CudaDevice final : public Device {
   }
 
  private:
+  // A kernel without machine code for the device would fail at the first batch.
+  void check_kernels(const cudaDeviceProp& properties) const {
+    const CudaScope scope(context_);
+    if (kernels_run_here()) return;
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} (CUDA device {}) has compute capability {}.{}, and this build has kernels for {} "
+                    "only; build from source with -DCMAKE_CUDA_ARCHITECTURES={}{}",
+                    info_.name, info_.ordinal, properties.major, properties.minor, SHARD_CUDA_ARCHITECTURES,
+                    properties.major, properties.minor));
+  }
   cudaStream_t native_of(StreamRef stream) const {
     void* const native = stream.stream() != nullptr ? stream.stream()->native() : stream.cuda();
     if (native == nullptr)
@@ -495,6 +505,7 @@ class CudaDevice final : public Device {
   }
   DeviceInfo info_;
   bool kernels_read_registered_ = false;  // at the addresses that the host uses
+  CopyMethod copy_method_ = CopyMethod::one_by_one;
   CudaContext context_;
   std::shared_ptr<EventPool> events_;
 };

@@ -123,6 +123,13 @@ void launch_copy_pinned(std::span<const CopyItem> items, cudaStream_t stream) {
   check_launch("a copy of pinned memory");
 }
 
+bool kernels_run_here() {
+  cudaFuncAttributes attributes{};
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, upload_words);
+  cudaGetLastError();
+  return error == cudaSuccess;
+}
+
 std::size_t gather_scratch_bytes(std::size_t items) noexcept {
   return (items * sizeof(CopyItem) + 15) / 16 * 16;
 }

@@ -41,6 +41,9 @@ struct TransformLaunch {
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const TransformLaunch& with = {});
 
+// Whether the current device can run the library's kernels.
+bool kernels_run_here();
+
 std::size_t gather_scratch_bytes(std::size_t items) noexcept;
 // Copies ranges of device memory; fastest where sources and targets are 16-byte aligned.
 void launch_gather(std::span<const CopyItem> items, std::byte* pinned, std::byte* device,

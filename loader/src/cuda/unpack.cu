@@ -34,8 +34,10 @@ static_assert(kColumns == kWarp && packed::kGroups == 4 && packed::kGroupColumns
 // Loads of frames go first from the L2 cache (launch.cuh), but are kept in the nearest one: neighbours in a
 // warp and the next rows read the same lines.
 __device__ std::uint64_t streaming_policy() {
-  std::uint64_t policy;
+  std::uint64_t policy = 0;
+#if __CUDA_ARCH__ >= 800
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
   return policy;
 }
 
@@ -47,19 +49,26 @@ struct Strip {
 
   // A word of the strip; an index beyond its end is the last one.
   __device__ std::uint32_t word(std::uint32_t i) const {
+    const std::uint32_t* const at = words + min(i, 4 * units - 1);
+#if __CUDA_ARCH__ >= 800
     std::uint32_t value;
-    asm("ld.global.nc.L2::cache_hint.u32 %0, [%1], %2;"
-        : "=r"(value)
-        : "l"(words + min(i, 4 * units - 1)), "l"(policy));
+    asm("ld.global.nc.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(value) : "l"(at), "l"(policy));
     return value;
+#else
+    return __ldg(at);
+#endif
   }
   // The code bytes of a pair of rows and channel, which lie inside the strip.
   __device__ std::uint32_t codes(std::uint32_t i) const {
+    const std::uint16_t* const at =
+        reinterpret_cast<const std::uint16_t*>(words) + packed::kSeedBytes / 2 + i;
+#if __CUDA_ARCH__ >= 800
     std::uint16_t value;
-    asm("ld.global.nc.L2::cache_hint.u16 %0, [%1], %2;"
-        : "=h"(value)
-        : "l"(reinterpret_cast<const std::uint16_t*>(words) + packed::kSeedBytes / 2 + i), "l"(policy));
+    asm("ld.global.nc.L2::cache_hint.u16 %0, [%1], %2;" : "=h"(value) : "l"(at), "l"(policy));
     return value;
+#else
+    return __ldg(at);
+#endif
   }
 };
 
@@ -213,6 +222,15 @@ __device__ std::uint32_t spread_residuals(const Strip& strip, const Unpacking& f
     }
   }
   return at + __shfl_sync(kAll, sum, kChunkPairs - 1);
+}
+
+__device__ std::uint32_t sum_of_warp(std::uint32_t value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(kAll, value);
+#else
+  for (std::uint32_t other = kWarp / 2; other > 0; other /= 2) value += __shfl_xor_sync(kAll, value, other);
+  return value;
+#endif
 }
 
 __device__ std::uint32_t min_halves(std::uint32_t a, std::uint32_t b) {
@@ -405,7 +423,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
         const std::uint32_t summed = (bottom + kChunkRows - 1) / kChunkRows * kChunkPairs;
         for (std::uint32_t pair = summed + lane; pair < frames.pairs; pair += kWarp)
           rest += pair_codes<kChannels>(strip, pair).widths();
-        widths += __reduce_add_sync(kAll, rest);
+        widths += sum_of_warp(rest);
         right = strip.units == units_of(bits_begin(frames) + 2 * widths);
       }
     }

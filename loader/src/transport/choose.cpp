@@ -81,6 +81,8 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
       if (!against.empty()) reason += "; " + against;
       if (!detail.empty()) reason += fmt::format(" ({})", detail);
     }
+    const std::string& note = context.device->info().copy_note;
+    if (!note.empty()) reason += "; " + note;
     return transport;
   }
   return nullptr;  // not reached: the last one is made or throws

@@ -38,8 +38,10 @@ struct DeviceInfo {
   // The best size of one registration in bytes, because other threads wait for the device meanwhile. A copy
   // must not read from two registrations. 0: any size.
   std::uint64_t registration_piece_bytes = 0;
-  // One call copies many ranges.
+  // One call of the driver copies many ranges.
   bool batched_copy = false;
+  // If not: how a batch's samples are copied instead, and why, for people.
+  std::string copy_note;
   // transform() may read samples in host memory in place (the host device).
   bool reads_host_memory = false;
 };
