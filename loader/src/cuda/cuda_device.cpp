@@ -253,11 +253,17 @@ class CudaStream final : public Stream {
     const std::uint64_t small = items.size() <= kPinnedItems ? kSmallItemBytes : kSmallItemBytes / 2;
     const bool by_kernel =
         kernels_read_registered_ && items.size() >= kFewItems && bytes <= small * items.size();
-    if (method_ != CopyMethod::kernel && !by_kernel) return copy(items);
+    if (!by_kernel && method_ != CopyMethod::kernel) return copy(items);
     const CudaScope scope(context_);
     flush_upload();
-    for (; !items.empty(); items = items.subspan(std::min(items.size(), kPinnedItems)))
-      launch_copy_pinned(items.first(std::min(items.size(), kPinnedItems)), stream_.get());
+    while (!items.empty()) {
+      const auto some = items.first(std::min(items.size(), by_kernel ? kPinnedItems : kLargeItems));
+      if (by_kernel)
+        launch_copy_pinned(some, stream_.get());
+      else
+        launch_copy_large(some, stream_.get());
+      items = items.subspan(some.size());
+    }
   }
   void upload(const CopyItem& item) override {
     const CudaScope scope(context_);

@@ -41,6 +41,11 @@ struct TransformLaunch {
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const TransformLaunch& with = {});
 
+// The most ranges that one launch_copy_large() takes.
+inline constexpr std::size_t kLargeItems = 512;
+// The same for ranges of any size, of up to 64 TiB, in place of the copy engine. items: 1 to kLargeItems.
+void launch_copy_large(std::span<const CopyItem> items, cudaStream_t stream);
+
 // Whether the current device can run the library's kernels.
 bool kernels_run_here();
 
