@@ -3,7 +3,7 @@
 #
 #   loader/python/test.sh [--install] [--torch] [arguments for pytest]
 # The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test, sees the packages
-# of the Python it is made of, and gets nanobind (and pytest, numpy where they are missing) from pip's index.
+# of the Python it is made of, and gets nanobind and mypy (and pytest, numpy, pillow where they are missing) from pip's index.
 # --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
 # --torch: PyTorch, Lightning and Accelerate too (some GB), where the environment has none; without them the tests that need
 # them are skipped.
@@ -25,7 +25,7 @@ python=${SHARD_PYTHON:-/usr/bin/python3}
 venv=build/python-test
 [ -x $venv/bin/python ] || "$python" -m venv --system-site-packages $venv
 pip() { $venv/bin/pip --quiet --disable-pip-version-check "$@"; }
-pip install numpy 'pytest>=7' 'nanobind>=2.4' "${packages[@]}" || {
+pip install numpy 'pytest>=7' 'nanobind>=2.4' mypy pillow "${packages[@]}" || {
   echo "loader/python/test.sh: pip cannot install nanobind: is the package index out of reach?" >&2
   exit 1
 }

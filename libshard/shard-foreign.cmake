@@ -1,0 +1,10 @@
+# The libraries of others that shard's archives link, in archives beside them (SHARD_FOREIGN_ARCHIVE): shard::foreign, and
+# shard::cudart, the CUDA runtime.
+foreach(shard_part foreign cudart)
+  set(shard_archive "${PACKAGE_PREFIX_DIR}/lib/libshard_${shard_part}.a")
+  if(EXISTS "${shard_archive}" AND NOT TARGET shard::${shard_part})
+    add_library(shard::${shard_part} STATIC IMPORTED)
+    set_target_properties(shard::${shard_part} PROPERTIES IMPORTED_LOCATION "${shard_archive}"
+                          INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};rt;m")
+  endif()
+endforeach()

@@ -1,0 +1,161 @@
+"""The package as it is installed: its extension, its module, its types, and what is in the process beside it."""
+
+import importlib.metadata
+import io
+import json
+import os
+import pydoc
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+
+PACKAGE = Path(sl.__file__).parent
+EXTENSION = Path(sl._core.__file__)
+
+
+def run_module(*arguments):
+    return subprocess.run([sys.executable, "-m", "shardloader", *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_the_extension_has_the_limited_api_where_its_wheel_says_so():
+    try:
+        tags = importlib.metadata.distribution("shardloader").read_text("WHEEL")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("not installed by pip")
+    assert EXTENSION.name.endswith(".abi3.so") == ("-abi3-" in tags) == (sys.version_info >= (3, 12))
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="no nm here (binutils)")
+def test_the_extension_exports_one_symbol():
+    lines = subprocess.run(["nm", "-D", "--defined-only", EXTENSION], check=True, capture_output=True, text=True).stdout.splitlines()
+    exported = [line.split()[-1] for line in lines if line.split()[-2].isupper()]
+    assert exported == ["PyInit__core"]
+
+
+def test_pillow_and_we_decode_the_same_jpegs_in_one_process(tmp_path):
+    # Pillow has a libjpeg of its own. Ours must neither use that nor be used by it: both orders of the first call.
+    pytest.importorskip("PIL", reason="Pillow is not installed")
+    from PIL import Image
+
+    (tmp_path / "a").mkdir()
+    ramp = np.add.outer(np.arange(64) * 2, np.arange(80))[..., None] + np.array([0, 20, 40])
+    Image.fromarray(ramp.astype(np.uint8)).save(tmp_path / "a" / "ramp.jpg", quality=95, subsampling=0)
+    program = """
+import sys, numpy as np
+first, images = sys.argv[1:]
+def pillow():
+    from PIL import Image
+    return np.asarray(Image.open(images + "/a/ramp.jpg").convert("RGB").crop((8, 0, 72, 64)))
+def ours():
+    import shardloader as sl
+    sl.convert(images, images + "-" + first, preset="train", resize=64, crop=64)
+    return sl.Dataset(images + "-" + first)[0][0]
+a, b = (pillow(), ours()) if first == "pillow" else (ours(), pillow())
+again = pillow()
+assert np.abs(a.astype(int) - b).max() <= 2 and np.abs(again.astype(int) - a).max() <= 2, np.abs(a.astype(int) - b).max()
+"""
+    for first in ("pillow", "ours"):
+        done = subprocess.run([sys.executable, "-c", program, first, tmp_path], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_forked_child_can_import_the_package_and_load(folder):
+    # Nothing of it is in the parent yet.
+    program = """
+import os, sys
+child = os.fork()
+if child == 0:
+    import shardloader as sl
+    rows = sum(len(batch) and len(batch.labels) for batch in sl.Loader(sys.argv[1], batch_size=10, device="cpu", drop_last=False).epoch(0))
+    os._exit(0 if rows == 60 else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-c", program, folder]).returncode == 0
+
+
+def test_the_package_writes_nothing_beside_itself(tmp_path, folder):
+    # A site-packages that is read-only: for root too, everything that would be written shows.
+    copy = tmp_path / "site" / "shardloader"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "lib", "include"))
+    before = sorted(copy.rglob("*"))
+    for path in [*before, copy, copy.parent]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    program = "import sys, shardloader as sl; assert sl.__file__.startswith(sys.argv[2]); next(iter(sl.Loader(sys.argv[1], batch_size=4, device='cpu')))"
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", program, folder, str(copy)], capture_output=True, text=True, env=environment)
+    for path in [copy.parent, copy, *before]:
+        path.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    assert sorted(copy.rglob("*")) == before
+
+
+def test_the_module_prints_what_a_data_set_is(folder):
+    done = run_module("info", folder)
+    assert done.returncode == 0, done.stderr
+    facts = dict(line.split("  ", 1) for line in done.stdout.splitlines())
+    assert facts["data set"].strip() == str(folder)
+    assert facts["samples"].strip() == "60 of 60 inputs, 0 rejects"
+    assert facts["shards"].strip().startswith("8, ")
+    assert facts["sample"].strip() == "uint8 [32, 32, 3] nhwc, codec none"
+    assert facts["labels"].strip() == "3 classes: ant, bee, cow"
+    whole = json.loads(run_module("info", folder, "--json").stdout)
+    assert whole["samples"] == 60 and whole["classes"] == ["ant", "bee", "cow"] and len(whole["shards"]) == 8
+
+
+def test_the_module_says_in_one_line_what_is_wrong(tmp_path):
+    done = run_module("info", tmp_path / "nothing")
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and "nothing" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert run_module().returncode == 2
+
+
+def test_help_renders_every_public_name():
+    text = pydoc.render_doc(sl, renderer=pydoc.plaintext)
+    for name in sl.__all__:
+        assert name in text
+        page = io.StringIO()
+        pydoc.Helper(output=page).help(getattr(sl, name))
+        assert len(page.getvalue()) > 40, name
+    for name in ("Batch", "Dataset", "Loader", "convert", "Tensor"):
+        assert (getattr(sl, name).__doc__ or "").strip(), name
+
+
+TYPED = '''
+from typing import Any
+import numpy as np
+import shardloader as sl
+
+def count(path: str) -> int:
+    data: sl.Dataset = sl.Dataset(path)
+    image, label = data[0]
+    values: np.ndarray = image
+    loader: sl.Loader = sl.Loader(data, batch_size=2, device="cpu", random_resized_crop=(24, 24), flip=True, dtype="float32")
+    rows: int = 0
+    for epoch in range(2):
+        for images, labels in loader.epoch(epoch):
+            rows += len(labels)
+    state: dict[str, Any] = loader.state_dict()
+    loader.load_state_dict(state)
+    made: sl.Conversion = sl.convert("in", "out", preset="train")
+    complete: bool = made.complete
+    return rows + values.size + len(data.keys) if complete and not sl.has_cuda else 0
+'''
+
+
+def test_mypy_takes_the_package_and_a_program_in_strict_mode(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    program = tmp_path / "typed.py"
+    program.write_text(TYPED)
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", os.devnull, str(program)],
+                          capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
+    assert done.returncode == 0, done.stdout + done.stderr
+    program.write_text(TYPED.replace('batch_size=2', 'batch_size="2"').replace("rows: int", "rows: str"))
+    wrong = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", os.devnull, str(program)],
+                           capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
+    assert wrong.returncode == 1 and "batch_size" in wrong.stdout and "str" in wrong.stdout  # the types are seen
