@@ -5,6 +5,7 @@
 Prints a line per step with its time. Stops at the first that fails.
 """
 
+import ctypes
 import os
 import shutil
 import statistics
@@ -71,6 +72,12 @@ def main(work, images=None):
     done(f"README's lines: 2 epochs of {rows} images")
     facts = run(sys.executable, "-m", "shardloader", "info", work / "train")
     assert f"{len(data)} of" in facts, facts
+    try:
+        ctypes.CDLL("libopenblas.so.0")
+    except OSError:
+        refused = subprocess.run([SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True)
+        assert refused.returncode != 0 and "OpenBLAS" in refused.stderr, refused
+        done(f"shardbench matmul: {refused.stderr.splitlines()[-1]}")
     if sl.has_cuda and sl.cuda_device_count() == 0:
         try:
             sl.Loader(work / "train", batch_size=8, device="cuda:0")

@@ -148,14 +148,28 @@ def count(path: str) -> int:
 '''
 
 
-def test_mypy_takes_the_package_and_a_program_in_strict_mode(tmp_path):
+def mypy(*arguments, folder):
     pytest.importorskip("mypy", reason="mypy is not installed")
+    environment = dict(os.environ)
+    if PACKAGE.parent.name != "site-packages":  # mypy finds installed packages itself, and refuses their folder
+        environment["MYPYPATH"] = str(PACKAGE.parent)
+    return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, *map(str, arguments)], capture_output=True, text=True,
+                          cwd=folder, env=environment)
+
+
+def test_mypy_takes_a_program_in_strict_mode_and_sees_its_mistakes(tmp_path):
     program = tmp_path / "typed.py"
     program.write_text(TYPED)
-    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", os.devnull, str(program)],
-                          capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
+    done = mypy("--strict", program, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    program.write_text(TYPED.replace('batch_size=2', 'batch_size="2"').replace("rows: int", "rows: str"))
-    wrong = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--cache-dir", os.devnull, str(program)],
-                           capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(PACKAGE.parent)})
-    assert wrong.returncode == 1 and "batch_size" in wrong.stdout and "str" in wrong.stdout  # the types are seen
+    program.write_text(TYPED.replace("batch_size=2", 'batch_size="2"').replace("rows: int", "rows: str"))
+    wrong = mypy("--strict", program, folder=tmp_path)
+    assert wrong.returncode == 1 and "batch_size" in wrong.stdout and 'variable has type "str"' in wrong.stdout, wrong.stdout
+
+
+def test_mypy_takes_the_package_in_strict_mode(tmp_path):
+    settings = Path(__file__).resolve().parents[1] / "pyproject.toml"
+    if not settings.exists():
+        pytest.skip("not in a checkout")
+    done = mypy("--config-file", settings, "-p", "shardloader", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr

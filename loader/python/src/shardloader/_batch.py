@@ -22,7 +22,7 @@ def ordinal_of(device: Any) -> int:
     raise InvalidArgumentError(f'device is {name!r}; expected "cpu", "cuda" or "cuda:N"')
 
 
-class Batch(tuple):
+class Batch(tuple[Any, Any]):
     """The tuple (images, labels), with further properties of a batch.
 
     images: [sample, channel, row, column] or [sample, row, column, channel], with the loader's `shape` and `dtype`, in C order,
@@ -61,12 +61,12 @@ class Batch(tuple):
 
     @property
     def epoch(self) -> int:
-        return self._origin().epoch
+        return int(self._origin().epoch)
 
     @property
     def batch_index(self) -> int:
         """The position among this rank's batches of the epoch."""
-        return self._origin().index
+        return int(self._origin().index)
 
     @property
     def ids(self) -> Any:

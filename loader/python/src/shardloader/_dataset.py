@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, TypedDict, Union, cast
 
 import numpy as np
 
@@ -25,7 +25,27 @@ class Finding(NamedTuple):
         return f"{self.file}: {self.message}" if self.sample < 0 else f"{self.file}: sample {self.sample}: {self.message}"
 
 
-class Keys(Sequence):
+class _Info(TypedDict):
+    """dataset.json, and `folder`."""
+
+    folder: str
+    samples: int
+    dtype: str
+    layout: str
+    shape: tuple[int, int, int]
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    codec: str
+    fingerprint: str
+    inputs: int
+    rejects: int
+    pipeline: dict[str, str]
+    classes: tuple[str, ...]
+    columns: tuple[str, ...]
+    shards: tuple[tuple[str, int], ...]
+
+
+class Keys(Sequence[str]):
     """The keys of all samples (relative source paths). They are read when they are accessed."""
 
     def __init__(self, core: Any) -> None:
@@ -63,12 +83,12 @@ class Dataset:
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
         self._path = os.path.abspath(os.fspath(path))
         self._core = _core.Dataset(self._path)
-        self._info = self._core.info()
+        self._info = cast(_Info, self._core.info())
         self._info["folder"] = self._path
         self._info["dtype"] = DTYPES[self._info["dtype"]]
 
     def __len__(self) -> int:
-        return int(self._info["samples"])
+        return self._info["samples"]
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, Any]:
         """(array, label) of a sample. Negative indices count from the end. IndexError beyond the ends.
@@ -121,7 +141,7 @@ class Dataset:
     @property
     def targets(self) -> list[Any]:
         """All labels as a new list, as in torchvision's data sets. `labels` is the array."""
-        return self.labels.tolist()
+        return list(self.labels.tolist())
 
     @property
     def keys(self) -> Keys:

@@ -23,7 +23,7 @@ Size = Union[int, "tuple[int, int]"]
 
 def cuda_device_count() -> int:
     """The number of GPUs that this process can use. 0 if there is no driver or the build has no CUDA. Never raises."""
-    return _core.cuda_device_count()
+    return int(_core.cuda_device_count())
 
 
 class Stats(NamedTuple):
@@ -79,10 +79,10 @@ class Sampler:
 
 
 def _number(epoch: Any) -> int:
-    epoch = operator.index(epoch)
-    if epoch < 0:
-        raise InvalidArgumentError(f"epoch is {epoch}; epochs start at 0")
-    return epoch
+    number = operator.index(epoch)
+    if number < 0:
+        raise InvalidArgumentError(f"epoch is {number}; epochs start at 0")
+    return number
 
 
 def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
