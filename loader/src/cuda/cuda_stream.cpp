@@ -1,0 +1,214 @@
+#include "cuda/cuda_stream.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "cuda/blocks.hpp"
+#include "cuda/transform.hpp"
+
+namespace shard {
+
+namespace {
+
+struct StreamTraits {
+  using type = cudaStream_t;
+  static type invalid() noexcept { return nullptr; }
+  static void close(type stream) noexcept { cudaStreamDestroy(stream); }
+};
+using UniqueStream = UniqueHandle<StreamTraits>;
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream(const CudaContext& context, CopyMethod method, bool kernels_read_registered,
+             std::shared_ptr<EventPool> events)
+      : context_(context),
+        method_(method),
+        batched_(method),
+        kernels_read_registered_(kernels_read_registered),
+        events_(std::move(events)) {
+    const CudaScope scope(context);
+    cudaStream_t stream = nullptr;
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+    stream_.reset(stream);
+  }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() override {
+    quietly(context_, [&] {
+      flush_upload();
+      cudaStreamSynchronize(stream_.get());
+      stream_.reset();
+    });
+  }
+
+  void copy(std::span<const CopyItem> items) override {
+    const CudaScope scope(context_);
+    flush_upload();
+    if (items.size() > 1 && (method_ == CopyMethod::driver || method_ == CopyMethod::driver_13))
+      return batched_.queue(items, stream_.get());
+    copy_each(items, cudaMemcpyHostToDevice);
+  }
+  // The copy engine takes the host 1 us a range (batches of 32 frames, H200), which for small ones is longer
+  // than the link takes. One launch takes as long as a few of them.
+  void copy_pinned(std::span<const CopyItem> items) override {
+    const auto add = [](std::uint64_t sum, const CopyItem& item) { return sum + item.size_bytes; };
+    const std::uint64_t bytes = std::accumulate(items.begin(), items.end(), std::uint64_t{0}, add);
+    const std::uint64_t small = items.size() <= kPinnedItems ? kSmallItemBytes : kSmallItemBytes / 2;
+    const bool by_kernel =
+        kernels_read_registered_ && items.size() >= kFewItems && bytes <= small * items.size();
+    if (!by_kernel && method_ != CopyMethod::kernel) return copy(items);
+    const CudaScope scope(context_);
+    flush_upload();
+    while (!items.empty()) {
+      const auto some = items.first(std::min(items.size(), by_kernel ? kPinnedItems : kLargeItems));
+      if (by_kernel)
+        launch_copy_pinned(some, stream_.get());
+      else
+        launch_copy_large(some, stream_.get());
+      items = items.subspan(some.size());
+    }
+  }
+  void upload(const CopyItem& item) override {
+    const CudaScope scope(context_);
+    flush_upload();
+    if (item.size_bytes > kUploadBytes) {
+      check_cuda(
+          cudaMemcpyAsync(item.target, item.source, item.size_bytes, cudaMemcpyHostToDevice, stream_.get()),
+          "cudaMemcpyAsync");
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    upload_ = item;
+  }
+  void gather(std::span<const CopyItem> items) override {
+    if (items.empty()) return;
+    const CudaScope scope(context_);
+    flush_upload();
+    Scratch& scratch = next_scratch(gather_scratch_bytes(items.size()));
+    scratch.tables_there = false;
+    launch_gather(items, scratch.pinned->data(), scratch.device->data(), stream_.get());
+    mark_used();
+  }
+  void copy_to_host(std::span<const CopyItem> items) override {
+    const CudaScope scope(context_);
+    flush_upload();
+    copy_each(items, cudaMemcpyDeviceToHost);
+  }
+
+  void transform(const TransformWork& work) override {
+    const CudaScope scope(context_);
+    Scratch& scratch = next_scratch(transform_scratch_bytes(work));
+    TransformLaunch with;
+    with.tables_there = std::exchange(scratch.tables_there, false);
+    with.upload = take_upload();
+    scratch.tables_there =
+        launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get(), with);
+    mark_used();
+  }
+
+  Event record() override {
+    const CudaScope scope(context_);
+    flush_upload();
+    Event event(std::make_shared<CudaEvent>(events_, stream_.get()));
+    const std::lock_guard lock(mutex_);
+    for (const std::size_t scratch : unrecorded_) scratch_[scratch].used = event;
+    unrecorded_.clear();
+    return event;
+  }
+  void wait(const Event& event) override {
+    if (known_over(event) || event.impl()->native() == nullptr) return;
+    const CudaScope scope(context_);
+    check_cuda(cudaStreamWaitEvent(stream_.get(), static_cast<cudaEvent_t>(event.impl()->native()), 0),
+               "cudaStreamWaitEvent");
+  }
+  void synchronize() override {
+    const CudaScope scope(context_);
+    flush_upload();
+    check_cuda(cudaStreamSynchronize(stream_.get()), "cudaStreamSynchronize");
+  }
+  void* native() noexcept override {
+    quietly(context_, [&] { flush_upload(); });  // others queue behind it
+    return stream_.get();
+  }
+
+ private:
+  // Parameters of a transform or gather in flight; used again when its kernels have ended.
+  struct Scratch {
+    std::unique_ptr<Block> pinned;
+    std::unique_ptr<Block> device;
+    bool tables_there = false;  // of launch_transform()
+    Event used;                 // guarded by mutex_
+  };
+
+  // To be used by what is queued next, and then by mark_used().
+  Scratch& next_scratch(std::uint64_t size) {
+    scratch_next_ = (scratch_next_ + 1) % kScratches;
+    if (is_unrecorded(scratch_next_)) record();
+    Scratch& scratch = scratch_[scratch_next_];
+    Event used;
+    {
+      const std::lock_guard lock(mutex_);
+      used = scratch.used;
+    }
+    used.wait();
+    if (!scratch.pinned || scratch.pinned->size_bytes() < size) {
+      scratch.tables_there = false;
+      scratch.pinned = std::make_unique<PinnedBlock>(context_, size);
+      scratch.device = std::make_unique<DeviceBlock>(context_, size);
+    }
+    return scratch;
+  }
+  // Until the next event that is recorded.
+  void mark_used() {
+    const std::lock_guard lock(mutex_);
+    unrecorded_.push_back(scratch_next_);
+  }
+  bool is_unrecorded(std::size_t scratch) {
+    const std::lock_guard lock(mutex_);
+    return std::find(unrecorded_.begin(), unrecorded_.end(), scratch) != unrecorded_.end();
+  }
+
+  CopyItem take_upload() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(upload_, CopyItem{});
+  }
+  void flush_upload() { launch_upload(take_upload(), stream_.get()); }
+
+  void copy_each(std::span<const CopyItem> items, cudaMemcpyKind kind) {
+    for (const CopyItem& item : items)
+      check_cuda(cudaMemcpyAsync(item.target, item.source, item.size_bytes, kind, stream_.get()),
+                 "cudaMemcpyAsync");
+  }
+
+  static constexpr std::size_t kScratches = 8;
+  static constexpr std::size_t kFewItems = 4;  // as long for the host as one launch
+  static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
+  static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
+                                                << 10U;  // beyond, the copy engine is faster
+  const CudaContext context_;
+  CopyMethod method_;
+  BatchedCopy batched_;
+  bool kernels_read_registered_;
+  std::shared_ptr<EventPool> events_;
+  UniqueStream stream_;
+  std::array<Scratch, kScratches> scratch_;
+  std::size_t scratch_next_ = 0;
+  std::mutex mutex_;                     // record() is for any thread
+  std::vector<std::size_t> unrecorded_;  // scratches without an event behind their use; guarded by mutex_
+  CopyItem upload_;                      // goes with what is queued next; guarded by mutex_
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> make_cuda_stream(const CudaContext& context, CopyMethod method,
+                                         bool kernels_read_registered, std::shared_ptr<EventPool> events) {
+  return std::make_unique<CudaStream>(context, method, kernels_read_registered, std::move(events));
+}
+
+}  // namespace shard
