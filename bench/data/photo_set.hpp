@@ -1,5 +1,5 @@
-// The JPEGs of a measurement: all in memory, and as a list that the conversion engine reads them from (the
-// page cache is warm then). What is no JPEG, or decodes with a warning, takes no part in either.
+// The JPEGs of a measurement: in memory, and as a list from which the conversion reads them (with a warm page
+// cache). Files that are not JPEGs, or that decode with a warning, are in neither.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ namespace shard::bench {
 
 class PhotoSet {
  public:
-  // `images` is a folder. count = 0: every file once, or `most` of them, evenly chosen, where that is not 0;
-  // less than there are: evenly chosen; more: the files
-  // repeated under other names (symbolic links below `scratch`). Errors: invalid_argument (no JPEG), resource
-  // (more than memory holds: give --count), not_found, io, cancelled.
+  // `images` is a folder. `count` 0: every file once or, if `most` is not 0, `most` of them, evenly chosen.
+  // `count` less than there are: evenly chosen. More: files are repeated under other names (symbolic links
+  // below `scratch`). Errors: invalid_argument (no JPEG), resource (they do not fit into memory: give
+  // --count), not_found, io, cancelled.
   PhotoSet(const std::string& images, std::uint64_t count, const std::filesystem::path& scratch,
            const std::atomic<bool>& cancel, std::uint64_t most = 0);
 

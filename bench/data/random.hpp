@@ -3,7 +3,7 @@
 // library's distributions.
 //
 // The mixing function is that of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators, 2014). Not thread safe: one a stream, on one thread.
+// Generators, 2014). Not thread safe: each stream has its own, on one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// shardbench synth: a folder of photo-like JPEGs, class_00 and on, to try and time things on without a data
-// set at hand.
+// shardbench synth: makes a folder of photo-like JPEGs, in class_00 and so on, for tests and timings without
+// a data set.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct SynthOptions {
   std::uint64_t count = 400;  // 1 to 10,000,000
   std::uint64_t seed = 0;
   std::uint32_t classes = 10;  // 1 to 100
-  unsigned jobs = 0;           // threads; 0: one a core
+  unsigned jobs = 0;           // threads; 0: one per core
 };
 
 struct SynthSummary {
@@ -26,9 +26,9 @@ struct SynthSummary {
 // Called after each picture, from any thread, one at a time; false stops (Error cancelled).
 using SynthProgress = std::function<bool(const SynthSummary&)>;
 
-// Writes folder/class_CC/img_IIIIII.jpg. Bytes are a function of (seed, classes, index) and libjpeg's version
-// alone. A folder that is not empty must hold nothing but pictures of the same command (seed, classes,
-// indices below count), which are then made again. Errors: invalid_argument, io, cancelled.
+// Writes folder/class_CC/img_IIIIII.jpg. The bytes depend only on (seed, classes, index) and on libjpeg's
+// version. A folder that is not empty may contain only pictures of the same command (seed, classes, indices
+// below count), which are then made again. Errors: invalid_argument, io, cancelled.
 SynthSummary synthesize(const SynthOptions& options, const SynthProgress& progress);
 
 }  // namespace shard::bench

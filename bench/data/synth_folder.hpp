@@ -1,5 +1,5 @@
-// The folder of `shardbench synth`: where a picture lies, how it is signed, and whether a folder may be
-// written to.
+// The folder of `shardbench synth`: the path of a picture, its signature, and whether a folder may be written
+// to.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +14,13 @@ inline constexpr const char* kTemporarySuffix = ".tmp";
 
 std::filesystem::path photo_path(const PhotoPlan& plan);  // "class_03/img_000123.jpg"
 
-// The COM segment of each picture: "shardbench synth 1 seed 0 classes 10 index 123". By it the command knows
-// its own work.
+// The COM segment of each picture: "shardbench synth 1 seed 0 classes 10 index 123". The command recognises
+// its pictures by it.
 std::string photo_comment(const PhotoPlan& plan);
 
-// Makes the folder and those of its classes; refuses one that holds anything else than what the same command
-// would make. Removes temporary files that a killed run left. Errors: invalid_argument (what was found, what
-// to do), io.
+// Makes the folder and those of its classes. Refuses a folder with files that the same command would not
+// make. Removes temporary files that a killed run left. Errors: invalid_argument (what was found, what to
+// do), io.
 void prepare_folder(const SynthOptions& options);
 
 }  // namespace shard::bench

@@ -1,9 +1,9 @@
-// Batches made row by row on all threads and brought to the device while the next ones are made: what a
-// baseline that decodes (or reads) on the fly has to do, as well as it can be done.
+// Makes batches row by row on all threads, and copies them to the device while the next ones are made. This
+// is the fastest way for a baseline that decodes (or reads) on the fly.
 //
 //   makers: rows -> slot (pinned) -- last row --> stream: copy -> transform -> batch -> event -> slot is free
 //
-// On the host device rows without a transform are made where the batch lies: there is nothing to copy.
+// On the host device, rows without a transform are made directly in the batch, so nothing is copied.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace shard::bench {
 
-// Makes rows; one a thread.
+// Makes rows. Each thread has its own.
 class RowMaker {
  public:
   virtual ~RowMaker() = default;
@@ -50,8 +50,9 @@ class BatchPipeline {
   BatchPipeline& operator=(const BatchPipeline&) = delete;
   ~BatchPipeline();
 
-  // Rows 0 to rows - 1, until the last one is on the device; the last batch may be short. `out`: empty, or
-  // room for all delivered rows, which are copied back. Throws what a maker throws; cancelled.
+  // Makes rows 0 to rows - 1 and returns when the last one is on the device. The last batch may be short.
+  // `out`: empty, or room for all delivered rows, which are then copied back. Throws what a maker throws;
+  // cancelled.
   BatchRun run(std::uint64_t rows, std::span<std::byte> out = {});
 
  private:

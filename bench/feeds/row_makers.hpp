@@ -1,5 +1,5 @@
-// Rows of a data set's samples made on the fly: decoded from their images, or read sample by sample; held
-// back where the storage is emulated.
+// Makes samples of a data set on the fly: decodes their images, or reads sample by sample. If the storage is
+// emulated, reads are delayed.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@
 
 namespace shard::bench {
 
-// An image file, read from the tier (held back where that is emulated), to a row.
+// Decodes an image file of the tier to a row.
 class ImageMaker final : public RowMaker {
  public:
-  // Row i is root / paths[i], again from the first one on after the last. `throttle`: none where null. `paths`
-  // must outlive it.
+  // Row i is root / paths[i]; after the last path the first one follows. `throttle`: null if reads are not
+  // delayed. `paths` must outlive the object.
   ImageMaker(const std::filesystem::path& root, const std::vector<std::string>& paths,
              const image::PreprocessOptions& preprocess, const image::DecodeOptions& decode,
              Throttle* throttle = nullptr);
-  // As the data set was made.
+  // With the options with which the data set was made.
   ImageMaker(const TierImages& images, const DatasetInfo& info, Throttle* throttle);
   void make(std::uint64_t index, std::span<std::byte> row) override;
 
@@ -41,7 +41,7 @@ class ImageMaker final : public RowMaker {
   Throttle* throttle_;
 };
 
-// A stored sample, read with a call of its own and held back, to a row.
+// Reads a stored sample by one delayed call, and decodes it to a row.
 class SampleMaker final : public RowMaker {
  public:
   SampleMaker(Dataset dataset, Throttle& throttle);

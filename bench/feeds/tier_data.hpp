@@ -1,5 +1,5 @@
-// Data sets and their images on one tier: where they lie already, or copied there for as long as the object
-// lives.
+// Data sets and their images on one tier: where they already are, or copied there until the object is
+// destroyed.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ struct TierImages {
   }
 };
 
-// `count` of the data set's images, evenly over it; 0: all. Errors: not_found, naming the first image that is
-// not there.
+// `count` images of the data set, evenly distributed; 0: all. Errors: not_found, naming the first missing
+// image.
 TierImages match_images(const Dataset& dataset, const std::filesystem::path& images, std::uint64_t count);
 
 std::uint64_t shard_bytes(const DatasetInfo& info);  // of all shard files
@@ -42,7 +42,7 @@ TierPlace parse_tier(const std::string& text);  // "NAME=PATH"; throws invalid_a
 
 class TierData {
  public:
-  // Copies into a folder of its own below place.folder. Errors: not_found, io, resource (no room), cancelled.
+  // Copies into a new folder below place.folder. Errors: not_found, io, resource (no room), cancelled.
   TierData(const TierPlace& place, const std::vector<std::filesystem::path>& datasets,
            const TierImages& images, const std::atomic<bool>& cancel,
            const std::function<void(const std::string&)>& note);
@@ -51,7 +51,8 @@ class TierData {
   const TierImages& images() const noexcept { return images_; }
   std::vector<std::filesystem::path> shard_files(std::size_t dataset) const;
   std::vector<std::filesystem::path> image_files() const;
-  // Why decoding is not measured here: there are no images, or they lie on another filesystem. Empty: it is.
+  // Why decoding is not measured here: there are no images, or they are on another filesystem. Empty: it is
+  // measured.
   const std::string& no_images() const noexcept { return images_.problem; }
   bool memory() const noexcept { return memory_; }
 

@@ -7,8 +7,8 @@
 
 namespace shard::bench {
 
-// quota_cores: the cgroup's, of all levels the smallest, or null; caches: of the first core; simd: the
-// instruction set that our vector code takes; simd_available: best first.
+// quota_cores: the smallest CPU quota of the cgroup and its ancestors, or null; caches: those of the first
+// core; simd: the instruction set that our vector code uses; simd_available: best first.
 nlohmann::ordered_json cpu_facts();
 
 // Bytes; null: no limit. registered_budget_bytes: the loader's default for registered shards.

@@ -1,5 +1,5 @@
-// The filesystem under a path, as far as it decides how shards are read and written there, as the JSON of
-// `shardbench device` has it.
+// What matters about the filesystem under a path for reading and writing shards, as in the JSON of
+// `shardbench device`.
 #pragma once
 
 #include <filesystem>
@@ -16,8 +16,8 @@ namespace shard::bench {
 // null: not one disk, or not said), direct ("works", or why there is no O_DIRECT), direct_alignment (of
 // offsets, as statx() states it; 0: not stated). Or path and problem: why nothing is known.
 //
-// Writes one block into a file without a name (or with one for a moment, where the filesystem cannot do
-// without), which goes at once. Never throws for what a path lacks.
+// Writes one block into a file without a name (or with a name for a moment, if the filesystem needs one),
+// which is removed at once. What the path lacks is never a reason to throw.
 nlohmann::ordered_json filesystem_facts(const std::filesystem::path& path);
 
 struct Mount {

@@ -24,7 +24,7 @@ std::string nvidia_fs_version() {
   return std::filesystem::exists("/sys/module/nvidia_fs", ignored) ? "of unknown version" : "";
 }
 
-// GT/s, and the bytes a second of a lane by line code: 8b/10b, 128b/130b, and flits of 256 bytes that carry
+// GT/s, and the bytes per second of a lane by line code: 8b/10b, 128b/130b, and flits of 256 bytes that carry
 // 242.
 struct PcieGeneration {
   double rate, lane;

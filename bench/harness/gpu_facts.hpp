@@ -10,14 +10,14 @@
 namespace shard::bench {
 
 // devices; absent: why there are none, or which are left out, else empty; driver and runtime: versions of
-// CUDA, empty where there is none; gpudirect_storage: whether libcufile can be loaded, and the version of the
-// kernel module that it needs. Never throws for what a platform lacks.
+// CUDA, empty without CUDA; gpudirect_storage: whether libcufile can be loaded, and the version of the kernel
+// module that it needs. What the platform lacks is never a reason to throw.
 nlohmann::ordered_json gpu_report();
 
-// generation (1 to 6), width (lanes) and bytes_per_second (of one direction, line code taken off, packet
-// headers not) of a PCIe link; what is missing or not understood is 0. `folder`:
-// /sys/bus/pci/devices/0000:17:00.0. `which`: "current" (an idle link may have gone down to a lower
-// generation) or "max" (what device and slot can do).
+// generation (1 to 6), width (lanes) and bytes_per_second of a PCIe link (one direction, without the line
+// code, but with packet headers). What is missing or not understood is 0. `folder`:
+// /sys/bus/pci/devices/0000:17:00.0. `which`: "current" (an idle link may use a lower generation) or "max"
+// (what device and slot can do).
 nlohmann::ordered_json read_pcie_link(const std::filesystem::path& folder, const std::string& which);
 
 namespace detail {

@@ -1,5 +1,5 @@
-// Ctrl-C as a question: while a guard lives, SIGINT and SIGTERM set a flag instead of ending the process, so
-// that what was made on the way can be removed. A second Ctrl-C ends it.
+// While an InterruptGuard exists, SIGINT and SIGTERM set a flag instead of ending the process, so that
+// temporary files can be removed. A second Ctrl-C ends the process.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace shard::bench {
 bool interrupted() noexcept;
 const std::atomic<bool>& interrupt_flag() noexcept;
 
-// One at a time; the former handlers come back with its end.
+// Only one may exist at a time. The destructor restores the former handlers.
 class InterruptGuard {
  public:
   InterruptGuard();

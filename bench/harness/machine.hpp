@@ -8,9 +8,9 @@
 
 namespace shard::bench {
 
-// cpu, system, kernel, compiler and decoders ("unknown" where the system does not say); cores (that this
-// process may use), cores_online (of the machine), memory_bytes; load_at_start: runnable threads over the last
-// minute. Never throws for what the system does not tell.
+// cpu, system, kernel, compiler and decoders ("unknown" if the system does not tell); cores (that this
+// process may use), cores_online (of the machine), memory_bytes; load_at_start: runnable threads over the
+// last minute. What the system does not tell is never a reason to throw.
 nlohmann::ordered_json machine();
 std::uint64_t meminfo_bytes(std::string_view name);  // of /proc/meminfo; 0: unknown
 

@@ -18,7 +18,7 @@ struct Elapsed {
   double cores() const noexcept { return seconds > 0 ? cpu_seconds / seconds : 0; }
 };
 
-// Both clocks, from its making on.
+// Both clocks, started by the constructor.
 class RunClock {
  public:
   Elapsed elapsed() const { return {watch_.seconds(), process_cpu_seconds() - cpu_}; }
@@ -32,7 +32,8 @@ class RunClock {
 void stop_when(const std::atomic<bool>& cancel, const char* message = "stopped");
 inline constexpr const char* kStoppedAndRemoved = "stopped; what was made has been removed";
 
-// Runs `body` unless there is a problem already. What it throws becomes the problem; only cancelled passes.
+// Runs `body` if `problem` is empty. If `body` throws, the message becomes the problem; only cancelled is
+// thrown on.
 template <class Body>
 void attempt(std::string& problem, const Body& body) {
   if (!problem.empty()) return;

@@ -1,5 +1,5 @@
-// What every subcommand that measures does around its measurement: facts of the machine, progress, the report
-// as JSON and CSV after each step, and at the end as text and as a chart.
+// What every measuring subcommand does besides measuring: it records the machine, shows progress, writes the
+// report as JSON and CSV after each step, and at the end prints it as text and draws a chart.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Outputs {
   std::string json, csv, plot;
 };
 
-// Of cases with a `problem`, which is empty where nothing was left out.
+// Whether a case has a problem, because of which it was left out.
 template <class Cases>
 bool any_problem(const Cases& cases) {
   return std::any_of(cases.begin(), cases.end(), [](const auto& one) { return !one.problem.empty(); });
@@ -27,14 +27,14 @@ bool any_problem(const Cases& cases) {
 class Report {
  public:
   using Json = nlohmann::ordered_json;
-  // The JSON begins with benchmark, version, command, machine and complete (false until finish()). `step`:
-  // what is counted in the progress line.
+  // The JSON starts with benchmark, version, command, machine and complete (false until finish()). `step`:
+  // what the progress line counts.
   Report(const std::string& benchmark, const std::string& command, Outputs outputs,
          std::string step = "repeat");
   Json& json() noexcept { return json_; }
   StepProgress& progress() noexcept { return progress_; }
-  // Replaces the JSON and CSV files by what there is: after each case, so that an interruption loses nothing.
-  // Errors: io.
+  // Writes the present results to the JSON and CSV files. Called after each case, so that an interruption
+  // loses nothing. Errors: io.
   void save() const;
   // The same, and shows that `done` of `count` steps are done.
   void save(std::size_t done, std::size_t count, std::string_view stage = {});

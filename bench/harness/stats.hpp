@@ -1,4 +1,4 @@
-// Statistics of repeated measurements: what is reported is the median, with the range beside it.
+// Statistics of repeated measurements. Reports show the median and the range.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ inline constexpr double kSpreadBound = 0.10;  // above it samples are not safe t
 
 struct Stats {
   std::size_t count = 0;
-  double median = 0;  // of an even number: the mean of the two in the middle
+  double median = 0;  // the mean of the two middle values if their number is even
   double min = 0;
   double max = 0;
   // (max - min) / median; 0 when the median is 0.

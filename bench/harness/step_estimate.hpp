@@ -17,9 +17,9 @@ std::string step_text(std::string_view step, std::size_t done, std::size_t count
 class StepProgress {
  public:
   explicit StepProgress(std::string step) : step_(std::move(step)) {}
-  // What is done beside the steps; what is done before the first one does not count as its time.
+  // Shows what is done besides the steps. The time before the first step is not part of the estimate.
   void prepare(std::string_view text);
-  // Shows that `done` of `count` steps are done, after `stage` where there is one.
+  // Shows that `done` of `count` steps are done, after the name of the stage if it is not empty.
   void show(std::size_t done, std::size_t count, std::string_view stage = {});
   void finish() noexcept { progress_.finish(); }
 

@@ -84,7 +84,8 @@ inline void add_json_option(CLI::App& app, std::string& path,
   app.add_option("--json", path, std::string(what) + "; - means standard output")->type_name("FILE");
 }
 
-// --json, --csv and, where the subcommand draws one, --plot, whose file's name is looked at before any work.
+// Adds --json, --csv and, if the subcommand draws a chart, --plot, whose file name is checked before any
+// work.
 enum class Chart : bool { none, bars };
 inline void add_output_options(CLI::App& app, Outputs& outputs,
                                const char* what = "Write every sample as JSON", Chart chart = Chart::bars) {

@@ -1,4 +1,4 @@
-// A folder that goes with its object.
+// A temporary folder. The destructor removes it.
 #pragma once
 
 #include <filesystem>

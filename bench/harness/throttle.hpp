@@ -1,7 +1,7 @@
-// A storage device that one does not own: real reads are held back until the modelled one would have
-// delivered.
+// Emulates a storage device: real reads are delayed until the modelled device would have delivered.
 //
-//   request -> waits for one of `depth` channels -> latency, unless it goes on where one has just ended
+//   request -> waits for one of `depth` channels
+//           -> latency, unless it continues where a request has just ended
 //           -> its bytes pass the one link at `bandwidth` -> delivered
 #pragma once
 
@@ -18,7 +18,7 @@ namespace shard::bench {
 struct EmulatedTier {
   std::string name;  // "hdd", or the text itself
   double bytes_per_second = 0;
-  double latency_seconds = 0;       // of a request that does not go on where another one ended
+  double latency_seconds = 0;       // of a request that does not continue where another one ended
   unsigned depth = 32;              // latencies that pass at the same time
   std::string description() const;  // "200 MB/s, 8 ms, 1 at a time"
 };
@@ -31,9 +31,9 @@ class Throttle {  // thread safe
  public:
   using Clock = std::chrono::steady_clock;
   explicit Throttle(EmulatedTier tier);
-  // Returns when bytes [offset, offset + size_bytes) of file `file` would be there.
+  // Waits until the device would have delivered bytes [offset, offset + size_bytes) of file `file`.
   void pass(std::uint64_t file, std::uint64_t offset, std::uint64_t size_bytes);
-  // The same without waiting: when, for a request that comes at `now`.
+  // When a request that comes at `now` would be delivered. Does not wait.
   Clock::time_point due(std::uint64_t file, std::uint64_t offset, std::uint64_t size_bytes,
                         Clock::time_point now);
 

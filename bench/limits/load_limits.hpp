@@ -1,4 +1,4 @@
-// What can carry the bytes at best: what the loader's rates are compared with, measured in the same process.
+// The limits with which the loader's rates are compared, measured in the same process.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,26 @@
 
 namespace shard::bench {
 
-// Bytes per second of pinned memory to the devices, all at once, in blocks of 256 MiB, 4 GiB to each: the
-// links and nothing else.
+// Bytes per second from pinned memory to all devices at once, in blocks of 256 MiB, 4 GiB to each: the links
+// alone.
 double link_limit(std::span<const std::shared_ptr<Device>> devices);
 
-// Bytes per second of a bare gather: samples in the order of the loader, from the mapping into a ring of as
-// many batches, by the device's own threads. Of codecs with frames the stored frames are copied, and count as
-// the samples they are.
+// Bytes per second of a bare gather: the device's threads copy samples, in the order of the loader, from the
+// mapping into a ring of as many batches. With a codec, stored frames are copied, but the bytes of the
+// samples are counted.
 double gather_limit(const Dataset& dataset, Device& device, const LoaderOptions& options);
 
-// Bytes per second of the disk under the shards: RawDisk, a pass at a time. 0: the filesystem has no O_DIRECT,
-// or no shard has 4 MiB.
+// Bytes per second of the disk under the shards, by RawDisk, one pass per call. 0: the filesystem has no
+// O_DIRECT, or no shard has 4 MiB.
 class DiskLimit {
  public:
   DiskLimit(const Dataset& dataset, const LoaderOptions& options);
-  // Read as transport direct reads it: the same queue with as many requests, blocks that hold a sample, at
+  // Reads as transport direct does: the same queue with as many requests, in blocks that contain a sample, at
   // random places.
   double as_loader();
   std::string as_loader_is() const { return words(loader_); }
-  // As fast as it was seen: the first call tries deep sequential reads of several kinds, and the loader's
-  // way, and keeps the one that gives most.
+  // The highest rate: the first call tries several kinds of deep sequential reads, and the way of the loader,
+  // and keeps the fastest.
   double fastest();
   std::string fastest_is() const { return words(fastest_); }  // after fastest()
 

@@ -16,9 +16,9 @@ struct CacheState {
   }
 };
 
-// Files that nobody maps. Errors: not_found, io, naming the file.
+// The files must not be mapped by any process. Errors: not_found, io, naming the file.
 CacheState cache_state(std::span<const std::filesystem::path> files);  // by mincore
-// Writes back and drops (POSIX_FADV_DONTNEED) the pages of exactly these files, then looks.
+// Writes back and drops (POSIX_FADV_DONTNEED) the pages of these files only. Returns the state afterwards.
 CacheState drop_cache(std::span<const std::filesystem::path> files);
 void warm_cache(std::span<const std::filesystem::path> files);  // reads them
 

@@ -1,8 +1,8 @@
-// The limit of conversion: JPEGs from memory to RGB by libjpeg-turbo and nothing else.
+// The limit of conversion: libjpeg-turbo decodes JPEGs in memory to RGB, and nothing else is done.
 //
-// As fast as jpeglib's interface allows: one decompressor reused, its defaults (ISLOW, fancy upsampling),
-// rows into a strip that stays in the cache. No picture is kept. CMYK and YCCK give CMYK, as jpeglib offers
-// no RGB for them.
+// This is as fast as jpeglib's interface allows. One decompressor is reused, with its defaults (ISLOW, fancy
+// upsampling), and rows go to a strip that stays in the cache. No image is kept. CMYK and YCCK give CMYK,
+// because jpeglib has no conversion to RGB for them.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 
 namespace shard::bench {
 
-class PureDecoder {  // one a thread
+class PureDecoder {  // each thread has its own
  public:
   PureDecoder();
   PureDecoder(PureDecoder&&) noexcept;
   PureDecoder& operator=(PureDecoder&&) noexcept;
   ~PureDecoder();
 
-  // Pixels decoded; 0 when it is no JPEG or does not decode without an error or warning: problem() says why.
-  // min_short_side: the scaled DCT down to the smallest size whose short side is at least this; 0: in full.
+  // Returns the number of decoded pixels. 0: the file is not a JPEG, or there was an error or a warning;
+  // problem() has the reason. min_short_side: decode by a scaled DCT to the smallest size whose short side is
+  // at least this. 0: at full size.
   std::uint64_t decode(std::span<const std::byte> file, std::uint32_t min_short_side = 0);
   std::string problem() const;
 

@@ -1,4 +1,4 @@
-// The disk under files: read past the page cache (O_DIRECT), and nothing else.
+// The rate of the disk under some files, read past the page cache (O_DIRECT).
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ class RawDisk {
     bool uring = false;
     unsigned depth = 0;  // requests of io_uring, or threads
   };
-  // Files of less than `least_bytes` are left out, as are those that cannot be seen.
+  // Leaves out files of less than `least_bytes`, and files that cannot be opened.
   RawDisk(std::span<const std::filesystem::path> files, std::uint64_t least_bytes);
-  // Bytes per second, over `seconds`, or where that is 0 over every block once, but at most 2 GiB. The reads go
-  // to 192 MiB of memory in turn, as into a loader's ring: a buffer that stays in the cache flatters a virtual
-  // disk, which copies. A later call reads on, not the same again. 0: the filesystem has no O_DIRECT, or there
-  // is no block of that size.
+  // Bytes per second, measured for `seconds` or, if that is 0, for every block once, but at most 2 GiB. The
+  // reads go to 192 MiB of memory, one part after the other, as into a loader's ring: with a buffer that
+  // stays in the cache, a virtual disk, which copies, would look too fast. A later call continues with the
+  // next blocks. 0: the filesystem has no O_DIRECT, or there is no block of that size.
   double rate(const Pattern& pattern, double seconds = 0);
 
  private:
@@ -30,7 +30,7 @@ class RawDisk {
   std::uint64_t at_ = 0;                                                // blocks read before
 };
 
-// By blocks of 1 MiB in sequence, on as many threads of 4, 16 and 64 as give most, `seconds` each.
+// Reads blocks of 1 MiB in sequence on 4, 16 and 64 threads, for `seconds` each. Returns the highest rate.
 double raw_rate(std::span<const std::filesystem::path> files, double seconds);
 
 }  // namespace shard::bench

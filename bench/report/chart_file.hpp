@@ -8,7 +8,7 @@
 
 namespace shard::bench {
 
-// What gnuplot is told, to draw the chart on standard output as PNG.
+// The script with which gnuplot draws the chart on standard output as PNG.
 std::string to_gnuplot(const PageChart& chart);
 bool has_gnuplot();
 // By the ending of `file`, .svg or .png. Errors: invalid_argument, unsupported (no gnuplot), io.

@@ -1,5 +1,5 @@
-// A section of a report: sentences, tables and charts. The same section is printed on a terminal (to_text),
-// stands on a page of several (to_html), and its first chart is drawn into a file (chart_file.hpp).
+// A section of a report: sentences, tables and charts. The same section is printed on a terminal (to_text)
+// and is part of a page (to_html), and its first chart is drawn into a file (chart_file.hpp).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace shard::bench {
 
 struct PageRow {
   std::vector<std::string> cells;
-  std::string problem;    // why it was left out: stands in place of the cells that are missing
+  std::string problem;    // why it was left out; shown instead of the missing cells
   bool emulated = false;  // marked in its first cell
 };
 
@@ -40,7 +40,7 @@ struct PageChart {
   std::string title, unit;
   std::vector<std::string> groups{};  // their names; one needs none
   std::vector<PageBar> bars{};        // top to bottom
-  // The number of the group of that name, which is made where there is none yet.
+  // The number of the group with this name. Makes the group if there is none yet.
   unsigned group(const std::string& name);
 };
 
@@ -51,7 +51,7 @@ struct PageSection {
   std::vector<PageTable> tables;
   std::vector<PageChart> charts;
   std::vector<std::string> notes;     // limits, what was left out
-  std::vector<std::string> problems;  // what the reader has to know before any figure
+  std::vector<std::string> problems;  // what the reader must know before any figure
   std::vector<std::string> unsteady;  // rows whose samples differ too much to compare: named in a note
 };
 
@@ -64,8 +64,8 @@ struct Page {
 
 inline constexpr const char* kPageGenerator = "<meta name=\"generator\" content=\"shardbench report";
 
-// The page as one HTML file: nothing in it is fetched from elsewhere, it needs no script and follows the
-// reader's light or dark theme. Everything that is given as text is escaped.
+// The page as one HTML file. It loads nothing from elsewhere, needs no script and follows the reader's light
+// or dark theme. All text is escaped.
 std::string to_html(const Page& page);
 // The section as plain text: its problems, its sentence, its tables, its notes.
 std::string to_text(const PageSection& section);

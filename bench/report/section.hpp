@@ -1,5 +1,5 @@
-// What turns the JSON of a subcommand into a section. JSON may lack anything: it may be of another version,
-// or cut short. What is missing is left out, never an error.
+// Turns the JSON of a subcommand into a section. The JSON may be of another version, or incomplete: what is
+// missing is left out, and is never an error.
 #pragma once
 
 #include <cmath>
@@ -37,7 +37,7 @@ inline std::string bytes_text(const ReportJson& json, const char* name) {
 
 // Null: an array of numbers.
 Stats range_of(const ReportJson& samples, const char* field = nullptr);
-// More than this share of a limit is explained.
+// A share of a limit above this is explained in a note.
 inline constexpr double kBeyondLimit = 1.1;
 inline constexpr const char* kWhyBeyondLimit =
     "More than 100 % of a limit: other programs ran while it was measured, or the samples fit the "
@@ -45,7 +45,7 @@ inline constexpr const char* kWhyBeyondLimit =
     "take a quiet machine or a larger data set.";
 std::string device_of(const ReportJson& json);  // "the host", "NVIDIA H200"
 
-// The section of a report: its command, what it lacks, what `fill` puts in, and a note on what is unsteady.
+// The section of a report: its command, its problems, what `fill` adds, and a note about unsteady samples.
 PageSection section_of(const std::string& id, const std::string& title, const ReportJson& json,
                        void (*fill)(PageSection&, const ReportJson&));
 

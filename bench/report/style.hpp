@@ -1,5 +1,5 @@
-// The looks of a report's page. Colours are variables, so that the dark theme is a list of other values;
-// those of bars differ in lightness too, and stand out from both grounds by at least 3 to 1.
+// The style of a report's page. Colours are variables, so that the dark theme is a list of other values. The
+// colours of bars also differ in lightness, and have a contrast of at least 3 to 1 with both backgrounds.
 #pragma once
 
 namespace shard::bench {

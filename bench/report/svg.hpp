@@ -1,4 +1,4 @@
-// Charts as SVG: the one place that draws.
+// Charts as SVG. No other file draws.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace shard::bench {
 
 // Of text and of attributes in double quotes, in HTML and in SVG.
 std::string escaped(std::string_view text);
-// A figure of a page. Bars from 0 on; logarithmic, and said so, where the values lie more than a factor of
-// 100 apart. `id` is unique on the page. Empty: there is nothing to draw.
+// A figure of a page. Bars start at 0. If the values differ by more than a factor of 100, the scale is
+// logarithmic, which the figure states. `id` must be unique on the page. Empty: there is nothing to draw.
 std::string chart_figure(const PageChart& chart, const std::string& id);
-// The same as a file of its own, with its colours.
+// The same as a separate file, which contains its colours.
 std::string chart_file(const PageChart& chart);
 
 }  // namespace shard::bench

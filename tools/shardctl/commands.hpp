@@ -30,7 +30,7 @@ int ls(const LsOptions& options);
 
 struct VerifyOptions {
   std::string path;
-  unsigned jobs = 0;  // 0: one a core
+  unsigned jobs = 0;  // 0: one per core
   bool quiet = false;
   bool json = false;
 };

@@ -14,7 +14,7 @@ namespace shard::ctl {
 // The element `index` of a tensor's bytes, as a number's shortest text.
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::uint64_t index);
 
-// Class id when labels are whole numbers, one a sample.
+// Class id when labels are whole numbers, one per sample.
 std::optional<std::int64_t> class_id(const ShardReader& reader, std::uint64_t sample);
 // The row of `labels`: one number, or several joined by `separator`. Empty when there is no such column.
 std::string label_row_text(const ShardReader& reader, std::uint64_t sample, char separator);

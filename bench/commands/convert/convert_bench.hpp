@@ -1,4 +1,4 @@
-// Conversion against pure decoding: the same photos on the same threads in the same run, in turn.
+// Compares conversion with pure decoding: the same photos, the same threads, alternating in one run.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@ namespace shard::bench {
 struct ConvertBenchOptions {
   std::string images;
   std::string preset = "train";  // or "eval": as shardify's
-  unsigned jobs = 0;             // 0: one thread a core
+  unsigned jobs = 0;             // 0: one thread per core
   unsigned repeat = 5;
   std::uint64_t count = 0;    // pictures; 0: every file once
-  std::uint64_t most = 0;     // of the files, where count is 0; 0: all
+  std::uint64_t most = 0;     // if count is 0: at most this many files; 0: all
   bool scaling = false;       // also on one thread
   std::filesystem::path out;  // data sets go below it, and are removed; empty: the folder for temporary files
 };
@@ -54,8 +54,8 @@ struct ConvertBenchResult {
 // The options of a conversion as `shardify --preset` sets them. Errors: invalid_argument.
 convert::Options preset_options(std::string_view preset);
 
-// `note` says what is being done before the first repeat, `done` comes after each. Errors: those of
-// convert::run; corrupt when the data set made is not what it must be; cancelled.
+// `note` gets what is done before the first repeat. `done` is called after each repeat. Errors: those of
+// convert::run; corrupt if the converted data set is wrong; cancelled.
 ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::atomic<bool>& cancel,
                                  const std::function<void(const std::string&)>& note,
                                  const std::function<void(const ConvertBenchResult&)>& done);
@@ -63,8 +63,8 @@ ConvertBenchResult bench_convert(const ConvertBenchOptions& options, const std::
 // Adds the result to a report's JSON, which has the machine.
 void add_json(nlohmann::ordered_json& json, const ConvertBenchOptions& options,
               const ConvertBenchResult& result);
-// Wide spreads, a busy machine, too few pictures: what makes the figures of such a JSON doubtful, and what to
-// do.
+// Why the figures of such a JSON are doubtful, and what to do: wide spreads, a busy machine, too few
+// pictures.
 std::vector<std::string> warnings(const nlohmann::ordered_json& json);
 
 }  // namespace shard::bench

@@ -19,7 +19,7 @@
 
 namespace shard::bench {
 
-// Of normalised values, in levels of the byte that they came from (0 to 255).
+// The difference of normalised values, in levels of the byte from which they were computed (0 to 255).
 struct LevelDifference {
   double mean = 0;
   double most = 0;
@@ -32,7 +32,8 @@ struct LevelDifference {
 LevelDifference level_difference(std::span<const std::byte> made, std::span<const std::byte> expected,
                                  const SampleSpec& spec, const Normalization& normalization);
 
-// What libjpeg-turbo needs for the same files alone; nvjpeg: the decode-only row of the same kind.
+// The limit: libjpeg-turbo decodes the same files and does nothing else. For nvJPEG it is the decode-only row
+// of the same kind.
 enum class DecodeLimit : std::uint8_t { none, full, scaled };
 
 // One way to make batches. Photo `photo(row)` of the set is row `row` of a run.
@@ -42,20 +43,21 @@ class DecodeCandidate {
   virtual std::string name() const = 0;
   virtual std::string how() const = 0;
   virtual DecodeLimit limit() const noexcept { return DecodeLimit::none; }
-  // Another candidate's name, whose rate this one cannot exceed.
+  // The name of another candidate whose rate this one cannot exceed. May be empty.
   virtual std::string limited_by() const { return {}; }
   virtual image::DecodeOptions decode_options() const { return {}; }  // of its reference
   virtual LevelDifference allowed() const noexcept { return {}; }     // 0: the same bits
   virtual std::uint64_t photos() const noexcept = 0;                  // that take part
   virtual std::uint64_t photo(std::uint64_t row) const = 0;
-  // `rows` photos in turn, in batches. `out` as in BatchPipeline::run. Errors: io, cancelled.
+  // Makes `rows` photos, one after the other, in batches. `out` as in BatchPipeline::run. Errors: io,
+  // cancelled.
   virtual BatchRun run(std::uint64_t rows, std::span<std::byte> out) = 0;
-  // Gives back threads and memory until the next run.
+  // Frees threads and memory until the next run.
   virtual void rest() {}
 };
 
 struct DecodeOptions {
-  unsigned threads = 0;  // 0: one a core
+  unsigned threads = 0;  // 0: one per core
   std::uint64_t batch_size = 256;
   std::uint32_t resize = 256;
   std::uint32_t crop = 224;
@@ -89,13 +91,13 @@ using Candidates = std::vector<std::unique_ptr<DecodeCandidate>>;
 // device}.
 Candidates make_cpu_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                const DecodeOptions& options);
-// nvJPEG; none, with the reason in `absent`, where there is no CUDA device or no library, or it was built
-// without. `device` is a CUDA device.
+// The candidates with nvJPEG. Empty, with the reason in `absent`, if there is no CUDA device or no library,
+// or if shardbench was built without it. `device` is a CUDA device.
 Candidates make_nvjpeg_candidates(const PhotoSet& photos, const std::shared_ptr<Device>& device,
                                   const DecodeOptions& options, std::string& absent);
 
-// Compares each candidate with its reference, then times them in turn with their limits. `done`: after the
-// checks and after each repeat. Errors: cancelled.
+// Compares each candidate with its reference, then times candidates and their limits alternately. `done` is
+// called after the checks and after each repeat. Errors: cancelled.
 std::vector<DecodeCase> bench_decode(const PhotoSet& photos, const DecodeOptions& options,
                                      const Candidates& candidates, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<DecodeCase>&)>& done);

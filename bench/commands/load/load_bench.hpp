@@ -1,4 +1,4 @@
-// Rate of the loader against what carries its bytes, measured in the same process.
+// Compares the rate of the loader with its limit, measured in the same process.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct LoadCase {
   LoaderOptions options;
   double seconds = 2.0;  // of each repeat, at least one epoch of it
   std::uint32_t repeats = 3;
-  std::uint32_t first_epochs = 0;  // timed each for itself, from the second batch of the first loader on
+  std::uint32_t first_epochs = 0;  // each is timed, from the second batch of the first loader on
 };
 
 struct LoadSample {
@@ -36,10 +36,10 @@ struct LoadResult {
   std::vector<LoaderStats> stats;  // by device
 };
 
-// Measures the limit (of stored bytes: of transport direct the disk, else of a GPU its link, of the host a
-// bare gather), then the loaders, `repeats` times in turn. One loader a device, each on a thread of its own:
-// device i is rank i of as many. The consumer takes each batch on a stream and gives it back. `done`: before
-// the first repeat and after each.
+// Measures the limit and then the loaders, alternately, `repeats` times. The limit is in stored bytes: the
+// disk for transport direct, else the link of a GPU, or a bare gather on the host. Each device has a loader
+// on its own thread; device i is rank i. The consumer waits for each batch on a stream and releases it.
+// `done` is called before the first repeat and after each.
 LoadResult bench_load(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
                       const LoadCase& load, const std::function<void(const LoadResult&)>& done = {});
 

@@ -1,5 +1,5 @@
-// Square matrix products on the CPU and on a GPU: rates, what they cost with the copies, and whether they are
-// right.
+// Square matrix products on the CPU and on a GPU: their rates, their times including the copies, and whether
+// the results are right.
 #pragma once
 
 #include <atomic>
@@ -27,20 +27,20 @@ class Multiplier {
   virtual double store(std::span<float> c) = 0;       // from the device
   // The largest error that a right product may have (largest_error below): rounding, not luck.
   virtual double error_bound(std::size_t n) const noexcept = 0;
-  // Floating-point operations a second that the hardware cannot exceed; 0: not known.
+  // Floating-point operations per second that the hardware cannot exceed; 0: not known.
   virtual double peak_flops() = 0;
   virtual std::string peak_is() const = 0;
 };
 
-// float32 by OpenBLAS. Errors: unsupported (there is none, or it does not take as many threads).
+// float32 by OpenBLAS. Errors: unsupported (there is no OpenBLAS, or it cannot use as many threads).
 std::unique_ptr<Multiplier> make_cpu_multiplier(unsigned threads);
 
-// float32, TF32 and float16 on the tensor cores where they have them (float32 sums), by cuBLAS. Empty, with
-// the reason in `absent`, where there is no CUDA device or no cuBLAS, or shardbench was built without them.
+// By cuBLAS: float32, and TF32 and float16 (with float32 sums) if the tensor cores have them. Empty, with the
+// reason in `absent`, if there is no CUDA device or no cuBLAS, or if shardbench was built without them.
 std::vector<std::unique_ptr<Multiplier>> make_gpu_multipliers(std::string& absent);
 
-// Largest |c - a b| / (|a| |b|), entry by entry, of a sample of entries: every one up to n = 32, else 1,024
-// that hold the corners and lie in every part. The reference is summed in double.
+// The largest |c - a b| / (|a| |b|) of the entries that are checked: all of them up to n = 32, else 1,024,
+// among them the corners and some of every part. The reference is summed in double.
 double largest_error(std::size_t n, std::span<const float> a, std::span<const float> b,
                      std::span<const float> c);
 
@@ -69,15 +69,15 @@ struct MatmulOptions {
   double seconds = 0.05;  // of each sample, at least
 };
 
-// By size, then in the order of the multipliers, which take turns. `done`: after each size. Errors:
-// invalid_argument (a size, its bounds), cancelled.
+// Cases by size, then in the order of the multipliers, which alternate. `done` is called after each size.
+// Errors: invalid_argument (a size, its bounds), cancelled.
 std::vector<MatmulCase> bench_matmul(const MatmulOptions& options,
                                      std::span<const std::unique_ptr<Multiplier>> multipliers,
                                      const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<MatmulCase>&)>& done);
 
-// Floating-point operations a second of `multiprocessors` at `clock_hz`, multiply and add counted one each,
-// dense, float32 sums; 0: compute capability not known here, or none of the kind.
+// Floating-point operations per second of `multiprocessors` at `clock_hz`: multiply and add count one each,
+// dense, with float32 sums. 0: the compute capability is not known here, or does not have this arithmetic.
 enum class GpuArithmetic : std::uint8_t { f32, tf32, f16 };
 double gpu_peak_flops(GpuArithmetic kind, int compute_major, int compute_minor, int multiprocessors,
                       std::uint64_t clock_hz) noexcept;

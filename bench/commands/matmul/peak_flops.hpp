@@ -1,4 +1,4 @@
-// What no matrix product on the CPU can exceed: multiply-adds in registers and nothing else.
+// The limit of matrix products on the CPU: multiply-adds in registers alone.
 #pragma once
 
 #include <string>

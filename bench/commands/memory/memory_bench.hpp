@@ -31,14 +31,14 @@ struct MemoryOptions {
   std::vector<std::uint64_t> batch_sizes{1, 8, 32, 128, 256};
 };
 
-// One loader after the other, each until every slot was filled twice, and all shards are registered, or
-// samples resident, where they are. Errors: invalid_argument (a batch size, its bounds), cancelled. What a
-// loader throws is the case's problem.
+// Runs one loader after the other. Each runs until every slot was filled twice and, depending on the
+// transport, all shards are registered or all samples resident. Errors: invalid_argument (a batch size, its
+// bounds), cancelled. What a loader throws becomes the case's problem.
 std::vector<MemoryCase> bench_memory(const Dataset& dataset, const std::shared_ptr<Device>& device,
                                      const MemoryOptions& options, const std::atomic<bool>& cancel,
                                      const std::function<void(const std::vector<MemoryCase>&)>& done);
 
-// |measured - predicted| / predicted; 0 where both are 0, 1 where only the prediction is.
+// |measured - predicted| / predicted. 0 if both are 0, 1 if only the prediction is 0.
 double difference(std::uint64_t predicted, std::uint64_t measured) noexcept;
 
 }  // namespace shard::bench

@@ -1,4 +1,4 @@
-// What each part of an input pipeline brings: the same batches to the same training step, fed in six ways.
+// What each part of an input pipeline contributes: six ways to feed the same batches to the same training step.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace shard::bench {
 
 struct BatchTimes {
   double load_seconds = 0;      // the consumer waits for a batch in host memory
-  double transfer_seconds = 0;  // and for it on the device, transformed
+  double transfer_seconds = 0;  // and then for the transformed batch on the device
   double train_seconds = 0;
   double total() const noexcept { return load_seconds + transfer_seconds + train_seconds; }
 };
@@ -29,14 +29,14 @@ class Feed {
   virtual ~Feed() = default;
   // Waits for the next batch; fills in load and transfer. Errors: io, cancelled.
   virtual BatchTimes next() = 0;
-  // The batch that next() gave: rows of the data set's samples as they are delivered, and which they are.
+  // The batch of the last next(): delivered samples of the data set, and their indices.
   virtual const std::byte* images() const = 0;
   virtual std::span<const std::uint64_t> samples() const = 0;
   virtual void release() = 0;  // the step is done with it
 };
 
 struct PipelineOptions {
-  unsigned threads = 0;  // 0: one a core
+  unsigned threads = 0;  // 0: one per core
   std::uint64_t batch_size = 256;
   double step_ms = 50;
   unsigned batches = 10;
@@ -49,8 +49,8 @@ struct FeedKind {
   std::string name, how;
   std::function<std::unique_ptr<Feed>()> make;
 };
-// In the order of the lesson: one thread, pageable; workers; + pinned; + prefetch on the host; + prefetch on
-// the device; precomputed shards. `images` must outlive the feeds.
+// Each adds one part to the one before: one thread, pageable; workers; + pinned; + prefetch on the host;
+// + prefetch on the device. The last one is precomputed shards. `images` must outlive the feeds.
 std::vector<FeedKind> feed_kinds(const std::filesystem::path& dataset, const TierImages& images,
                                  const std::shared_ptr<Device>& device, const PipelineOptions& options);
 

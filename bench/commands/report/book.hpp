@@ -14,7 +14,7 @@ namespace shard::bench {
 
 struct ReportPart {
   const char* name;      // of the subcommand; its JSON is NAME.json
-  const char* operands;  // what it wants to be given
+  const char* operands;  // which arguments it needs
   PageSection (*section)(const nlohmann::ordered_json& json);
 };
 // In the order of the page.
@@ -33,20 +33,20 @@ inline constexpr std::array<ReportPart, 10> kReportParts{{
 
 class ReportBook {
  public:
-  // `command`: what made the page. Errors: invalid_argument: there is no folder, or an index.html that no
-  // report made.
+  // `command`: the command line that makes the page. Errors: invalid_argument (there is no folder, or it has
+  // an index.html that no report made).
   ReportBook(std::filesystem::path folder, std::string command);
-  // Errors: invalid_argument: there is anything else in it, or it is no folder; io.
+  // Errors: invalid_argument (there are other files in it, or it is not a folder), io.
   void make_folder() const;
 
   std::filesystem::path page() const;
   std::filesystem::path json_of(const std::string& part) const;
-  // Why there is nothing, or not all, and what was run.
+  // Sets why a part has no results, or not all of them, and what was run.
   void set_problem(const std::string& part, std::string problem, std::string command = {});
   void set_fact(std::string name, std::string value);
-  // Writes the page anew of what is there. Errors: io.
+  // Writes the page again, from the present JSON files. Errors: io.
   void save();
-  // Of the page that was saved last, "NAME: why", those that are not complete.
+  // The incomplete parts of the page that was saved last, as "NAME: why".
   const std::vector<std::string>& missing() const noexcept { return missing_; }
 
  private:

@@ -1,4 +1,4 @@
-// This program once more as a child, for one subcommand of a report.
+// Runs this program as a child process, for one subcommand of a report.
 #pragma once
 
 #include <atomic>
@@ -13,9 +13,9 @@ struct ChildEnd {
   std::string last_line;  // of its standard error
 };
 
-// Waits for the end of it. Its standard output is dropped; `note` gets the lines of its standard error. Once
-// `cancel` is set it is sent one SIGINT, so that it removes what it made; it does not outlive this process.
-// Errors: resource.
+// Runs it and waits for its end. Its standard output is dropped; `note` gets the lines of its standard error.
+// When `cancel` is set, the child gets one SIGINT, so that it removes its temporary files. It does not
+// outlive this process. Errors: resource.
 ChildEnd run_child(const std::vector<std::string>& arguments, const std::atomic<bool>& cancel,
                    const std::function<void(const std::string&)>& note);
 

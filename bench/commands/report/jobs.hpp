@@ -25,14 +25,14 @@ struct ReportJob {
   std::string name;
   std::vector<std::string> arguments;  // without --json; empty: left out
   std::string left_out;
-  double weight = 1;  // seconds on two cores, about
+  double weight = 1;  // about how many seconds it takes on two cores
 };
 
-// Images and data sets for those that need some. Where none are given they are made, below the report's
-// folder; they go with the object.
+// Images and data sets for the subcommands that need them. If none are given, they are made below the
+// report's folder, and the destructor removes them.
 class ReportData {
  public:
-  // Errors: cancelled. Others are kept in problem().
+  // Errors: cancelled. Other errors go to problem().
   ReportData(const ReportOptions& options, const std::atomic<bool>& cancel,
              const std::function<void(const std::string&)>& note);
   const std::string& images() const noexcept { return images_; }  // empty: there are none

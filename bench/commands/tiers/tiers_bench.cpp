@@ -15,7 +15,8 @@ double rate_of(const TierRow& row) { return median_of(row.samples, &TierSample::
 double limit_of(const TierRow& row) { return median_of(row.samples, &TierSample::limit_samples_per_second); }
 
 const TierRow* baseline_of(const TierRow& row, const std::vector<TierRow>& rows) {
-  // What goes around the page cache is as cold as it gets; where nothing is cold (memory), the warm one.
+  // Reads past the page cache are compared with the cold row or, if the tier has none (memory), with the warm
+  // one.
   const TierRow* warm = nullptr;
   for (const TierRow& other : rows) {
     if (!other.decodes || other.tier != row.tier || other.samples.empty() || !other.problem.empty()) continue;

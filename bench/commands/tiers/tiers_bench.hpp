@@ -1,5 +1,5 @@
-// What a storage tier gives: the loader's transports and decoding on the fly from it, cold and warm, each
-// beside its limit; and the same from emulated tiers.
+// The rates of a storage tier: of the loader's transports and of decoding on the fly, cold and warm, each
+// with its limit; and the same for emulated tiers.
 #pragma once
 
 #include <atomic>
@@ -33,22 +33,21 @@ struct TierRow {
   bool decodes = false;
   bool emulated = false;
   double bytes_per_sample = 0;  // in storage
-  std::string problem{};        // why it was left out; then nothing else holds
+  std::string problem{};        // why it was left out; then the other members are not valid
   std::string limit_is{};
   std::vector<TierSample> samples{};
 };
 // Medians; 0 where there are no samples.
 double rate_of(const TierRow& row);
 double limit_of(const TierRow& row);
-// The row that decodes on the same tier from the same cache; null: none was measured.
+// The row that decodes on the same tier with the same cache state. Null: none was measured.
 const TierRow* baseline_of(const TierRow& row, const std::vector<TierRow>& rows);
 double speed_up(const TierRow& row, const std::vector<TierRow>& rows);  // over its baseline; 0: not known
 nlohmann::ordered_json tiers_json(const std::vector<TierRow>& rows);
 // Which tiers keep a GPU of `need` samples per second fed, with what; `need` 0: nothing.
 std::string need_text(const nlohmann::ordered_json& rows, double need);
 
-// A row to be measured. `verify` throws where the candidate does not deliver the reference; then it is not
-// measured.
+// A row to measure. `verify` throws if the candidate does not deliver the reference; then it is not measured.
 struct TierTask {
   TierRow row;
   std::function<void()> verify;
@@ -56,7 +55,7 @@ struct TierTask {
 };
 
 struct TierOptions {
-  unsigned threads = 0;  // that decode; 0: one a core
+  unsigned threads = 0;  // that decode; 0: one per core
   std::uint64_t batch_size = 256;
   OrderMode order = OrderMode::windowed;
   double seconds = 2;  // of a warm sample
@@ -69,19 +68,19 @@ std::vector<TierTask> tier_tasks(const std::string& tier, const TierData& data,
                                  const std::vector<std::string>& labels,
                                  const std::shared_ptr<Device>& device, const TierOptions& options,
                                  const std::atomic<bool>& cancel);
-// Of an emulated one, whose real reads go to `data`: samples in sequence, and images one by one.
+// Every row of an emulated tier, whose real reads go to `data`: samples in sequence, and images one by one.
 std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& data,
                                      const std::vector<std::string>& labels,
                                      const std::shared_ptr<Device>& device, const TierOptions& options,
                                      const std::atomic<bool>& cancel);
 
-// Verifies all, then measures them in turn. What one throws is its row's problem; cancelled ends all.
-// `done`: after the checks and after each repeat, with the rows so far.
+// Verifies all tasks, then measures them alternately. What a task throws becomes its row's problem; cancelled
+// ends all. `done` is called after the checks and after each repeat.
 void run_tasks(std::vector<TierTask>& tasks, unsigned repeat, const std::atomic<bool>& cancel,
                const std::function<void(unsigned repeats)>& done);
 
-// The storage bandwidth from which samples of `stored_bytes` come faster than images of `image_bytes` that
-// are decoded at `decode_rate`; 0: always.
+// The storage bandwidth above which samples of `stored_bytes` are faster than images of `image_bytes` that
+// are decoded at `decode_rate`. 0: at any bandwidth.
 double break_even(double decode_rate, double stored_bytes, double image_bytes) noexcept;
 
 }  // namespace shard::bench

@@ -134,7 +134,7 @@ PageSection tiers_section(const ReportJson& json) {
                     [](PageSection& section, const ReportJson& from) { Filler(section, from).fill(); });
 }
 
-// Which tiers keep a GPU of `need` samples a second fed, with what.
+// Which tiers keep a GPU of `need` samples per second fed, with what.
 std::string need_text(const ReportJson& rows, double need) {
   if (need <= 0) return {};
   struct Place {

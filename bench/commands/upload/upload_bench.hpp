@@ -1,5 +1,4 @@
-// The link to a device by itself: what carries bytes how fast, by kind of memory, size of a copy, direction
-// and number of devices.
+// The rate of the link to a device, by kind of memory, size of a copy, direction and number of devices.
 #pragma once
 
 #include <atomic>
@@ -39,25 +38,26 @@ struct UploadCase {
 std::string upload_name(
     const UploadCase& one);  // "pinned", "registered, batched", "pinned, both ways, 2 devices"
 
-// From the call to the bytes on the device, nothing else under way: one batched copy of a batch's samples, at
-// random places in memory.
+// The time of one batched copy of a batch's samples from random places in memory, from the call until the
+// bytes are on the device, with no other copy in progress.
 struct BatchUpload {
   std::uint64_t batch_size = 0;
-  UploadMemory memory = UploadMemory::registered;  // pinned where nothing can be registered
+  UploadMemory memory = UploadMemory::registered;  // pinned if nothing can be registered
   std::vector<double> seconds;
 };
 
 struct UploadResult {
   std::vector<UploadCase> cases;
   std::vector<BatchUpload> batches;
-  // What the cases are compared with, in turn with them: pinned memory in blocks as large as there are, to
-  // one device.
+  // What the cases are compared with, measured alternately with them: pinned memory to one device in the
+  // largest blocks.
   std::vector<double> limit_bytes_per_second;
 };
 
-// Chunks go to and come from places in random order. Before it is timed, each case's bytes are compared; one
-// that does not deliver is left out with a problem, as is what the platform refuses. Cases take turns.
-// `done`: after each repeat. Errors: invalid_argument (option and bounds), resource (memory), cancelled.
+// Chunks are copied to and from places in random order. Before a case is timed, its bytes are compared. A
+// case that does not deliver, or that the platform refuses, is left out with a problem. Cases alternate.
+// `done` is called after each repeat. Errors: invalid_argument (option and bounds), resource (memory),
+// cancelled.
 UploadResult bench_upload(std::span<const std::shared_ptr<Device>> devices, const UploadOptions& options,
                           const std::atomic<bool>& cancel,
                           const std::function<void(const UploadResult&)>& done);

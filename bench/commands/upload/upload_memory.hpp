@@ -1,4 +1,4 @@
-// The same bytes in every kind of host memory that a device can be fed from.
+// The same bytes in every kind of host memory from which a device can copy.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ namespace shard::bench {
 
 enum class UploadMemory : std::uint8_t;
 
-// Pageable: of the heap. Pinned: the device's. Registered: a file in the folder for temporary files, without
-// a name, mapped read-only and registered in place, as shards are.
+// Pageable: from the heap. Pinned: allocated by the device. Registered: a file without a name in the folder
+// for temporary files, mapped read-only and registered in place, as shards are.
 class UploadSource {
  public:
   // Errors: resource, io.
@@ -35,7 +35,7 @@ class UploadSource {
   std::string refusal_;
 };
 
-// 0 to n - 1 in an order that no prefetcher guesses, the same each time.
+// 0 to n - 1 in an order that no prefetcher can guess, the same each time.
 std::vector<std::uint64_t> shuffled_places(std::uint64_t n);
 
 }  // namespace shard::bench

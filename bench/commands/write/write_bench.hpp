@@ -1,5 +1,5 @@
-// How fast shards can be written to a disk by each of the ways that the system offers, and what the disk and
-// the memory would allow.
+// How fast shards can be written to a disk in each way that the system has, and the limits of disk and
+// memory.
 #pragma once
 
 #include <atomic>
@@ -29,19 +29,19 @@ struct WriteCase {
 
 struct WriteResult {
   std::vector<WriteCase> cases;
-  // Limits, measured in turn with the cases. disk: overwriting a file that is there, O_DIRECT, 8 threads,
-  // fsync counted; empty without O_DIRECT. memory: one thread that copies the same blocks into memory.
+  // Limits, measured alternately with the cases. disk: 8 threads overwrite an existing file with O_DIRECT,
+  // including fsync; empty without O_DIRECT. memory: one thread copies the same blocks into memory.
   std::vector<double> disk_bytes_per_second;
   std::vector<double> memory_bytes_per_second;
 };
 
-// The free space that is asked for: the files of one run, the file of the disk's limit, and something for the
-// filesystem itself.
+// The free space that is needed: the files of one run, the file for the limit of the disk, and some for the
+// filesystem.
 std::uint64_t write_space_bytes(const WriteSizes& sizes);
 
-// Writes below a folder of its own inside options.folder, which is gone afterwards however it ends. Cases
-// take turns. `done`: after each case of each repeat. Errors: invalid_argument (the option, its value and
-// bounds), not_found, resource (free space: needed and there), corrupt, io, cancelled.
+// Writes into a new folder in options.folder, which is always removed afterwards. Cases alternate. `done` is
+// called after each case of each repeat. Errors: invalid_argument (the option, its value and bounds),
+// not_found, resource (the needed and the free space), corrupt, io, cancelled.
 WriteResult bench_write(const WriteOptions& options, const std::atomic<bool>& cancel,
                         const std::function<void(const WriteResult&)>& done);
 

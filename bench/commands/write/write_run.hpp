@@ -1,4 +1,4 @@
-// One way to write files, once, timed; and whether what was written is there.
+// Writes files once in one way and times it, and checks what was written.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ struct WriteSizes {
   std::uint64_t block_bytes = std::uint64_t{1} << 20U;    // of a write; the last one of a file may be smaller
 };
 
-// What is written: pseudo-random bytes that no filesystem compresses, and no two blocks of a run alike. Not
-// thread safe: a block is good until the next call.
+// The data to write: pseudo-random bytes that no filesystem can compress; no two blocks of a run are equal.
+// Not thread safe. A block is valid until the next call.
 class BlockSource {
  public:
   explicit BlockSource(std::uint64_t block_bytes);
@@ -33,7 +33,7 @@ class BlockSource {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
   std::uint64_t block_bytes_;
-  std::uint64_t blocks_;  // in memory; they come again with another number in front
+  std::uint64_t blocks_;  // in memory; they are used again with another number in front
   std::unique_ptr<std::byte, Free> memory_;
 };
 
@@ -49,7 +49,7 @@ struct WriteRun {
   std::vector<std::filesystem::path> files;
 };
 
-// Writes the files of a run into `folder`, which is empty. Errors: unsupported (the filesystem has no
+// Writes the files of a run into `folder`, which must be empty. Errors: unsupported (the filesystem has no
 // O_DIRECT or no fallocate), io (naming the file), cancelled.
 WriteRun write_once(const std::filesystem::path& folder, WriteMethod method, bool preallocated,
                     const WriteSizes& sizes, BlockSource& source, const std::atomic<bool>& cancel);

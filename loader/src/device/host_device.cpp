@@ -17,7 +17,7 @@ namespace shard {
 namespace {
 
 constexpr std::size_t kAlign = 4096;
-constexpr std::size_t kCopyGrain = 4;  // samples a thread takes at once
+constexpr std::size_t kCopyGrain = 4;  // samples that a thread takes at once
 
 class HostBlock final : public Block {
  public:
