@@ -1,14 +1,14 @@
-// How threads get into CUDA: on the loader's device, without a context on any other one, and without breaking
-// the CUDA graph that somebody captures meanwhile.
+// How threads call CUDA: on the loader's device, without making a context on another device, and without
+// breaking a CUDA graph that another thread captures meanwhile.
 //
 //   a thread of the library      enter_cuda(context)      once, when it starts
 //   a thread of the user         CudaScope                around each call
 //
-// Both make the device's primary context current by the driver's cuCtxSetCurrent: cudaSetDevice would change
-// what the user's thread has selected, and would make a context on the device that is put back. Both relax
-// the thread's stream-capture mode: while any thread captures in mode global (the default), CUDA refuses
-// calls such as cudaHostAlloc and cudaEventQuery on every thread whose mode is not relaxed, and the capture
-// is lost.
+// Both make the device's primary context current by the driver's cuCtxSetCurrent. cudaSetDevice would change
+// the selection of the user's thread, and restoring that would make a context on the user's device. Both also
+// relax the thread's stream-capture mode. While any thread captures in mode global (the default), CUDA
+// refuses calls such as cudaHostAlloc and cudaEventQuery on every thread whose mode is not relaxed, and the
+// capture is lost.
 #pragma once
 
 #include <driver_types.h>
@@ -19,8 +19,8 @@ struct CUctx_st;
 
 namespace shard {
 
-// Throws Error(io) for a failed call; clears the error that CUDA keeps for the thread, so that it does not
-// surface elsewhere.
+// Throws Error(io) for a failed call. Clears the error that CUDA keeps for the thread, so that a later call
+// does not report it.
 void check_cuda(cudaError_t error, const char* what);
 
 // A device's primary context. A value; valid until the process ends.
@@ -29,15 +29,15 @@ struct CudaContext {
   CUctx_st* handle = nullptr;
 };
 
-// Starts the device if nobody did, on a thread of its own: the caller's is left as it was. Errors:
-// unsupported (the driver lacks a function), resource (no thread), io.
+// Starts the device if it is not started yet. Does so on another thread, so that nothing changes for the
+// caller's. Errors: unsupported (the driver lacks a function), resource (no thread), io.
 CudaContext start_cuda(int ordinal);
 
 // For a thread that the library started, as the first thing on it. Throws Error(io).
 void enter_cuda(const CudaContext& context);
 
-// The calling thread's stream-capture mode is relaxed until this ends. By the driver: the runtime might start
-// a device for it. Throws Error(unsupported).
+// Relaxes the calling thread's stream-capture mode while it exists. It calls the driver, because the runtime
+// might start a device for this. Throws Error(unsupported).
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -64,8 +64,8 @@ class CudaScope {
   std::optional<RelaxedCapture> relaxed_;
 };
 
-// For destructors: what fails then (the process ends, the device is lost, a forked child) is nobody's to
-// mend.
+// For destructors: nobody can do anything about an error there (the process ends, the device is lost, a
+// forked child).
 template <class Body>
 void quietly(const CudaContext& context, const Body& body) noexcept {
   try {

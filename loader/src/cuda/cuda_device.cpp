@@ -21,8 +21,8 @@ namespace shard {
 
 namespace {
 
-// A stream that captures a CUDA graph would carry what it is told into the graph, and not do it. Asking
-// breaks no capture.
+// Throws if the stream captures a CUDA graph: it would put what is queued into the graph instead of doing it.
+// This check does not break the capture.
 void refuse_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t error = cudaStreamIsCapturing(stream, &status);

@@ -54,8 +54,8 @@ class CudaStream final : public Stream {
       return batched_.queue(items, stream_.get());
     copy_each(items, cudaMemcpyHostToDevice);
   }
-  // The copy engine takes the host 1 us a range (batches of 32 frames, H200), which for small ones is longer
-  // than the link takes. One launch takes as long as a few of them.
+  // To queue a range for the copy engine takes the host 1 us (batches of 32 frames, H200), which for small
+  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges.
   void copy_pinned(std::span<const CopyItem> items) override {
     const auto add = [](std::uint64_t sum, const CopyItem& item) { return sum + item.size_bytes; };
     const std::uint64_t bytes = std::accumulate(items.begin(), items.end(), std::uint64_t{0}, add);
@@ -138,7 +138,7 @@ class CudaStream final : public Stream {
   }
 
  private:
-  // Parameters of a transform or gather in flight; used again when its kernels have ended.
+  // Parameters of a transform or gather that is queued. Reused when its kernels have ended.
   struct Scratch {
     std::unique_ptr<Block> pinned;
     std::unique_ptr<Block> device;
@@ -146,7 +146,7 @@ class CudaStream final : public Stream {
     Event used;                 // guarded by mutex_
   };
 
-  // To be used by what is queued next, and then by mark_used().
+  // A scratch for the work that is queued next. Call mark_used() after that.
   Scratch& next_scratch(std::uint64_t size) {
     scratch_next_ = (scratch_next_ + 1) % kScratches;
     if (is_unrecorded(scratch_next_)) record();
@@ -164,7 +164,7 @@ class CudaStream final : public Stream {
     }
     return scratch;
   }
-  // Until the next event that is recorded.
+  // The scratch is in use until the next event that is recorded.
   void mark_used() {
     const std::lock_guard lock(mutex_);
     unrecorded_.push_back(scratch_next_);
@@ -187,7 +187,7 @@ class CudaStream final : public Stream {
   }
 
   static constexpr std::size_t kScratches = 8;
-  static constexpr std::size_t kFewItems = 4;  // as long for the host as one launch
+  static constexpr std::size_t kFewItems = 4;  // take the host as long as one launch
   static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
   static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
                                                 << 10U;  // beyond, the copy engine is faster
@@ -200,7 +200,7 @@ class CudaStream final : public Stream {
   std::array<Scratch, kScratches> scratch_;
   std::size_t scratch_next_ = 0;
   std::mutex mutex_;                     // record() is for any thread
-  std::vector<std::size_t> unrecorded_;  // scratches without an event behind their use; guarded by mutex_
+  std::vector<std::size_t> unrecorded_;  // scratches without an event after their use; guarded by mutex_
   CopyItem upload_;                      // goes with what is queued next; guarded by mutex_
 };
 

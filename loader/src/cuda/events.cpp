@@ -63,7 +63,6 @@ bool CudaEvent::wait_for(std::chrono::milliseconds timeout) {
   return true;
 }
 
-// Nothing has to wait for it any longer.
 bool known_over(const Event& event) {
   const auto* const cuda = dynamic_cast<const CudaEvent*>(event.impl());
   return event.impl() == nullptr || (cuda != nullptr && cuda->known_over());

@@ -1,4 +1,4 @@
-// CUDA events, which are used again: making one costs more than recording one.
+// CUDA events. They are reused, because making an event costs more than recording one.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,7 +23,7 @@ struct EventTraits {
 };
 using UniqueEvent = UniqueHandle<EventTraits>;
 
-// Events of a device that are not in use. Any thread may use it.
+// Events of a device that are not in use. Thread safe.
 class EventPool {
  public:
   explicit EventPool(const CudaContext& context) : context_(context) {}
@@ -31,7 +31,7 @@ class EventPool {
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool();
   const CudaContext& context() const noexcept { return context_; }
-  // The current device is the one that the event is for.
+  // An event for the current device.
   UniqueEvent take();
   void give(UniqueEvent event);
 
@@ -43,17 +43,18 @@ class EventPool {
 
 class CudaEvent final : public Event::Impl {
  public:
-  // Records at the end of `stream`'s work; the current device is the stream's. Streams that were told to wait
-  // for an event's earlier recording are not disturbed when it is recorded again.
+  // Records at the end of the work in `stream`, whose device must be the current one. When an event is
+  // recorded again, streams that wait for its earlier recording are not affected.
   CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream);
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
   ~CudaEvent() override { pool_->give(std::move(event_)); }
-  // Known without asking CUDA, which takes its lock: once over, an event stays so.
+  // True if the event is known to be over, which it then remains. Does not call CUDA, which would take its
+  // lock.
   bool known_over() const noexcept { return over_.load(std::memory_order_acquire); }
   bool done() override;
   void wait() override;
-  // CUDA has no wait with an end: it is asked again and again.
+  // CUDA has no wait with a timeout, so this polls.
   bool wait_for(std::chrono::milliseconds timeout) override;
   void* native() noexcept override { return event_.get(); }
 
@@ -63,7 +64,7 @@ class CudaEvent final : public Event::Impl {
   std::atomic<bool> over_{false};
 };
 
-// Nothing has to wait for it any longer.
+// True if nothing needs to wait for the event any longer.
 bool known_over(const Event& event);
 
 }  // namespace shard

@@ -21,7 +21,7 @@ struct FloatLaunch {
   Launch launch;
   FloatType stored;
   FloatType delivered;
-  bool converts;  // also where the box has the delivered size
+  bool converts;  // values are computed even if the box has the delivered size
   bool normalize;
   float mean[4];
   float std[4];
@@ -77,7 +77,7 @@ __device__ void store_float(const FloatLaunch& floats, std::uint32_t channel, fl
   }
 }
 
-// Of a sample whose box has the delivered size and of which nothing is computed.
+// For a sample whose box has the delivered size, and whose values are only copied.
 __device__ void copy_bits(const FloatLaunch& floats, const std::uint8_t* sample, std::uint64_t from,
                           std::uint64_t to) {
   if (floats.stored == FloatType::f32)
@@ -121,9 +121,9 @@ __global__ void __launch_bounds__(kThreads) convert_elements(const __grid_consta
   }
 }
 
-// A block resizes a tile of output columns and a band of output rows, as resize.cu does for bytes: columns of
-// the stored rows that some output rows need into shared memory, then rows of those; as many output rows at a
-// time as the shared memory holds stored rows for.
+// A block resizes a tile of output columns and a band of output rows, as in resize.cu for bytes. First it
+// resizes the columns of the stored rows that some output rows need, into shared memory, then the rows of
+// these. It makes as many output rows at a time as the shared memory has room for their stored rows.
 struct FloatShape {
   std::uint32_t tile;  // output columns
   std::uint32_t tiles;
@@ -134,7 +134,7 @@ struct FloatShape {
 };
 constexpr std::uint32_t kMaxTile = 64;
 constexpr std::uint32_t kBandRows = 32;
-constexpr std::size_t kSharedBytes = 48 * 1024;  // what every device gives without asking
+constexpr std::size_t kSharedBytes = 48 * 1024;  // available on every device without a special call
 
 struct FloatShared {
   Taps columns[kMaxTile];
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(kThreads)
         });
       continue;  // the same for all threads of the block
     }
-    __syncthreads();  // the sample before is done
+    __syncthreads();  // the last sample is done
     const auto box_width = static_cast<std::int32_t>(record.width);
     const auto box_height = static_cast<std::int32_t>(record.height);
     const auto out_width = static_cast<std::int32_t>(launch.out.width);
@@ -294,7 +294,7 @@ void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, 
     room = (kSharedBytes - values_offset(shape)) / row_bytes;
   }
   shape.tiles = (width + shape.tile - 1) / shape.tile;
-  // Stored rows that a whole band sees.
+  // The number of stored rows that a whole band needs.
   const std::uint64_t wanted = std::uint64_t{kBandRows} * highest / height + shape.row_taps + 2;
   shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
   const std::size_t shared_bytes = values_offset(shape) + shape.stored_rows * row_bytes;

@@ -74,8 +74,8 @@ Words words_of(const CopyItem& item) {
           static_cast<std::uint32_t>((item.size_bytes + 15) / 16)};
 }
 
-// Parameters from pinned memory by a kernel that reads them over the link: a copy would queue behind the
-// batches in the copy engine, and the transform with it.
+// Copies parameters from pinned memory by a kernel that reads them over the link. A copy would wait in the
+// copy engine for the batches before it, and the transform would wait with it.
 __global__ void __launch_bounds__(kThreads) upload_words(Words first, Words second) {
   for (std::uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < first.count + second.count;
        i += gridDim.x * kThreads) {
@@ -91,7 +91,7 @@ struct PinnedItems {
 };
 static_assert(sizeof(PinnedItems) <= 4000);  // parameters of a kernel have 4 KiB
 
-// What is read here is read again on the device at once: the target stays in the L2 cache.
+// The target is read again on the device at once, so it should stay in the L2 cache.
 __global__ void __launch_bounds__(kThreads)
     copy_pinned(const __grid_constant__ PinnedItems pinned, std::uint32_t count) {
   copy_items(pinned.items, count);
@@ -123,8 +123,8 @@ __device__ void copy_chunk(const CopyItem& item, std::uint64_t begin, std::uint6
   if (rest + threadIdx.x < end) item.target[rest + threadIdx.x] = item.source[rest + threadIdx.x];
 }
 
-// In place of the copy engine. Chunks go to the blocks in turn, so that all end at about the same time. What is
-// copied passes through the L2 cache (launch.cuh).
+// In place of the copy engine. Chunks go to the blocks in turn, so that all end at about the same time. What
+// is copied passes through the L2 cache (launch.cuh).
 __global__ void __launch_bounds__(kThreads)
     copy_large(const __grid_constant__ LargeItems large, std::uint32_t count, std::uint32_t chunks) {
   for (std::uint64_t i = blockIdx.x; i < std::uint64_t{count} * chunks; i += gridDim.x) {

@@ -1,8 +1,8 @@
 // What the kernels of the transform share: the parameters of a launch, and how a byte becomes a delivered
 // value.
 //
-// Included by files that are built without contraction of floating-point expressions (see CMakeLists.txt);
-// where a fused step is meant it is written.
+// Included by files that are built without contraction of floating-point expressions (see CMakeLists.txt).
+// Fused steps are written explicitly.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,7 +22,8 @@ inline constexpr unsigned kThreads = 256;
 inline constexpr unsigned kWarp = 32;
 inline constexpr unsigned kMaxGridY = 65535;
 
-// What the device reads of one sample; a launch's scratch is the tables and then these.
+// What the device must know of one sample. The scratch of a launch has the tables, then one record per
+// sample.
 struct SampleRecord {
   const std::uint8_t* source;
   std::uint32_t left;
@@ -30,7 +31,7 @@ struct SampleRecord {
   std::uint32_t width;
   std::uint32_t height;
   std::uint32_t flip;
-  std::uint32_t frame_units;  // codec packed: bytes of the frame / 16; 0: no possible length
+  std::uint32_t frame_units;  // codec packed: bytes of the frame / 16; 0: the length is not possible
 };
 static_assert(sizeof(SampleRecord) == 32);
 
@@ -80,7 +81,7 @@ struct Unpacking {
   std::uint32_t first_unit;    // of the first strip, in units of 16 bytes
   std::uint64_t stored_units;  // of a frame that is stored as it is
   bool whole;                  // target: whole stored samples, of which only the boxes are filled
-  std::uint32_t* broken;       // by sample, set to 1 where the frame is none
+  std::uint32_t* broken;       // by sample; set to 1 if the frame is not valid
 };
 
 // By the line: kValues is line_f16 or line_bf16.
@@ -91,9 +92,9 @@ __device__ std::uint16_t line_value(const Launch& launch, std::uint32_t channel,
   return __bfloat16_as_ushort(__float2bfloat16_rn(value));
 }
 
-// Samples and batches pass through the L2 cache once: their loads and stores are marked so that they go first
-// (__ldcs, __stcs). Otherwise they push out of it where the copy engine finds the pages of host memory, and
-// random samples that come meanwhile take longer (H200, 70 kB each: 45 GB/s for 54).
+// Samples and batches pass through the L2 cache only once, so their loads and stores are marked to be evicted
+// first (__ldcs, __stcs). Otherwise they would evict the addresses of host pages that the copy engine needs,
+// and random samples that are copied meanwhile would take longer (H200, 70 kB each: 45 GB/s instead of 54).
 
 // `tables` may lie in shared memory.
 __device__ inline void store_value(const Launch& launch, const std::uint32_t* tables, std::uint32_t channel,
@@ -115,20 +116,21 @@ __device__ inline void store_value(const Launch& launch, const std::uint32_t* ta
   }
 }
 
-// Blocks for `units` pieces of a thread each; never more than a grid may have.
+// The grid for `units` pieces, one per thread. Never larger than a grid may be.
 inline dim3 grid_of(std::uint64_t units, std::size_t samples) {
   const std::uint64_t blocks = std::min<std::uint64_t>((units + kThreads - 1) / kThreads, 1U << 20U);
   return {static_cast<unsigned>(blocks), static_cast<unsigned>(std::min<std::size_t>(samples, kMaxGridY)), 1};
 }
 
-// Throws Error(io) when the launch before it was refused.
+// Throws Error(io) if the last launch was refused.
 void check_launch(const char* what);
 
-// Queue the kernel that fits; errors show in cudaGetLastError(). Boxes have the delivered size.
+// These functions queue the kernel that fits. cudaGetLastError() has their errors. This one: boxes of the
+// delivered size.
 void launch_copy(const TransformWork& work, const Launch& launch, cudaStream_t stream);
 // Boxes of any size.
 void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t stream);
-// Stored floats of which values are computed; `resized`: some boxes do not have the delivered size.
+// Stored floats whose values are computed. `resized`: some boxes do not have the delivered size.
 void launch_floats(const TransformWork& work, const Launch& launch, bool resized, cudaStream_t stream);
 // Frames of codec packed: boxes of the delivered size, or (whole) of any size.
 void launch_unpack(const Launch& launch, const Unpacking& unpacking, cudaStream_t stream);

@@ -41,17 +41,17 @@ class CudaRegistration final : public Registration {
   std::span<const std::byte> range_;
 };
 
-// Page-locking belongs to the process: loaders of several devices that use one mapping share a registration
-// that covers what they ask for. Made and released under one mutex, so that nobody registers what is being
-// released, and ranges that are registered do not overlap.
+// Memory is page-locked for the whole process, so loaders of several devices that use one mapping share a
+// registration that covers their ranges. Registrations are made and released under one mutex, so that no
+// range is registered while it is being released, and registered ranges do not overlap.
 class SharedRegistration final : public Registration {
  public:
   SharedRegistration(const CudaContext& context, std::span<const std::byte> range, unsigned flags,
                      const std::stop_token& stop)
       : range_(range) {
     std::unique_lock lock(mutex());
-    // A part of the range cannot be registered a second time: it is waited for until it is released (another
-    // loader's probe goes at once). One that stays for long is left to CUDA to refuse.
+    // No part of the range may be registered twice, so this waits until an overlapping registration is
+    // released (another loader's probe is released at once). If it stays for long, CUDA refuses the new one.
     released().wait_for(lock, stop, kPatience, [&] {
       const auto other = overlapping(range);
       return !other || covers(*other, range);
@@ -95,7 +95,7 @@ class SharedRegistration final : public Registration {
     const std::span<const std::byte> whole = registration.range();
     return whole.data() <= range.data() && range.data() + range.size() <= whole.data() + whole.size();
   }
-  // The last one that overlaps the range, or null; not to be kept without the mutex.
+  // The last registration that overlaps the range, or null. The result must not be kept without the mutex.
   static std::shared_ptr<CudaRegistration> overlapping(std::span<const std::byte> range) {
     const auto after = registered().lower_bound(range.data() + range.size());
     if (after == registered().begin()) return nullptr;

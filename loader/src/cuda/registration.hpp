@@ -11,11 +11,11 @@
 
 namespace shard {
 
-// DeviceInfo::registration_piece_bytes: locked in less time than the copies of two large batches take.
+// DeviceInfo::registration_piece_bytes. It is locked in less time than the copies of two large batches take.
 inline constexpr std::size_t kRegistrationPiece = std::size_t{16} << 20U;
 
-// With the flags of cudaHostRegister. Thread safe. Errors: resource, unsupported, cancelled (`stop`: looked
-// at before).
+// `flags`: those of cudaHostRegister. `stop` cancels it before it starts. Thread safe. Errors: resource,
+// unsupported, cancelled.
 std::unique_ptr<Registration> register_shared(const CudaContext& context, std::span<const std::byte> range,
                                               unsigned flags, const std::stop_token& stop);
 

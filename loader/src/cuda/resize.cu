@@ -11,9 +11,9 @@ namespace shard::gpu {
 
 namespace {
 
-// A block resizes a tile of output columns and a band of output rows: columns of the stored rows that some
-// output rows need into shared memory, then rows of those; as many output rows at a time as the shared memory
-// holds stored rows for.
+// A block resizes a tile of output columns and a band of output rows. First it resizes the columns of the
+// stored rows that some output rows need, into shared memory, then the rows of these. It makes as many output
+// rows at a time as the shared memory has room for their stored rows.
 struct ResizeShape {
   std::uint32_t tile;  // output columns
   std::uint32_t tiles;
@@ -24,7 +24,7 @@ struct ResizeShape {
 };
 constexpr std::uint32_t kMaxTile = 64;
 constexpr std::uint32_t kBandRows = 32;
-constexpr std::size_t kSharedBytes = 48 * 1024;  // what every device gives without asking
+constexpr std::size_t kSharedBytes = 48 * 1024;  // available on every device without a special call
 
 struct ResizeShared {
   std::uint32_t tables[4 * 256];
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     const SampleRecord record = launch.records[sample];
     const std::uint8_t* const box =
         record.source + record.top * launch.in.row + std::uint64_t{record.left} * launch.in.pixel;
-    __syncthreads();  // the sample before is done
+    __syncthreads();  // the last sample is done
     const auto box_width = static_cast<std::int32_t>(record.width);
     const auto box_height = static_cast<std::int32_t>(record.height);
     const auto out_width = static_cast<std::int32_t>(launch.out.width);
@@ -161,7 +161,7 @@ void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t
     room = (kSharedBytes - values_offset(shape)) / row_bytes;
   }
   shape.tiles = (width + shape.tile - 1) / shape.tile;
-  // Stored rows that a whole band sees.
+  // The number of stored rows that a whole band needs.
   const std::uint64_t wanted = std::uint64_t{kBandRows} * highest / height + shape.row_taps + 2;
   shape.stored_rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(room, wanted));
   const std::size_t shared_bytes = values_offset(shape) + shape.stored_rows * row_bytes;

@@ -1,4 +1,4 @@
-// A transform's parameters go to the device, then the kernels that it needs.
+// Queues the parameters of a transform, and then the kernels that it needs.
 #include "cuda/transform.hpp"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ gpu::Unpacking make_unpacking(const TransformWork& work, bool whole) {
   return unpacking;
 }
 
-// 0, which no frame has, where the length is not possible.
+// The length in units of 16 bytes. 0, which no frame has, if the length is not possible.
 std::uint32_t frame_units(std::uint64_t bytes) {
   const std::uint64_t units = bytes / packed::kAlignment;
   return bytes % packed::kAlignment == 0 && units <= std::numeric_limits<std::uint32_t>::max()

@@ -1,9 +1,9 @@
 // The transform and the gather of resident samples as CUDA kernels. Same bits as the host's transform_rows().
 //
-// Parameters of a launch (sources, boxes, tables) go to the device by one small kernel: the caller lends
-// *_scratch_bytes() of pinned memory, which stay untouched until the stream has passed the launch, and as
-// many of device memory, 16-byte aligned both, which other streams do not use meanwhile. Nothing is allocated
-// and nothing waits.
+// One small kernel copies the parameters of a launch (sources, boxes, tables) to the device. For this the
+// caller lends *_scratch_bytes() of pinned memory, which must not change until the stream has passed the
+// launch, and as many of device memory, which other streams must not use meanwhile. Both are 16-byte aligned.
+// Nothing is allocated, and nothing waits.
 //
 // Errors: invalid_argument (a box outside its sample, ...; nothing is queued then), io (CUDA's message).
 #pragma once
@@ -30,8 +30,7 @@ void launch_copy_pinned(std::span<const CopyItem> items, cudaStream_t stream);
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept;
 // What a transform's launch may share with others.
 struct TransformLaunch {
-  // What the last launch_transform() with these scratches returned; false where they were used otherwise
-  // since.
+  // The result of the last launch_transform() with these scratches; false if they were used otherwise since.
   bool tables_there = false;
   // Goes to the device with the parameters, in the same kernel (launch_upload).
   CopyItem upload{};

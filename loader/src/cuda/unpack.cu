@@ -8,8 +8,9 @@
 //                 the step before, and puts the pixel where the residual was
 //   3. values     rows that all lanes have passed are delivered, neighbouring lanes to neighbouring elements
 //
-// A frame is hostile: its table and widths are checked, and no load leaves the strip whatever they say. All
-// strips of a frame are checked, also those that no box needs, so that the verdict is the host's.
+// A frame may be hostile: its table and widths are checked, and no load leaves the strip, whatever they
+// state. All strips of a frame are checked, even those that no box needs, so that the verdict is the same as
+// on the host.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -80,7 +81,7 @@ __device__ std::uint32_t bits_begin(const Unpacking& frames) {
   return packed::kSeedBytes + frames.code_bytes;
 }
 
-// What the header and the table of strips say, without the codes. False: the frame is none.
+// Checks the header and the table of strips, without the codes. False: the frame is not valid.
 template <std::uint32_t kChannels>
 __device__ bool find_strip(const SampleRecord& record, const Unpacking& frames, std::uint32_t index,
                            bool& stored, Strip& strip) {
