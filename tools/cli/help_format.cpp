@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kNameColumn = 26;
-constexpr std::string_view kBlank = " \n";
+constexpr std::string_view kBetweenWords = " \n";
 
 // The next word of `text`, which is removed from it, and what it starts.
 enum class Starts : std::uint8_t { nothing, item, paragraph };
@@ -21,10 +21,10 @@ struct Word {
 };
 Word next_word(std::string_view& text) {
   Word word;
-  const std::size_t begin = std::min(text.find_first_not_of(kBlank), text.size());
+  const std::size_t begin = std::min(text.find_first_not_of(kBetweenWords), text.size());
   const std::string_view before = text.substr(0, begin);
   text.remove_prefix(begin);
-  word.text = text.substr(0, text.find_first_of(kBlank));
+  word.text = text.substr(0, text.find_first_of(kBetweenWords));
   text.remove_prefix(word.text.size());
   if (before.find('\n') != before.rfind('\n'))
     word.starts = Starts::paragraph;

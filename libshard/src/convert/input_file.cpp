@@ -20,7 +20,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{1} << 30U;
 constexpr std::size_t kKeepBytes = std::size_t{8}
                                    << 20U;  // a larger buffer is freed when a small file follows
 
-[[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
+[[noreturn]] void fail_read(const char* what, const std::filesystem::path& path, int error) {
   const std::string text = std::generic_category().message(error);
   if (error == EMFILE || error == ENFILE)
     throw Error(ErrorCode::resource, fmt::format("cannot open {}: {} (raise 'ulimit -n' or use fewer `jobs`)",
@@ -39,9 +39,9 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
     opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   } while (opened < 0 && errno == EINTR);
   const UniqueFd fd(opened);
-  if (!fd) fail("open", path, errno);
+  if (!fd) fail_read("open", path, errno);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) fail("read", path, errno);
+  if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size > kMaxFileBytes)
@@ -61,7 +61,7 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
     const ssize_t got = ::read(fd.get(), buffer_.data() + filled, size - filled);
     if (got < 0) {
       if (errno == EINTR) continue;
-      fail("read", path, errno);
+      fail_read("read", path, errno);
     }
     if (got == 0) break;  // the file was truncated meanwhile: the caller sees the smaller size
     filled += static_cast<std::size_t>(got);
