@@ -134,7 +134,7 @@ import shardloader as sl
 def count(path: str) -> int:
     data: sl.Dataset = sl.Dataset(path)
     image, label = data[0]
-    values: np.ndarray = image
+    values: "np.ndarray[Any, Any]" = image
     loader: sl.Loader = sl.Loader(data, batch_size=2, device="cpu", random_resized_crop=(24, 24), flip=True, dtype="float32")
     rows: int = 0
     for epoch in range(2):
@@ -153,23 +153,21 @@ def mypy(*arguments, folder):
     environment = dict(os.environ)
     if PACKAGE.parent.name != "site-packages":  # mypy finds installed packages itself, and refuses their folder
         environment["MYPYPATH"] = str(PACKAGE.parent)
-    return subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", os.devnull, *map(str, arguments)], capture_output=True, text=True,
-                          cwd=folder, env=environment)
+    settings = Path(__file__).resolve().parents[1] / "pyproject.toml"  # strict, and which packages may be missing
+    return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--config-file", settings, "--cache-dir", os.devnull, *map(str, arguments)],
+                          capture_output=True, text=True, cwd=folder, env=environment)
 
 
 def test_mypy_takes_a_program_in_strict_mode_and_sees_its_mistakes(tmp_path):
     program = tmp_path / "typed.py"
     program.write_text(TYPED)
-    done = mypy("--strict", program, folder=tmp_path)
+    done = mypy(program, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     program.write_text(TYPED.replace("batch_size=2", 'batch_size="2"').replace("rows: int", "rows: str"))
-    wrong = mypy("--strict", program, folder=tmp_path)
+    wrong = mypy(program, folder=tmp_path)
     assert wrong.returncode == 1 and "batch_size" in wrong.stdout and 'variable has type "str"' in wrong.stdout, wrong.stdout
 
 
 def test_mypy_takes_the_package_in_strict_mode(tmp_path):
-    settings = Path(__file__).resolve().parents[1] / "pyproject.toml"
-    if not settings.exists():
-        pytest.skip("not in a checkout")
-    done = mypy("--config-file", settings, "-p", "shardloader", folder=tmp_path)
+    done = mypy("-p", "shardloader", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

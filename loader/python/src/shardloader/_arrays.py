@@ -36,7 +36,7 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
-def to_numpy(tensor: Tensor) -> np.ndarray:
+def to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     """The same memory as an array, which keeps it alive. bfloat16: ml_dtypes' where installed, else its bits in uint16."""
     array = np.asarray(tensor)
     if tensor.dtype == "bfloat16":
@@ -82,10 +82,10 @@ class Framework:
 
 
 class Numpy(Framework):
-    def images(self, tensor: Tensor) -> np.ndarray:
+    def images(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         return to_numpy(tensor)
 
-    def labels(self, tensor: Tensor) -> np.ndarray:
+    def labels(self, tensor: Tensor) -> np.ndarray[Any, Any]:
         return to_numpy(tensor).copy()
 
 

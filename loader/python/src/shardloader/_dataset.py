@@ -90,7 +90,7 @@ class Dataset:
     def __len__(self) -> int:
         return self._info["samples"]
 
-    def __getitem__(self, index: int) -> tuple[np.ndarray, Any]:
+    def __getitem__(self, index: int) -> tuple[np.ndarray[Any, Any], Any]:
         """(array, label) of a sample. Negative indices count from the end. IndexError beyond the ends.
 
         array: `shape` and `dtype` of the data set, in C order. Codec none: a read-only view of the mapped file without a copy;
@@ -175,18 +175,18 @@ class Dataset:
         return dict(self._info)
 
     @property
-    def labels(self) -> np.ndarray:
+    def labels(self) -> np.ndarray[Any, Any]:
         """All labels: int64 [sample], or float32 [sample, k]. A new copy."""
         return self.column("labels")
 
-    def column(self, name: str) -> np.ndarray:
+    def column(self, name: str) -> np.ndarray[Any, Any]:
         """All rows of a column, [sample, ...]; a new copy. KeyError if there is no such column."""
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
         parts = [to_numpy(self._core.shard_column(shard, name)) for shard in range(len(self._info["shards"]))]
         return np.concatenate(parts)
 
-    def shard_images(self, shard: int) -> np.ndarray:
+    def shard_images(self, shard: int) -> np.ndarray[Any, Any]:
         """All samples of one shard, [sample, ...], as a read-only view of the mapping. UnsupportedError if they have a codec."""
         return to_numpy(self._core.shard_images(_position(shard, len(self._info["shards"]))))
 
