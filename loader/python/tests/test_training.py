@@ -1,0 +1,196 @@
+"""Trainings with the real packages, in as many processes as users start: each epoch's samples once, and the same on resuming."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import shardloader as sl
+from conftest import SAMPLES, ids_of
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def start(script, *arguments, processes=1, tmp_path, **environment):
+    """Runs the script, under torchrun if there are several processes; returns what each rank wrote to OUT/RANK."""
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(script))
+    out = tmp_path / "out"
+    out.mkdir(exist_ok=True)
+    launcher = [sys.executable]
+    if processes > 1:
+        launcher += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    env = {**os.environ, "OUT": str(out), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **environment}
+    done = subprocess.run([*launcher, str(path), *map(str, arguments)], env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return [sorted_lines(out / str(rank)) for rank in range(processes)]
+
+
+def sorted_lines(path):
+    """Lines "EPOCH ID ID ..." as {epoch: [id, ...]}."""
+    seen = {}
+    for line in path.read_text().splitlines():
+        epoch, *ids = (int(word) for word in line.split())
+        seen.setdefault(epoch, []).extend(ids)
+    return seen
+
+
+def assert_shared_by_ranks(seen, epochs):
+    for epoch in range(epochs):
+        parts = [rank[epoch] for rank in seen]
+        assert all(len(part) == len(parts[0]) for part in parts)
+        together = [i for part in parts for i in part]
+        assert len(set(together)) == len(together) == SAMPLES // 2 // 10 * 2 * 10
+
+
+def test_ddp_under_torchrun(folder, tmp_path):
+    seen = start(
+        """
+        import os, sys, torch, shardloader as sl
+        torch.distributed.init_process_group("gloo")
+        rank = torch.distributed.get_rank()
+        net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 3))
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        loader = sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1)
+        with open(os.path.join(os.environ["OUT"], str(rank)), "w") as out:
+            for epoch in range(2):
+                for batch in loader.epoch(epoch):
+                    print(epoch, *batch.ids.tolist(), file=out)
+                    torch.nn.functional.cross_entropy(net(batch.images.mean((2, 3))), batch.labels).backward()
+                    optimizer.step()
+        weights = [torch.zeros(3, 3) for _ in range(2)]
+        torch.distributed.all_gather(weights, net.module.weight.detach())
+        assert torch.equal(*weights)
+        torch.distributed.destroy_process_group()
+        """, folder, processes=2, tmp_path=tmp_path)
+    assert_shared_by_ranks(seen, 2)
+
+
+def test_lightning_with_ddp(folder, tmp_path):
+    pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
+    seen = start(
+        """
+        import os, sys, torch, lightning.pytorch as lightning, shardloader as sl
+
+        class Module(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(3, 3)
+                self.out = None
+
+            def training_step(self, batch, index):
+                self.out = self.out or open(os.path.join(os.environ["OUT"], str(self.global_rank)), "w")
+                print(self.current_epoch, *batch.ids.tolist(), file=self.out, flush=True)
+                assert batch.epoch == self.current_epoch
+                return torch.nn.functional.cross_entropy(self.net(batch.images.mean((2, 3))), batch.labels)
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), 0.1)
+
+        trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
+                                    enable_model_summary=False, enable_checkpointing=False)
+        trainer.fit(Module(), sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1))
+        """, folder, processes=2, tmp_path=tmp_path)
+    assert_shared_by_ranks(seen, 2)
+
+
+def test_accelerate_with_two_processes(folder, tmp_path):
+    pytest.importorskip("accelerate", reason="Accelerate is not installed")
+    seen = start(
+        """
+        import os, sys, torch, accelerate, shardloader as sl
+        accelerator = accelerate.Accelerator(cpu=True)
+        net = torch.nn.Linear(3, 3)
+        net, optimizer, loader = accelerator.prepare(net, torch.optim.SGD(net.parameters(), 0.1),
+                                                     sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1))
+        with open(os.path.join(os.environ["OUT"], str(accelerator.process_index)), "w") as out:
+            for epoch in range(2):
+                loader.set_epoch(epoch)
+                for batch in loader:
+                    print(epoch, *batch.ids.tolist(), file=out)
+                    accelerator.backward(torch.nn.functional.cross_entropy(net(batch.images.mean((2, 3))), batch.labels))
+                    optimizer.step()
+        accelerator.end_training()
+        """, folder, processes=2, tmp_path=tmp_path)
+    assert_shared_by_ranks(seen, 2)
+
+
+# --- transformers -------------------------------------------------------------------------------------------------------
+
+
+def tiny_model(seen, loader):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(3, 3)
+
+        def forward(self, pixel_values, labels):
+            if self.training:
+                seen.append((loader.state_dict()["epoch"], tuple(labels.tolist())))
+            logits = self.net(pixel_values.mean((2, 3)))
+            return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+    return Model()
+
+
+def trainer_of(folder, tmp_path, seen, **arguments):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    from shardloader.transformers import LoaderTrainer
+
+    options = {"batch_size": 10, "framework": "torch", "dtype": "float32"}
+    train = sl.Loader(folder, seed=1, **options)
+    val = sl.Loader(folder, shuffle=False, drop_last=False, **{**options, "batch_size": 16})
+    settings = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to=[], disable_tqdm=True, logging_strategy="no",
+                                              num_train_epochs=2, **arguments)
+    return LoaderTrainer(tiny_model(seen, train), settings, train_dataset=train, eval_dataset=val,
+                         compute_metrics=lambda p: {"seen": len(p.label_ids)})
+
+
+def test_transformers_trains_each_epoch_once_and_evaluates_all(folder, tmp_path):
+    seen = []
+    trainer = trainer_of(folder, tmp_path, seen, save_strategy="no")
+    done = trainer.train()
+    assert done.global_step == 12
+    expected = sl.Loader(folder, seed=1, batch_size=10, framework="numpy")
+    assert seen == [(epoch, tuple(batch.labels.tolist())) for epoch in range(2) for batch in expected.epoch(epoch)]
+    assert trainer.evaluate()["eval_seen"] == SAMPLES
+
+
+def test_transformers_refuses_what_is_no_loader(folder, tmp_path):
+    trainer = trainer_of(folder, tmp_path, [], save_strategy="no")
+    trainer.train_dataset = [1, 2]
+    with pytest.raises(TypeError, match="train_dataset is a list; LoaderTrainer takes a shardloader.Loader"):
+        trainer.train()
+
+
+def test_transformers_resumes_in_the_epoch(folder, tmp_path):
+    whole, first, second = [], [], []
+    trainer_of(folder, tmp_path / "whole", whole, save_strategy="no").train()
+    trainer_of(folder, tmp_path, first, save_strategy="steps", save_steps=8, max_steps=8).train()
+    trainer = trainer_of(folder, tmp_path, second, save_strategy="no", ignore_data_skip=True)
+    state = sl.Loader(folder, seed=1, batch_size=10, framework="torch", dtype="float32")
+    batches = state.epoch(1)
+    for _ in range(2):
+        next(batches)
+    trainer.train_dataset.load_state_dict(state.state_dict())
+    trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-8"))
+    assert first + second == whole
+
+
+# --- torch.compile ------------------------------------------------------------------------------------------------------
+
+
+def test_torch_compile_trains_on_batches(data):
+    loader = sl.Loader(data, batch_size=10, framework="torch", dtype="float32", seed=1)
+    net = torch.nn.Linear(3, 3)
+    try:
+        compiled = torch.compile(lambda images: net(images.mean((2, 3))))
+        compiled(torch.zeros(10, 3, 32, 32))
+    except Exception as error:  # no compiler of C++ for its code
+        pytest.skip(f"torch.compile does not work here: {type(error).__name__}")
+    for images, labels in loader.epoch(0):
+        torch.testing.assert_close(compiled(images), net(images.mean((2, 3))))
+        torch.nn.functional.cross_entropy(compiled(images), labels).backward()
+    assert net.weight.grad is not None and len(ids_of(loader, 1)) == SAMPLES
