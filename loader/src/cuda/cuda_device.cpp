@@ -6,6 +6,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "cuda/batched_copy.hpp"
@@ -42,6 +43,17 @@ void refuse_capture(cudaStream_t stream) {
         "into an input of the graph's own");
 }
 
+std::string why_there_is_none(cudaError_t error) {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0) return "no NVIDIA driver is loaded";
+  if (error == cudaErrorInsufficientDriver)
+    return fmt::format(
+        "the NVIDIA driver is for CUDA {}.{} at most, and this build needs {}.{}; install a newer driver, or "
+        "build with an older CUDA toolkit",
+        version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+  return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int ordinal) {
@@ -49,8 +61,7 @@ class CudaDevice final : public Device {
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
       cudaGetLastError();
-      throw Error(ErrorCode::unsupported, fmt::format("no CUDA device can be used: {} ({})",
-                                                      cudaGetErrorString(error), cudaGetErrorName(error)));
+      throw Error(ErrorCode::unsupported, "no CUDA device can be used: " + why_there_is_none(error));
     }
     if (ordinal < 0 || ordinal >= count)
       throw Error(ErrorCode::invalid_argument, fmt::format("CUDA device {}: there are {}", ordinal, count));
