@@ -109,8 +109,8 @@ TEST_P(CopiesCuda, BringRangesOfAnySizeAndAlignment) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, CopiesCuda, ::testing::Values("driver", "driver-13", "kernel", "one-by-one"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& way) {
+                           std::string name = way.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
