@@ -34,7 +34,8 @@ if [ -n "$install" ]; then
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs pip install ./loader/python
 else
   read -ra flags <<<"${SHARD_CMAKE_FLAGS:-}" # more arguments for cmake
-  cmake --preset dev --log-level=WARNING -DSHARD_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PWD/$venv/bin/python" ${flags[@]+"${flags[@]}"}
+  # CMake keeps what it found of an earlier Python: -U.
+  cmake --preset dev --log-level=WARNING -U '_Python_*' -DSHARD_BUILD_PYTHON=ON "-DPython_EXECUTABLE=$PWD/$venv/bin/python" ${flags[@]+"${flags[@]}"}
   cmake --build --preset dev -j "$jobs" --target _core shardloader_modules shardloader_stub
   PYTHONPATH=$PWD/build/dev/python${PYTHONPATH:+:$PYTHONPATH}
   export PYTHONPATH
