@@ -1,6 +1,3 @@
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <fstream>
 
 #include "loader_contract.hpp"
@@ -11,27 +8,6 @@ namespace {
 std::shared_ptr<Device> host_one() { return make_host_device(1); }
 std::shared_ptr<Device> host_three() { return make_host_device(3); }
 INSTANTIATE_TEST_SUITE_P(Host, LoaderContract, ::testing::Values(&host_one, &host_three));
-
-TEST(HostLoader, RefusesToRunInAChildThatWasForked) {
-  TempDir dir;
-  write_dataset(dir.path(), {});
-  LoaderOptions options;
-  options.batch_size = 8;
-  Loader loader(Dataset::open(dir.path()), make_host_device(1), options);
-  EXPECT_TRUE(loader.next());
-  const pid_t child = ::fork();
-  if (child == 0) {
-    try {
-      loader.next();
-    } catch (const Error& error) {
-      ::_exit(error.code() == ErrorCode::unsupported ? 42 : 1);
-    }
-    ::_exit(2);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 42);
-}
 
 TEST(HostLoader, UnpacksSamplesOfCodecsWithFrames) {
   for (const CodecSpec::Kind kind : {CodecSpec::Kind::zstd, CodecSpec::Kind::packed}) {

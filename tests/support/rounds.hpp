@@ -7,33 +7,17 @@
 #include <cstdint>
 #include <cstdlib>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SHARD_ADDRESS_SANITIZED 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define SHARD_THREAD_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define SHARD_ADDRESS_SANITIZED 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define SHARD_THREAD_SANITIZED 1
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHARD_SANITIZED true
+#elif defined(__has_feature)
+#define SHARD_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SHARD_SANITIZED false
 #endif
 
 namespace shard::testing {
 
-#if defined(SHARD_ADDRESS_SANITIZED)
-inline constexpr bool kAddressSanitized = true;
-#else
-inline constexpr bool kAddressSanitized = false;
-#endif
-#if defined(SHARD_ADDRESS_SANITIZED) || defined(SHARD_THREAD_SANITIZED)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized = SHARD_SANITIZED;
 
 inline std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
