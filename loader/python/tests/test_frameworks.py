@@ -1,6 +1,9 @@
 """The same batches as arrays of each framework that is installed, and through DLPack."""
 
 import gc
+import subprocess
+import sys
+import textwrap
 import threading
 
 import numpy as np
@@ -182,6 +185,61 @@ def test_state_dicts_go_through_torch_save(data, torch, tmp_path):
     other = loader_of(data, "torch")
     other.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
     assert next(other.epoch(3)).batch_index == 1
+
+
+# --- torchvision --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first, second", [("torchvision", "shardloader"), ("shardloader", "torchvision")])
+def test_torchvisions_libjpeg_and_ours_work_in_one_process(torch, tmp_path, first, second):
+    """Each decodes the same before and after the other did, and after the other met an invalid file; both give the same pixels."""
+    pytest.importorskip("torchvision", reason="torchvision is not installed")
+    script = """
+        import os, sys
+        import FIRST
+        import SECOND
+        import numpy as np, shardloader as sl, torch, torchvision.io as io
+
+        rows = (torch.arange(96)[:, None] * 2 + torch.arange(96)[None] + torch.randint(0, 9, (3, 96, 96), generator=torch.Generator().manual_seed(1))).clamp(0, 255)
+        os.makedirs("images/a")
+        io.write_jpeg(rows.to(torch.uint8), "images/a/whole.jpg", quality=90)
+        whole = open("images/a/whole.jpg", "rb").read()
+
+        def theirs():
+            return io.decode_jpeg(io.read_file("images/a/whole.jpg")).permute(1, 2, 0).numpy()
+
+        def ours(name):
+            out = sl.convert("images", name, preset="train", resize=96, crop=96, overwrite=True)
+            return np.array(sl.Dataset(name)[0][0]), out.rejects
+
+        def check():
+            pixels, rejects = ours("out")
+            assert rejects == 0
+            np.testing.assert_array_equal(pixels, theirs())
+            return pixels
+
+        if "FIRST" == "torchvision":
+            theirs()
+        before = check()
+        with open("images/a/invalid.jpg", "wb") as file:
+            file.write(whole[:300])
+        try:
+            io.decode_jpeg(io.read_file("images/a/invalid.jpg"))
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("torchvision decodes a part of the header")
+        np.testing.assert_array_equal(theirs(), before)
+        pixels, rejects = ours("rejected")
+        assert rejects == 1
+        np.testing.assert_array_equal(pixels, before)
+        np.testing.assert_array_equal(theirs(), before)
+        os.remove("images/a/invalid.jpg")
+        np.testing.assert_array_equal(check(), before)
+        """
+    script = textwrap.dedent(script).replace("FIRST", first).replace("SECOND", second)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 # --- what frameworks do with a batch ------------------------------------------------------------------------------------

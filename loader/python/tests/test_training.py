@@ -96,6 +96,63 @@ def test_lightning_with_ddp(folder, tmp_path):
     assert_shared_by_ranks(seen, 2)
 
 
+LIGHTNING_THAT_IS_KILLED = """
+    import os, sys, torch, lightning.pytorch as lightning, shardloader as sl
+    from lightning.pytorch.callbacks import ModelCheckpoint
+
+    folder, checkpoints, killed_at, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(3, 3)
+            self.out = None
+
+        def training_step(self, batch, index):
+            if self.global_step == killed_at:
+                os._exit(0)
+            self.out = self.out or open(os.path.join(os.environ["OUT"], str(self.global_rank)), "w")
+            print(self.current_epoch, *batch.ids.tolist(), file=self.out, flush=True)
+            assert (batch.epoch, batch.batch_index) == (self.current_epoch, index)
+            return torch.nn.functional.cross_entropy(self.net(batch.images.mean((2, 3))), batch.labels)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    lightning.seed_everything(0)
+    saved = ModelCheckpoint(dirpath=checkpoints, filename="state", every_n_train_steps=8, enable_version_counter=False)
+    trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
+                                enable_model_summary=False, callbacks=[saved])
+    module = Module()
+    trainer.fit(module, sl.Loader(folder, batch_size=5, framework="torch", dtype="float32", seed=1),
+                ckpt_path=os.path.join(checkpoints, "state.ckpt") if resume else None)
+    if trainer.is_global_zero:
+        torch.save(module.net.state_dict(), os.path.join(os.environ["OUT"], "weights"))
+    """
+
+
+def test_lightning_with_ddp_resumes_in_the_epoch(folder, tmp_path):
+    """Killed at step 10, in the second epoch of 6 steps; it goes on from the checkpoint of step 8, as if it had never stopped."""
+    pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
+
+    def run(name, killed_at, how):
+        (tmp_path / name).mkdir()
+        return start(LIGHTNING_THAT_IS_KILLED, folder, tmp_path / f"{how}-checkpoints", killed_at, how, processes=2, tmp_path=tmp_path / name)
+
+    whole = run("whole", -1, "start")
+    assert_shared_by_ranks(whole, 2)
+    (tmp_path / "start-checkpoints").rename(tmp_path / "of the whole")
+    killed = run("killed", 10, "start")
+    assert [len(rank[1]) for rank in killed] == [4 * 5, 4 * 5]
+    (tmp_path / "start-checkpoints").rename(tmp_path / "resume-checkpoints")
+    resumed = run("resumed", -1, "resume")
+    for rank in range(2):
+        assert resumed[rank].keys() == {1} and killed[rank][0] == whole[rank][0]
+        assert killed[rank][1][:2 * 5] + resumed[rank][1] == whole[rank][1]
+    weights = [torch.load(tmp_path / name / "out" / "weights", weights_only=True) for name in ("whole", "resumed")]
+    assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+
+
 def test_accelerate_with_two_processes(folder, tmp_path):
     pytest.importorskip("accelerate", reason="Accelerate is not installed")
     seen = start(
