@@ -5,7 +5,7 @@
 # The extension is built in build/dev (preset dev) and tested from there; the environment, build/python-test, sees the packages
 # of the Python it is made of, and gets nanobind and mypy (and pytest, numpy, pillow where they are missing) from pip's index.
 # --install: `pip install ./loader/python` instead, as a user would; takes minutes longer.
-# --torch: PyTorch, Lightning, Accelerate, transformers and JAX too (some GB), where the environment has none; without them the tests that need
+# --torch: PyTorch, torchvision, Lightning, Accelerate, transformers and JAX too (some GB), where the environment has none; without them the tests that need
 # them are skipped.
 # SHARD_PYTHON=...: the Python to use (default: /usr/bin/python3, else python3).
 set -euo pipefail
@@ -15,7 +15,7 @@ install='' packages=()
 while :; do
   case ${1:-} in
     --install) install=1 ;;
-    --torch) packages+=('torch>=2.6,<3' 'lightning>=2.5,<3' 'accelerate>=1,<2' 'transformers>=5,<6' 'jax>=0.5,<1') ;;
+    --torch) packages+=('torch>=2.6,<3' torchvision 'lightning>=2.5,<3' 'accelerate>=1,<2' 'transformers>=5,<6' 'jax>=0.5,<1') ;;
     *) break ;;
   esac
   shift

@@ -1,7 +1,11 @@
 """Every block of Python that the documents show works as it stands, in the folders that tools/quickstart makes."""
 
 import importlib.util
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +16,28 @@ from conftest import make_images
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = ("README.md", "docs/python.md", "loader/python/README.md")
+FRAMEWORKS = ("DDP under torchrun", "torch.compile", "PyTorch Lightning", "Accelerate", "transformers", "JAX", "CuPy")
+# The host for the GPU and small numbers for large ones.
+SMALLER = (('"cuda:0"', '"cpu"'), ("batch_size=256", "batch_size=8"), ('"batch_size": 256', '"batch_size": 8'), ("range(90)", "range(2)"),
+           ("epochs=90", "epochs=2"))
 
 
-def blocks_of(document):
-    return re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.DOTALL | re.MULTILINE)
+def section_of(document, heading):
+    """Its text up to the next heading of the same level, which `heading` has too: "## Frameworks"."""
+    level = heading.split()[0]
+    text = (ROOT / document).read_text()
+    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^{level} |\Z)", text, re.DOTALL | re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def blocks_of(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def smaller(code):
+    for there, small in SMALLER:
+        code = code.replace(there, small)
+    return code
 
 
 @pytest.fixture
@@ -34,14 +56,12 @@ def needs_what_is_not_here(code):
 
 
 def run_document(document):
-    """Runs the blocks one after the other, with the host for the GPU and small numbers for large ones: the names they leave."""
+    """Runs the blocks one after the other, without those of frameworks, which are programs of their own: the names they leave."""
     seen = {}
-    for code in blocks_of(document):
+    for code in blocks_of((ROOT / document).read_text().replace(section_of(document, "## Frameworks") or "\0", "")):
         if needs_what_is_not_here(code):
             continue
-        for there, small in (('"cuda:0"', '"cpu"'), ("batch_size=256", "batch_size=8"), ("range(90)", "range(2)")):
-            code = code.replace(there, small)
-        exec(compile(code, document, "exec"), seen)
+        exec(compile(smaller(code), document, "exec"), seen)
     return seen
 
 
@@ -70,6 +90,35 @@ def test_the_loops_of_the_guide_deliver_what_a_torchvision_model_takes(quickstar
     images, labels = next(iter(seen["train"]))
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 7, 4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 3))
     assert torch.nn.functional.cross_entropy(model(images.float()), labels).isfinite()
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_example_of_a_framework_is_a_program_that_runs(framework, quickstart):
+    if not (ROOT / "docs/python.md").exists():
+        pytest.skip("not in a checkout")
+    (code,) = blocks_of(section_of("docs/python.md", f"### {framework}"))
+    missing = needs_what_is_not_here(code)
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    if framework == "CuPy":
+        if sl.cuda_device_count() == 0:
+            pytest.skip("CuPy's arrays are on a GPU, and there is none")
+        code = code.replace("batch_size=256", "batch_size=8")
+    else:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+        code = smaller(code).replace("crop=224", "crop=64")  # the network is the largest part of the time
+        if framework == "torch.compile":
+            if not any(shutil.which(name) for name in ("c++", "g++", "clang++")):
+                pytest.skip("torch.compile needs a C++ compiler on the host")
+            code = code.replace("resnet18(", "alexnet(")  # compiled in a fifth of the time
+    Path("program.py").write_text(code)
+    command = [sys.executable, "program.py"]
+    if framework == "DDP under torchrun":
+        assert "torchrun --nproc-per-node 8 ddp.py" in code
+        command[1:1] = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
 def test_every_option_is_explained():
