@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -145,8 +146,8 @@ void BatchMaker::draw_crops(const Slot& slot) {
                      transform.crop == CropKind::random_resized;
   if (!drawn && work.crops.size() == work.indices.samples.size()) return;  // the same for every batch
   work.crops.clear();
-  for (const std::uint64_t sample : work.indices.samples)
-    work.crops.push_back(draw_crop(transform_.stored, transform, setup_.options.seed, slot.epoch, sample));
+  for (const std::uint64_t draw : work.indices.draws)
+    work.crops.push_back(draw_crop(transform_.stored, transform, setup_.options.seed, slot.epoch, draw));
 }
 
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
@@ -273,6 +274,12 @@ void BatchMaker::gather_columns(Slot& slot) {
       const std::uint64_t size = columns[c]->row_bytes;
       std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;
       shard.read_rows(*columns[c], at.sample, {row, static_cast<std::size_t>(size)});
+      if (slot.columns[c].name == "labels" && setup_.dataset.maps_labels(at.shard)) {
+        std::int64_t label = 0;
+        std::memcpy(&label, row, sizeof(label));
+        label = setup_.dataset.label_of(at.shard, label);
+        std::memcpy(row, &label, sizeof(label));
+      }
     }
   }
 }

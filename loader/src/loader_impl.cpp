@@ -22,6 +22,7 @@ namespace {
 Loader::Impl::Impl(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options)
     : setup_(std::move(dataset), std::move(device), std::move(options)),
       order_digest_(setup_.order.digest()),
+      selection_digest_(setup_.dataset.selection_digest()),
       ring_(std::make_shared<Ring>(setup_.device, std::size_t{setup_.options.prefetch} + 1)),
       retirement_{*ring_},
       feeder_(setup_, *ring_, mailbox_) {}
@@ -171,8 +172,8 @@ LoaderState Loader::Impl::state() const {
   const std::uint64_t global = order.batch_size * order.world_size;
   const std::uint64_t fingerprint = from_hex(setup_.dataset.info().fingerprint).value_or(0);
   const std::lock_guard lock(mutex_);
-  return {order.seed, epoch_,           handed_out_ * global, setup_.dataset.size(),
-          global,     order.world_size, order_digest_,        fingerprint};
+  return {order.seed,       epoch_,        handed_out_ * global, setup_.dataset.size(), global,
+          order.world_size, order_digest_, fingerprint,          selection_digest_};
 }
 
 void Loader::Impl::resume(const LoaderState& state) {
@@ -187,6 +188,11 @@ void Loader::Impl::resume(const LoaderState& state) {
         ErrorCode::invalid_argument,
         fmt::format("cannot resume: the state is of a data set with the fingerprint {}, this loader's has {}",
                     to_hex(state.fingerprint), to_hex(mine.fingerprint)));
+  if (state.selection != mine.selection)
+    throw Error(ErrorCode::invalid_argument,
+                "cannot resume: the state is of another selection of samples, or of other data sets put "
+                "together; select "
+                "and put together as in the run that wrote it");
   if (state.order != mine.order)
     throw Error(
         ErrorCode::invalid_argument,

@@ -73,6 +73,7 @@ class Loader::Impl {
 
   const LoaderSetup setup_;
   const std::uint64_t order_digest_;
+  const std::uint64_t selection_digest_;
   const std::shared_ptr<Ring> ring_;
   // Destroyed after the feeder, which works in the slots' memory.
   struct Retirement {

@@ -94,8 +94,10 @@ DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options
 void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                   std::uint64_t budget_bytes) {
   if (make_stored_form(info)->decoded_by_host())
-    throw Error(ErrorCode::unsupported, fmt::format("samples stored with codec {} must be decompressed first",
-                                                    to_string(info.codec)));
+    throw Error(ErrorCode::unsupported,
+                info.mixed_codecs ? std::string("samples stored with different codecs must be decoded first")
+                                  : fmt::format("samples stored with codec {} must be decompressed first",
+                                                to_string(info.codec)));
   if (!device.registers_read_only)
     throw Error(ErrorCode::unsupported, fmt::format("{} cannot register read-only mappings", device.name));
   if (device.reads_host_memory) return;

@@ -43,7 +43,8 @@ inline DatasetShape random_shape(Random& random) {
 inline TransformOptions random_transform(Random& random, const DatasetInfo& info) {
   TransformOptions options;
   const SampleSpec& stored = info.spec;
-  const bool bytes = stored.dtype == DType::u8 || info.codec.kind == CodecSpec::Kind::packed;
+  const bool bytes =
+      stored.dtype == DType::u8 || (info.codec.kind == CodecSpec::Kind::packed && !info.mixed_codecs);
   options.crop =
       random.one_of({CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized});
   if (options.crop == CropKind::center || options.crop == CropKind::random) {
@@ -84,6 +85,46 @@ struct Setting {
   }
 };
 
+// Part of the data set, twice the data set, or all of it.
+inline Dataset random_view(Random& random, const Dataset& data) {
+  const std::uint32_t kind = random.between(0, 7);
+  if (kind == 0) return Dataset::concat(std::vector{data, data});
+  if (kind > 3) return data;
+  const std::uint32_t one_of = random.between(1, 5);
+  SampleBits bits(data.size());
+  for (std::uint64_t i = 0; i < data.size(); ++i)
+    if (random.between(1, one_of) == 1) bits.set(i);
+  bits.set(random.between(0, static_cast<std::uint32_t>(data.size()) - 1));
+  return data.select(Selection::bits(std::move(bits)));
+}
+
+inline std::shared_ptr<const Sampling> random_sampling(Random& random, std::uint64_t samples) {
+  switch (random.between(0, 4)) {
+    case 0:
+      return Sampling::uniform(samples, random.coin());
+    case 1: {
+      std::vector<double> weights(samples);
+      for (double& weight : weights) weight = random.between(1, 9);
+      return Sampling::weighted(weights, random.coin());
+    }
+    case 2: {
+      const std::uint64_t first = random.between(0, static_cast<std::uint32_t>(samples) - 1);
+      return Sampling::mix(std::vector<Sampling::Part>{{first, first > 0 ? 0.3 : 0}, {samples - first, 0.7}});
+    }
+    case 3: {
+      std::vector<std::uint32_t> groups(samples);
+      std::vector<double> proportions(random.between(1, 5), 1.0);
+      for (std::uint32_t& group : groups)
+        group = random.between(0, static_cast<std::uint32_t>(proportions.size()) - 1);
+      for (std::uint32_t g = 0; g < proportions.size(); ++g)
+        if (std::find(groups.begin(), groups.end(), g) == groups.end()) proportions[g] = 0;
+      return Sampling::grouped(groups, proportions);
+    }
+    default:
+      return nullptr;
+  }
+}
+
 inline Setting random_setting(Random& random, Dataset data) {
   Setting setting{std::move(data), {}};
   OrderOptions& order = setting.options;
@@ -94,7 +135,14 @@ inline Setting random_setting(Random& random, Dataset data) {
   order.batch_size = random.one_of({8U, 16U});
   if (setting.data.size() < order.batch_size && order.tail == Tail::drop) order.tail = Tail::pad;
   const auto shards = static_cast<std::uint32_t>(setting.data.info().shards.size());
-  if (random.between(0, 3) == 0) {
+  const auto samples = static_cast<std::uint32_t>(setting.data.size());
+  if (order.order == OrderMode::shuffle && random.coin()) {
+    order.sampling = random_sampling(random, samples);
+    if (random.coin())
+      order.samples_per_epoch = random.between(
+          order.tail == Tail::drop ? static_cast<std::uint32_t>(order.batch_size) : 1, samples);
+    order.repeats = random.one_of({1U, 1U, 2U, 4U});
+  } else if (random.between(0, 3) == 0) {
     order.partition = Partition::by_shard;
     while (setting.world * 2 <= std::min(shards, 8U) && random.coin()) setting.world *= 2;
   }
@@ -139,15 +187,16 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
     TransformWork work = plan_transform(info, setting.options.transform);
     std::vector<SampleCrop> crops;
     std::vector<const std::byte*> sources;
-    for (std::uint64_t id : seen.ids) {
+    for (std::size_t row = 0; row < seen.ids.size(); ++row) {
+      const std::uint64_t id = seen.ids[row];
       const Dataset::Location at = setting.data.locate(id);
       const ShardReader& shard = setting.data.shard(at.shard);
-      seen.labels.push_back(shard.label(at.sample));
+      seen.labels.push_back(setting.data.label(id));
       stored.emplace_back(info.spec.size_bytes());
       shard.read(at.sample, stored.back());
       if (work.stored.dtype != info.spec.dtype) stored.back() = bytes_of(info, stored.back());
-      crops.push_back(
-          draw_crop(info.spec, setting.options.transform, setting.options.seed, setting.epoch, id));
+      crops.push_back(draw_crop(info.spec, setting.options.transform, setting.options.seed, setting.epoch,
+                                indices.draws[row]));
       sources.push_back(stored.back().data());
     }
     work.crops = crops;
@@ -237,8 +286,19 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
       Random own(1000 + number);  // the same data set whichever round asks first
       const auto folder = dir_.path() / std::to_string(number);
       std::filesystem::create_directory(folder);
-      write_dataset(folder, random_shape(own));
+      DatasetShape shape = random_shape(own);
+      write_dataset(folder, shape);
       data = Dataset::open(folder);
+      if (number % 4 == 0) {  // and one with another codec behind it
+        const auto second = dir_.path() / (std::to_string(number) + "b");
+        std::filesystem::create_directory(second);
+        shape.shards.resize(own.between(1, 3), 9);
+        if (shape.codec.kind != CodecSpec::Kind::packed)
+          shape.codec.kind =
+              shape.codec.kind == CodecSpec::Kind::none ? CodecSpec::Kind::zstd : CodecSpec::Kind::none;
+        write_dataset(second, shape);
+        data = Dataset::concat(std::vector{*data, Dataset::open(second)});
+      }
     }
     return *data;
   }
@@ -280,7 +340,8 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
       try {
         ranks.push_back({device, std::make_unique<Loader>(setting.data, device, own)});
       } catch (const Error& error) {
-        const bool zstd = setting.data.info().codec.kind == CodecSpec::Kind::zstd;
+        const DatasetInfo& info = setting.data.info();
+        const bool zstd = info.codec.kind == CodecSpec::Kind::zstd || info.mixed_codecs;
         const bool may_refuse = options.transport == TransportKind::direct ||
                                 (options.transport == TransportKind::mapped && zstd);
         EXPECT_TRUE(may_refuse && error.code() == ErrorCode::unsupported) << error.what();
@@ -359,7 +420,7 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
 
   void run_round(std::uint64_t seed) {
     Random random(seed);
-    const Setting setting = random_setting(random, dataset(random));
+    const Setting setting = random_setting(random, random_view(random, dataset(random)));
     expected_.clear();
     for (std::uint32_t rank = 0; rank < setting.world; ++rank)
       expected_.push_back(reference_epoch(setting, setting.world, rank));

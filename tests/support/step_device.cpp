@@ -27,17 +27,14 @@ class HeapBlock final : public Block {
   std::vector<std::byte> bytes_;
 };
 
-class NoRegistration final : public Registration {
+// Registrations of the same range share it, as those of the CUDA device do.
+class SharedRange final : public Registration {
  public:
-  NoRegistration(StepDevice& device, std::span<const std::byte> range) : device_(device), range_(range) {}
-  NoRegistration(const NoRegistration&) = delete;
-  NoRegistration& operator=(const NoRegistration&) = delete;
-  ~NoRegistration() override { device_.note_end(range_.data(), range_.size(), "the end of a registration"); }
-  std::span<const std::byte> range() const noexcept override { return range_; }
+  explicit SharedRange(std::shared_ptr<const std::span<const std::byte>> range) : range_(std::move(range)) {}
+  std::span<const std::byte> range() const noexcept override { return *range_; }
 
  private:
-  StepDevice& device_;
-  std::span<const std::byte> range_;
+  std::shared_ptr<const std::span<const std::byte>> range_;
 };
 
 void merge(Clock& into, const Clock& from) {
@@ -170,7 +167,17 @@ std::unique_ptr<Block> StepDevice::allocate_pinned(std::uint64_t size) {
 
 std::unique_ptr<Registration> StepDevice::register_read_only(std::span<const std::byte> range,
                                                              const std::stop_token&) {
-  return std::make_unique<NoRegistration>(*this, range);
+  const std::lock_guard lock(mutex_);
+  std::weak_ptr<const std::span<const std::byte>>& known = registered_[range.data()];
+  auto shared = known.lock();
+  if (!shared || shared->size() != range.size()) {
+    shared = {new std::span<const std::byte>(range), [this](const std::span<const std::byte>* whole) {
+                note_end(whole->data(), whole->size(), "the end of a registration");
+                delete whole;
+              }};
+    known = shared;
+  }
+  return std::make_unique<SharedRange>(std::move(shared));
 }
 
 std::unique_ptr<Stream> StepDevice::create_stream() {

@@ -130,6 +130,8 @@ class StepDevice final : public Device {
  private:
   friend class StepEvent;
   friend class StepStream;
+  // By its begin: what is registered.
+  std::map<const std::byte*, std::weak_ptr<const std::span<const std::byte>>> registered_;
   struct Access {
     const std::byte* begin;
     const std::byte* end;

@@ -1,4 +1,5 @@
-// Dataset: a folder with dataset.json, the shards it names, and rejects.csv; or one shard file alone.
+// Dataset: a folder with dataset.json, the shards it names, and rejects.csv; or one shard file alone; or several of these as
+// one; or a selection of the samples of any of them.
 //
 // dataset.json is written last and atomically, so a folder that has it is complete. It ends with a digest of
 // itself.
@@ -9,11 +10,14 @@
 //     data.read(i, sample);
 //     use(sample, data.label(i), data.key(i));
 //   }
+//   const auto [train, validation] = data.split(0.9);
+//   const shard::Dataset both = shard::Dataset::open({"monday/", "tuesday/"});
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,6 +26,7 @@
 #include <vector>
 
 #include "shard/error.hpp"
+#include "shard/selection.hpp"
 #include "shard/shard_reader.hpp"
 #include "shard/shard_writer.hpp"
 
@@ -41,6 +46,8 @@ struct DatasetInfo : DatasetSpec {
   // Inputs per shard, of which rejects were left out; the last shard has the rest. It is part of the
   // fingerprint. 0: not recorded (data sets of earlier versions).
   std::uint64_t samples_per_shard = 0;
+  // Of several data sets whose codecs differ: `codec` is that of the first.
+  bool mixed_codecs = false;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;
   std::uint64_t samples() const noexcept;
@@ -78,23 +85,43 @@ class Dataset {
   // Errors: not_found (also for an incomplete conversion, which the message says), corrupt, unsupported,
   // resource, io.
   static Dataset open(const std::filesystem::path& path);
+  // Several data sets as one: the samples of the first, then those of the second, and so on. Sample, normalization and
+  // columns must agree. Classes are joined by name: those of the first data set keep their labels, new ones follow, and labels
+  // are mapped when they are read. The codecs may differ. Errors: those of open() and concat().
+  static Dataset open(std::span<const std::filesystem::path> paths);
+  static Dataset open(std::initializer_list<std::filesystem::path> paths);
+  // Errors: invalid_argument, naming the two data sets and what differs.
+  static Dataset concat(std::span<const Dataset> parts);
 
-  // As it was given to open().
+  // The selected samples, in the order of this data set, as a data set. It shares the mappings, and needs at most 0.15 bytes
+  // for each sample of the shards that it touches. info() has these shards only, with the number of selected samples of each.
+  // Errors: invalid_argument (nothing is selected), and those of the selection.
+  Dataset select(const Selection& selection) const;
+  // The samples whose key's hash is in the first `fraction` of all hashes, and the others: Selection::hashed().
+  std::pair<Dataset, Dataset> split(double fraction, std::uint64_t seed = 0) const;
+  // Cross validation: the samples to train with, and those of part k of n, which are held out.
+  std::pair<Dataset, Dataset> fold(std::uint32_t k, std::uint32_t n, std::uint64_t seed = 0) const;
+  // Says which samples of which shards the data set has, by a digest of the shards' heads and of the selection. 0: exactly
+  // those of one folder or file.
+  std::uint64_t selection_digest() const;
+
+  // As it was given to open(). Of several data sets: their paths, with " + " between them.
   const std::filesystem::path& path() const noexcept;
-  // The folder that the shards are in.
+  // The folder that the shards are in; the first one if there are several.
   const std::filesystem::path& folder() const noexcept;
   // Opened from a shard file, without a dataset.json.
   bool is_lone_shard() const noexcept;
+  // Of a selection: `samples` of a shard counts the selected ones, and `inputs` is their sum.
   const DatasetInfo& info() const noexcept;
   // Number of samples.
   std::uint64_t size() const noexcept;
 
-  // `sample` counts inside the shard.
+  // `sample` counts all samples of the shard, also those that are not selected.
   struct Location {
     std::uint32_t shard = 0;
     std::uint64_t sample = 0;
   };
-  // Binary search. Throws invalid_argument if index >= size().
+  // Binary searches. Throws invalid_argument if index >= size().
   Location locate(std::uint64_t index) const;
 
   // Sample `index`, decoded, is copied to `out` (info().spec.size_bytes() long). Its checksum is not
@@ -104,6 +131,10 @@ class Dataset {
   std::int64_t label(std::uint64_t index) const;
   // An escaped key (keys.hpp).
   std::string key(std::uint64_t index) const;
+  // The label in this data set of a sample that has the label `stored` in that shard. Errors: corrupt.
+  std::int64_t label_of(std::uint32_t shard, std::int64_t stored) const;
+  // Some labels of the shard are not as they are stored.
+  bool maps_labels(std::uint32_t shard) const noexcept;
 
   // Opens the shard at its first use; it stays open as long as the data set. It takes no lock, and may be
   // called in a child after fork(). Throws corrupt, naming both files, if the shard does not match
@@ -112,12 +143,17 @@ class Dataset {
   const ShardReader& shard(std::uint32_t index) const;
   // The same shard if it is already open, else null. `index` is less than the number of shards.
   const ShardReader* opened(std::uint32_t index) const noexcept;
+  // The shard's file, and what the dataset.json beside it says. Valid as long as the data set.
+  struct Source {
+    std::filesystem::path path;
+    const DatasetInfo& dataset;
+    const ShardSummary& shard;
+  };
+  Source source(std::uint32_t index) const;
 
  private:
   struct Impl;
   explicit Dataset(std::shared_ptr<Impl> impl) noexcept;
-  static Dataset open_folder(const std::filesystem::path& folder);
-  static Dataset open_shard(const std::filesystem::path& file);
   std::shared_ptr<Impl> impl_;
 };
 

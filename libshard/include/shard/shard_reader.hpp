@@ -28,6 +28,7 @@
 
 namespace shard {
 
+class DatasetPart;
 struct FdTraits;
 template <class Traits>
 class UniqueHandle;
@@ -121,7 +122,7 @@ class ShardReader {
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
  private:
-  friend class Dataset;
+  friend class DatasetPart;
   struct Impl;
   explicit ShardReader(std::unique_ptr<Impl> impl) noexcept;
   // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.

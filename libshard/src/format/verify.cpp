@@ -205,6 +205,15 @@ std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const 
   return tasks;
 }
 
+std::vector<VerifyTask> verify_tasks(const Dataset& data) {
+  std::vector<VerifyTask> tasks;
+  for (std::uint32_t i = 0; i < data.info().shards.size(); ++i) {
+    const Dataset::Source source = data.source(i);
+    tasks.push_back({source.path, &source.dataset, &source.shard});
+  }
+  return tasks;
+}
+
 void verify_shards(const std::vector<VerifyTask>& tasks, unsigned threads, VerifyFindings& findings,
                    const std::function<void()>& progress, const std::stop_token& stop) {
   Queue queue(tasks, findings);

@@ -138,7 +138,7 @@ nb::dict info(const DatasetHandle& self) {
 }
 
 nb::list verify(const DatasetHandle& self, unsigned threads) {
-  const auto tasks = verify_tasks(self.data->folder(), self.data->info());
+  const auto tasks = verify_tasks(*self.data);
   VerifyFindings findings;
   std::promise<void> promise;
   std::future<void> done = promise.get_future();

@@ -16,11 +16,12 @@ std::uint64_t StoredForm::checksum(const ShardReader&, std::span<const std::byte
 }
 
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info) {
+  if (info.mixed_codecs) return make_host_decoded_form(info);
   switch (info.codec.kind) {
     case CodecSpec::Kind::none:
       return make_raw_form(info);
     case CodecSpec::Kind::zstd:
-      return make_zstd_form(info);
+      return make_host_decoded_form(info);
     case CodecSpec::Kind::packed:
       return make_packed_form(info);
   }

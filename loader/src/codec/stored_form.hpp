@@ -1,10 +1,13 @@
-// StoredForm: what a loader must know about how samples are stored. Each codec has one implementation, in a
+// StoredForm: what a loader must know about how samples are stored. There are three implementations, each in a
 // file of this folder. The rest of the loader knows the codec through this interface only.
 //
 //   codec    stored        reaches the device    decoded
 //   none     the sample    as it is stored       -
 //   zstd     a frame       as the sample         by the host, on the way
 //   packed   a frame       as it is stored       by the device, in the transform
+//   mixed    a frame       as the sample         by the host, on the way
+//
+// mixed: a data set that was put together from several, whose codecs differ.
 //
 // To decode one frame on the host, ShardReader::codec() is used.
 #pragma once
@@ -69,9 +72,8 @@ class StoredForm {
 // The form of a data set's samples: the one place that chooses by codec.
 std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info);
 
-// One per codec.
 std::unique_ptr<const StoredForm> make_raw_form(const DatasetInfo& info);
-std::unique_ptr<const StoredForm> make_zstd_form(const DatasetInfo& info);
+std::unique_ptr<const StoredForm> make_host_decoded_form(const DatasetInfo& info);
 std::unique_ptr<const StoredForm> make_packed_form(const DatasetInfo& info);
 
 }  // namespace shard

@@ -5,15 +5,13 @@
 #include <mutex>
 #include <numeric>
 
-#include "order/mix.hpp"
+#include "order/epoch_key.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
 
 namespace shard {
 
 namespace {
-
-enum Purpose : std::uint64_t { kShards = 1, kSamples = 2 };
 
 // The start of part `part` if n items are divided into `parts` parts whose sizes differ by at most one.
 std::uint64_t part_begin(std::uint64_t n, std::uint64_t part, std::uint64_t parts) noexcept {
@@ -61,16 +59,48 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   if (options.partition == Partition::by_shard && shard_samples.size() < options.world_size)
     refuse(fmt::format("partition by_shard needs a shard for each of the {} ranks; there are {}",
                        options.world_size, shard_samples.size()));
+  check_sampling();
+  const bool once = options.samples_per_epoch == 0 && options.repeats == 1;
+  sampling_ = options.sampling || once ? options.sampling : Sampling::uniform(samples_, false);
   if (batches() == 0)
     refuse(fmt::format(
         "tail 'drop' leaves no batch: {} samples are fewer than the global batch of {} x {}; use a smaller "
         "batch_size, or tail pad, wrap or short",
-        samples_, options.batch_size, options.world_size));
+        positions(), options.batch_size, options.world_size));
+}
+
+void Order::check_sampling() const {
+  auto refuse = [](const std::string& message) { throw Error(ErrorCode::invalid_argument, message); };
+  const std::uint64_t global = options_.batch_size * options_.world_size;
+  if (options_.repeats < 1 || global % options_.repeats != 0)
+    refuse(fmt::format("repeats is {}; it must divide the global batch of {} x {}", options_.repeats,
+                       options_.batch_size, options_.world_size));
+  const bool plain = !options_.sampling && options_.samples_per_epoch == 0 && options_.repeats == 1;
+  if (plain) return;
+  if (options_.order != OrderMode::shuffle || options_.partition != Partition::global)
+    refuse("sampling, samples_per_epoch and repeats need order shuffle and partition global");
+  if (options_.samples_per_epoch > std::uint64_t{1} << 48U)
+    refuse(fmt::format("samples_per_epoch is {}; it must be at most 2^48", options_.samples_per_epoch));
+  if (!options_.sampling) return;
+  if (options_.sampling->samples() != samples_)
+    refuse(fmt::format("the sampling is for {} samples; the data set has {}: make it from this data set",
+                       options_.sampling->samples(), samples_));
+  const std::uint64_t longest = options_.sampling->longest_epoch();
+  const std::uint64_t drawn = (positions() + options_.repeats - 1) / options_.repeats;
+  if (longest != 0 && drawn > longest)
+    refuse(fmt::format(
+        "an epoch draws {} samples, but only {} have a weight above 0: set samples_per_epoch to at "
+        "most {}, or draw with replacement",
+        drawn, longest, longest * options_.repeats));
+}
+
+std::uint64_t Order::positions() const noexcept {
+  return options_.samples_per_epoch != 0 ? options_.samples_per_epoch : samples_;
 }
 
 std::uint64_t Order::batches() const noexcept {
   const std::uint64_t global = options_.batch_size * options_.world_size;
-  return options_.tail == Tail::drop ? samples_ / global : (samples_ + global - 1) / global;
+  return options_.tail == Tail::drop ? positions() / global : (positions() + global - 1) / global;
 }
 
 std::uint64_t Order::samples_of_rank() const noexcept {
@@ -150,7 +180,7 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   const bool by_shard = options_.partition == Partition::by_shard;
   const std::shared_ptr<const EpochTable> sequence =
       options_.order == OrderMode::windowed || by_shard ? table(epoch) : nullptr;
-  const std::uint64_t length = sequence ? sequence->samples() : samples_;
+  const std::uint64_t length = sequence ? sequence->samples() : positions();
   const Rows rows = rows_of(index, length);
   out.samples.resize(rows.count);
   out.mask.assign(rows.count, 1);
@@ -159,11 +189,30 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
     out.samples[k] = position < length ? position : position % length;
     if (position >= length && options_.tail == Tail::pad) out.mask[k] = 0;
   }
+  if (sampling_) return draw(epoch, out);
   if (sequence) {
     place(*sequence, out.samples);
   } else if (options_.order == OrderMode::shuffle) {
     Permutation(samples_, epoch_key(options_.seed, epoch, kSamples)).apply(out.samples);
   }
+  out.draws = out.samples;
+}
+
+// Replaces positions by samples. With repeats k, the rows of a global batch of b samples are k times the same b / k draws, one
+// after the other.
+void Order::draw(std::uint64_t epoch, BatchIndices& out) const {
+  const std::uint64_t repeats = options_.repeats;
+  const std::uint64_t global = options_.batch_size * options_.world_size;
+  const std::uint64_t last = positions() / global * global;  // where a short last batch begins
+  const std::uint64_t drawn_in_last = (positions() - last + repeats - 1) / repeats;
+  out.draws = out.samples;
+  for (std::uint64_t& position : out.samples) {
+    const std::uint64_t begin = position / global * global;
+    const std::uint64_t draws = begin < last ? global / repeats : drawn_in_last;
+    position = begin / repeats + (position - begin) % draws;
+  }
+  for (std::uint64_t& draw : out.draws) draw |= std::uint64_t{1} << 63U;
+  sampling_->draw({options_.seed, epoch, last / repeats + drawn_in_last}, out.samples);
 }
 
 std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t index,

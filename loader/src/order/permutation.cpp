@@ -1,7 +1,7 @@
 #include <array>
 #include <bit>
 
-#include "order/mix.hpp"
+#include "base/mix64.hpp"
 #include "shard/loader/order.hpp"
 
 namespace shard {

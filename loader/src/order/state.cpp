@@ -18,16 +18,20 @@ std::uint64_t Order::digest() const {
   if (windowed || options_.partition == Partition::by_shard) {
     for (const std::uint64_t begin : shard_begin_) text += fmt::format(" {}", begin);
   }
+  if (sampling_)
+    text += fmt::format(" epoch {} repeats {} drawn {}", positions(), options_.repeats,
+                        to_hex(sampling_->digest()));
   return xxh3(text);
 }
 
 std::string LoaderState::serialize() const {
-  return fmt::format("shard-loader 2 {} {} {} {} {} {} {} {}", seed, epoch, position, samples, global_batch,
-                     world_size, order, fingerprint);
+  return fmt::format("shard-loader 3 {} {} {} {} {} {} {} {} {}", seed, epoch, position, samples,
+                     global_batch, world_size, order, fingerprint, selection);
 }
 
 LoaderState LoaderState::parse(const std::string& text) {
-  constexpr std::string_view kMagic = "shard-loader 2";
+  constexpr std::string_view kMagic = "shard-loader 3";
+  constexpr std::string_view kWithoutSelection = "shard-loader 2";  // its states are of whole data sets
   if (text.starts_with("shard-loader 1 ")) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} is a loader state of an earlier version, which does not contain the order: "
@@ -37,10 +41,13 @@ LoaderState LoaderState::parse(const std::string& text) {
   LoaderState state;
   std::uint64_t world = 0;
   std::string_view rest = text;
-  bool good = rest.starts_with(kMagic);
+  const bool whole = rest.starts_with(kWithoutSelection);
+  bool good = whole || rest.starts_with(kMagic);
   rest.remove_prefix(good ? kMagic.size() : 0);
-  for (std::uint64_t* field : {&state.seed, &state.epoch, &state.position, &state.samples,
-                               &state.global_batch, &world, &state.order, &state.fingerprint}) {
+  for (std::uint64_t* field :
+       {&state.seed, &state.epoch, &state.position, &state.samples, &state.global_batch, &world, &state.order,
+        &state.fingerprint, &state.selection}) {
+    if (whole && field == &state.selection) break;
     good = good && rest.starts_with(' ');
     if (!good) break;
     auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), *field);
@@ -49,7 +56,7 @@ LoaderState LoaderState::parse(const std::string& text) {
   }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} is not a loader state (expected 'shard-loader 2' and eight numbers)",
+                fmt::format("{} is not a loader state (expected 'shard-loader 3' and nine numbers)",
                             quoted(text.substr(0, 80))));
   state.world_size = static_cast<std::uint32_t>(world);
   return state;

@@ -48,8 +48,8 @@ SampleCrop random_resized(const SampleSpec& stored, const TransformOptions& opti
 }  // namespace
 
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
-                     std::uint64_t epoch, std::uint64_t sample) {
-  SampleRandom random(seed, epoch, sample);
+                     std::uint64_t epoch, std::uint64_t draw) {
+  SampleRandom random(seed, epoch, draw);
   SampleCrop crop{0, 0, stored.width, stored.height, false};
   const std::uint32_t height = options.crop_height != 0 ? options.crop_height : stored.height;
   const std::uint32_t width = options.crop_width != 0 ? options.crop_width : stored.width;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "shard/error.hpp"
+#include "shard/loader/sampling.hpp"
 
 namespace shard {
 
@@ -76,6 +77,18 @@ struct OrderOptions {
   Partition partition = Partition::global;
   Tail tail = Tail::drop;
   std::uint64_t seed = 0;
+
+  // The following need order shuffle and partition global.
+  //
+  // What is drawn. Null: each sample once per epoch.
+  std::shared_ptr<const Sampling> sampling{};
+  // Positions of an epoch, of all ranks together. 0: as many as the data set has samples. With a null `sampling`, an epoch goes
+  // on where the last one ended: each sample is drawn once before any is drawn again.
+  std::uint64_t samples_per_epoch = 0;
+  // Each global batch has every one of its samples this many times, with different augmentation (Hoffer et al., "Augment your
+  // batch", CVPR 2020; "repeated augmentation" of DeiT and timm). Copies are far apart in the batch, so that ranks get different
+  // ones. It must divide the global batch.
+  std::uint32_t repeats = 1;
 };
 
 // The position of a loader: enough to continue, with partition `global` also with another world size, if the
@@ -94,6 +107,8 @@ struct LoaderState {
   std::uint64_t order = 0;
   // DatasetInfo::fingerprint as a number.
   std::uint64_t fingerprint = 0;
+  // Dataset::selection_digest().
+  std::uint64_t selection = 0;
   // One line of a few dozen bytes.
   std::string serialize() const;
   // Throws invalid_argument, also for a state of an earlier version, which does not contain the order's
@@ -107,6 +122,9 @@ struct LoaderState {
 struct BatchIndices {
   std::vector<std::uint64_t> samples;
   std::vector<std::uint8_t> mask;
+  // By what augmentation is drawn: the sample or, where an epoch may have a sample more than once, the position with its highest
+  // bit set.
+  std::vector<std::uint64_t> draws;
 };
 
 struct TableCache;
@@ -119,6 +137,8 @@ class Order {
   Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& options);
   // Batches of a rank per epoch.
   std::uint64_t batches() const noexcept;
+  // Positions of an epoch, of all ranks together.
+  std::uint64_t positions() const noexcept;
   // How many different samples this rank can read over all epochs: its part in a sequential order, else all
   // of the data set.
   std::uint64_t samples_of_rank() const noexcept;
@@ -130,7 +150,7 @@ class Order {
   std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
   const OrderOptions& options() const noexcept { return options_; }
   // A digest of everything but seed and epoch that determines the sequence: mode, tail, partition and, if
-  // they matter, the window and the sizes of the shards. The same for every rank and world size.
+  // they matter, the window, the sizes of the shards, and what is drawn how often. The same for every rank and world size.
   std::uint64_t digest() const;
 
  private:
@@ -150,11 +170,15 @@ class Order {
   std::vector<ShardPart> parts_of(std::uint64_t epoch) const;
   Rows rows_of(std::uint64_t index, std::uint64_t length) const noexcept;
   std::shared_ptr<const EpochTable> table(std::uint64_t epoch) const;
+  void check_sampling() const;
+  void draw(std::uint64_t epoch, BatchIndices& out) const;
   void place(const EpochTable& sequence, std::span<std::uint64_t> positions) const;
 
   OrderOptions options_;
   std::vector<std::uint64_t> shard_begin_;  // prefix sums, one more than shards
   std::uint64_t samples_ = 0;
+  // Null: each sample once.
+  std::shared_ptr<const Sampling> sampling_;
   std::shared_ptr<TableCache> cache_;
 };
 

@@ -76,9 +76,10 @@ struct SampleCrop {
   bool operator==(const SampleCrop&) const = default;
 };
 
-// The crop of one sample in one epoch. Pure. `stored` and `options` must have passed check_transform().
+// The crop of one sample in one epoch. Pure. `draw`: the sample's index, or what BatchIndices::draws says. `stored` and
+// `options` must have passed check_transform().
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
-                     std::uint64_t epoch, std::uint64_t sample);
+                     std::uint64_t epoch, std::uint64_t draw);
 
 // The delivered sample, for samples that are stored without codec and without a recorded normalisation.
 // Throws invalid_argument, naming the option, its bounds and what to do (crop larger than the sample, floats

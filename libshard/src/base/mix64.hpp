@@ -13,9 +13,4 @@ constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
   return x ^ (x >> 31U);
 }
 
-// A key for one purpose of one epoch.
-constexpr std::uint64_t epoch_key(std::uint64_t seed, std::uint64_t epoch, std::uint64_t purpose) noexcept {
-  return mix64(mix64(mix64(seed) ^ epoch) ^ purpose);
-}
-
 }  // namespace shard

@@ -1,0 +1,54 @@
+// DatasetPart: a folder of shards, or a shard file alone, as it was opened. A Dataset consists of such parts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "shard/dataset.hpp"
+
+namespace shard {
+
+// Thread safe, also in a child after fork().
+class DatasetPart {
+ public:
+  // Errors: as Dataset::open().
+  static std::shared_ptr<const DatasetPart> open(const std::filesystem::path& path);
+  DatasetPart(const DatasetPart&) = delete;
+  DatasetPart& operator=(const DatasetPart&) = delete;
+  ~DatasetPart();
+
+  // As it was given to open(): the folder, or the shard file.
+  const std::filesystem::path& path() const noexcept { return path_; }
+  const std::filesystem::path& folder() const noexcept { return folder_; }
+  bool is_lone_shard() const noexcept { return path_ != folder_; }
+  // What dataset.json says, or the header of the shard file.
+  const DatasetInfo& info() const noexcept { return info_; }
+
+  // `index` < info().shards.size(). See Dataset::shard() and Dataset::opened().
+  const ShardReader& shard(std::uint32_t index) const;
+  const ShardReader* opened(std::uint32_t index) const noexcept {
+    return readers_[index].load(std::memory_order_acquire);
+  }
+
+ private:
+  DatasetPart(std::filesystem::path path, std::filesystem::path folder);
+  void open_folder();
+  void open_shard();
+  bool was_moved() const noexcept;
+  void check_match(const ShardReader& reader, const ShardSummary& expected) const;
+  ShardReader open_reader(const ShardSummary& shard) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path folder_;
+  std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
+  DatasetInfo info_;
+  // The open shards; null: not open. Several threads may open the same one, and the first to store it wins.
+  // There is no lock, which a forked child could find locked for ever.
+  mutable std::vector<std::atomic<const ShardReader*>> readers_;
+};
+
+}  // namespace shard

@@ -1,0 +1,37 @@
+// What a Dataset is made of: shards of one or several opened folders, and which of their samples belong to it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "format/dataset_part.hpp"
+#include "format/sample_set.hpp"
+#include "shard/dataset.hpp"
+
+namespace shard {
+
+// By label in the shard: the label in the data set.
+using LabelMap = std::vector<std::int64_t>;
+
+struct ViewShard {
+  std::shared_ptr<const DatasetPart> part;
+  std::uint32_t index = 0;                   // in the part
+  std::shared_ptr<const SampleSet> members;  // null: all of its samples
+  std::shared_ptr<const LabelMap> labels;    // null: as they are stored
+};
+
+struct Dataset::Impl {
+  // info.shards describes `shards`.
+  Impl(std::vector<ViewShard> of, DatasetInfo about, std::filesystem::path named);
+  std::uint64_t digest() const;
+
+  std::vector<ViewShard> shards;
+  DatasetInfo info;
+  std::filesystem::path path;
+  std::vector<std::uint64_t> ends;      // samples up to and including each shard
+  std::uint64_t samples_per_shard = 1;  // of the first shard: where to look first
+};
+
+}  // namespace shard

@@ -1,0 +1,297 @@
+// SampleSet, Selection, and data sets that are selections or several data sets at once.
+#include "shard/selection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "expect_error.hpp"
+#include "format/sample_set.hpp"
+#include "rounds.hpp"
+#include "shard/dataset.hpp"
+#include "shard_samples.hpp"
+#include "temp_dir.hpp"
+
+namespace shard {
+namespace {
+
+using namespace shard::testing;
+
+using Indices = std::vector<std::uint64_t>;
+
+void expect_members(const SampleSet& set, const Indices& expected) {
+  ASSERT_EQ(set.size(), expected.size());
+  for (std::uint64_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(set[i], expected[i]) << i << " of " << expected.size();
+  Indices by_runs;
+  std::uint64_t last_end = 0;
+  for (auto run = set.run_from(0); run.begin < run.end; run = set.run_from(run.end)) {
+    ASSERT_TRUE(by_runs.empty() || run.begin > last_end) << "runs that touch are one run";
+    for (std::uint64_t i = run.begin; i < run.end; ++i) by_runs.push_back(i);
+    last_end = run.end;
+  }
+  ASSERT_EQ(by_runs, expected);
+}
+
+TEST(SampleSet, FindsEveryMemberWhateverItsDensity) {
+  std::mt19937_64 random(number_from("SHARD_TEST_SEED", 1));
+  for (std::uint64_t round = 0; round < rounds(300, 30); ++round) {
+    const std::uint64_t universe = 1 + random() % (round % 10 == 0 ? 200'000 : 3'000);
+    const double density = std::pow(10.0, -static_cast<double>(random() % 5) / 1.3);
+    const bool clustered = random() % 2 == 0;
+    SampleSet set(universe);
+    Indices expected;
+    for (std::uint64_t at = 0; at < universe; ++at) {
+      if (static_cast<double>(random() % 1'000'000) >= density * 1e6) continue;
+      const std::uint64_t end = clustered ? std::min(universe, at + 1 + random() % 90) : at + 1;
+      set.add(at, end);
+      for (; at < end; ++at) expected.push_back(at);
+    }
+    set.finish();
+    expect_members(set, expected);
+    EXPECT_LE(static_cast<double>(set.memory_bytes()), 0.15 * static_cast<double>(universe) + 256)
+        << universe;
+  }
+}
+
+TEST(SampleSet, HoldsAShardOfTheLargestSize) {
+  const std::uint64_t universe = std::uint64_t{1} << 32U;
+  SampleSet set(universe);
+  set.add(0, 3);
+  set.add(1'000'000'000, universe - 1);
+  set.finish();
+  EXPECT_EQ(set.size(), 3 + universe - 1 - 1'000'000'000);
+  EXPECT_EQ(set[2], 2U);
+  EXPECT_EQ(set[3], 1'000'000'000U);
+  EXPECT_EQ(set[set.size() - 1], universe - 2);
+  EXPECT_EQ(set.run_from(5).begin, 1'000'000'000U);
+  EXPECT_EQ(set.run_from(universe - 2).end, universe - 1);
+  EXPECT_EQ(set.run_from(universe - 1).end, 0U);
+}
+
+// Three shards; the label of each sample is its number in the shard, of as many classes as given.
+class Selections : public ::testing::Test {
+ protected:
+  struct Part {
+    std::vector<std::uint64_t> shards{300, 200, 100};
+    std::vector<std::string> classes{};
+    CodecSpec codec{};
+    SampleSpec spec{DType::u8, Layout::nhwc, 3, 4, 5};
+  };
+  std::filesystem::path write(const std::string& name, const Part& part) const {
+    const std::filesystem::path folder = dir_.path() / name;
+    std::filesystem::create_directory(folder);
+    DatasetInfo info;
+    info.spec = part.spec;
+    info.codec = part.codec;
+    info.fingerprint = "0123456789abcdef";
+    info.source_digest = "fedcba9876543210";
+    info.classes = part.classes;
+    const ShardWriterOptions options{info};
+    for (const std::uint64_t n : part.shards) {
+      const std::string file = "s" + std::to_string(info.shards.size()) + ".safetensors";
+      ShardWriter writer = ShardWriter::create(folder / file, n, options);
+      for (std::uint64_t i = 0; i < n; ++i) {
+        const std::uint64_t label = part.classes.empty() ? i : i % part.classes.size();
+        std::vector<std::byte> row(8);
+        std::memcpy(row.data(), &label, 8);
+        writer.put(i, name + "/" + std::to_string(info.shards.size()) + "/" + std::to_string(i), row,
+                   sample_bytes(options.spec, i));
+      }
+      info.shards.push_back(writer.publish());
+      info.inputs += n;
+    }
+    publish_file(folder / kDatasetFile, serialize_dataset(info));
+    return folder;
+  }
+  Dataset open(const std::string& name, const Part& part) const { return Dataset::open(write(name, part)); }
+  static std::vector<std::string> keys(const Dataset& data) {
+    std::vector<std::string> all;
+    for (std::uint64_t i = 0; i < data.size(); ++i) all.push_back(data.key(i));
+    return all;
+  }
+
+  TempDir dir_;
+};
+
+void expect_selected(const Dataset& some, const Dataset& all, const Indices& expected) {
+  ASSERT_EQ(some.size(), expected.size());
+  EXPECT_EQ(some.info().samples(), expected.size());
+  std::vector<std::byte> one(all.info().spec.size_bytes());
+  std::vector<std::byte> other(one.size());
+  for (std::uint64_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(some.key(i), all.key(expected[i]));
+    ASSERT_EQ(some.label(i), all.label(expected[i]));
+    some.read(i, one);
+    all.read(expected[i], other);
+    ASSERT_EQ(one, other);
+  }
+  EXPECT_SHARD_ERROR(some.locate(expected.size()), ErrorCode::invalid_argument, "does not exist");
+}
+
+TEST_F(Selections, AreDataSetsOfTheChosenSamples) {
+  const Dataset data = open("a", {});
+  expect_selected(data.select(Selection::indices({599, 0, 300, 7, 8})), data, {0, 7, 8, 300, 599});
+  const Dataset middle = data.select(Selection::ranges({{310, 312}, {311, 320}, {5, 5}}));
+  expect_selected(middle, data, {310, 311, 312, 313, 314, 315, 316, 317, 318, 319});
+  ASSERT_EQ(middle.info().shards.size(), 1U);  // the others are not touched
+  EXPECT_EQ(middle.info().shards[0].samples, 10U);
+  EXPECT_EQ(&middle.shard(0), &data.shard(1));
+  expect_selected(data.select(Selection::labels([](std::int64_t label) { return label == 150; })), data,
+                  {150, 450});
+  expect_selected(data.select(Selection::column("labels", [](auto row) { return row[0] == std::byte{99}; })),
+                  data, {99, 399, 599});
+  expect_selected(data.select(Selection::where([](const Dataset&, std::uint64_t i) { return i % 200 == 1; })),
+                  data, {1, 201, 401});
+}
+
+TEST_F(Selections, ComposeLikeSets) {
+  const Dataset data = open("a", {});
+  const auto random_set = [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::set<std::uint64_t> set;
+    for (std::uint64_t n = random() % 500; n > 0; --n) set.insert(random() % data.size());
+    return set;
+  };
+  for (std::uint64_t round = 0; round < rounds(50, 10); ++round) {
+    const auto a = random_set(2 * round);
+    const auto b = random_set(2 * round + 1);
+    const Selection first = Selection::indices({a.begin(), a.end()});
+    const Selection second = Selection::indices({b.begin(), b.end()});
+    Indices expected;
+    for (std::uint64_t i = 0; i < data.size(); ++i)
+      if ((a.count(i) != 0 && b.count(i) == 0) || i == 13) expected.push_back(i);
+    const Dataset once = data.select((first & !second) | Selection::ranges({{13, 14}}));
+    expect_selected(once, data, expected);
+    // A selection of a selection.
+    Indices thinned;
+    Indices positions;
+    for (std::uint64_t i = 0; i < expected.size(); i += 3) {
+      thinned.push_back(expected[i]);
+      positions.push_back(i);
+    }
+    expect_selected(once.select(Selection::indices(positions)), data, thinned);
+  }
+}
+
+TEST_F(Selections, RefuseWhatCannotBe) {
+  Part part;
+  part.classes = {"cat", "dog"};
+  const Dataset data = open("a", part);
+  EXPECT_SHARD_ERROR(data.select(Selection::indices({600})), ErrorCode::invalid_argument, "index 600");
+  EXPECT_SHARD_ERROR(data.select(Selection::indices({3, 5, 3})), ErrorCode::invalid_argument,
+                     "index 3 twice");
+  EXPECT_SHARD_ERROR(data.select(Selection::indices({})), ErrorCode::invalid_argument,
+                     "none of the 600 samples");
+  EXPECT_SHARD_ERROR(data.select(Selection::ranges({{0, 601}})), ErrorCode::invalid_argument,
+                     "range 0 to 601");
+  EXPECT_SHARD_ERROR(data.select(Selection::ranges({{9, 8}})), ErrorCode::invalid_argument, "range 9 to 8");
+  EXPECT_SHARD_ERROR(data.select(Selection::classes({"cow"})), ErrorCode::invalid_argument, "no class \"cow\"");
+  EXPECT_SHARD_ERROR(data.select(Selection::bits(SampleBits(599))), ErrorCode::invalid_argument,
+                     "for 599 samples");
+  EXPECT_SHARD_ERROR(data.select(Selection::column("x", [](auto) { return true; })), ErrorCode::not_found,
+                     "column");
+  EXPECT_SHARD_ERROR(Selection::hashed(0.5, 0.4), ErrorCode::invalid_argument, "0.5 to 0.4");
+  EXPECT_SHARD_ERROR(Selection::hashed(std::nan(""), 1), ErrorCode::invalid_argument, "nan");
+  EXPECT_SHARD_ERROR(data.fold(3, 3), ErrorCode::invalid_argument, "fold 3 of 3");
+  EXPECT_SHARD_ERROR(open("b", {}).select(Selection::classes({"cat"})), ErrorCode::unsupported, "no classes");
+  expect_selected(data.select(Selection::classes({"dog"})).select(Selection::indices({0, 1})), data, {1, 3});
+}
+
+// Each sample is in exactly one part, the shares are as asked for, and more data move no sample.
+TEST_F(Selections, SplitByTheHashOfTheKey) {
+  const Dataset data = open("a", {{20'000}});
+  const auto [train, validation] = data.split(0.9, 5);
+  EXPECT_EQ(train.size() + validation.size(), data.size());
+  EXPECT_NEAR(static_cast<double>(train.size()), 18'000, 5 * std::sqrt(20'000 * 0.9 * 0.1));
+  const auto of = keys(train);
+  const std::set<std::string> in_train(of.begin(), of.end());
+  for (const std::string& key : keys(validation)) EXPECT_EQ(in_train.count(key), 0U);
+  const Dataset more = Dataset::concat(std::vector{open("b", {{500}}), data});
+  for (const std::string& key : keys(more.split(0.9, 5).second.select(
+           Selection::where([](const Dataset&d, std::uint64_t i) { return d.key(i)[0] == 'a'; }))))
+    EXPECT_EQ(in_train.count(key), 0U);
+  EXPECT_NE(keys(data.split(0.9, 6).second), keys(validation));  // another seed, another split
+
+  std::set<std::string> held_out;
+  for (std::uint32_t k = 0; k < 5; ++k) {
+    const auto [rest, fold] = data.fold(k, 5);
+    EXPECT_EQ(rest.size() + fold.size(), data.size());
+    EXPECT_NEAR(static_cast<double>(fold.size()), 4'000, 5 * std::sqrt(20'000 * 0.2 * 0.8));
+    for (const std::string& key : keys(fold)) EXPECT_TRUE(held_out.insert(key).second);
+  }
+  EXPECT_EQ(held_out.size(), data.size());
+}
+
+TEST_F(Selections, AreToldApartByTheirDigest) {
+  const std::filesystem::path folder = write("a", {});
+  const Dataset data = Dataset::open(folder);
+  EXPECT_EQ(data.selection_digest(), 0U);
+  EXPECT_EQ(data.select(!Selection::ranges({})).selection_digest(), 0U);
+  const std::uint64_t one = data.select(Selection::indices({1, 2, 500})).selection_digest();
+  EXPECT_NE(one, 0U);
+  EXPECT_EQ(Dataset::open(folder).select(Selection::indices({500, 2, 1})).selection_digest(), one);
+  EXPECT_NE(data.select(Selection::indices({1, 3, 500})).selection_digest(), one);
+  EXPECT_NE(data.select(Selection::ranges({{0, 300}})).selection_digest(),
+            data.select(Selection::ranges({{300, 600}})).selection_digest());
+  const Dataset twice = Dataset::concat(std::vector{data, data});
+  EXPECT_NE(twice.selection_digest(), 0U);
+}
+
+TEST_F(Selections, JoinDataSetsByTheNamesOfTheirClasses) {
+  Part first;
+  first.classes = {"cat", "dog"};
+  Part second;
+  second.classes = {"bird", "cat", "eel"};
+  second.codec = {CodecSpec::Kind::zstd, 1};
+  const std::filesystem::path a = write("a", first);
+  const std::filesystem::path b = write("b", second);
+  const Dataset both = Dataset::open({a, b});
+  const std::vector<std::string> joined{"cat", "dog", "bird", "eel"};
+  EXPECT_EQ(both.info().classes, joined);
+  EXPECT_EQ(both.size(), 1200U);
+  EXPECT_TRUE(both.info().mixed_codecs);
+  const Dataset parts[] = {Dataset::open(a), Dataset::open(b)};
+  std::vector<std::byte> one(both.info().spec.size_bytes());
+  std::vector<std::byte> other(one.size());
+  for (std::uint64_t i = 0; i < both.size(); ++i) {
+    const Dataset& part = parts[i / 600];
+    ASSERT_EQ(both.key(i), part.key(i % 600));
+    ASSERT_EQ(both.info().classes[static_cast<std::size_t>(both.label(i))],
+              part.info().classes[static_cast<std::size_t>(part.label(i % 600))]);
+    both.read(i, one);
+    part.read(i % 600, other);
+    ASSERT_EQ(one, other);
+  }
+  // Joined again, and selected: the labels go through both maps.
+  Part third;
+  third.classes = {"dog", "eel"};
+  const Dataset all =
+      Dataset::concat(std::vector{open("c", third), both.select(Selection::classes({"eel", "cat"}))});
+  const std::vector<std::string> names{"dog", "eel", "cat", "bird"};
+  EXPECT_EQ(all.info().classes, names);
+  for (std::uint64_t i = 600; i < all.size(); ++i) {
+    const bool eel = all.key(i)[0] == 'b' && all.shard(all.locate(i).shard).label(all.locate(i).sample) == 2;
+    EXPECT_EQ(all.label(i), eel ? 1 : 2);
+  }
+}
+
+TEST_F(Selections, RefuseToJoinWhatDiffers) {
+  Part classes;
+  classes.classes = {"cat"};
+  Part wide;
+  wide.spec.width = 6;
+  const Dataset a = open("a", {});
+  EXPECT_SHARD_ERROR(Dataset::concat(std::vector{a, open("b", wide)}), ErrorCode::invalid_argument,
+                     "the sample of");
+  EXPECT_SHARD_ERROR(Dataset::concat(std::vector{a, open("c", classes)}), ErrorCode::invalid_argument,
+                     "has classes");
+  EXPECT_SHARD_ERROR(Dataset::concat({}), ErrorCode::invalid_argument, "no data sets");
+}
+
+}  // namespace
+}  // namespace shard
