@@ -32,7 +32,7 @@ ROOMS = {
     "bench": ("bench", "base format image convert cli loader"),
     "loader/python": ("python", "base format image convert loader"),
     "docs/examples": ("examples", "base format image convert loader"),
-    "tests": ("tests", "base format image convert loader loader/src cli bench"),
+    "tests": ("tests", "base format image convert loader loader/src cli shardctl bench"),
 }
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
 PUBLIC = ("libshard/include/", "loader/include/")

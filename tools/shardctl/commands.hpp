@@ -11,7 +11,7 @@
 namespace shard::ctl {
 
 inline constexpr int kExitOk = 0;
-// Damage was found in what was read; compare: or differences.
+// Damage was found in what was read; compare: or differences; duplicates: or duplicates.
 inline constexpr int kExitDifferent = 1;
 inline constexpr int kExitFailure = 2;  // usage, unreadable, incomplete
 
@@ -58,6 +58,19 @@ struct CompareOptions {
   bool json = false;
 };
 int compare(const CompareOptions& options);
+
+struct DuplicatesOptions {
+  std::vector<std::string> paths;
+  // Bits by which perceptual hashes may differ; none: only equal samples.
+  std::optional<unsigned> near;
+  bool across = false;  // only groups of more than one data set
+  bool verify = true;   // compare the bytes of samples with equal digests
+  std::string csv;      // a file to write, or empty
+  unsigned jobs = 0;
+  bool quiet = false;
+  bool json = false;
+};
+int duplicates(const DuplicatesOptions& options);
 
 struct ExportOptions {
   std::string path;

@@ -12,6 +12,7 @@
 #include "shard/error.hpp"
 #include "shard/version.hpp"
 #include "shardctl/commands.hpp"
+#include "shardctl/duplicates/near_groups.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -61,16 +62,18 @@ int reading(const std::function<int()>& command) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Print, check, compare, export and repack data sets that shardify made.", "shardctl");
+  CLI::App app(
+      "Print, check, compare, export and repack data sets that shardify made, and find duplicates in them.",
+      "shardctl");
   app.set_version_flag("--version", std::string("shardctl ") + SHARD_VERSION_STRING);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(R"(
-      ls, show, compare, export, repack and stats compare what they read with its digests.
+      ls, show, compare, duplicates, export, repack and stats compare what they read with its digests.
 
       Exit codes:
       - 0: no problem was found.
-      - 1: samples or shards are damaged, or compare found differences.
+      - 1: samples or shards are damaged, compare found differences, or duplicates found any.
       - 2: something cannot be read or written, the data set is incomplete, or the usage was wrong.
 
       The documentation is docs/shardctl.md.)");
@@ -132,6 +135,29 @@ int run(int argc, char** argv) {
   add_quiet(compare_command, compare_options.quiet);
   add_json(compare_command, compare_options.json);
 
+  DuplicatesOptions duplicates_options;
+  CLI::App* duplicates_command = app.add_subcommand("duplicates", R"(
+      List samples that are stored more than once, in a data set and across data sets
+
+      Samples of the same group have the same pixels, whatever their codec. Exit code 1: there are some.)");
+  duplicates_command->add_option("PATHS", duplicates_options.paths, "Folders of data sets, or shards")
+      ->required();
+  duplicates_command
+      ->add_option("--near", duplicates_options.near, R"(
+      List samples that look alike: perceptual hashes of 64 bits that differ in at most N. 4 finds the same picture in
+      another size or quality, 8 also slightly cropped ones; more finds pictures that only resemble each other.)")
+      ->check(CLI::Range(0U, kMaxHashDistance));
+  duplicates_command->add_flag("--across", duplicates_options.across,
+                               "List only groups with samples of more than one data set");
+  duplicates_command->add_flag("!--no-verify", duplicates_options.verify,
+                               "Trust equal digests, do not compare the bytes of the samples");
+  duplicates_command
+      ->add_option("--csv", duplicates_options.csv, "Also write all groups to this file, as CSV")
+      ->type_name("FILE");
+  add_jobs(duplicates_command, duplicates_options.jobs);
+  add_quiet(duplicates_command, duplicates_options.quiet);
+  add_json(duplicates_command, duplicates_options.json);
+
   ExportOptions export_options;
   CLI::App* export_command = app.add_subcommand("export", "Write the samples as .npy files");
   add_path(export_command, export_options.path);
@@ -180,6 +206,7 @@ int run(int argc, char** argv) {
     if (ls_command->parsed()) return ls(ls_options);
     if (show_command->parsed()) return show(show_options);
     if (compare_command->parsed()) return compare(compare_options);
+    if (duplicates_command->parsed()) return duplicates(duplicates_options);
     if (export_command->parsed()) return export_npy(export_options);
     if (repack_command->parsed()) return repack(repack_options);
     return stats(stats_options);

@@ -1,0 +1,50 @@
+// duplicates: samples that are stored more than once, or look alike, in a data set and across data sets.
+#include "base/parallel.hpp"
+#include "cli/progress.hpp"
+#include "shard/error.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
+#include "shardctl/duplicates/find.hpp"
+#include "shardctl/duplicates/report.hpp"
+
+namespace shard::ctl {
+namespace {
+
+// Groups that lie within one data set go; the others stay whole.
+void keep_across(const SetList& sets, Members& members) {
+  Members kept;
+  for_each_group(members, [&](std::span<const Member> group) {
+    if (sets.is_across(group)) kept.insert(kept.end(), group.begin(), group.end());
+  });
+  number_groups(kept);
+  members = std::move(kept);
+}
+
+}  // namespace
+
+int duplicates(const DuplicatesOptions& options) {
+  if (options.across && options.paths.size() < 2) {
+    throw Error(ErrorCode::invalid_argument,
+                "--across lists what two data sets have in common, and one is named: name two or more");
+  }
+  const unsigned threads = thread_count(options.jobs);
+  const SetList sets(options.paths, threads);
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  Damage damage;
+  Found found = options.near ? find_near(sets, *options.near, threads, progress, damage)
+                             : find_equal(sets, options.verify, threads, progress, damage);
+  progress.finish();
+  if (options.across) keep_across(sets, found.members);
+
+  const DuplicatesSummary summary = summarize(sets, found.members);
+  const DuplicatesQuery query{options.near, !options.near && options.verify};
+  if (!options.csv.empty()) write_csv(options.csv, sets, found.members);
+  if (options.json)
+    print_json(sets, found, summary, query, damage.count());
+  else
+    print_table(sets, found, summary, query);
+  if (damage.found()) damage.report("they were not compared");
+  return summary.groups > 0 || damage.found() ? kExitDifferent : kExitOk;
+}
+
+}  // namespace shard::ctl

@@ -1,0 +1,108 @@
+#include "shardctl/duplicates/set_list.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
+#include "shard/error.hpp"
+#include "shardctl/labels.hpp"
+
+namespace shard::ctl {
+namespace {
+
+void refuse_same_set_twice(const std::vector<std::string>& paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      std::error_code unknown;
+      if (!std::filesystem::equivalent(paths[i], paths[j], unknown)) continue;
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} and {} are the same data set; name it once",
+                                                           quoted(paths[j]), quoted(paths[i])));
+    }
+  }
+}
+
+std::string samples_text(const DatasetInfo& info) {
+  std::string text = fmt::format("{} {} [{}]", to_string(info.spec.dtype), to_string(info.spec.layout),
+                                 fmt::join(info.spec.shape(), ", "));
+  if (info.spec.dtype != DType::u8) {
+    text += fmt::format(", mean {}, std {}", fmt::join(info.normalization.mean, ","),
+                        fmt::join(info.normalization.std, ","));
+  }
+  return text;
+}
+
+}  // namespace
+
+SetList::SetList(const std::vector<std::string>& paths, unsigned threads) : paths_(paths), begins_{0} {
+  for (const std::string& path : paths) {
+    sources_.push_back(Source::open(path));
+    begins_.push_back(begins_.back() + sources_.back().size());
+  }
+  refuse_same_set_twice(paths);
+  for (const Source& source : sources_)
+    parallel_for(threads, source.shards(),
+                 [&](unsigned, std::uint64_t shard) { source.shard(static_cast<std::uint32_t>(shard)); });
+}
+
+SetList::Place SetList::place(std::uint64_t sample) const {
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), sample);
+  const auto set = static_cast<std::size_t>(after - begins_.begin()) - 1;
+  return {set, sample - begins_[set]};
+}
+
+std::uint64_t SetList::digest(std::uint64_t sample) const {
+  const Place at = place(sample);
+  const Source::Sample found = sources_[at.set].locate(at.index);
+  return found.reader.checksum(found.index);
+}
+
+std::string SetList::key(std::uint64_t sample) const {
+  const Place at = place(sample);
+  const Source::Sample found = sources_[at.set].locate(at.index);
+  return found.reader.key(found.index);
+}
+
+std::string SetList::label(std::uint64_t sample) const {
+  const Place at = place(sample);
+  const Source::Sample found = sources_[at.set].locate(at.index);
+  return label_name(sources_[at.set], found.reader, found.index);
+}
+
+void SetList::read(std::uint64_t sample, std::span<std::byte> out) const {
+  const Place at = place(sample);
+  sources_[at.set].read(at.index, out);
+}
+
+void SetList::require_same_bytes_for_same_pixels() const {
+  const DatasetInfo& first = sources_[0].info();
+  for (std::size_t set = 1; set < sets(); ++set) {
+    const DatasetInfo& other = sources_[set].info();
+    // Bytes are stored as they are, whatever is to be done with them after loading.
+    const bool normalized = first.spec.dtype != DType::u8;
+    if (first.spec == other.spec && (!normalized || first.normalization == other.normalization)) continue;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "the samples of {} are {}, those of {} are {}: equal pixels have equal bytes only in data "
+            "sets of the same dtype, layout, shape and normalisation. Convert one of them with the "
+            "options of the other, or compare how they look: --near 0",
+            quoted(paths_[0]), samples_text(first), quoted(paths_[set]), samples_text(other)));
+  }
+}
+
+bool SetList::is_across(std::span<const Member> group) const {
+  return place(group.front().sample).set != place(group.back().sample).set;  // they are ascending
+}
+
+bool SetList::labels_differ(std::span<const Member> group) const {
+  const std::string first = label(group.front().sample);
+  return std::any_of(group.begin() + 1, group.end(),
+                     [&](const Member& member) { return label(member.sample) != first; });
+}
+
+}  // namespace shard::ctl
