@@ -37,6 +37,7 @@ void bind_errors();
 void bind_tensor(nb::module_& module);
 void bind_dataset(nb::module_& module);
 void bind_loader(nb::module_& module);
+void bind_selection(nb::module_& module);
 void bind_convert(nb::module_& module);
 
 }  // namespace shard::python

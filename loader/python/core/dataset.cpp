@@ -51,7 +51,7 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index) {
   tensor.dtype = spec.dtype;
   const auto axes = spec.shape();
   tensor.shape.assign(axes.begin(), axes.end());
-  if (self.data->info().codec.kind == CodecSpec::Kind::none) {
+  if (shard.header().codec.kind == CodecSpec::Kind::none) {
     tensor.owner = owner_of(self);
     tensor.data = shard.frame(at.sample).data();
     return tensor;
@@ -69,26 +69,16 @@ Tensor sample(const DatasetHandle& self, std::uint64_t index) {
 
 // All samples of a shard, as they are mapped.
 Tensor shard_images(const DatasetHandle& self, std::uint32_t index) {
-  if (self.data->info().codec.kind != CodecSpec::Kind::none)
+  const ShardReader& shard = open_shard(self, index);
+  const CodecSpec& codec = shard.header().codec;
+  if (codec.kind != CodecSpec::Kind::none)
     throw Error(ErrorCode::unsupported,
                 fmt::format("the samples are stored with codec {}: only those of codec none are mapped as "
                             "they are; read them one by one",
-                            to_string(self.data->info().codec)));
-  const ShardReader& shard = open_shard(self, index);
+                            to_string(codec)));
   const SampleSpec& spec = self.data->info().spec;
   return {owner_of(self), shard.frame(0).data(),
           spec.dtype,     extents(shard.size(), spec.shape()),
-          {kDLCPU, 0},    false,
-          nullptr};
-}
-
-Tensor shard_column(const DatasetHandle& self, std::uint32_t index, const std::string& name) {
-  const ShardReader& shard = open_shard(self, index);
-  const auto found = shard.columns().find(name);
-  if (found == shard.columns().end()) throw nb::key_error(name.c_str());
-  const Column& column = found->second;
-  return {owner_of(self), column.bytes.data(),
-          column.dtype,   extents(shard.size(), column.row_shape),
           {kDLCPU, 0},    false,
           nullptr};
 }
@@ -97,7 +87,7 @@ nb::object label(const DatasetHandle& self, std::uint64_t index) {
   const Dataset::Location at = locate(self, index);
   const ShardReader& shard = open_shard(self, at.shard);
   const Column& column = shard.columns().at("labels");
-  if (column.dtype == DType::i64 && column.row_shape.empty()) return nb::int_(shard.label(at.sample));
+  if (column.dtype == DType::i64 && column.row_shape.empty()) return nb::int_(self.data->label(index));
   Tensor row{owner_of(self), column.bytes.data() + at.sample * column.row_bytes,
              column.dtype,   {},
              {kDLCPU, 0},    false,
@@ -117,7 +107,7 @@ nb::dict info(const DatasetHandle& self) {
   result["shape"] = nb::tuple(shape);
   result["mean"] = nb::tuple(nb::cast(info.normalization.mean));
   result["std"] = nb::tuple(nb::cast(info.normalization.std));
-  result["codec"] = text(to_string(info.codec));
+  result["codec"] = info.mixed_codecs ? nb::str("mixed") : text(to_string(info.codec));
   result["fingerprint"] = text(info.fingerprint);
   result["inputs"] = info.inputs;
   result["rejects"] = info.rejects;
@@ -187,7 +177,6 @@ void bind_dataset(nb::module_& module) {
              return text(open_shard(self, at.shard).key(at.sample));
            })
       .def("shard_images", &shard_images)
-      .def("shard_column", &shard_column)
       .def("verify", &verify);
 }
 

@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   bind_errors();
   bind_tensor(module);
   bind_dataset(module);
+  bind_selection(module);
   bind_loader(module);
   bind_convert(module);
 }

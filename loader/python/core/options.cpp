@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "sampling.hpp"
 #include "shard/error.hpp"
 
 namespace shard::python {
@@ -78,6 +79,9 @@ OrderOptions order_options(const nb::dict& given) {
   order.batch_size = whole64(given, "batch_size");
   order.rank = whole32(given, "rank");
   order.world_size = whole32(given, "world_size");
+  if (has(given, "sampling")) order.sampling = nb::cast<const SamplingHandle&>(given["sampling"]).sampling;
+  if (has(given, "samples_per_epoch")) order.samples_per_epoch = whole64(given, "samples_per_epoch");
+  order.repeats = whole32(given, "repeated_augmentation");
   return order;
 }
 

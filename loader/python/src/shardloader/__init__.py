@@ -7,14 +7,14 @@
         for images, labels in train.epoch(epoch):
             ...
 
-Dataset opens a data set and gives access to samples, labels and keys. Loader delivers batches. convert() converts a folder of
-images into a data set. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError, OSError,
+Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix() put several together.
+Loader delivers batches. convert() converts a folder of images into a data set. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError, OSError,
 RuntimeError).
 """
 
 from . import _core
 from ._convert import Conversion, convert
-from ._dataset import Dataset, Finding, Keys
+from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
 from ._errors import (
     CancelledError,
     CorruptError,
@@ -34,6 +34,7 @@ __version__ = _core.version
 __all__ = [
     "Batch",
     "CancelledError",
+    "Columns",
     "Conversion",
     "CorruptError",
     "Dataset",
@@ -43,13 +44,16 @@ __all__ = [
     "IoError",
     "Keys",
     "Loader",
+    "Mix",
     "NotFoundError",
     "ResourceError",
     "ShardError",
     "Stats",
     "Tensor",
     "UnsupportedError",
+    "concat",
     "convert",
     "cuda_device_count",
     "has_cuda",
+    "mix",
 ]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict, Union, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
 
 import numpy as np
 
 from . import _core
 from ._arrays import DTYPES, to_numpy
-from ._errors import CorruptError
+from ._errors import CorruptError, InvalidArgumentError
 
 
 class Finding(NamedTuple):
@@ -70,22 +70,67 @@ def _position(index: Any, size: int) -> int:
     return at + size if at < 0 else at
 
 
+class Columns(Mapping[str, "np.ndarray[Any, Any]"]):
+    """What Dataset.where() hands to its function: arrays by name, read when they are asked for. "labels" and the other columns are
+    those of Dataset.column(); "keys" is an array of the keys."""
+
+    def __init__(self, data: "Dataset") -> None:
+        self._data = data
+
+    def __getitem__(self, name: str) -> "np.ndarray[Any, Any]":
+        return np.array(self._data.keys[:], dtype=object) if name == "keys" else self._data.column(name)
+
+    def __iter__(self) -> "Iterator[str]":
+        return iter(("keys", *self._data.columns))
+
+    def __len__(self) -> int:
+        return 1 + len(self._data.columns)
+
+
+def _bits(mask: "np.ndarray[Any, Any]") -> bytes:
+    return np.packbits(mask, bitorder="little").tobytes()
+
+
 class Dataset:
     """A folder that shardify made. Opening it reads dataset.json only; shards are mapped read-only at their first use.
 
     len(data) is the number of samples, and data[i] is (array, label), see __getitem__. Several threads may use it. It can be used
     after fork(), and pickled by its absolute path, which the other side opens.
 
+    where(), select(), classes_only(), split(), fold() and shardloader.concat() give further data sets, which share the mappings. They
+    keep the order of the data set that they are made from. A pickle of a selection has one bit for each of its samples.
+
     Raises NotFoundError (a FileNotFoundError) if there is no finished data set, CorruptError if files do not match dataset.json,
     IoError.
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        self._path = os.path.abspath(os.fspath(path))
-        self._core = _core.Dataset(self._path)
-        self._info = cast(_Info, self._core.info())
-        self._info["folder"] = self._path
+        path = os.path.abspath(os.fspath(path))
+        self._adopt(_core.Dataset(path), path, ("open", path))
+
+    def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
+        self._core, self._path, self._recipe = core, path, recipe
+        self._info = cast(_Info, core.info())
+        self._info["folder"] = path
         self._info["dtype"] = DTYPES[self._info["dtype"]]
+        return self
+
+    @staticmethod
+    def _made(core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
+        return Dataset.__new__(Dataset)._adopt(core, path, recipe)
+
+    @staticmethod
+    def _cooked(recipe: "tuple[Any, ...]") -> "Dataset":
+        """The data set of a recipe: ("open", path), ("concat", recipes), ("select", recipe, bits), ("hashed", recipe, from, to, seed,
+        the others)."""
+        kind, of, *rest = recipe
+        if kind == "open":
+            return Dataset(of)
+        if kind == "concat":
+            return concat(*(Dataset._cooked(part) for part in of))
+        base = Dataset._cooked(of)
+        made = _core.select if kind == "select" else _core.hashed
+        return Dataset._made(made(base._core, *rest), base._path, recipe)
 
     def __len__(self) -> int:
         return self._info["samples"]
@@ -106,11 +151,75 @@ class Dataset:
         return f"<Dataset {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, codec {self.codec}>"
 
     def __reduce__(self) -> Any:
-        return (Dataset, (self._path,))
+        return (_from_recipe, (self._recipe,))
+
+    # --- parts of a data set --------------------------------------------------------------------------------------------------
+
+    def _select(self, bits: bytes) -> "Dataset":
+        return Dataset._made(_core.select(self._core, bits), self._path, ("select", self._recipe, bits))
+
+    def _hashed(self, begin: float, end: float, seed: int, others: bool) -> "Dataset":
+        rest = (begin, end, operator.index(seed), others)
+        return Dataset._made(_core.hashed(self._core, *rest), self._path, ("hashed", self._recipe, *rest))
+
+    def where(self, condition: "Union[Sequence[bool], np.ndarray[Any, Any], Callable[[Columns], Any]]") -> "Dataset":
+        """The samples for which the condition is true: a mask of one bool per sample, or a function that gets Columns and returns
+        such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`. InvalidArgumentError if the mask has
+        another length or is not of bools, or if no sample is left."""
+        mask = np.asarray(condition(Columns(self)) if callable(condition) else condition)
+        if mask.dtype != np.bool_ or mask.shape != (len(self),):
+            raise InvalidArgumentError(f"a mask of shape {mask.shape} and dtype {mask.dtype}; expected {len(self)} bools, one for each sample")
+        return self._select(_bits(mask))
+
+    def select(self, indices: "Union[Sequence[int], np.ndarray[Any, Any], range, slice]") -> "Dataset":
+        """The samples of these indices, in the order of this data set, whatever the order of the indices. Negative indices count
+        from the end. InvalidArgumentError for an index that does not exist or that is given twice, or if there is none."""
+        size = len(self)
+        if isinstance(indices, slice):
+            indices = range(*indices.indices(size))
+        chosen = np.asarray(indices)
+        if chosen.ndim != 1 or (chosen.size > 0 and not np.issubdtype(chosen.dtype, np.integer)):
+            hint = "; a mask of bools is for where()" if chosen.dtype == np.bool_ else ""
+            raise InvalidArgumentError(f"indices of shape {chosen.shape} and dtype {chosen.dtype}; expected a list of whole numbers{hint}")
+        outside = (chosen < -size) | (chosen >= size)
+        if outside.any():
+            raise InvalidArgumentError(f"index {chosen[outside][0]} does not exist: there are {size} samples")
+        mask = np.zeros(size, np.bool_)
+        if chosen.size > 0:
+            mask[chosen] = True
+        if np.count_nonzero(mask) != chosen.size:
+            sorted_ = np.sort(chosen % size)
+            twice = sorted_[1:][sorted_[1:] == sorted_[:-1]][0]
+            raise InvalidArgumentError(f"index {twice} is given twice; to draw samples more often, use Loader(weights=...)")
+        return self._select(_bits(mask))
+
+    def classes_only(self, names: "Sequence[str]") -> "Dataset":
+        """The samples of these classes. `classes` and labels stay as they are. InvalidArgumentError if there is no such class."""
+        if isinstance(names, str):
+            names = [names]
+        known = self.class_to_idx
+        for name in names:
+            if name not in known:
+                raise InvalidArgumentError(f"no class {name!r}; there are {len(known)}: {', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}")
+        return self._select(_bits(np.isin(self.labels, [known[name] for name in names])))
+
+    def split(self, fraction: float, seed: int = 0) -> "tuple[Dataset, Dataset]":
+        """Two parts: about `fraction` of the samples, and the others. A sample's part is decided by the hash of its key and the
+        seed, so it stays when data are added later, and samples with the same key stay together. InvalidArgumentError if
+        fraction is not in [0, 1], or if a part has no sample."""
+        return self._hashed(0.0, float(fraction), seed, False), self._hashed(0.0, float(fraction), seed, True)
+
+    def fold(self, k: int, n: int, seed: int = 0) -> "tuple[Dataset, Dataset]":
+        """Cross validation: (the samples to train with, those of part k of n, which are held out). k is 0 to n - 1. The parts are
+        decided like those of split()."""
+        k, n = operator.index(k), operator.index(n)
+        if n < 2 or not 0 <= k < n:
+            raise InvalidArgumentError(f"fold {k} of {n}; expected k from 0 to n - 1, and n at least 2")
+        return self._hashed(k / n, (k + 1) / n, seed, True), self._hashed(k / n, (k + 1) / n, seed, False)
 
     @property
     def path(self) -> str:
-        """The absolute path of the folder."""
+        """The absolute path of the folder; of several data sets, their paths with " + " between them."""
         return self._path
 
     @property
@@ -161,7 +270,7 @@ class Dataset:
 
     @property
     def codec(self) -> str:
-        """ "none", "packed" or "zstd:LEVEL"."""
+        """ "none", "packed", "zstd:LEVEL", or "mixed" for data sets with different ones."""
         return self._info["codec"]
 
     @property
@@ -183,12 +292,14 @@ class Dataset:
         """All rows of a column, [sample, ...]; a new copy. KeyError if there is no such column."""
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
-        parts = [to_numpy(self._core.shard_column(shard, name)) for shard in range(len(self._info["shards"]))]
-        return np.concatenate(parts)
+        return to_numpy(_core.column(self._core, name))
 
     def shard_images(self, shard: int) -> np.ndarray[Any, Any]:
-        """All samples of one shard, [sample, ...], as a read-only view of the mapping. UnsupportedError if they have a codec."""
-        return to_numpy(self._core.shard_images(_position(shard, len(self._info["shards"]))))
+        """All samples of one shard, [sample, ...], as a read-only view of the mapping; a copy if only some of them are selected.
+        UnsupportedError if they have a codec."""
+        at = _position(shard, len(self._info["shards"]))
+        images = to_numpy(self._core.shard_images(at))
+        return images if len(images) == self._info["shards"][at][1] else images[_core.shard_rows(self._core, at)]
 
     def verify(self, threads: int = 0) -> None:
         """Reads everything; checks every digest, and each label against the classes. threads: 0 means one per core.
@@ -202,3 +313,48 @@ class Dataset:
             error = CorruptError(f"{self._path}: {len(findings)} problems: {first}{more}")
             error.findings = findings  # type: ignore[attr-defined]
             raise error
+
+
+def _from_recipe(recipe: "tuple[Any, ...]") -> Dataset:
+    return Dataset._cooked(recipe)
+
+
+def concat(*data: "Union[Dataset, str, os.PathLike[str]]") -> Dataset:
+    """Several data sets as one: the samples of the first, then those of the second, and so on.
+
+    Sample shape, dtype, layout, normalisation and columns must agree. Classes are joined by name: those of the first data set keep
+    their labels, and new ones follow. Codecs may differ; the host then decodes the samples (transport "staged" or "direct").
+    InvalidArgumentError names two data sets and what differs.
+    """
+    parts = [part if isinstance(part, Dataset) else Dataset(part) for part in data]
+    if not parts:
+        raise InvalidArgumentError("concat() needs at least one data set")
+    core = _core.concat([part._core for part in parts])
+    return Dataset._made(core, " + ".join(part.path for part in parts), ("concat", tuple(part._recipe for part in parts)))
+
+
+class Mix:
+    """Data sets in stated proportions, for a Loader: see mix(). `data` is all of them as one."""
+
+    def __init__(self, data: Dataset, sizes: "list[int]", proportions: "list[float]", epoch_size: Optional[int]) -> None:
+        self.data = data
+        #: Samples that all ranks together draw in an epoch. None: as many as there are.
+        self.epoch_size = epoch_size
+        self._sampling = _core.sampling_mix(sizes, proportions)
+
+    def __len__(self) -> int:
+        return len(self.data) if self.epoch_size is None else self.epoch_size
+
+
+def mix(proportions: "Mapping[Any, float]", *, epoch_size: Optional[int] = None) -> Mix:
+    """Draws from several data sets in stated proportions: `sl.Loader(sl.mix({"a": 0.7, "b": 0.3}))`.
+
+    proportions: by data set (a Dataset or a path), in any unit. Every 1,000 positions of an epoch have each proportion exactly (to
+        the next whole number). Inside a data set every sample is drawn once before any is drawn again, also from one epoch to the
+        next.
+    epoch_size: samples that all ranks together draw in an epoch. Default: as many as there are.
+
+    InvalidArgumentError for proportions that are negative, not finite or all 0, and for data sets that cannot be one (concat()).
+    """
+    parts = [part if isinstance(part, Dataset) else Dataset(part) for part in proportions]
+    return Mix(concat(*parts), [len(part) for part in parts], [float(share) for share in proportions.values()], epoch_size)

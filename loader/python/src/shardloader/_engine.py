@@ -51,7 +51,8 @@ class Engine:
     """Thread safe. `lock` guards the fields below it; it is not held while a batch is waited for."""
 
     def __init__(self, data: Dataset, ordinal: int, options: "dict[str, Any]", framework: Framework, given: "Optional[Placement]") -> None:
-        self._path, self._fingerprint = data.path, data.info["fingerprint"]
+        self._path, self._recipe = data.path, data._recipe
+        self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
         self._columns = data.columns
         self._ordinal, self._options, self._framework = ordinal, options, framework
         self._fixed = given is not None  # rank and world size were named by the caller
@@ -81,8 +82,8 @@ class Engine:
             raise InvalidArgumentError("the loader was closed")
         if self._core is None:
             if self._data is None:
-                data = Dataset(self._path)
-                if data.info["fingerprint"] != self._fingerprint:
+                data = Dataset._cooked(self._recipe)
+                if (data.info["fingerprint"], _core.selection_digest(data._core)) != self._identity:
                     raise InvalidArgumentError(f"{self._path} is not the data set that this epoch was begun with: make a new Loader")
                 self._data = data
             rank, world_size = self._placement

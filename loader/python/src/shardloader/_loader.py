@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional, Union
 
+import numpy as np
+
 from . import _core
 from ._arrays import DTYPES, Framework, Torch, dtype_name, framework_of
 from ._batch import Batch, ordinal_of
-from ._dataset import Dataset
+from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 
@@ -107,6 +109,37 @@ def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framewor
     return layout
 
 
+def _sampling(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], weights: Any, replacement: Optional[bool]) -> Any:
+    """What the C++ loader takes: None for every sample once in an epoch."""
+    given = [name for name, value in (("a mix", mixed), ("sampling", sampling), ("weights", weights)) if value is not None]
+    if len(given) > 1:
+        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
+    if replacement is not None and weights is None and given:
+        raise InvalidArgumentError(f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group before any again")
+    if mixed is not None:
+        return mixed._sampling
+    if weights is not None:
+        if isinstance(weights, np.ndarray):
+            pass
+        elif hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
+            weights = weights.detach().cpu().numpy()
+        numbers = np.ascontiguousarray(weights, dtype=np.float64)
+        if numbers.shape != (len(data),):
+            raise InvalidArgumentError(f"weights have the shape {numbers.shape}; expected ({len(data)},), one for each sample")
+        return _core.sampling_weighted(numbers.tobytes(), replacement is None or bool(replacement))
+    if sampling == "balanced":
+        return _core.sampling_balanced(data._core)
+    if sampling is not None:
+        raise InvalidArgumentError(f'sampling is {sampling!r}; expected "balanced" or None')
+    return None if replacement is None else _core.sampling_uniform(len(data), bool(replacement))
+
+
+def _samples_per_epoch(number: Optional[int]) -> Optional[int]:
+    if number is not None and operator.index(number) < 1:
+        raise InvalidArgumentError(f"samples_per_epoch is {number}; it must be at least 1")
+    return number
+
+
 def _tail(tail: Optional[str], drop_last: Optional[bool]) -> str:
     if drop_last is None:
         return "drop" if tail is None else tail
@@ -118,7 +151,7 @@ def _tail(tail: Optional[str], drop_last: Optional[bool]) -> str:
 class Loader:
     """Batches of a data set on a device, prefetched by threads of the library. There are no worker processes.
 
-    data: a Dataset, or its path.
+    data: a Dataset, its path, or a mix().
     batch_size: samples per batch of this rank. The global batch is batch_size x world_size.
     device: "cpu", "cuda" (torch's current device, else 0) or "cuda:N".
     framework: the kind of arrays: "torch", "numpy" (host only), "cupy" (GPU only), "jax" (copies), None (shardloader.Tensor, for
@@ -134,6 +167,15 @@ class Loader:
         all ranks together deliver every sample once, for evaluation; some ranks may get 0 rows. "pad": it is filled up and
         masked, see Batch.mask. "wrap": it is filled up with the epoch's first samples.
     drop_last: as in torch: True is tail="drop", False is tail="short".
+    sampling: "balanced" draws every class equally often. None: every sample once in an epoch.
+    weights: one number per sample; a sample is drawn in proportion to it. See `replacement`.
+    replacement: True: samples are drawn independently of each other, so that one may come twice in an epoch (the default with
+        weights). False: no sample comes twice in an epoch (with weights), or before all were drawn (without).
+    samples_per_epoch: samples that all ranks together draw in an epoch. Default: as many as the data set has. Without weights, an
+        epoch goes on where the last one ended, so that samples are drawn equally often.
+    repeated_augmentation: each global batch has every one of its samples this many times, with different crops and flips, as in timm
+        and DeiT. An epoch has as many batches as without.
+
     rank, world_size: by default those of torch.distributed if it is initialised, else RANK and WORLD_SIZE, else one rank. They are
         fixed when the first epoch starts. If torch.distributed has other values at a later epoch, that is an
         InvalidArgumentError.
@@ -166,12 +208,17 @@ class Loader:
 
     def __init__(
         self,
-        data: Union[Dataset, str, "os.PathLike[str]"],
+        data: Union[Dataset, Mix, str, "os.PathLike[str]"],
         *,
         batch_size: int = 256,
         device: Any = "cpu",
         framework: Optional[str] = "auto",
         shuffle: bool = True,
+        sampling: Optional[str] = None,
+        weights: Any = None,
+        replacement: Optional[bool] = None,
+        samples_per_epoch: Optional[int] = None,
+        repeated_augmentation: int = 1,
         seed: int = 0,
         window_shards: Optional[int] = None,
         partition: str = "global",
@@ -198,7 +245,10 @@ class Loader:
         resident_bytes: Optional[int] = None,
         readahead_bytes: Optional[int] = None,
     ) -> None:
-        self.data = data if isinstance(data, Dataset) else Dataset(data)
+        mixed = data if isinstance(data, Mix) else None
+        self.data = data.data if isinstance(data, Mix) else data if isinstance(data, Dataset) else Dataset(data)
+        if mixed is not None and samples_per_epoch is None:
+            samples_per_epoch = mixed.epoch_size
         if (rank is None) != (world_size is None):
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
@@ -215,6 +265,9 @@ class Loader:
             "window_shards": window_shards,
             "partition": partition,
             "tail": _tail(tail, drop_last),
+            "sampling": _sampling(self.data, mixed, sampling, weights, replacement),
+            "samples_per_epoch": _samples_per_epoch(samples_per_epoch),
+            "repeated_augmentation": repeated_augmentation,
             **_crop({"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop}),
             "scale": tuple(scale),
             "ratio": tuple(ratio),

@@ -34,6 +34,8 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
         (r"\bcrop_(height|width)\b", crop),
         (r"\brandom_resized\b", "random_resized_crop"),
         (r"\bflip_probability\b", "flip"),
+        (r"\brepeats\b", "repeated_augmentation"),
+        (r"\bneed order shuffle and partition global\b", 'need shuffle=True without window_shards, and partition="global"'),
         (r"\bnormalization has\b", "the normalisation has"),
         (r"\bnormalization applies\b", "mean and std apply"),
         (r"\bleave normalization out\b", "leave mean and std out"),
