@@ -465,6 +465,60 @@ TEST_F(ShardctlCompare, StatsOfImagesCountsWhatCannotBeDecoded) {
   EXPECT_THAT(ran.out, HasSubstr("bits per value (measured on 4 samples)"));
 }
 
+TEST_F(Shardctl, SplitMakesPartsThatEveryCommandTakes) {
+  const auto folder = make("set").folder.string();
+  const Ran split = run({"split", folder, "--fractions", "0.5,0.5", "--names", "one,two", "--seed", "1"});
+  ASSERT_EQ(split.code, 0) << split.err;
+  const Ran all = run({"ls", folder, "--csv"});
+  std::string both;
+  for (const char* name : {"one", "two"}) {
+    const std::string part = folder + "#" + name;
+    EXPECT_NE(split.out.find(part), std::string::npos) << split.out;
+    const Ran ls = run({"ls", part, "--csv"});
+    ASSERT_EQ(ls.code, 0) << ls.err;
+    both += ls.out.substr(ls.out.find('\n') + 1);
+    EXPECT_EQ(run({"verify", part}).code, 0);
+    const Ran info = run({"info", part, "--json"});
+    const auto samples = static_cast<std::uint64_t>(std::count(ls.out.begin(), ls.out.end(), '\n')) - 1;
+    EXPECT_NE(info.out.find("\"samples\": " + std::to_string(Dataset::open(part).size()) + ","),
+              std::string::npos);
+    EXPECT_NE(info.out.find("\"kind\": \"part\""), std::string::npos);
+    EXPECT_GE(samples, Dataset::open(part).size());  // a key may take two lines of CSV
+    EXPECT_EQ(run({"show", part, "0", "-o", path(std::string(name) + ".png").string()}).code, 0);
+    EXPECT_EQ(run({"stats", part}).code, 0);
+    const auto exported = path(std::string("npy-") + name);
+    EXPECT_EQ(run({"export", part, "--npy", exported.string()}).code, 0);
+    const std::string keys = read_whole(exported / "keys.txt");
+    EXPECT_EQ(static_cast<std::uint64_t>(std::count(keys.begin(), keys.end(), '\n')),
+              Dataset::open(part).size());
+    EXPECT_EQ(run({"repack", part, path("r").string(), "--codec", "none"}).code, 2);
+  }
+  EXPECT_EQ(Dataset::open(folder + "#one").size() + Dataset::open(folder + "#two").size(), 6U);
+  EXPECT_EQ(run({"verify", folder}).code, 0);
+  const Ran again =
+      run({"split", folder, "--fractions", "0.5,0.5", "--names", "one,two", "--seed", "1", "--json"});
+  EXPECT_NE(again.out.find("\"name\": \"one\""), std::string::npos) << again.out;
+}
+
+TEST_F(Shardctl, SplitRefusesWhatCannotBeAndWritesNothing) {
+  const auto folder = make("set").folder.string();
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
+    std::vector<std::string> arguments{"split", folder};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+  };
+  refused({"--fractions", "0.5,0.4"}, "--fractions add up to 0.9");
+  refused({"--fractions", "1.5,-0.5"}, "--fractions has 1.5");
+  refused({"--fractions", "0.25,0.25,0.25,0.25"}, "0 names for 4 fractions");
+  refused({"--fractions", "0.5,0.5", "--names", "a,a"}, "may be given once");
+  refused({"--fractions", "0.5,0.5", "--names", "a,../b"}, "cannot be the name of a selection");
+  refused({"--fractions", "0.999999,0.000001"}, "none of the 6 samples");
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    EXPECT_NE(entry.path().extension(), ".selection") << entry.path();
+}
+
 TEST_F(Shardctl, ReportsAFullOrClosedOutputInsteadOfCrashing) {
   const Made made = make("ds");
   for (const char* command : {"info", "ls", "verify"}) {

@@ -89,6 +89,16 @@ struct RepackOptions {
 };
 int repack(const RepackOptions& options);
 
+struct SplitOptions {
+  std::string path;
+  std::vector<double> fractions;
+  std::vector<std::string> names;  // empty: train,val or train,val,test
+  std::uint64_t seed = 0;
+  bool quiet = false;
+  bool json = false;
+};
+int split(const SplitOptions& options);
+
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them
   bool verify = true;

@@ -66,10 +66,12 @@ void write_labels(const Source& source, PendingFile& file) {
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
     const Column& column = reader.columns().at("labels");
-    rows.resize(column.bytes.size());
-    reader.read_rows(column, 0, rows);
+    rows.resize(column.row_bytes);
+    source.each_of(i, [&](std::uint64_t, std::uint64_t sample) {
+      reader.read_rows(column, sample, rows);
+      file.append(rows);
+    });
     reader.check_unchanged();
-    file.append(rows);
   }
 }
 
@@ -108,10 +110,10 @@ int export_npy(const ExportOptions& options) {
   write_labels(source, labels);
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
-    for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    source.each_of(i, [&](std::uint64_t, std::uint64_t sample) {
       keys.append(reader.key(sample));
       keys.append("\n");
-    }
+    });
   }
   for (const std::string& name : source.info().classes) classes.append(name + "\n");
   Damage damage;

@@ -52,11 +52,13 @@ std::map<std::int64_t, std::uint64_t> count_classes(const Source& source) {
   std::map<std::int64_t, std::uint64_t> counts;
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
-    for (std::uint64_t sample = 0; sample < reader.size(); ++sample) {
+    bool ids = true;
+    source.each_of(i, [&](std::uint64_t, std::uint64_t sample) {
       const auto id = class_id(reader, sample);
-      if (!id) return {};
-      ++counts[*id];
-    }
+      ids = ids && id;
+      if (ids) ++counts[*id];
+    });
+    if (!ids) return {};
   }
   for (std::size_t id = 0; id < source.info().classes.size(); ++id)
     counts[static_cast<std::int64_t>(id)] += 0;
@@ -115,11 +117,13 @@ std::string memmap_snippet(const ShardReader& reader) {
 // As stored, without heads: 8 times the bytes of the elements for codec none.
 double bits_per_value(const Source& source) {
   std::uint64_t bytes = 0;
+  std::uint64_t samples = 0;  // also those that are not selected
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardHeader& header = source.shard(i).header();
     bytes += header.images_end - header.images_begin;
+    samples += header.samples;
   }
-  return 8.0 * static_cast<double>(bytes) / static_cast<double>(source.size()) /
+  return 8.0 * static_cast<double>(bytes) / static_cast<double>(samples) /
          static_cast<double>(source.info().spec.elements());
 }
 
@@ -167,9 +171,9 @@ Json classes_json(const DatasetInfo& info, const std::map<std::int64_t, std::uin
 int print_source_json(const Source& source, const std::string& path) {
   const DatasetInfo& info = source.info();
   Json json;
-  json["kind"] = source.is_dataset() ? "dataset" : "shard";
+  json["kind"] = source.is_part() ? "part" : source.is_dataset() ? "dataset" : "shard";
   json["path"] = path_text(path);
-  if (source.is_dataset()) {
+  if (source.is_dataset() && !source.is_part()) {
     json["state"] = "complete";
     json["inputs"] = info.inputs;
     json["rejects"] = info.rejects;
@@ -196,18 +200,25 @@ int print_source_json(const Source& source, const std::string& path) {
 
 int print_source(const Source& source, const std::string& path) {
   const DatasetInfo& info = source.info();
-  cli::out("{}: {}\n", path_text(path), source.is_dataset() ? "a complete data set" : "a shard");
+  const bool part = source.is_part();
+  cli::out("{}: {}\n", path_text(path),
+           part                  ? "part of a data set"
+           : source.is_dataset() ? "a complete data set"
+                                 : "a shard");
   Table table({Align::left, Align::left}, "  ");
   table.add_row({"samples", cli::human_count(source.size())});
-  if (source.is_dataset()) {
+  if (source.is_dataset() && !part) {
     table.add_row({"rejects", fmt::format("{} of {} inputs{}", cli::human_count(info.rejects),
                                           cli::human_count(info.inputs),
                                           info.rejects > 0 ? ", listed in rejects.csv" : "")});
   }
   const std::uint64_t bytes = total_bytes(info);
-  table.add_row({"size", fmt::format("{} in {}, {:.0f} bytes per sample", cli::human_bytes(bytes),
-                                     cli::counted(info.shards.size(), "shard"),
-                                     static_cast<double>(bytes) / static_cast<double>(source.size()))});
+  table.add_row(
+      {"size",
+       part ? fmt::format("in {} of {}", cli::counted(info.shards.size(), "shard"), cli::human_bytes(bytes))
+            : fmt::format("{} in {}, {:.0f} bytes per sample", cli::human_bytes(bytes),
+                          cli::counted(info.shards.size(), "shard"),
+                          static_cast<double>(bytes) / static_cast<double>(source.size()))});
   print_description(table, info, bits_per_value(source));
   cli::write_out(table.to_string());
 
@@ -292,7 +303,8 @@ int info(const InfoOptions& options) {
   const bool file =
       std::filesystem::exists(options.path, error) && !std::filesystem::is_directory(options.path, error);
   if (!file) {
-    if (require_dataset_folder(options.path) == FolderState::incomplete) return print_incomplete(options);
+    if (require_dataset_folder(parse_dataset_path(options.path).folder) == FolderState::incomplete)
+      return print_incomplete(options);
   } else {
     const SafetensorsFile head = read_safetensors_head(options.path);
     if (head.header.metadata.count("shard.profile") == 0)

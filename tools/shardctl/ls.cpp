@@ -95,16 +95,12 @@ int ls(const LsOptions& options) {
   const std::size_t class_width = label_width(source);
   if (options.csv) cli::write_out("index,label,class,key\n");
   if (options.json) cli::write_out("[");
-  std::uint64_t index = 0;
   bool first = true;
   Damage damage("shard");
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
-    if (!damage.survives(i, [&] { source.shard(i); })) {
-      index += source.info().shards[i].samples;  // the others keep their numbers
-      continue;
-    }
+    if (!damage.survives(i, [&] { source.shard(i); })) continue;
     const ShardReader& reader = source.shard(i);
-    for (std::uint64_t sample = 0; sample < reader.size(); ++sample, ++index) {
+    source.each_of(i, [&](std::uint64_t index, std::uint64_t sample) {
       const std::string key(reader.key(sample));
       const std::string name = label_name(source, reader, sample);
       if (options.json) {
@@ -118,7 +114,7 @@ int ls(const LsOptions& options) {
       } else {
         cli::out("{:>{}}  {:<{}}  {}\n", index, index_width, name, class_width, key);
       }
-    }
+    });
   }
   if (options.json) cli::write_out("\n]\n");
   if (!damage.found()) return kExitOk;

@@ -28,7 +28,7 @@ void raise_descriptor_limit() noexcept {
 }
 
 void add_path(CLI::App* command, std::string& path,
-              const char* help = "The folder of a data set, or a shard") {
+              const char* help = "The folder of a data set, its part FOLDER#NAME, or a shard") {
   command->add_option("PATH", path, help)->required();
 }
 void add_jobs(CLI::App* command, unsigned& jobs) {
@@ -184,6 +184,27 @@ int run(int argc, char** argv) {
   add_jobs(repack_command, repack_options.jobs);
   add_quiet(repack_command, repack_options.quiet, "Print nothing");
 
+  SplitOptions split_options;
+  CLI::App* split_command = app.add_subcommand("split", R"(
+      Divide a data set into named parts, for instance to train and to validate
+
+      A part is a small file, NAME.selection, in the folder of the data set. PATH#NAME is a data set for every program. The part of a
+      sample is decided by the hash of its key, so more data do not change it.)");
+  add_path(split_command, split_options.path, "The folder of a data set");
+  split_command->add_option("--fractions", split_options.fractions, "The size of each part; they add up to 1")
+      ->type_name("F,F,...")
+      ->delimiter(',')
+      ->required();
+  split_command
+      ->add_option("--names", split_options.names,
+                   "A name for each part; two are train,val and three train,val,test without it")
+      ->type_name("NAME,NAME,...")
+      ->delimiter(',');
+  split_command->add_option("--seed", split_options.seed, "Another seed, another split")
+      ->capture_default_str();
+  add_quiet(split_command, split_options.quiet, "Print nothing");
+  add_json(split_command, split_options.json);
+
   StatsOptions stats_options;
   CLI::App* stats_command = app.add_subcommand("stats", R"(
       Print mean and standard deviation of each channel, and the size with codec packed
@@ -209,6 +230,7 @@ int run(int argc, char** argv) {
     if (duplicates_command->parsed()) return duplicates(duplicates_options);
     if (export_command->parsed()) return export_npy(export_options);
     if (repack_command->parsed()) return repack(repack_options);
+    if (split_command->parsed()) return split(split_options);
     return stats(stats_options);
   });
 }

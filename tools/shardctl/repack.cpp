@@ -100,6 +100,9 @@ struct Buffers {
 
 int repack(const RepackOptions& options) {
   const CodecSpec codec = codec_spec_from_string(options.codec);
+  if (!parse_dataset_path(options.path).selection.empty())
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} is part of a data set; repack takes whole ones", quoted(options.path)));
   const Dataset source = Dataset::open(options.path);
   const DatasetInfo& from = source.info();
   DatasetInfo info = repacked_info(from, codec);

@@ -38,7 +38,7 @@ Source Source::open(const std::string& path, Check check) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (std::filesystem::is_directory(status) || !std::filesystem::exists(status)) {
-    require_dataset_folder(path);
+    require_dataset_folder(parse_dataset_path(path).folder);
   } else if (!std::filesystem::is_regular_file(status)) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: not a regular file", quoted(path)));
   }
@@ -46,7 +46,13 @@ Source Source::open(const std::string& path, Check check) {
 }
 
 Source::Source(Dataset data, Check check)
-    : data_(std::move(data)), check_(check), head_checked_(std::make_unique<std::once_flag[]>(shards())) {}
+    : data_(std::move(data)), check_(check), head_checked_(std::make_unique<std::once_flag[]>(shards())) {
+  std::uint64_t first = 0;
+  for (const ShardSummary& of : info().shards) {
+    first_.push_back(first);
+    first += of.samples;
+  }
+}
 
 std::uint32_t Source::shards() const noexcept { return static_cast<std::uint32_t>(info().shards.size()); }
 

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "shard/dataset.hpp"
 
@@ -27,6 +28,8 @@ class Source {
 
   const DatasetInfo& info() const noexcept { return data_.info(); }
   bool is_dataset() const noexcept { return !data_.is_lone_shard(); }
+  // A selection of a data set: FOLDER#NAME.
+  bool is_part() const noexcept { return data_.path() != data_.folder() && is_dataset(); }
   std::uint64_t size() const noexcept { return data_.size(); }
   std::uint32_t shards() const noexcept;
   // Errors: corrupt when the head of the shard does not have its digest.
@@ -36,6 +39,13 @@ class Source {
     const ShardReader& reader;
     std::uint64_t index;  // inside the shard
   };
+  // Calls f(index, sample) for the samples of a shard that belong to the data set; `sample` counts inside the shard.
+  template <class F>
+  void each_of(std::uint32_t shard, const F& f) const {
+    const std::uint64_t begin = first_[shard];
+    for (std::uint64_t index = begin; index < begin + info().shards[shard].samples; ++index)
+      f(index, data_.locate(index).sample);
+  }
   // Throws invalid_argument when index >= size(), and what shard() throws.
   Sample locate(std::uint64_t index) const;
   // The sample's bytes (spec.size_bytes() of them). Errors: corrupt, also when the bytes do not have their
@@ -46,6 +56,7 @@ class Source {
   Source(Dataset data, Check check);
   Dataset data_;
   Check check_;
+  std::vector<std::uint64_t> first_;                // of each shard: the index of its first sample
   std::unique_ptr<std::once_flag[]> head_checked_;  // [shards]
 };
 

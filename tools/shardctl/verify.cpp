@@ -130,7 +130,7 @@ void refuse_foreign_file(const fs::path& path) {
 }
 
 struct Outcome {
-  const char* state = "";  // "complete", "incomplete", "shard"
+  const char* state = "";  // "complete", "incomplete", "part", "shard"
   int code = kExitOk;
   double seconds = 0;
 };
@@ -185,7 +185,13 @@ int verify(const VerifyOptions& options) {
   std::vector<VerifyTask> tasks;
   Outcome outcome;
   std::error_code error;
-  if (fs::exists(path, error) && !fs::is_directory(path, error)) {
+  std::optional<Dataset> part;
+  if (const DatasetPath of = parse_dataset_path(path); !of.selection.empty()) {
+    require_dataset_folder(of.folder);
+    outcome.state = "part";
+    part = Dataset::open(path);
+    tasks = verify_tasks(*part);
+  } else if (fs::exists(path, error) && !fs::is_directory(path, error)) {
     outcome.state = "shard";
     if (fs::is_regular_file(path, error)) refuse_foreign_file(path);
     tasks.push_back({path, nullptr, nullptr});

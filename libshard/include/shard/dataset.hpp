@@ -69,6 +69,16 @@ enum class FolderState { absent, empty, foreign, incomplete, complete };
 FolderState folder_state(const std::filesystem::path& folder);
 inline constexpr const char* kPlanFile = "conversion.json";
 
+// What a path of a data set names: FOLDER#NAME is the selection NAME of FOLDER, which save_selection() has written. A path that
+// exists is itself.
+struct DatasetPath {
+  std::filesystem::path folder;  // or shard file
+  std::string selection;         // empty: all samples
+};
+DatasetPath parse_dataset_path(const std::filesystem::path& path);
+// 1 to 64 letters, digits, '-', '_' and '.', not beginning with '.'. Throws invalid_argument.
+void check_selection_name(const std::string& name);
+
 // Creates or replaces `path` with `content`, atomically: temporary file, write, fsync, rename, fsync of the
 // folder. Errors: io.
 void publish_file(const std::filesystem::path& path, std::string_view content);
@@ -82,6 +92,7 @@ class Dataset {
   // mapped at their first use. They are looked up in the folder that was opened, even if it is renamed later
   // or the working folder changes. One descriptor, the folder's, stays open.
   // A regular file: opens it as the only shard of a data set; `info` is what its header says.
+  // FOLDER#NAME: opens the selection that save_selection(NAME) has written there.
   // Errors: not_found (also for an incomplete conversion, which the message says), corrupt, unsupported,
   // resource, io.
   static Dataset open(const std::filesystem::path& path);
@@ -101,6 +112,10 @@ class Dataset {
   std::pair<Dataset, Dataset> split(double fraction, std::uint64_t seed = 0) const;
   // Cross validation: the samples to train with, and those of part k of n, which are held out.
   std::pair<Dataset, Dataset> fold(std::uint32_t k, std::uint32_t n, std::uint64_t seed = 0) const;
+  // Writes which samples this data set has to the file NAME.selection in its folder, atomically, for open("FOLDER#NAME")
+  // (docs/format.md, "Selections"). Not a copy: the data set that is opened later must have the same shards, else open() throws
+  // corrupt and says so. Errors: those of check_selection_name(); invalid_argument (a lone shard; several data sets as one); io.
+  void save_selection(const std::string& name) const;
   // Says which samples of which shards the data set has, by a digest of the shards' heads and of the selection. 0: exactly
   // those of one folder or file.
   std::uint64_t selection_digest() const;

@@ -10,6 +10,7 @@
 #include "base/quote.hpp"
 #include "format/dataset_part.hpp"
 #include "format/dataset_view.hpp"
+#include "format/selection_file.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -44,11 +45,14 @@ std::uint64_t Dataset::Impl::digest() const {
 }
 
 Dataset Dataset::open(const fs::path& path) {
-  std::shared_ptr<const DatasetPart> part = DatasetPart::open(path);
+  const DatasetPath of = parse_dataset_path(path);
+  std::shared_ptr<const DatasetPart> part = DatasetPart::open(of.folder);
   DatasetInfo info = part->info();
   std::vector<ViewShard> shards;
   for (std::uint32_t i = 0; i < info.shards.size(); ++i) shards.push_back({part, i, nullptr, nullptr});
-  return Dataset(std::make_shared<Impl>(std::move(shards), std::move(info), part->path()));
+  const Dataset whole(std::make_shared<Impl>(std::move(shards), std::move(info), path));
+  if (of.selection.empty()) return whole;
+  return whole.select(Selection::bits(read_selection(*part, of.selection)));
 }
 
 Dataset::Dataset(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}

@@ -119,6 +119,10 @@ void bind_selection(nb::module_& module) {
   module.def("concat", &concat);
   module.def("column", &column);
   module.def("shard_rows", &shard_rows);
+  module.def("save_selection", [](const DatasetHandle& self, const std::string& name) {
+    nb::gil_scoped_release without_gil;
+    self.data->save_selection(name);
+  });
   module.def("selection_digest", [](const DatasetHandle& self) { return self.data->selection_digest(); });
   module.def("sampling_mix", &mix);
   module.def("sampling_balanced", &balanced);

@@ -4,6 +4,7 @@ import gc
 import json
 import multiprocessing
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -88,6 +89,23 @@ def test_parts_are_pickled_and_survive_fork(make):
         child.start()
         assert queue.get(timeout=60) == part.keys[:]
         child.join()
+
+
+def test_parts_are_saved_and_opened_again(make, tmp_path):
+    shutil.copytree(make(), tmp_path / "set")
+    data = sl.Dataset(tmp_path / "set")
+    part = data.where(data.labels == 1).select(range(1, EACH, 2))
+    part.save("odd-bees")
+    again = sl.Dataset(f"{tmp_path}/set#odd-bees")
+    same(again, data, list(range(EACH + 1, 2 * EACH, 2)))
+    same(pickle.loads(pickle.dumps(again.select([1]))), data, [EACH + 3])
+    assert len(sl.Loader(f"{tmp_path}/set#odd-bees", batch_size=5, framework="numpy")) == 2
+    with pytest.raises(sl.NotFoundError, match="has no selection"):
+        sl.Dataset(f"{tmp_path}/set#none")
+    with pytest.raises(sl.InvalidArgumentError, match="name of a selection"):
+        part.save("../x")
+    with pytest.raises(sl.InvalidArgumentError, match="several data sets"):
+        sl.concat(data, part).save("x")
 
 
 def test_several_data_sets_are_one(make, tmp_path):

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -190,7 +191,8 @@ TEST_F(Selections, RefuseWhatCannotBe) {
   EXPECT_SHARD_ERROR(data.select(Selection::ranges({{0, 601}})), ErrorCode::invalid_argument,
                      "range 0 to 601");
   EXPECT_SHARD_ERROR(data.select(Selection::ranges({{9, 8}})), ErrorCode::invalid_argument, "range 9 to 8");
-  EXPECT_SHARD_ERROR(data.select(Selection::classes({"cow"})), ErrorCode::invalid_argument, "no class \"cow\"");
+  EXPECT_SHARD_ERROR(data.select(Selection::classes({"cow"})), ErrorCode::invalid_argument,
+                     "no class \"cow\"");
   EXPECT_SHARD_ERROR(data.select(Selection::bits(SampleBits(599))), ErrorCode::invalid_argument,
                      "for 599 samples");
   EXPECT_SHARD_ERROR(data.select(Selection::column("x", [](auto) { return true; })), ErrorCode::not_found,
@@ -240,6 +242,65 @@ TEST_F(Selections, AreToldApartByTheirDigest) {
             data.select(Selection::ranges({{300, 600}})).selection_digest());
   const Dataset twice = Dataset::concat(std::vector{data, data});
   EXPECT_NE(twice.selection_digest(), 0U);
+}
+
+TEST_F(Selections, AreSavedAndOpenedAgain) {
+  const std::filesystem::path folder = write("a#1", {});  // a '#' in the name of a folder is nothing special
+  const Dataset data = Dataset::open(folder);
+  const auto again = [&] { return Dataset::open(folder.string() + "#part"); };
+  std::mt19937_64 random(3);
+  for (std::uint64_t round = 0; round < rounds(100, 20); ++round) {
+    const std::uint64_t one_of = 1 + random() % 40;
+    Indices expected;
+    for (std::uint64_t i = round % 3 * 150; i < 600; ++i)
+      if (random() % one_of == 0 || i == 599) expected.push_back(i);
+    const Dataset some = data.select(Selection::indices(expected));
+    some.save_selection("part");
+    expect_selected(again(), data, expected);
+    EXPECT_EQ(again().selection_digest(), some.selection_digest());
+  }
+  data.save_selection("part");
+  expect_selected(again(), data, [] {
+    Indices all(600);
+    std::iota(all.begin(), all.end(), std::uint64_t{0});
+    return all;
+  }());
+}
+
+TEST_F(Selections, OfOtherDataOrDamagedOnesAreRefused) {
+  const std::filesystem::path folder = write("a", {{5, 600}});
+  const Dataset data = Dataset::open(folder);
+  data.select(Selection::hashed(0, 0.5)).save_selection("half");
+  data.select(Selection::indices({0, 3, 7})).save_selection("few");
+  for (const std::string name : {"half", "few"}) {
+    const std::vector<std::byte> good = file_bytes(folder / (name + ".selection"));
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      std::vector<std::byte> bad = good;
+      bad[at] ^= std::byte{static_cast<unsigned char>(1U << at % 8)};
+      write_bytes(folder / (name + ".selection"), bad);
+      EXPECT_SHARD_ERROR(Dataset::open(folder.string() + "#" + name), ErrorCode::corrupt,
+                         name + ".selection");
+      bad.assign(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at));
+      write_bytes(folder / (name + ".selection"), bad);
+      EXPECT_SHARD_ERROR(Dataset::open(folder.string() + "#" + name), ErrorCode::corrupt,
+                         name + ".selection");
+    }
+    write_bytes(folder / (name + ".selection"), good);
+  }
+  std::filesystem::copy(
+      write("b", {{5, 601}}), folder,
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::overwrite_existing);
+  EXPECT_SHARD_ERROR(Dataset::open(folder.string() + "#half"), ErrorCode::corrupt, "has changed since");
+  EXPECT_SHARD_ERROR(Dataset::open(folder.string() + "#none"), ErrorCode::not_found,
+                     "has no selection \"none\"");
+  EXPECT_SHARD_ERROR(Dataset::open(folder.string() + "#"), ErrorCode::invalid_argument,
+                     "name of a selection");
+  EXPECT_SHARD_ERROR(data.save_selection("a/b"), ErrorCode::invalid_argument, "name of a selection");
+  EXPECT_SHARD_ERROR(data.save_selection(".a"), ErrorCode::invalid_argument, "name of a selection");
+  EXPECT_SHARD_ERROR(Dataset::concat(std::vector{data, data}).save_selection("x"),
+                     ErrorCode::invalid_argument, "several data sets");
+  EXPECT_SHARD_ERROR(Dataset::open(folder / "s0.safetensors").save_selection("x"),
+                     ErrorCode::invalid_argument, "a shard alone");
 }
 
 TEST_F(Selections, JoinDataSetsByTheNamesOfTheirClasses) {

@@ -92,7 +92,8 @@ def _bits(mask: "np.ndarray[Any, Any]") -> bytes:
 
 
 class Dataset:
-    """A folder that shardify made. Opening it reads dataset.json only; shards are mapped read-only at their first use.
+    """A folder that shardify made, or a part of it: "FOLDER#NAME" is what `shardctl split` or save() has written there. Opening it
+    reads dataset.json only; shards are mapped read-only at their first use.
 
     len(data) is the number of samples, and data[i] is (array, label), see __getitem__. Several threads may use it. It can be used
     after fork(), and pickled by its absolute path, which the other side opens.
@@ -216,6 +217,12 @@ class Dataset:
         if n < 2 or not 0 <= k < n:
             raise InvalidArgumentError(f"fold {k} of {n}; expected k from 0 to n - 1, and n at least 2")
         return self._hashed(k / n, (k + 1) / n, seed, True), self._hashed(k / n, (k + 1) / n, seed, False)
+
+    def save(self, name: str) -> None:
+        """Writes which samples of its folder this data set has to the file NAME.selection there. `Dataset("FOLDER#NAME")`, and
+        FOLDER#NAME for the programs, is this data set again. It is refused (CorruptError) when the folder has other shards then.
+        InvalidArgumentError for a name that is not letters, digits, "-", "_" and ".", and for several data sets as one."""
+        _core.save_selection(self._core, name)
 
     @property
     def path(self) -> str:
