@@ -37,6 +37,9 @@ GPU_CASES = [
     ("gpus-4", U8, ["--transport", "mapped", "--device", "cuda:0,1,2,3"], "share", 0.95),
     ("open", None, ["--seconds", "0"], "open", 0.150),
     ("open-mapped", None, ["--seconds", "0", "--transport", "mapped", "--registered", "250GB"], "open", 0.150),
+    # What an epoch draws: to be held against mapped-u8.
+    *((f"drawn-{draw}", U8, ["--transport", "mapped", "--draw", draw], "share", 0.98 * 0.98)
+      for draw in ("subset", "balanced", "weighted", "mix", "repeated")),
     ("windowed", U8, ["--transport", "mapped", "--order", "windowed"], "share", 0.95),
     # Less budget than data: windows of 8 shards of 256 MiB move on by registering ahead.
     ("windowed-6GiB", U8, ["--transport", "mapped", "--order", "windowed", "--registered", "6GiB"], "share", 0.9),

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/cpu_count.hpp"
+#include "base/mix64.hpp"
 #include "base/stopwatch.hpp"
 #include "commands.hpp"
 #include "commands/load/load_bench.hpp"
@@ -16,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Arguments {
-  std::string dataset, device = "auto", transport = "auto", order = "shuffle";
+  std::string dataset, device = "auto", transport = "auto", order = "shuffle", draw = "once";
   std::string verify = "never";
   Outputs outputs;
   std::uint64_t make_random = 0;
@@ -36,6 +37,29 @@ void apply(Arguments& arguments) {
   if (arguments.order == "windowed") options.order = OrderMode::windowed;
   if (arguments.verify == "always") options.verify = Verify::always;
   if (arguments.verify == "first_epoch") options.verify = Verify::first_epoch;
+}
+
+// Sets what an epoch draws, and returns the data set that it is drawn from.
+Dataset drawn(const Dataset& data, const std::string& draw, LoaderOptions& options) {
+  const std::uint64_t half = data.size() / 2;
+  if (draw == "subset")
+    return data.select(
+        Selection::where([](const Dataset&, std::uint64_t index) { return mix64(index) % 2 == 0; }));
+  if (draw == "balanced") {
+    std::vector<std::uint32_t> classes(data.size());
+    for (std::uint64_t i = 0; i < data.size(); ++i) classes[i] = static_cast<std::uint32_t>(mix64(i) % 1000);
+    options.sampling = Sampling::grouped(classes, std::vector<double>(1000, 1.0));
+  } else if (draw == "weighted") {
+    std::vector<double> weights(data.size());
+    for (std::uint64_t i = 0; i < data.size(); ++i) weights[i] = static_cast<double>(mix64(i) % 1000);
+    options.sampling = Sampling::weighted(weights);
+  } else if (draw == "mix") {
+    const Sampling::Part parts[] = {{half, 0.7}, {data.size() - half, 0.3}};
+    options.sampling = Sampling::mix(parts);
+  } else if (draw == "repeated") {
+    options.repeats = 4;
+  }
+  return data;
 }
 
 void make_data(const Arguments& arguments) {
@@ -87,8 +111,9 @@ int run(Arguments& arguments, const std::string& command) {
   const unsigned threads = arguments.load.options.threads;
   const auto devices = devices_of(arguments.device, threads != 0 ? threads : 2);
   const Stopwatch opening;
-  const auto dataset = Dataset::open(arguments.dataset);
+  const auto whole = Dataset::open(arguments.dataset);
   const double open_seconds = opening.seconds();
+  const Dataset dataset = drawn(whole, arguments.draw, arguments.load.options);
   bench_load(dataset, devices, arguments.load, [&](const LoadResult& now) {
     add_json(report.json(), arguments, now, *devices[0], dataset.info().spec.size_bytes(), open_seconds);
     report.save(now.samples.size(), arguments.load.repeats);
@@ -122,6 +147,11 @@ void add_load(const Subcommands& subcommands) {
   sub.add_option("--order", arguments->order, "Order of the samples: shuffle, sequential or windowed")
       ->type_name("NAME")
       ->check(CLI::IsMember({"shuffle", "sequential", "windowed"}));
+  sub.add_option("--draw", arguments->draw, R"(
+What an epoch draws: each sample once, a subset of half of them, 1000 pseudo-random classes balanced, by weights, a mix
+of two halves (0.7 and 0.3), or each sample four times in a batch (repeated))")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"once", "subset", "balanced", "weighted", "mix", "repeated"}));
   sub.add_option("--window", options.window_shards, "Shards per window, for windowed");
   arguments->transform.add_to(sub);
   add_size_option(sub, "--registered", options.registered_bytes, "Budget for registered shards, for mapped")

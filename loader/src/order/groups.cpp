@@ -59,26 +59,34 @@ class Groups final : public Sampling {
     // Blocks are numbered over all epochs. So far nobody trains: the numbers only have to stay below 2^63.
     const std::uint64_t number = epoch.number % ((std::uint64_t{1} << 62U) / (epoch.length + 1));
     std::optional<Block> block;
-    for (std::uint64_t& position : positions) {
-      const std::uint64_t k = position / kBlock;
+    std::vector<Drawn> drawn(positions.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const std::uint64_t k = positions[i] / kBlock;
       if (!block || block->index != k)
         block.emplace(k, Permutation(k < blocks ? kBlock : epoch.length % kBlock,
                                      mix64(epoch_key(epoch.seed, epoch.number, kBlocks) ^ k)));
-      const std::uint64_t slot = block->shuffled(position % kBlock);
+      const std::uint64_t slot = block->shuffled(positions[i] % kBlock);
       const std::uint64_t full_before = number * blocks + std::min(k, blocks);
       const Quotas& quotas = k < blocks ? full_ : last;
       const std::uint64_t of_its_kind = k < blocks ? full_before : number;
       const std::size_t group = quotas.group_at(of_its_kind, slot);
-      const std::uint64_t drawn = full_.before(full_before, group) + last.before(number, group) + slot -
-                                  quotas.begin(of_its_kind, group);
+      const std::uint64_t before = full_.before(full_before, group) + last.before(number, group) + slot -
+                                   quotas.begin(of_its_kind, group);
       const std::uint64_t size = members_.size(group);
       // A visit takes every member once.
-      const std::uint64_t key = mix64(epoch_key(epoch.seed, drawn / size, kVisits) ^ group);
-      position = members_.at(group, Permutation(size, key)(drawn % size));
+      const std::uint64_t key = mix64(epoch_key(epoch.seed, before / size, kVisits) ^ group);
+      drawn[i] = {group, Permutation(size, key)(before % size)};
+      members_.prefetch(group, drawn[i].rank);
     }
+    for (std::size_t i = 0; i < positions.size(); ++i)
+      positions[i] = members_.at(drawn[i].group, drawn[i].rank);
   }
 
  private:
+  struct Drawn {
+    std::size_t group;
+    std::uint64_t rank;
+  };
   struct Block {
     Block(std::uint64_t number, Permutation order) : index(number), shuffled(order) {}
     std::uint64_t index;  // in the epoch

@@ -41,6 +41,11 @@ class Members {
   std::uint64_t samples() const noexcept { return samples_; }
   std::size_t groups() const noexcept { return sizes_.size(); }
   std::uint64_t size(std::size_t group) const noexcept { return sizes_[group]; }
+  // Before at(), so that several reads from memory overlap.
+  void prefetch(std::size_t group, std::uint64_t rank) const noexcept {
+    if (!short_.empty()) __builtin_prefetch(&short_[begin_[group] + rank]);
+    if (!long_.empty()) __builtin_prefetch(&long_[begin_[group] + rank]);
+  }
   // rank < size(group).
   std::uint64_t at(std::size_t group, std::uint64_t rank) const noexcept {
     if (!short_.empty()) return short_[begin_[group] + rank];
