@@ -99,6 +99,7 @@ nb::object label(const DatasetHandle& self, std::uint64_t index) {
 nb::dict info(const DatasetHandle& self) {
   const DatasetInfo& info = self.data->info();
   nb::dict result;
+  result["folder"] = nb::cast(self.data->folder());
   result["samples"] = info.samples();
   result["dtype"] = nb::cast(std::string(to_string(info.spec.dtype)));
   result["layout"] = nb::cast(std::string(to_string(info.spec.layout)));

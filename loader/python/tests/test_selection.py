@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import shardloader as sl
+from shardloader.__main__ import main
 from conftest import CLASSES, EACH, SAMPLES, make_images
 
 
@@ -100,6 +101,8 @@ def test_parts_are_saved_and_opened_again(make, tmp_path):
     same(again, data, list(range(EACH + 1, 2 * EACH, 2)))
     same(pickle.loads(pickle.dumps(again.select([1]))), data, [EACH + 3])
     assert len(sl.Loader(f"{tmp_path}/set#odd-bees", batch_size=5, framework="numpy")) == 2
+    assert again.info["folder"] == str(tmp_path / "set") and again.path.endswith("set#odd-bees")
+    assert main(["info", f"{tmp_path}/set#odd-bees"]) == 0
     with pytest.raises(sl.NotFoundError, match="has no selection"):
         sl.Dataset(f"{tmp_path}/set#none")
     with pytest.raises(sl.InvalidArgumentError, match="name of a selection"):

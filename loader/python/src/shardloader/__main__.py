@@ -30,7 +30,7 @@ def _bytes(count: int) -> str:
 
 def _facts(data: Dataset) -> "dict[str, str]":
     info = data.info
-    stored = sum(os.path.getsize(os.path.join(data.path, file)) for file, _ in info["shards"])
+    stored = sum(os.path.getsize(os.path.join(info["folder"], file)) for file, _ in info["shards"])
     classes = ", ".join(ascii(name)[1:-1] for name in data.classes[:_LISTED])
     if len(data.classes) > _LISTED:
         classes += ", ..."

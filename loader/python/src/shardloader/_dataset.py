@@ -26,7 +26,7 @@ class Finding(NamedTuple):
 
 
 class _Info(TypedDict):
-    """dataset.json, and `folder`."""
+    """dataset.json, and `folder`: where the shards are; the first one if there are several."""
 
     folder: str
     samples: int
@@ -112,7 +112,7 @@ class Dataset:
     def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
         self._core, self._path, self._recipe = core, path, recipe
         self._info = cast(_Info, core.info())
-        self._info["folder"] = path
+        self._info["folder"] = os.fspath(self._info["folder"])
         self._info["dtype"] = DTYPES[self._info["dtype"]]
         return self
 
