@@ -17,7 +17,7 @@
 namespace shard::bench {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kDirectAlign = 4096;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{192} << 20U;
 constexpr std::uint64_t kPassBytes = std::uint64_t{2} << 30U;
 
@@ -47,7 +47,7 @@ double RawDisk::rate(const Pattern& pattern, double seconds) {
   if (ends.back() == 0) return 0;
   const std::uint64_t rows = std::max<std::uint64_t>(2 * pattern.depth, kMemoryBytes / pattern.block_bytes);
   const std::unique_ptr<void, decltype(&std::free)> memory(
-      std::aligned_alloc(kPage, rows * pattern.block_bytes), &std::free);
+      std::aligned_alloc(kDirectAlign, rows * pattern.block_bytes), &std::free);
   std::memset(memory.get(), 0, rows * pattern.block_bytes);
   std::vector<ReadRequest> requests(rows);
   std::deque<ReadRequest*> idle;  // in turn: as in a ring

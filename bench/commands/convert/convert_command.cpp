@@ -8,12 +8,12 @@
 namespace shard::bench {
 namespace {
 
-struct Arguments {
+struct ConvertArguments {
   ConvertBenchOptions options;
   Outputs outputs;
 };
 
-int run(Arguments& arguments, const std::string& command) {
+int run_convert(ConvertArguments& arguments, const std::string& command) {
   const InterruptGuard interrupt;
   Report report("convert", command, arguments.outputs);
   unsigned done = 0;
@@ -30,7 +30,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_convert(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ConvertArguments>();
   ConvertBenchOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("convert", R"(
       Compare conversion speed with decoding alone
@@ -39,7 +39,7 @@ void add_convert(const Subcommands& subcommands) {
       memory on the same threads, which is the limit. The result of the conversion is checked first.
 
       Example: shardbench convert photos --scaling --json convert.json)",
-                                  arguments, run);
+                                  arguments, run_convert);
   sub.add_option("IMAGES", options.images, "A folder of JPEGs")->required();
   sub.add_option("--preset", options.preset, "eval: 224x224 f16; train: 256x256 u8")
       ->type_name("NAME")

@@ -38,7 +38,7 @@ PageTable stages_of(const ReportJson& one, double images) {
   return table;
 }
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_convert(PageSection& section, const ReportJson& json) {
   const ReportJson& input = member(json, "input");
   const double images = number(input, "images");
   PageTable table{
@@ -86,7 +86,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection convert_section(const ReportJson& json) {
-  return section_of("convert", "Converting images", json, fill);
+  return section_of("convert", "Converting images", json, fill_convert);
 }
 
 }  // namespace shard::bench

@@ -19,7 +19,7 @@
 namespace shard::bench {
 namespace {
 
-constexpr std::uint64_t kChecked = 256;
+constexpr std::uint64_t kCheckedPhotos = 256;
 
 std::uint16_t half_at(std::span<const std::byte> bytes, std::uint64_t element) {
   std::uint16_t bits = 0;
@@ -78,7 +78,7 @@ class Reference {
 // Also the warm-up. Returns its rate.
 double verify(const PhotoSet& photos, const DecodeOptions& options, DecodeCandidate& candidate,
               DecodeCase& one, const std::atomic<bool>& cancel) {
-  one.checked = std::min(candidate.photos(), std::max(kChecked, options.batch_size));
+  one.checked = std::min(candidate.photos(), std::max(kCheckedPhotos, options.batch_size));
   std::vector<std::byte> made(one.checked * options.preprocess().sample_spec().size_bytes(),
                               std::byte{0xFF});  // NaN
   const BatchRun run = candidate.run(one.checked, made);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct DecodeArguments {
   std::string images, device = "auto";
   Outputs outputs;
   std::uint64_t count = 0;
@@ -49,7 +49,7 @@ Json case_json(const DecodeCase& one) {
   return entry;
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_decode(DecodeArguments& arguments, const std::string& command) {
   Report report("decode", command, arguments.outputs);
   DecodeOptions& options = arguments.options;
   options.check();
@@ -92,7 +92,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_decode(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DecodeArguments>();
   DecodeOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("decode", R"(
       Measure decoding on the fly, on the CPU and with nvJPEG
@@ -103,7 +103,7 @@ void add_decode(const Subcommands& subcommands) {
       code 1: a candidate was left out, with the reason.
 
       Example: shardbench decode photos --device cuda --json decode.json)",
-                                  arguments, run);
+                                  arguments, run_decode);
   sub.add_option("IMAGES", arguments->images, "A folder of JPEGs, or @FILE, a list of them")->required();
   add_device_option(sub, arguments->device);
   add_threads_option(sub, options.threads, "Threads that decode", 1024);

@@ -15,7 +15,7 @@ std::string levels_text(const ReportJson& one) {
                      people(allowed, "mean"), people(allowed, "most"));
 }
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_decode(PageSection& section, const ReportJson& json) {
   const ReportJson& input = member(json, "input");
   const double images = number(input, "images");
   PageTable table{
@@ -74,7 +74,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection decode_section(const ReportJson& json) {
-  return section_of("decode", "Decoding on the fly", json, fill);
+  return section_of("decode", "Decoding on the fly", json, fill_decode);
 }
 
 }  // namespace shard::bench

@@ -10,12 +10,12 @@
 namespace shard::bench {
 namespace {
 
-struct Arguments {
+struct DeviceArguments {
   std::vector<std::string> paths;
   Outputs outputs;
 };
 
-int run(Arguments& arguments, const std::string& command) {
+int run_device(DeviceArguments& arguments, const std::string& command) {
   Report report("device", command, arguments.outputs);
   Report::Json& json = report.json();
   json["cuda"] = gpu_report();
@@ -34,7 +34,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_device(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<DeviceArguments>();
   CLI::App& sub = subcommands.add("device", R"(
       List what the loader can use on this machine
 
@@ -43,7 +43,7 @@ void add_device(const Subcommands& subcommands) {
       that the link reports, in one direction. Works without a GPU.
 
       Example: shardbench device /data /dev/shm --json device.json)",
-                                  arguments, run);
+                                  arguments, run_device);
   sub.add_option("PATH", arguments->paths, "Files or folders whose filesystems are described");
   add_output_options(sub, arguments->outputs, "Write the same as JSON", Chart::none);
 }

@@ -59,7 +59,7 @@ void add_cpu(PageTable& table, const ReportJson& json) {
   table.add({"vectors", word(cpu, "simd") + " of " + joined(simd, " ")});
 }
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_device(PageSection& section, const ReportJson& json) {
   PageTable table{"What this machine has, and what the loader can use of it", {"what", "is"}, 2};
   add_gpus(table, member(json, "cuda"));
   add_cpu(table, json);
@@ -97,6 +97,8 @@ void fill(PageSection& section, const ReportJson& json) {
 
 }  // namespace
 
-PageSection device_section(const ReportJson& json) { return section_of("device", "The machine", json, fill); }
+PageSection device_section(const ReportJson& json) {
+  return section_of("device", "The machine", json, fill_device);
+}
 
 }  // namespace shard::bench

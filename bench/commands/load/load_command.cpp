@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct LoadArguments {
   std::string dataset, device = "auto", transport = "auto", order = "shuffle", draw = "once";
   std::string verify = "never";
   Outputs outputs;
@@ -29,7 +29,7 @@ struct Arguments {
   LoadCase load;
 };
 
-void apply(Arguments& arguments) {
+void apply(LoadArguments& arguments) {
   LoaderOptions& options = arguments.load.options;
   options.transport = transport_of(arguments.transport);
   options.transform = arguments.transform.options();
@@ -62,7 +62,7 @@ Dataset drawn(const Dataset& data, const std::string& draw, LoaderOptions& optio
   return data;
 }
 
-void make_data(const Arguments& arguments) {
+void make_data(const LoadArguments& arguments) {
   const auto dtype = dtype_from_option(arguments.make_dtype);
   if (!dtype) refuse_value("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
   const Layout layout = *dtype == DType::u8 ? Layout::nhwc : Layout::nchw;
@@ -73,7 +73,7 @@ void make_data(const Arguments& arguments) {
     make_random_dataset(arguments.dataset, arguments.make_random, spec, cpu_count());
 }
 
-void add_json(Json& json, const Arguments& arguments, const LoadResult& result, const Device& device,
+void add_json(Json& json, const LoadArguments& arguments, const LoadResult& result, const Device& device,
               std::uint64_t sample_bytes, double open_seconds) {
   json["device"] = device.info().name;
   json["devices"] = result.stats.size();
@@ -104,7 +104,7 @@ void add_json(Json& json, const Arguments& arguments, const LoadResult& result, 
   json["device_bytes"] = result.stats[0].device_bytes;
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_load(LoadArguments& arguments, const std::string& command) {
   apply(arguments);
   if (arguments.make_random > 0 || arguments.make_sparse > 0) make_data(arguments);
   Report report("load", command, arguments.outputs);
@@ -125,7 +125,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_load(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LoadArguments>();
   LoaderOptions& options = arguments->load.options;
   CLI::App& sub = subcommands.add("load", R"(
       Compare the loader with the link to the GPU, the disk, or a bare copy loop
@@ -134,7 +134,7 @@ void add_load(const Subcommands& subcommands) {
       memory), on the host a bare copy of the same samples by the same threads, for transport direct the disk.
 
       Example: shardbench load out/train --device cuda --dtype f16 --layout nchw)",
-                                  arguments, run);
+                                  arguments, run_load);
   sub.add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
   add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for one rank on each of these GPUs");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")

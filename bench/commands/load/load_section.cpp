@@ -4,7 +4,7 @@
 namespace shard::bench {
 namespace {
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_load(PageSection& section, const ReportJson& json) {
   const Stats rate = range_of(member(json, "samples"), "bytes_per_second");
   const Stats samples = range_of(member(json, "samples"), "samples_per_second");
   const double limit = number(json, "limit_bytes_per_second");
@@ -50,6 +50,6 @@ void fill(PageSection& section, const ReportJson& json) {
 
 }  // namespace
 
-PageSection load_section(const ReportJson& json) { return section_of("load", "The loader", json, fill); }
+PageSection load_section(const ReportJson& json) { return section_of("load", "The loader", json, fill_load); }
 
 }  // namespace shard::bench

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct MatmulArguments {
   MatmulOptions options;
   unsigned threads = 0;
   std::string device = "auto";
@@ -45,7 +45,7 @@ Json case_json(const MatmulCase& one) {
   return entry;
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_matmul(MatmulArguments& arguments, const std::string& command) {
   Report report("matmul", command, arguments.outputs, "size");
   arguments.threads = thread_count(arguments.threads);
   std::vector<std::unique_ptr<Multiplier>> multipliers;
@@ -74,7 +74,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_matmul(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<MatmulArguments>();
   MatmulOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("matmul", R"(
       Measure matrix products on the CPU and the GPU, with and without the copies
@@ -84,7 +84,7 @@ void add_matmul(const Subcommands& subcommands) {
       timed, and the exit code is 1.
 
       Example: shardbench matmul --sizes 256,1024,4096 --json matmul.json)",
-                                  arguments, run);
+                                  arguments, run_matmul);
   sub.add_option("--sizes", options.sizes, "Rows and columns, 1 to 16384")->delimiter(',');
   sub.add_option("--device", arguments->device,
                  R"(

@@ -49,7 +49,7 @@ void add_verdicts(PageSection& section, const ReportJson& json) {
   if (!absent.empty()) section.notes.push_back("The GPU was left out: " + absent);
 }
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_matmul(PageSection& section, const ReportJson& json) {
   PageTable table{"Products of square matrices",
                   {"on", "size", "GFLOP/s", "limit", "of the limit", "upload, ms", "product, ms",
                    "download, ms", "in all, ms", "error", "at most"}};
@@ -98,7 +98,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection matmul_section(const ReportJson& json) {
-  return section_of("matmul", "Matrix products", json, fill);
+  return section_of("matmul", "Matrix products", json, fill_matmul);
 }
 
 }  // namespace shard::bench

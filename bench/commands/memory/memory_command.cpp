@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct MemoryArguments {
   std::string dataset, device = "auto", transport = "auto";
   Outputs outputs;
   TransformArguments transform;
@@ -75,7 +75,7 @@ void lower_to_three(std::vector<std::uint64_t>& sizes) {
   sizes = {sizes.front(), sizes[sizes.size() / 2], sizes.back()};
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_memory(MemoryArguments& arguments, const std::string& command) {
   LoaderOptions& options = arguments.options.loader;
   options.transport = transport_of(arguments.transport);
   options.transform = arguments.transform.options();
@@ -107,7 +107,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_memory(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<MemoryArguments>();
   LoaderOptions& loader = arguments->options.loader;
   CLI::App& sub = subcommands.add("memory", R"(
       Print device and pinned memory of the loader per batch size, predicted and measured
@@ -116,7 +116,7 @@ void add_memory(const Subcommands& subcommands) {
       the GPU or in the process. Exit code 1: a batch size was left out, with the reason.
 
       Example: shardbench memory out/train --batch-sizes 64,256 --transport staged --dtype f16)",
-                                  arguments, run);
+                                  arguments, run_memory);
   sub.add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
   sub.add_option("--batch-sizes", arguments->options.batch_sizes, "Samples per batch, 1 to 65536")
       ->delimiter(',');

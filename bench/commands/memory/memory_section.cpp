@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kNoted = 0.01;
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_memory(PageSection& section, const ReportJson& json) {
   PageTable table{
       fmt::format("{} samples of {}, codec {}, on {}, {} batches ahead", people(json, "samples"),
                   bytes_text(json, "sample_bytes"), word(json, "codec"), device_of(json),
@@ -58,7 +58,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection memory_section(const ReportJson& json) {
-  return section_of("memory", "Memory of the loader", json, fill);
+  return section_of("memory", "Memory of the loader", json, fill_memory);
 }
 
 }  // namespace shard::bench

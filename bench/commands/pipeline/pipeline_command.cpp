@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct PipelineArguments {
   std::string dataset, images, device = "auto";
   Outputs outputs;
   std::uint64_t count = 0;
@@ -59,7 +59,7 @@ std::unique_ptr<Multiplier> make_model(const Device& device, const PipelineOptio
   return std::move(list.back());
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_pipeline(PipelineArguments& arguments, const std::string& command) {
   Report report("pipeline", command, arguments.outputs);
   PipelineOptions& options = arguments.options;
   const std::shared_ptr<Device> device = devices_of(arguments.device, std::min(options.jobs(), 64U))[0];
@@ -104,7 +104,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_pipeline(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<PipelineArguments>();
   PipelineOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("pipeline", R"(
       Measure what workers, pinned memory, prefetching and shards each contribute to a training step
@@ -114,7 +114,7 @@ void add_pipeline(const Subcommands& subcommands) {
       samples of the data set before it is timed. Exit code 1: a way was left out, with the reason.
 
       Example: shardbench pipeline out/train --images photos --step-ms 50 --json pipeline.json)",
-                                  arguments, run);
+                                  arguments, run_pipeline);
   sub.add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
   sub.add_option("--images", arguments->images, "The images from which the data set was made")
       ->type_name("IMAGES")

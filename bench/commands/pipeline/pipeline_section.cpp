@@ -56,7 +56,7 @@ bool unsteady(const ReportJson& runs) {
   return range_of(totals).unsteady();
 }
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_pipeline(PageSection& section, const ReportJson& json) {
   const double limit = number(json, "limit_samples_per_second");
   PageTable batches{fmt::format("Batches of {} on {}, {} threads: some of the last run",
                                 people(json, "batch_size"), device_of(json), people(json, "threads")),
@@ -102,7 +102,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection pipeline_section(const ReportJson& json) {
-  return section_of("pipeline", "What each part of a pipeline contributes", json, fill);
+  return section_of("pipeline", "What each part of a pipeline contributes", json, fill_pipeline);
 }
 
 }  // namespace shard::bench

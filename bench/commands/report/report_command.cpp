@@ -21,7 +21,7 @@
 namespace shard::bench {
 namespace {
 
-struct Arguments {
+struct ReportArguments {
   ReportOptions options;
   bool from_json = false;
 };
@@ -116,7 +116,7 @@ int page_only(const ReportOptions& options, const std::string& command) {
   return ReportRun::finish_report(book, false);
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_report(ReportArguments& arguments, const std::string& command) {
   if (arguments.from_json) return page_only(arguments.options, command);
   return ReportRun(arguments.options, command).run();
 }
@@ -124,7 +124,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_report(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<ReportArguments>();
   ReportOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("report", R"(
       Run all of these and write one HTML page that needs no network
@@ -135,7 +135,7 @@ void add_report(const Subcommands& subcommands) {
       tier. Exit code 1: something was left out, and the page says what and why.
 
       Example: shardbench report report --images photos --dataset out/plain out/packed --tier nvme=/mnt/nvme)",
-                                  arguments, run);
+                                  arguments, run_report);
   sub.add_option("DIR", options.folder, "The folder to make: new, empty, or of an earlier report")
       ->required();
   sub.add_option("--images", options.images, R"(

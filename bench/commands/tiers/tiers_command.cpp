@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct TiersArguments {
   std::vector<std::string> datasets, tiers, emulate;
   std::string images, device = "auto", order = "windowed";
   Outputs outputs;
@@ -47,7 +47,7 @@ std::vector<std::string> labels_of(const std::vector<fs::path>& folders) {
 
 class TiersRun {
  public:
-  TiersRun(Arguments& arguments, const std::string& command)
+  TiersRun(TiersArguments& arguments, const std::string& command)
       : arguments_(arguments), report_("tiers", command, arguments.outputs) {
     if (arguments_.order == "shuffle") arguments_.options.order = OrderMode::shuffle;
     if (arguments_.order == "sequential") arguments_.options.order = OrderMode::sequential;
@@ -121,7 +121,7 @@ class TiersRun {
     json["rows"] = tiers_json(rows_);
   }
 
-  Arguments& arguments_;
+  TiersArguments& arguments_;
   Report report_;
   std::vector<TierPlace> places_;
   std::vector<EmulatedTier> emulated_;
@@ -134,12 +134,14 @@ class TiersRun {
   std::size_t done_ = 0;  // repeats of former tiers
 };
 
-int run(Arguments& arguments, const std::string& command) { return TiersRun(arguments, command).run(); }
+int run_tiers(TiersArguments& arguments, const std::string& command) {
+  return TiersRun(arguments, command).run();
+}
 
 }  // namespace
 
 void add_tiers(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<TiersArguments>();
   TierOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("tiers", R"(
       Measure shards and decoding on the fly from each of your storage devices, cold and warm
@@ -149,7 +151,7 @@ void add_tiers(const Subcommands& subcommands) {
       to a new folder below each tier, which is removed. Exit code 1: a row was left out, with the reason.
 
       Example: shardbench tiers out/train --images photos --tier nvme=/mnt/nvme --emulate hdd --need 20000)",
-                                  arguments, run);
+                                  arguments, run_tiers);
   sub.add_option("DATASET", arguments->datasets,
                  R"(
 Folders made by shardify from the same images, such as a plain and a packed one)")

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Arguments {
+struct UploadArguments {
   std::string device = "auto";
   Outputs outputs;
   unsigned threads = 2;
@@ -31,7 +31,7 @@ Json link_rate(const Device& device) {
   return {};
 }
 
-void add_results(Json& json, const UploadResult& result, const Arguments& arguments) {
+void add_results(Json& json, const UploadResult& result, const UploadArguments& arguments) {
   json["limit_bytes_per_second"] = result.limit_bytes_per_second;
   json["cases"] = Json::array();
   const double limit = summarize(result.limit_bytes_per_second).median;
@@ -61,7 +61,7 @@ void add_results(Json& json, const UploadResult& result, const Arguments& argume
   }
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_upload(UploadArguments& arguments, const std::string& command) {
   Report report("upload", command, arguments.outputs);
   const UploadOptions& options = arguments.options;
   const auto devices = devices_of(arguments.device, arguments.threads);
@@ -87,7 +87,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_upload(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<UploadArguments>();
   UploadOptions& options = arguments->options;
   CLI::App& sub = subcommands.add("upload", R"(
       Measure the link to the GPU alone
@@ -97,7 +97,7 @@ void add_upload(const Subcommands& subcommands) {
       host device the rows are copies in memory. Exit code 1: a row was left out, with the reason.
 
       Example: shardbench upload --device cuda:0,1 --step-ms 45 --json upload.json)",
-                                  arguments, run);
+                                  arguments, run_upload);
   add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for rows with all of these GPUs");
   add_size_option(sub, "--chunks", options.chunks, "Sizes of a copy")->delimiter(',');
   sub.add_option("--batch-sizes", options.batch_sizes, "Samples per batch")->delimiter(',');

@@ -26,7 +26,7 @@ void add_batches(PageSection& section, const ReportJson& json, double limit) {
   section.tables.push_back(table);
 }
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_upload(PageSection& section, const ReportJson& json) {
   const double limit = range_of(member(json, "limit_bytes_per_second")).median;
   const double link = number(json, "link_bytes_per_second");
   const bool host = word(json, "device") == "host";
@@ -59,7 +59,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection upload_section(const ReportJson& json) {
-  return section_of("upload", "The link to the device", json, fill);
+  return section_of("upload", "The link to the device", json, fill_upload);
 }
 
 }  // namespace shard::bench

@@ -18,7 +18,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kQuickBytes = std::uint64_t{128} << 20U;
 
-struct Arguments {
+struct WriteArguments {
   WriteOptions options;
   std::string size = "1GiB", shard_size = "256MiB", block = "1MiB";
   Outputs outputs;
@@ -59,7 +59,7 @@ std::uint64_t size_of(const char* option, const std::string& text) {
   }
 }
 
-int run(Arguments& arguments, const std::string& command) {
+int run_write(WriteArguments& arguments, const std::string& command) {
   WriteOptions& options = arguments.options;
   options.sizes = {size_of("--size", arguments.size), size_of("--shard-size", arguments.shard_size),
                    size_of("--block", arguments.block)};
@@ -92,7 +92,7 @@ int run(Arguments& arguments, const std::string& command) {
 }  // namespace
 
 void add_write(const Subcommands& subcommands) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<WriteArguments>();
   CLI::App& sub = subcommands.add("write", R"(
       Find the fastest durable way of writing shards to a disk
 
@@ -101,7 +101,7 @@ void add_write(const Subcommands& subcommands) {
       removed, even after an interrupt.
 
       Example: shardbench write /data --size 4GiB --json write.json)",
-                                  arguments, run);
+                                  arguments, run_write);
   sub.add_option("PATH", arguments->options.folder, "A folder on the disk; it must exist")->required();
   sub.add_option("--size", arguments->size, "Bytes per run; use more than the disk's own cache")
       ->type_name("BYTES");

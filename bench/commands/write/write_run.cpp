@@ -22,7 +22,7 @@ namespace shard::bench {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kAlign = 4096;
+constexpr std::uint64_t kMemoryAlign = 4096;
 constexpr std::uint64_t kSourceBytes = std::uint64_t{32} << 20U;
 
 UniqueFd create(const fs::path& path, WriteMethod method) {
@@ -109,7 +109,7 @@ std::string write_name(WriteMethod method, bool preallocated) {
 
 BlockSource::BlockSource(std::uint64_t block_bytes)
     : block_bytes_(block_bytes), blocks_(std::max<std::uint64_t>(1, kSourceBytes / block_bytes)) {
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlign, blocks_ * block_bytes_)));
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kMemoryAlign, blocks_ * block_bytes_)));
   if (!memory_)
     throw Error(ErrorCode::resource,
                 fmt::format("no memory for blocks of {} bytes: lower --block", block_bytes));

@@ -6,7 +6,7 @@
 namespace shard::bench {
 namespace {
 
-void fill(PageSection& section, const ReportJson& json) {
+void fill_write(PageSection& section, const ReportJson& json) {
   const double disk = range_of(member(json, "disk_bytes_per_second")).median;
   const double memory = range_of(member(json, "memory_bytes_per_second")).median;
   PageTable table{
@@ -62,7 +62,7 @@ void fill(PageSection& section, const ReportJson& json) {
 }  // namespace
 
 PageSection write_section(const ReportJson& json) {
-  return section_of("write", "Writing shards", json, fill);
+  return section_of("write", "Writing shards", json, fill_write);
 }
 
 }  // namespace shard::bench
