@@ -42,8 +42,10 @@ std::string to_csv(const Json& report) {
 
   std::string text;
   const auto add_line = [&](const auto& cell) {
-    for (std::size_t i = 0; i < columns.size(); ++i)
-      text += (i == 0 ? "" : ",") + csv_field(cell(columns[i]));
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (i > 0) text += ',';
+      text += csv_field(cell(columns[i]));
+    }
     text += '\n';
   };
   add_line([](const std::string& column) { return column; });

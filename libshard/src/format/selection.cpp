@@ -18,7 +18,9 @@ namespace shard {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
+[[noreturn]] void refuse_selection(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, message);
+}
 
 void set_range(SampleBits& bits, std::uint64_t begin, std::uint64_t end) {
   const std::span<std::uint64_t> words = bits.words();
@@ -58,11 +60,11 @@ Selection Selection::indices(std::vector<std::uint64_t> indices) {
     SampleBits bits(data.size());
     for (const std::uint64_t index : all) {
       if (index >= data.size())
-        refuse(fmt::format("a selection has the index {}; {} has {} samples, numbered from 0", index,
-                           quoted(data.path()), data.size()));
+        refuse_selection(fmt::format("a selection has the index {}; {} has {} samples, numbered from 0",
+                                     index, quoted(data.path()), data.size()));
       if (bits[index])
-        refuse(fmt::format("a selection has the index {} twice; to draw samples more often, use weights",
-                           index));
+        refuse_selection(fmt::format(
+            "a selection has the index {} twice; to draw samples more often, use weights", index));
       bits.set(index);
     }
     return bits;
@@ -74,8 +76,9 @@ Selection Selection::ranges(std::vector<Range> ranges) {
     SampleBits bits(data.size());
     for (const auto& [begin, end] : all) {
       if (begin > end || end > data.size())
-        refuse(fmt::format("a selection has the range {} to {}; it must lie in the {} samples of {}", begin,
-                           end, data.size(), quoted(data.path())));
+        refuse_selection(
+            fmt::format("a selection has the range {} to {}; it must lie in the {} samples of {}", begin, end,
+                        data.size(), quoted(data.path())));
       set_range(bits, begin, end);
     }
     return bits;
@@ -93,8 +96,9 @@ Selection Selection::classes(std::vector<std::string> names) {
     for (const std::string& name : all) {
       const auto found = std::find(known.begin(), known.end(), name);
       if (found == known.end())
-        refuse(fmt::format("{} has no class {}; it has {} classes, the first is {}", quoted(data.path()),
-                           quoted_key(name), known.size(), quoted_key(known.front())));
+        refuse_selection(fmt::format("{} has no class {}; it has {} classes, the first is {}",
+                                     quoted(data.path()), quoted_key(name), known.size(),
+                                     quoted_key(known.front())));
       labels.insert(found - known.begin());
     }
     return Selection::labels([&](std::int64_t label) { return labels.count(label) != 0; }).apply(data);
@@ -136,7 +140,8 @@ Selection Selection::where(std::function<bool(const Dataset&, std::uint64_t)> pr
 
 Selection Selection::hashed(double from, double to, std::uint64_t seed) {
   if (!(from >= 0 && from <= to && to <= 1))
-    refuse(fmt::format("a part of a data set is from {} to {}; expected 0 <= from <= to <= 1", from, to));
+    refuse_selection(
+        fmt::format("a part of a data set is from {} to {}; expected 0 <= from <= to <= 1", from, to));
   return Selection([begin = bound_of(from), end = bound_of(to), seed](const Dataset& data) {
     return choose(data, [&](std::uint32_t shard, std::uint64_t sample) {
       const std::uint64_t hash = mix64(xxh3(data.shard(shard).key(sample)) ^ mix64(seed));
@@ -148,8 +153,8 @@ Selection Selection::hashed(double from, double to, std::uint64_t seed) {
 Selection Selection::bits(SampleBits bits) {
   return Selection([all = std::move(bits)](const Dataset& data) {
     if (all.size() != data.size())
-      refuse(fmt::format("a selection is for {} samples; {} has {}", all.size(), quoted(data.path()),
-                         data.size()));
+      refuse_selection(fmt::format("a selection is for {} samples; {} has {}", all.size(),
+                                   quoted(data.path()), data.size()));
     return all;
   });
 }
@@ -238,7 +243,7 @@ Dataset Dataset::select(const Selection& selection) const {
     info.shards.push_back(std::move(summary));
   }
   if (shards.empty())
-    refuse(fmt::format("the selection has none of the {} samples of {}", size(), quoted(path())));
+    refuse_selection(fmt::format("the selection has none of the {} samples of {}", size(), quoted(path())));
   info.inputs = info.samples();
   info.rejects = 0;
   return Dataset(std::make_shared<Impl>(std::move(shards), std::move(info), from.path));
@@ -250,7 +255,7 @@ std::pair<Dataset, Dataset> Dataset::split(double fraction, std::uint64_t seed) 
 
 std::pair<Dataset, Dataset> Dataset::fold(std::uint32_t k, std::uint32_t n, std::uint64_t seed) const {
   if (n < 2 || k >= n)
-    refuse(fmt::format("fold {} of {}: expected k from 0 to n - 1, and n at least 2", k, n));
+    refuse_selection(fmt::format("fold {} of {}: expected k from 0 to n - 1, and n at least 2", k, n));
   const Selection held_out =
       Selection::hashed(static_cast<double>(k) / n, static_cast<double>(k + 1) / n, seed);
   return {select(!held_out), select(held_out)};
