@@ -129,10 +129,28 @@ TEST_F(Duplicates, SetsOfOtherSamplesAreRefusedByName) {
 }
 
 TEST_F(Duplicates, ASetNamedTwiceIsRefused) {
-  const std::string a = make_of("a", {0, 1});
-  const Ran ran = run({"duplicates", a, a + "/."});
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_THAT(ran.err, HasSubstr("are the same data set; name it once"));
+  const std::string a = make_of("a", {0, 1, 2, 3});
+  ASSERT_EQ(run({"split", a, "--fractions", "0.5,0.5"}).code, 0);
+  for (const std::string& other : {a + "/.", a + "#train"}) {
+    const Ran ran = run({"duplicates", a, other});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("are the same data set, or one is a part of the other"));
+  }
+}
+
+TEST_F(Duplicates, OfPartsOfASetAreThoseInThem) {
+  std::vector<std::uint64_t> pixels;
+  for (std::uint64_t i = 0; i < 80; ++i) pixels.push_back(i / 2);
+  const std::string a = make_of("a", pixels);
+  ASSERT_EQ(run({"split", a, "--fractions", "0.5,0.5"}).code, 0);
+  const auto groups = [&](const std::vector<std::string>& paths) {
+    std::vector<std::string> arguments{"duplicates", "--json"};
+    arguments.insert(arguments.end(), paths.begin(), paths.end());
+    return Json::parse(run(arguments).out).at("groups").size();
+  };
+  EXPECT_EQ(groups({a + "#train", a + "#val"}), 40U);
+  EXPECT_LT(groups({a + "#train"}) + groups({a + "#val"}), 40U);
+  EXPECT_GT(groups({a + "#train"}), 0U);
 }
 
 TEST_F(Duplicates, NearOnesAreFoundInSetsOfOtherSamples) {

@@ -80,6 +80,18 @@ struct ExportOptions {
 };
 int export_npy(const ExportOptions& options);
 
+struct PageOptions {
+  std::string path;
+  std::string folder;
+  std::uint64_t samples = 12;  // of each class
+  std::uint64_t seed = 0;
+  bool duplicates = false;
+  bool overwrite = false;  // replace a page
+  unsigned jobs = 0;
+  bool quiet = false;
+};
+int page(const PageOptions& options);
+
 struct RepackOptions {
   std::string path;
   std::string folder;

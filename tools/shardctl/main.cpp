@@ -69,7 +69,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(R"(
-      ls, show, compare, duplicates, export, repack and stats compare what they read with its digests.
+      ls, show, compare, duplicates, export, page, repack and stats compare what they read with its digests.
 
       Exit codes:
       - 0: no problem was found.
@@ -169,6 +169,24 @@ int run(int argc, char** argv) {
   add_verify(export_command, export_options.verify);
   add_quiet(export_command, export_options.quiet, "Print nothing");
 
+  PageOptions page_options;
+  CLI::App* page_command = app.add_subcommand("page", R"(
+      Write an HTML page that shows a data set
+
+      It needs no network: open DIR/index.html in a browser, or copy the folder to a web server.)");
+  add_path(page_command, page_options.path);
+  page_command->add_option("DIR", page_options.folder, "The folder to write: new or empty")->required();
+  page_command
+      ->add_option("--samples", page_options.samples, R"(
+      Random samples of each class; fewer if there would be more than 4000 pictures)")
+      ->check(CLI::Range(1U, 1000U))
+      ->capture_default_str();
+  page_command->add_option("--seed", page_options.seed, "Seed of the random samples")->capture_default_str();
+  page_command->add_flag("--duplicates", page_options.duplicates, "Also find and show equal samples");
+  page_command->add_flag("--overwrite", page_options.overwrite, "Replace a page that is in DIR");
+  add_jobs(page_command, page_options.jobs);
+  add_quiet(page_command, page_options.quiet, "Print nothing");
+
   RepackOptions repack_options;
   CLI::App* repack_command = app.add_subcommand("repack", R"(
       Write a data set with another codec, without decoding images again
@@ -229,6 +247,7 @@ int run(int argc, char** argv) {
     if (compare_command->parsed()) return compare(compare_options);
     if (duplicates_command->parsed()) return duplicates(duplicates_options);
     if (export_command->parsed()) return export_npy(export_options);
+    if (page_command->parsed()) return page(page_options);
     if (repack_command->parsed()) return repack(repack_options);
     if (split_command->parsed()) return split(split_options);
     return stats(stats_options);

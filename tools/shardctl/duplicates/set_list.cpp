@@ -15,13 +15,25 @@
 namespace shard::ctl {
 namespace {
 
+// Whether the samples of one are among those of the other. Two parts of a data set have none in common, or are
+// meant to be compared.
+bool is_same_set(const std::string& a, const std::string& b) {
+  const DatasetPath first = parse_dataset_path(a);
+  const DatasetPath second = parse_dataset_path(b);
+  const bool nested =
+      first.selection == second.selection || first.selection.empty() || second.selection.empty();
+  std::error_code unknown;
+  return nested && std::filesystem::equivalent(first.folder, second.folder, unknown);
+}
+
 void refuse_same_set_twice(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      std::error_code unknown;
-      if (!std::filesystem::equivalent(paths[i], paths[j], unknown)) continue;
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} and {} are the same data set; name it once",
-                                                           quoted(paths[j]), quoted(paths[i])));
+      if (!is_same_set(paths[i], paths[j])) continue;
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} and {} are the same data set, or one is a part of the other; name one of them",
+                      quoted(paths[j]), quoted(paths[i])));
     }
   }
 }

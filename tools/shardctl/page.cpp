@@ -1,0 +1,107 @@
+// page: a folder with an HTML page that shows a data set, and needs no network.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/parallel.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/damage.hpp"
+#include "shardctl/duplicates/find.hpp"
+#include "shardctl/files.hpp"
+#include "shardctl/page/describe.hpp"
+#include "shardctl/page/document.hpp"
+#include "shardctl/page/new_folder.hpp"
+#include "shardctl/page/pictures.hpp"
+
+namespace shard::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::uint64_t kMostPictures = 4000;
+constexpr std::uint64_t kMostMeasured = 4096;  // samples for the statistics of the channels
+constexpr const char* kPageFile = "index.html";
+constexpr const char* kPictureFolder = "pictures";
+
+// A folder that this command has made.
+bool is_page(const fs::path& folder) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name != kPageFile && name != kPictureFolder) return false;
+  }
+  std::ifstream file(folder / kPageFile, std::ios::binary);
+  std::string doctype;
+  std::string mark;
+  std::getline(file, doctype);
+  std::getline(file, mark);
+  return !error && mark == "<!-- shardctl page -->";
+}
+
+std::uint64_t pictures_per_class(std::uint64_t asked, std::size_t classes) {
+  return std::clamp<std::uint64_t>(kMostPictures / std::max<std::size_t>(classes, 1), 1, asked);
+}
+
+}  // namespace
+
+int page(const PageOptions& options) {
+  NewFolder folder(options.folder, options.overwrite ? is_page : std::function<bool(const fs::path&)>());
+  const unsigned threads = thread_count(options.jobs);
+  const Source source = Source::open(options.path);
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  Damage unmeasured;
+  Damage uncompared;
+  Damage unshown;
+
+  Json data = describe_source(source, options.path);
+  const std::vector<PageClass> classes = count_page_classes(source);
+  add_classes(data, source, classes);
+  progress.update("measuring the channels");
+  add_channels(data, measure_channels(source, kMostMeasured, threads, unmeasured));
+
+  const std::uint64_t per_class = pictures_per_class(options.samples, classes.size());
+  std::vector<ShownSample> samples = choose_samples(source, classes, per_class, options.seed);
+  if (samples.size() > kMostPictures) samples.resize(kMostPictures);  // one each of the first classes
+  std::set<std::uint64_t> pictured;
+  for (const ShownSample& sample : samples) pictured.insert(sample.index);
+  std::optional<SetList> sets;
+  Members duplicates;
+  if (options.duplicates) {
+    sets.emplace(std::vector<std::string>{options.path}, threads);
+    duplicates = find_equal(*sets, true, threads, progress, uncompared).members;
+    pictured.merge(pictured_duplicates(duplicates));
+  }
+  const fs::path pictures = folder.path() / kPictureFolder;
+  make_folder(pictures);
+  const WrittenPictures written = write_pictures(source, pictured, pictures, threads, progress, unshown);
+
+  add_samples(data, source, samples, written.indices, per_class);
+  if (options.duplicates)
+    add_duplicates(data, *sets, duplicates, written.indices);
+  else
+    add_no_duplicates(data, "Not looked for; shardctl page --duplicates does.");
+  const fs::path of = parse_dataset_path(options.path).folder;
+  add_rejects(data, source, source.is_dataset() ? read_rejects(of / kRejectsFile) : Rejects());
+
+  const std::string html = html_document(data["name"].get<std::string>(), data);
+  write_new_file(folder.path() / kPageFile, std::as_bytes(std::span(html)));
+  folder.publish();
+  progress.finish();
+  if (!options.quiet) {
+    cli::out("{}: {}, {}\n", path_text(folder.target() / kPageFile),
+             cli::counted(written.indices.size(), "picture"),
+             cli::human_bytes(written.size_bytes + html.size()));
+    if (per_class < options.samples && !classes.empty())
+      cli::out("{} of each class instead of {}: a page has at most {} pictures\n", per_class, options.samples,
+               kMostPictures);
+  }
+  if (unmeasured.found()) unmeasured.report("the channels were measured without them");
+  if (uncompared.found()) uncompared.report("they were not compared");
+  if (unshown.found()) unshown.report("they are not on the page");
+  return unmeasured.found() || uncompared.found() || unshown.found() ? kExitDifferent : kExitOk;
+}
+
+}  // namespace shard::ctl
