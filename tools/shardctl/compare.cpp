@@ -19,6 +19,7 @@
 #include "convert/decoding.hpp"
 #include "convert/input_file.hpp"
 #include "convert/recorded.hpp"
+#include "convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
@@ -74,12 +75,14 @@ std::string key_of(const Source& source, std::uint64_t index) {
 // What one thread needs.
 class Comparer {
  public:
+  // `list`: the archives' members, or only the folder.
   Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options,
-           Damage& damage, image::MemoryBudget& memory)
+           const convert::InputList& list, Damage& damage, image::MemoryBudget& memory)
       : source_(source),
         damage_(damage),
         denormalizer_(denormalizer),
-        reader_(options.images),
+        list_(list),
+        reader_(list),
         decode_(convert::decode_options_from(source.info())),
         preprocessor_(convert::preprocess_options_from(source.info())),
         stored_(source.info().spec.size_bytes()),
@@ -100,7 +103,7 @@ class Comparer {
     // What would be a reject of the conversion cannot be compared; any other error ends the command.
     std::span<const std::byte> file;
     try {
-      file = reader_.read(unescape_key(key));
+      file = reader_.read(input_of(unescape_key(key)));
     } catch (const convert::UnreadableInput& error) {
       return miss(index, error.what());
     }
@@ -141,9 +144,20 @@ class Comparer {
     tally.first_reason = std::move(reason);
   }
 
+  convert::Input input_of(std::string path) const {
+    if (list_.archives.empty()) return {std::move(path)};
+    const auto at = std::lower_bound(
+        list_.inputs.begin(), list_.inputs.end(), path,
+        [](const convert::Input& input, const std::string& name) { return input.path < name; });
+    if (at == list_.inputs.end() || at->path != path)
+      throw convert::UnreadableInput(ErrorCode::not_found, "is not in the archives");
+    return *at;
+  }
+
   const Source& source_;
   Damage& damage_;
   const Denormalizer& denormalizer_;
+  const convert::InputList& list_;
   convert::InputReader reader_;
   image::Decoder decoder_;
   image::DecodeOptions decode_;
@@ -193,9 +207,14 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
 int compare(const CompareOptions& options) {
   const Source source = Source::open(options.path);
   std::error_code error;
-  if (!std::filesystem::is_directory(options.images, error)) {
+  convert::InputList list;
+  if (convert::names_tars(options.images)) {
+    list = convert::scan(options.images, {});
+  } else if (std::filesystem::is_directory(options.images, error)) {
+    list.root = options.images;
+  } else {
     throw Error(ErrorCode::not_found,
-                fmt::format("{}: not a folder; give the one that the data set was made from",
+                fmt::format("{}: not a folder or tar archive; give the one that the data set was made from",
                             quoted(options.images)));
   }
   const Denormalizer denormalizer(source.info().spec, source.info().normalization);
@@ -206,7 +225,7 @@ int compare(const CompareOptions& options) {
   Damage damage;
   image::MemoryBudget memory(image::MemoryBudget::default_bytes());
   for (unsigned i = 0; i < threads; ++i)
-    comparers.emplace_back(source, denormalizer, options, damage, memory);
+    comparers.emplace_back(source, denormalizer, options, list, damage, memory);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   parallel_for(threads, count, [&](unsigned thread, std::uint64_t i) {
     // Evenly spread, in order; in two steps, since i x size may not fit 64 bits.

@@ -105,8 +105,8 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
 
 // What one thread needs to decode images as the eval preset does.
 struct ImageWorker {
-  ImageWorker(const std::filesystem::path& root, const image::PreprocessOptions& options)
-      : reader(root), preprocessor(options), bytes(options.sample_spec().size_bytes()) {}
+  ImageWorker(const convert::InputList& list, const image::PreprocessOptions& options)
+      : reader(list), preprocessor(options), bytes(options.sample_spec().size_bytes()) {}
   convert::InputReader reader;
   image::Decoder decoder;
   image::Preprocessor preprocessor;
@@ -126,11 +126,11 @@ Sums of_images(const StatsOptions& options, cli::Progress& progress) {
   const unsigned threads = thread_count(options.jobs);
   std::vector<ImageWorker> workers;
   workers.reserve(threads);
-  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(list.root, preprocess);
+  for (unsigned i = 0; i < threads; ++i) workers.emplace_back(list, preprocess);
   parallel_for(threads, list.inputs.size(), [&](unsigned thread, std::uint64_t index) {
     ImageWorker& worker = workers[thread];
     try {
-      worker.preprocessor.run_file(worker.decoder, worker.reader.read(list.inputs[index].path), decode,
+      worker.preprocessor.run_file(worker.decoder, worker.reader.read(list.inputs[index]), decode,
                                    worker.bytes);
       const auto* pixels = reinterpret_cast<const std::uint8_t*>(worker.bytes.data());
       worker.sums.add({pixels, worker.bytes.size()}, 3);

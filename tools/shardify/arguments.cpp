@@ -200,8 +200,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
                "shardify");
   app.set_version_flag("--version", SHARD_VERSION_STRING);
   app.add_option("IMAGES", options.images, R"(
-      A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); @FILE, a
-      text file with one path per line; or -, the same list on standard input)")
+      A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); a tar archive
+      with the same inside, a WebDataset, or several ('train-{000..146}.tar'); @FILE, a text file with one path per line;
+      or -, the same list on standard input)")
       ->required();
   app.add_option("OUT", options.out,
                  "The folder of the data set: new, empty, or the result of an earlier run")

@@ -57,7 +57,7 @@ class Worker {
         options_(options),
         scheduler_(scheduler),
         hooks_(hooks),
-        reader_(plan.list.root),
+        reader_(plan.list),
         preprocessor_(options.preprocess),
         decode_(decode_options(options, hooks.cancel)),
         sample_(options.preprocess.sample_spec().size_bytes()) {
@@ -89,7 +89,7 @@ class Worker {
     bool was_read = false;
     image::WarningSet found;
     try {
-      const std::span<const std::byte> file = reader_.read(input.path);
+      const std::span<const std::byte> file = reader_.read(input);
       bytes_read += file.size();
       read_seconds = watch.restart();
       was_read = true;

@@ -57,7 +57,7 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   result.free_bytes = free_bytes_at(options.out);
   count_classes(plan, result);
 
-  InputReader reader(plan.list.root);
+  InputReader reader(plan.list);
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
   const image::DecodeOptions decode = decode_options(options, hooks.cancel);
@@ -76,7 +76,7 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
     const Input& input = plan.list.inputs[k * result.inputs / wanted];
     ++result.sampled;
     try {
-      const auto file = reader.read(input.path);
+      const auto file = reader.read(input);
       bytes += file.size();
       preprocessor.run_file(decoder, file, decode, sample);
       compressed += codec.encode(sample).size();

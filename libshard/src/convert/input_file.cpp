@@ -44,6 +44,35 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
+  make_room(size);
+  return {buffer_.data(), fill(fd.get(), 0, size, path)};
+}
+
+std::span<const std::byte> InputReader::read(const Input& input) {
+  return input.archive == Input::kNoArchive ? read(input.path) : read_member(input);
+}
+
+std::span<const std::byte> InputReader::read_member(const Input& input) {
+  const auto size = static_cast<std::size_t>(input.size_bytes);
+  make_room(size);
+  return {buffer_.data(), fill(archive(input.archive), input.offset, size, list_->archives[input.archive])};
+}
+
+int InputReader::archive(std::uint32_t number) {
+  for (const Open& open : open_)
+    if (open.archive == number) return open.fd.get();
+  const std::filesystem::path& path = list_->archives[number];
+  int opened = -1;
+  do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  while (opened < 0 && errno == EINTR);
+  if (opened < 0) fail_read("open", path, errno);
+  Open& place = open_[next_++ % kOpen];
+  place.archive = number;
+  place.fd = UniqueFd(opened);
+  return opened;
+}
+
+void InputReader::make_room(std::size_t size) {
   if (size > kMaxFileBytes)
     throw UnreadableInput(ErrorCode::resource,
                           fmt::format("has {} bytes; images have at most {}", size, kMaxFileBytes));
@@ -56,17 +85,23 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   } catch (const std::bad_alloc&) {
     throw UnreadableInput(ErrorCode::resource, fmt::format("no memory for its {} bytes", size));
   }
+}
+
+// How many bytes there were: fewer if the file was cut meanwhile, and the caller sees the smaller size.
+std::size_t InputReader::fill(int fd, std::uint64_t offset, std::size_t size,
+                              const std::filesystem::path& path) {
   std::size_t filled = 0;
   while (filled < size) {
-    const ssize_t got = ::read(fd.get(), buffer_.data() + filled, size - filled);
+    const ssize_t got =
+        ::pread(fd, buffer_.data() + filled, size - filled, static_cast<off_t>(offset + filled));
     if (got < 0) {
       if (errno == EINTR) continue;
       fail_read("read", path, errno);
     }
-    if (got == 0) break;  // the file was truncated meanwhile: the caller sees the smaller size
+    if (got == 0) break;
     filled += static_cast<std::size_t>(got);
   }
-  return {buffer_.data(), filled};
+  return filled;
 }
 
 }  // namespace shard::convert

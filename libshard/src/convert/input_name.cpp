@@ -72,6 +72,11 @@ std::optional<SkipReason> skip_by_path(std::string_view path) {
   }
 }
 
+std::string sample_name(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  return std::string(path.substr(0, path.find('.', slash == std::string_view::npos ? 0 : slash + 1)));
+}
+
 bool has_image_name(std::string_view name) {
   constexpr std::size_t kLongest = 4;
   const std::size_t dot = name.rfind('.');

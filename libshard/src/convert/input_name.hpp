@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "shard/convert/listing.hpp"
@@ -16,6 +17,9 @@ namespace shard::convert {
 std::optional<SkipReason> skip_by_name(std::string_view name);
 // The same for every part of a path between slashes: the reason of the first part that is skipped.
 std::optional<SkipReason> skip_by_path(std::string_view path);
+
+// What the members of one sample have in common in a WebDataset: the path up to the first dot of its last part.
+std::string sample_name(std::string_view path);
 
 // True for the extensions of JPEG, PNG and WebP, and of image formats that are not decoded (GIF, HEIC, ...),
 // in upper or lower case.

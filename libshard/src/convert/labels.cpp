@@ -147,6 +147,22 @@ LabelTable labels_from_folders(InputList& list) {
   return table;
 }
 
+LabelTable labels_from_numbers(InputList& list) {
+  const auto number_of = [&](const Input& input) -> const std::int64_t* {
+    const std::string sample = sample_name(input.path);
+    const auto at =
+        std::lower_bound(list.numbers.begin(), list.numbers.end(), sample,
+                         [](const auto& entry, const std::string& name) { return entry.first < name; });
+    return at != list.numbers.end() && at->first == sample ? &at->second : nullptr;
+  };
+  move_unlabelled(list, "has no label: there is no .cls member with its name",
+                  [&](const Input& input) { return number_of(input) != nullptr; });
+  LabelTable table;
+  for (const Input& input : list.inputs)
+    append_le(table.rows, static_cast<std::uint64_t>(*number_of(input)), 8);
+  return table;
+}
+
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, Unlisted unlisted) {
   const std::string file = quoted(path);
   const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);

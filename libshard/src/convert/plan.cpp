@@ -50,6 +50,10 @@ std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
   std::vector<std::uint64_t> sizes(list.inputs.size(), Plan::kUnknownSize);
   parallel_for(threads, (sizes.size() + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
     for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, sizes.size()); ++i) {
+      if (list.inputs[i].archive != Input::kNoArchive) {
+        sizes[i] = list.inputs[i].size_bytes;
+        continue;
+      }
       struct stat status {};
       const fs::path path = list.root / list.inputs[i].path;
       if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
@@ -82,8 +86,9 @@ Plan make_plan(const Options& options) {
   refuse_out_inside_images(options);
   Plan plan;
   plan.list = scan(options.images, options.root);
-  plan.labels = options.labels.empty() ? labels_from_folders(plan.list)
-                                       : labels_from_csv(plan.list, options.labels, options.unlisted);
+  plan.labels = !options.labels.empty()      ? labels_from_csv(plan.list, options.labels, options.unlisted)
+                : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
+                                             : labels_from_folders(plan.list);
   if (options.strict) reject_skipped(plan.list);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
   if (plan.list.inputs.empty())
@@ -109,7 +114,8 @@ Plan make_plan(const Options& options) {
 }
 
 Listing listing_of(const Plan& plan) {
-  return {plan.list.inputs.size(), plan.labels.classes, plan.list.empty_folders,
+  const bool numbers = plan.labels.classes.empty() && !plan.list.numbers.empty();
+  return {plan.list.inputs.size(), plan.labels.classes, numbers,           plan.list.empty_folders,
           plan.list.skipped,       plan.list.rejects,   plan.list.unlisted};
 }
 

@@ -28,11 +28,12 @@ using Digests = std::vector<std::optional<std::uint64_t>>;
 Digests digest_inputs(const Plan& plan, const Options& options, const Hooks& hooks) {
   Digests digests(plan.list.inputs.size());
   const unsigned threads = options.threads();
-  std::vector<InputReader> readers(threads, InputReader(plan.list.root));
+  std::vector<InputReader> readers;
+  for (unsigned i = 0; i < threads; ++i) readers.emplace_back(plan.list);
   parallel_for(threads, digests.size(), [&](unsigned thread, std::uint64_t i) {
     if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorCode::cancelled, "interrupted");
     try {
-      const std::span<const std::byte> file = readers[thread].read(plan.list.inputs[i].path);
+      const std::span<const std::byte> file = readers[thread].read(plan.list.inputs[i]);
       plan.require_size(i, file.size());
       digests[i] = xxh3(file);
     } catch (const UnreadableInput&) {

@@ -51,6 +51,8 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
       throw Error(ErrorCode::not_found, fmt::format("cannot read the list {}: {}", quoted(file),
                                                     std::generic_category().message(errno)));
     list = scan_list(in, quoted(file), list_root);
+  } else if (names_tars(images)) {
+    list = scan_tars(images);
   } else {
     list = scan_folder(images);
   }

@@ -18,8 +18,15 @@ namespace shard::convert {
 
 // Paths are bytes, not text: they are sorted by bytes, in every locale, without Unicode normalisation.
 struct Input {
-  std::string path;         // relative to the root, '/' between parts
+  static constexpr std::uint32_t kNoArchive = ~std::uint32_t{0};
+
+  std::string path;  // relative to the root, '/' between parts; of a tar archive: the name of the member
   std::string key() const;  // escaped (shard/keys.hpp)
+
+  // In an archive: its position in InputList::archives, and where the bytes of the member are.
+  std::uint32_t archive = kNoArchive;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
 };
 
 struct InputList {
@@ -27,6 +34,11 @@ struct InputList {
   std::filesystem::path root;
   // Sorted, unique.
   std::vector<Input> inputs;
+  // Files that contain inputs.
+  std::vector<std::filesystem::path> archives;
+  // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls
+  // member (WebDataset).
+  std::vector<std::pair<std::string, std::int64_t>> numbers;
   // The classes: top-level folders that contain an input or something that could not be read. Raw names,
   // sorted.
   std::vector<std::string> folders;
@@ -40,7 +52,7 @@ struct InputList {
   std::uint64_t unlisted = 0;
 };
 
-// `images` as in Options: a folder (with all folders below it, symbolic links too), "@FILE" or "-". The
+// `images` as in Options: a folder (with all folders below it, symbolic links too), tar archives, "@FILE" or "-". The
 // result depends only on the files, not on the order in which a folder is read or on the locale. Errors:
 // not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not obvious), naming
 // the path.
@@ -50,9 +62,13 @@ struct InputList {
 // links in the order of (links passed, bytes of the path). A link to a folder that contains it is a reject.
 InputList scan(const std::string& images, const std::filesystem::path& list_root);
 
-// The two parts of scan(), with unsorted results: walk.cpp and list.cpp.
+// The parts of scan(), with unsorted results: walk.cpp, list.cpp and scan_tar.cpp.
 InputList scan_folder(const std::string& images);
 InputList scan_list(std::istream& in, const std::string& name, const std::filesystem::path& root);
+InputList scan_tars(const std::string& images);
+// True: `images` is the name of a tar archive, or a pattern of such names, and not a folder. Throws unsupported for compressed
+// archives, which cannot be read in place.
+bool names_tars(const std::string& images);
 
 struct LabelTable {
   ColumnSpec column{"labels", DType::i64, {}};
@@ -64,6 +80,9 @@ struct LabelTable {
 // The label of an input is the position of its top-level folder among the sorted folder names, or 0 if there
 // are no folders. Inputs beside the class folders have no class and are moved to list.rejects.
 LabelTable labels_from_folders(InputList& list);
+
+// The numbers that archives name; inputs without one are moved to list.rejects.
+LabelTable labels_from_numbers(InputList& list);
 
 // A table with rows path,label (whole numbers, or numbers, or class names) or path,v1,...,vk (float32).
 // Throws invalid_argument, naming the line, for a row that names no input, a duplicate or a malformed row.

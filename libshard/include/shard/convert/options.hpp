@@ -20,7 +20,8 @@ enum class Unlisted : std::uint8_t { reject, skip };
 // those that their users know.
 
 struct Options {
-  // A folder; "@FILE" for a list of paths, one a line; "-" for such a list on standard input.
+  // A folder; a tar archive, or several: "train-{000..146}.tar", "{a,b}.tar"; "@FILE" for a list of paths, one a line; "-" for
+  // such a list on standard input.
   std::string images;
   std::filesystem::path out;
   // Lists: keys and classes are relative to it. Empty: the deepest common folder, where that is obvious.

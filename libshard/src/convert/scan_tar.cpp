@@ -1,0 +1,281 @@
+// Lists tar archives: which members are inputs, which folders are classes, which numbers are labels.
+//
+//   a tar of class folders       cats/1.jpg, ...                 as the unpacked folder
+//   a WebDataset                 0001.jpg, 0001.cls, ...         the label is the number in the .cls member
+//   tars inside a tar            n01440764.tar, ... (ImageNet)   the class is the name of the inner one
+//
+// Members are read where they lie in the archives, so nothing is unpacked.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <system_error>
+
+#include "base/cpu_count.hpp"
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
+#include "base/unique_handle.hpp"
+#include "convert/scan.hpp"
+#include "convert/tar.hpp"
+#include "shard/error.hpp"
+#include "shard/image/file_kind.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMaxArchives = 1'000'000;
+constexpr std::uint64_t kMaxNumberBytes = 64;  // of a .cls member
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && std::equal(end.rbegin(), end.rend(), text.rbegin(), [](char a, char b) {
+           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+         });
+}
+
+// What stands between braces: "a,b,c" or "000..146". Empty: neither.
+std::vector<std::string> alternatives(std::string_view inside) {
+  std::vector<std::string> all;
+  const std::size_t dots = inside.find("..");
+  if (dots == std::string_view::npos) {
+    if (inside.find(',') == std::string_view::npos) return {};
+    for (std::size_t begin = 0; begin <= inside.size();) {
+      const std::size_t end = std::min(inside.find(',', begin), inside.size());
+      all.emplace_back(inside.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    return all;
+  }
+  const std::string_view first = inside.substr(0, dots);
+  const std::string_view last = inside.substr(dots + 2);
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  const auto number = [](std::string_view text, std::uint64_t& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size();
+  };
+  if (!number(first, from) || !number(last, to) || from > to) return {};
+  if (to - from >= kMaxArchives)
+    throw Error(ErrorCode::invalid_argument, fmt::format("{{{}}} names {} archives; at most {} are taken",
+                                                         inside, to - from + 1, kMaxArchives));
+  const std::size_t width = first.size() > 1 && first.front() == '0' ? first.size() : 0;
+  for (std::uint64_t i = from; i <= to; ++i) all.push_back(fmt::format("{:0{}}", i, width));
+  return all;
+}
+
+// Expands the braces of a pattern, from left to right.
+std::vector<std::string> expanded(const std::string& pattern) {
+  for (std::size_t open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
+    const std::size_t close = pattern.find('}', open);
+    if (close == std::string::npos) break;
+    const std::vector<std::string> parts =
+        alternatives(std::string_view(pattern).substr(open + 1, close - open - 1));
+    if (parts.empty()) continue;
+    std::vector<std::string> all;
+    for (const std::string& rest : expanded(pattern.substr(close + 1)))
+      for (const std::string& part : parts) all.push_back(pattern.substr(0, open) + part + rest);
+    if (all.size() > kMaxArchives)
+      throw Error(ErrorCode::invalid_argument, fmt::format("{} names {} archives; at most {} are taken",
+                                                           quoted(pattern), all.size(), kMaxArchives));
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  return {pattern};
+}
+
+class OpenArchive {
+ public:
+  explicit OpenArchive(const fs::path& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat info {};
+    if (!fd_ || ::fstat(fd_.get(), &info) != 0) {
+      const int error = errno;
+      throw Error(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
+                  fmt::format("cannot open the archive {}: {}", quoted(path),
+                              std::generic_category().message(error)));
+    }
+    if (!S_ISREG(info.st_mode))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the archive {} is not a regular file", quoted(path)));
+    size_ = static_cast<std::uint64_t>(info.st_size);
+  }
+  std::uint64_t size() const noexcept { return size_; }
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const {
+    std::size_t filled = 0;
+    while (filled < out.size()) {
+      const ssize_t got =
+          ::pread(fd_.get(), out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        throw Error(ErrorCode::io, fmt::format("cannot read the archive {}: {}", quoted(path_),
+                                               std::generic_category().message(errno)));
+      if (got == 0) break;
+      filled += static_cast<std::size_t>(got);
+    }
+    return filled;
+  }
+
+ private:
+  fs::path path_;
+  UniqueFd fd_;
+  std::uint64_t size_ = 0;
+};
+
+// What one archive has.
+class Contents {
+ public:
+  Contents(std::uint32_t number, const fs::path& path) : number_(number), name_(path.string()) {}
+
+  void list() {
+    archive_.emplace(name_);
+    list_part(0, archive_->size(), "", escape_key(name_), true);
+    archive_.reset();
+  }
+
+  std::vector<Input> inputs;
+  std::vector<Reject> rejects;
+  std::vector<Skip> skipped;
+  std::vector<std::pair<std::string, std::int64_t>> numbers;
+
+ private:
+  // The bytes [begin, begin + size) are an archive; its members get `folder` in front of their names.
+  void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& key,
+                 bool outer) {
+    TarListing found = list_tar(
+        [&](std::uint64_t offset, std::span<std::byte> out) {
+          const auto there =
+              static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - std::min(size, offset)));
+          return archive_->read(begin + offset, out.first(there));
+        },
+        size);
+    for (TarMember& member : found.members) {
+      member.name.insert(0, folder);
+      member.offset += begin;
+      take(std::move(member), outer);
+    }
+    if (!found.problem.empty()) rejects.push_back({key, found.problem});
+  }
+
+  void take(TarMember member, bool outer) {
+    if (!member.problem.empty()) {
+      rejects.push_back(
+          {escape_key(member.name), fmt::format("in the archive {}: {}", escape_key(name_), member.problem)});
+    } else if (const auto reason = skip_by_path(member.name)) {
+      skipped.push_back({escape_key(member.name), *reason});
+    } else if (ends_with(member.name, ".tar")) {
+      if (outer)
+        list_part(member.offset, member.size_bytes, member.name.substr(0, member.name.size() - 4) + "/",
+                  escape_key(member.name), false);
+      else
+        rejects.push_back(
+            {escape_key(member.name), "an archive in an archive in an archive: unpack one of them"});
+    } else if (ends_with(member.name, ".cls")) {
+      take_number(member);
+    } else if (has_image_name(member.name) || has_image_bytes(member)) {
+      inputs.push_back({std::move(member.name), number_, member.offset, member.size_bytes});
+    } else {
+      skipped.push_back({escape_key(member.name), SkipReason::no_image});
+    }
+  }
+
+  bool has_image_bytes(const TarMember& member) const {
+    std::array<std::byte, image::kFileKindBytes> begin{};
+    const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), member.size_bytes));
+    return has_image_content(
+        std::span<const std::byte>(begin).first(archive_->read(member.offset, std::span(begin).first(size))));
+  }
+
+  void take_number(const TarMember& member) {
+    std::string text(std::min(member.size_bytes, kMaxNumberBytes), '\0');
+    text.resize(archive_->read(member.offset, std::as_writable_bytes(std::span(text))));
+    const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+    const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
+    std::int64_t value = 0;
+    const auto [last, error] =
+        std::from_chars(text.data() + begin, text.data() + std::max(begin, end), value);
+    if (begin >= end || error != std::errc{} || last != text.data() + end)
+      rejects.push_back(
+          {escape_key(member.name), fmt::format("the label {} is not a whole number", quoted_excerpt(text))});
+    else
+      numbers.emplace_back(sample_name(member.name), value);
+  }
+
+  std::uint32_t number_;
+  std::string name_;
+  std::optional<OpenArchive> archive_;  // only while it is listed: there may be many
+};
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T>&& more) {
+  std::move(more.begin(), more.end(), std::back_inserter(all));
+}
+
+// As tar does when it unpacks: of several members with one name the last one counts. The others are rejects, so that nothing is
+// lost silently.
+void keep_last(InputList& list) {
+  std::stable_sort(list.inputs.begin(), list.inputs.end(),
+                   [](const Input& a, const Input& b) { return a.path < b.path; });
+  std::vector<Input> kept;
+  kept.reserve(list.inputs.size());
+  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+    Input& input = list.inputs[i];
+    if (i + 1 < list.inputs.size() && list.inputs[i + 1].path == input.path)
+      list.rejects.push_back(
+          {input.key(), fmt::format("another member of this name comes later; this one is in {}, at byte {}",
+                                    escape_key(list.archives[input.archive].string()), input.offset)});
+    else
+      kept.push_back(std::move(input));
+  }
+  list.inputs = std::move(kept);
+}
+
+}  // namespace
+
+bool names_tars(const std::string& images) {
+  std::error_code error;
+  if (fs::is_directory(images, error)) return false;
+  for (const char* compressed : {".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"})
+    if (ends_with(images, compressed))
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} is compressed, so its members cannot be read in place: decompress it "
+                              "to a .tar first",
+                              quoted(images)));
+  return ends_with(images, ".tar");
+}
+
+InputList scan_tars(const std::string& images) {
+  InputList list;
+  for (std::string& name : expanded(images)) list.archives.emplace_back(std::move(name));
+  std::vector<std::optional<Contents>> contents(list.archives.size());
+  parallel_for(std::min(cpu_count(), 8U), contents.size(), [&](unsigned, std::uint64_t i) {
+    contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i]);
+    contents[i]->list();
+  });
+  for (auto& part : contents) {
+    append(list.inputs, std::move(part->inputs));
+    append(list.rejects, std::move(part->rejects));
+    append(list.skipped, std::move(part->skipped));
+    append(list.numbers, std::move(part->numbers));
+    part.reset();
+  }
+  std::stable_sort(list.numbers.begin(), list.numbers.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  keep_last(list);
+  for (const Input& input : list.inputs) {
+    const std::size_t slash = input.path.find('/');
+    const std::string_view folder = std::string_view(input.path).substr(0, slash);
+    if (slash != std::string::npos && (list.folders.empty() || list.folders.back() != folder))
+      list.folders.emplace_back(folder);
+  }
+  return list;
+}
+
+}  // namespace shard::convert

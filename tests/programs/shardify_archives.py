@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""shardify on tar archives: the same bytes as from the unpacked folder, WebDatasets, tars in a tar, and damaged ones."""
+
+import io
+import json
+import os
+import random
+import tarfile
+
+from shardify_support import SMALL, TestCase, all_keys, digests, info, main, make_images, png, rejects, run, shardctl, shardify, write, SHARDIFY
+
+
+def add(archive, name, data, **more):
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    for key, value in more.items():
+        setattr(member, key, value)
+    archive.addfile(member, io.BytesIO(data))
+
+
+class Archives(TestCase):
+    def tar(self, name, members, **options):
+        path = self.path / name
+        with tarfile.open(path, "w", **options) as archive:
+            for member, data in members:
+                add(archive, member, data)
+        return path
+
+    def labels(self, out):
+        rows = self.assert_code(shardctl("ls", out, "--csv"), 0).out.splitlines()[1:]
+        return {row.split(",")[3]: int(row.split(",")[1]) for row in rows}
+
+    def test_an_archive_gives_the_bytes_of_the_unpacked_folder(self):
+        images = make_images(self.path / "in", ("a", "b", "c d"), each=5)
+        write(images / "b" / "bad.png", b"no picture")
+        write(images / "b" / ".hidden.png", b"x")
+        write(images / "readme.txt", b"text")
+        write(images / "c d" / ("long" * 40 + ".png"), png(3))
+        self.assert_code(shardify(images, self.path / "expected", *SMALL), 1)
+        for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+            archive = self.path / f"{form}.tar"
+            with tarfile.open(archive, "w", format=form) as tar:
+                names = [str(path.relative_to(images)) for path in images.rglob("*") if path.is_file()]
+                random.Random(form).shuffle(names)  # the order of the archive does not matter
+                for name in names:
+                    if form == tarfile.USTAR_FORMAT and len(name) > 100:
+                        continue
+                    tar.add(images / name, name)
+            out = self.path / f"out{form}"
+            self.assert_code(shardify(archive, out, *SMALL), 1)
+            if form != tarfile.USTAR_FORMAT:
+                self.assertEqual(digests(out), digests(self.path / "expected"))
+                self.assert_code(shardctl("compare", out, archive), 0)
+            self.assertEqual(rejects(out).keys(), {"b/bad.png"})
+            # Again: nothing to do. By two ranks: the same bytes.
+            again = self.assert_code(shardify(archive, out, *SMALL, "--json"), 1)
+            self.assertEqual(json.loads(again.out)["converted"], 0)
+            ranks = self.path / f"ranks{form}"
+            for rank in (1, 0):
+                shardify(archive, ranks, *SMALL, "--rank", str(rank), "--world-size", "2")
+            self.assertEqual(digests(ranks), digests(out))
+
+    def test_the_labels_of_a_webdataset_are_its_numbers(self):
+        for shard in range(3):
+            members = []
+            for i in range(4):
+                key = f"{shard * 4 + i:05}"
+                members += [(f"{key}.png", png(i)), (f"{key}.cls", f" {(shard * 4 + i) % 5}\n".encode()), (f"{key}.json", b"{}"), (f"{key}.txt", b"a cat")]
+            self.tar(f"w-{shard:03}.tar", members)
+        pattern = self.path / "w-{000..002}.tar"
+        done = self.assert_code(shardify(pattern, self.out, *SMALL[:-1]), 0)
+        self.assertIn("labels are the numbers in the .cls members", done.out)
+        self.assertEqual(self.labels(self.out), {f"{i:05}.png": i % 5 for i in range(12)})
+        self.assert_code(shardctl("compare", self.out, pattern), 0)
+        # Some without a label, or with none that is a number.
+        self.tar("odd.tar", [("1.png", png(1)), ("1.cls", b"7"), ("2.png", png(2)), ("3.png", png(3)), ("3.cls", b"dog"), ("4.x.png", png(4)), ("4.cls", b"-2")])
+        self.assert_code(shardify(self.path / "odd.tar", self.path / "odd", *SMALL), 1)
+        self.assertEqual(self.labels(self.path / "odd"), {"1.png": 7, "4.x.png": -2})
+        self.assertEqual(rejects(self.path / "odd").keys(), {"2.png", "3.cls", "3.png"})
+
+    def test_tars_in_a_tar_are_classes(self):
+        inner = {}
+        for name in ("n01", "n02"):
+            inner[name] = self.tar(f"{name}.tar", [(f"{name}_{i}.JPEG.png", png(i)) for i in range(3)]).read_bytes()
+        deep = self.tar("deep.tar", [("x.tar", inner["n01"])]).read_bytes()
+        outer = self.tar("outer.tar", [(f"{name}.tar", data) for name, data in inner.items()] + [("n03.tar", deep)])
+        self.assert_code(shardify(outer, self.out, *SMALL), 1)
+        self.assertEqual(self.labels(self.out), {f"{name}/{name}_{i}.JPEG.png": label for label, name in enumerate(inner) for i in range(3)})
+        self.assertEqual(rejects(self.out).keys(), {"n03/x.tar"})
+        self.assertIn("unpack one of them", rejects(self.out)["n03/x.tar"])
+
+    def test_hostile_members_are_rejects_and_the_run_goes_on(self):
+        path = self.path / "hostile.tar"
+        with tarfile.open(path, "w") as tar:
+            for name in ("../up.png", "/root.png", "a/../../x.png", "good.png"):
+                add(tar, name, png(1))
+            for name, kind in (("soft.png", tarfile.SYMTYPE), ("hard.png", tarfile.LNKTYPE), ("pipe.png", tarfile.FIFOTYPE)):
+                add(tar, name, b"", type=kind, linkname="good.png")
+            add(tar, "twice.png", png(2))
+            add(tar, "twice.png", png(3))
+            add(tar, "empty.png", b"")
+        self.assert_code(shardify(path, self.out, *SMALL), 1)
+        self.assertEqual(set(all_keys(self.out)), {"good.png", "twice.png"})
+        self.assertEqual(len(rejects(self.out)), 8)
+        last = self.path / "last"
+        self.assert_code(shardify(self.tar("last.tar", [("good.png", png(1)), ("twice.png", png(3))]), last, *SMALL), 0)
+        self.assertEqual(self.assert_code(shardctl("ls", self.out), 0).out, self.assert_code(shardctl("ls", last), 0).out)
+
+    def test_a_damaged_archive_is_a_reject(self):
+        data = self.tar("whole.tar", [(f"{i}.png", png(i)) for i in range(6)]).read_bytes()
+        write(self.path / "cut.tar", data[: len(data) // 2])
+        self.assert_code(shardify(self.path / "cut.tar", self.out, *SMALL), 1)
+        self.assertIn("it was cut", rejects(self.out)[str(self.path / "cut.tar")])
+        self.assertGreater(len(all_keys(self.out)), 0)
+        write(self.path / "none.tar", b"no archive" * 100)
+        self.assert_refused(shardify(self.path / "none.tar", self.path / "x", *SMALL), "it is not a tar archive")
+
+    def test_what_cannot_be_read_is_said(self):
+        self.assert_refused(shardify(self.path / "no.tar", self.out, *SMALL), "cannot open the archive")
+        write(self.path / "a.tar.gz", b"x")
+        self.assert_refused(shardify(self.path / "a.tar.gz", self.out, *SMALL), "is compressed")
+        os.mkfifo(self.path / "pipe.tar")
+        self.assert_refused(shardify(self.path / "pipe.tar", self.out, *SMALL), "not a regular file")
+        self.tar("p-1.tar", [("1.png", png(1))])
+        self.assert_refused(shardify(self.path / "p-{1..2}.tar", self.out, *SMALL), "p-2.tar")
+        self.assert_refused(shardify(self.path / "p-{1..99999999}.tar", self.out, *SMALL), "at most 1000000")
+        self.assertFalse(self.out.exists())
+
+    def test_an_archive_that_changes_is_noticed(self):
+        path = self.tar("a.tar", [(f"{i}.png", png(i)) for i in range(4)])
+        self.assert_code(shardify(path, self.out, *SMALL), 0)
+        self.tar("a.tar", [(f"{i}.png", png(i + (i == 2))) for i in range(4)])
+        refreshed = self.assert_code(run([SHARDIFY, str(path), str(self.out), *SMALL, "--refresh"]), 0)
+        expected = self.path / "expected"
+        self.assert_code(shardify(path, expected, *SMALL), 0)
+        self.assertEqual(digests(self.out), digests(expected), refreshed.out)
+
+
+if __name__ == "__main__":
+    main()
