@@ -111,6 +111,14 @@ struct SplitOptions {
 };
 int split(const SplitOptions& options);
 
+struct JoinCommandOptions {
+  std::string folder;
+  std::vector<std::string> paths;
+  bool copy = false;  // no hard links
+  bool quiet = false;
+};
+int join(const JoinCommandOptions& options);
+
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them
   bool verify = true;

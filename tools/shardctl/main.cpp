@@ -223,6 +223,21 @@ int run(int argc, char** argv) {
   add_quiet(split_command, split_options.quiet, "Print nothing");
   add_json(split_command, split_options.json);
 
+  JoinCommandOptions join_options;
+  CLI::App* join_command = app.add_subcommand("join", R"(
+      Put the shards of several data sets together to one data set, by hard link
+
+      Nothing is decoded or compressed again. Shards get other labels where classes need it; these are copied. A
+      stopped join continues with the same command.)");
+  join_command
+      ->add_option("NEW", join_options.folder, "The folder to write: new, empty, or of a stopped join")
+      ->required();
+  join_command->add_option("PATHS", join_options.paths, "Folders of data sets, two or more")
+      ->required()
+      ->expected(2, -1);
+  join_command->add_flag("--copy", join_options.copy, "Copy all shards instead of making hard links");
+  add_quiet(join_command, join_options.quiet, "Print nothing");
+
   StatsOptions stats_options;
   CLI::App* stats_command = app.add_subcommand("stats", R"(
       Print mean and standard deviation of each channel, and the size with codec packed
@@ -250,6 +265,7 @@ int run(int argc, char** argv) {
     if (page_command->parsed()) return page(page_options);
     if (repack_command->parsed()) return repack(repack_options);
     if (split_command->parsed()) return split(split_options);
+    if (join_command->parsed()) return join(join_options);
     return stats(stats_options);
   });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "base/file.hpp"
@@ -15,6 +16,7 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "convert/recorded.hpp"
+#include "convert/tables.hpp"
 #include "shard/error.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
@@ -103,6 +105,8 @@ int repack(const RepackOptions& options) {
   if (!parse_dataset_path(options.path).selection.empty())
     throw Error(ErrorCode::unsupported,
                 fmt::format("{} is part of a data set; repack takes whole ones", quoted(options.path)));
+  std::optional<convert::TableGuard> guard;
+  if (folder_state(options.path) == FolderState::complete) guard.emplace(options.path);
   const Dataset source = Dataset::open(options.path);
   const DatasetInfo& from = source.info();
   DatasetInfo info = repacked_info(from, codec);
@@ -144,6 +148,7 @@ int repack(const RepackOptions& options) {
   // The inputs are the same. Data sets of earlier versions do not have this file.
   if (fs::exists(fs::path(options.path) / kInputsFile))
     copy_text(fs::path(options.path) / kInputsFile, folder / kInputsFile);
+  if (guard) guard->check();
   publish_file(folder / kDatasetFile, serialize_dataset(info));
 
   if (!options.quiet) {

@@ -32,18 +32,31 @@
 
 namespace shard {
 
+// One of the conversions that a data set was put together from (`shardctl join`, `shardify --append`).
+struct SourcePart {
+  // What the data set of this conversion alone says.
+  std::string source_digest;
+  std::uint64_t inputs = 0;
+  std::uint64_t rejects = 0;
+  // How many of the shards are its own.
+  std::uint64_t shards = 0;
+  bool operator==(const SourcePart&) const = default;
+};
+
 struct DatasetInfo : DatasetSpec {
   DatasetInfo() = default;
   explicit DatasetInfo(DatasetSpec of) : DatasetSpec(std::move(of)) {}
 
   // Escaped names; the class id is the position. Empty if the labels come from a table.
   std::vector<std::string> classes;
-  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels.
+  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels. With parts: over their digests.
   std::string source_digest;
   // inputs = samples + rejects.
   std::uint64_t inputs = 0;
   std::uint64_t rejects = 0;
-  // Inputs per shard, of which rejects were left out; the last shard has the rest. It is part of the
+  // The conversions whose shards these are, in order: at least two. Empty: all shards are of one conversion.
+  std::vector<SourcePart> parts;
+  // Inputs per shard, of which rejects were left out; the last shard of each part has the rest. It is part of the
   // fingerprint. 0: not recorded (data sets of earlier versions).
   std::uint64_t samples_per_shard = 0;
   // Of several data sets whose codecs differ: `codec` is that of the first.

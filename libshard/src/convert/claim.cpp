@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
 
@@ -95,6 +97,20 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   return there;
 }
 
+void refuse_parts(const DatasetInfo& info, const fs::path& out, const std::string& source_digest) {
+  if (info.parts.empty()) return;
+  const bool known = std::any_of(info.parts.begin(), info.parts.end(),
+                                 [&](const SourcePart& part) { return part.source_digest == source_digest; });
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format(
+          "{} was put together from {} conversions (`append` or `shardctl join`){}: use `overwrite` to "
+          "replace all of it by these inputs alone, or another folder",
+          quoted(out), info.parts.size(),
+          known ? ", and these inputs are one of them, so they are in it already"
+                : ", and these inputs are none of them; use `append` to add them"));
+}
+
 void refuse_busy(const fs::path& out, std::int64_t pid, const std::string& as) {
   throw Error(
       ErrorCode::resource,
@@ -176,6 +192,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
                       quoted(out)));
     if (state == FolderState::complete) {
       const DatasetInfo info = read_dataset_info(out);
+      refuse_parts(info, out, record.source_digest);
       require_same_plan(recorded_plan(info, record), record, out,
                         [&] { return describe_changes(out, nullptr, plan); });
       claim.missing = missing_shards(options, info);

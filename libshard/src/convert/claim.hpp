@@ -38,6 +38,11 @@ void record_values(Provenance& options, const Normalization& n, const ColumnSpec
 // The plan from which a complete data set was made. What the data set does not record is taken from `asked`.
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked);
 
+// Throws invalid_argument if the data set was put together from several conversions: then no single source is the one that it
+// was made from.
+void refuse_parts(const DatasetInfo& info, const std::filesystem::path& out,
+                  const std::string& source_digest);
+
 // The numbers of the shards that this rank converts.
 std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options);
 // Throws io if the disk has no room for these shards. Their size is known in advance with codec none only;

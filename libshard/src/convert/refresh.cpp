@@ -145,6 +145,7 @@ Refresh::Refresh(const Plan& plan, const Options& options, const PlanRecord& rec
   PlanRecord before;
   if (dataset_is_there(out_)) {
     info = read_dataset_info(out_);
+    refuse_parts(*info, out_, record.source_digest);
     before = recorded_plan(*info, record);
   } else {
     there = read_plan(out_);

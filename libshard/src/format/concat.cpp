@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <numeric>
-#include <unordered_map>
 #include <utility>
 
 #include "base/checksum.hpp"
 #include "base/quote.hpp"
+#include "format/class_list.hpp"
 #include "format/dataset_view.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
@@ -45,21 +45,6 @@ void keep_common(Provenance& ours, const Provenance& theirs) {
   }
 }
 
-// Adds the names that are new to `classes`. Null: the labels stay as they are.
-std::shared_ptr<const LabelMap> join_classes(std::vector<std::string>& classes,
-                                             std::unordered_map<std::string, std::int64_t>& known,
-                                             const std::vector<std::string>& names) {
-  auto labels = std::make_shared<LabelMap>();
-  bool same = true;
-  for (const std::string& name : names) {
-    const auto [at, added] = known.emplace(name, static_cast<std::int64_t>(classes.size()));
-    if (added) classes.push_back(name);
-    same = same && at->second == static_cast<std::int64_t>(labels->size());
-    labels->push_back(at->second);
-  }
-  return same ? nullptr : labels;
-}
-
 // Labels in the shard -> in a part that is a data set of several itself -> in the whole.
 std::shared_ptr<const LabelMap> chain(const std::shared_ptr<const LabelMap>& first,
                                       const std::shared_ptr<const LabelMap>& second) {
@@ -85,10 +70,10 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
   if (parts.empty()) throw Error(ErrorCode::invalid_argument, "no data sets are given to be one");
   if (parts.size() == 1) return parts.front();
   DatasetInfo info = parts.front().info();
-  info.classes.clear();
   info.shards.clear();
+  info.parts.clear();
   info.inputs = info.rejects = info.samples_per_shard = 0;
-  std::unordered_map<std::string, std::int64_t> known;
+  ClassList classes;
   std::vector<ViewShard> shards;
   std::string path;
   std::string fingerprints;
@@ -99,7 +84,7 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
     check_joinable(parts.front(), part);
     keep_common(info.provenance, of.provenance);
     info.mixed_codecs = info.mixed_codecs || of.mixed_codecs || of.codec != info.codec;
-    const auto labels = join_classes(info.classes, known, of.classes);
+    const auto labels = classes.add(of.classes);
     for (ViewShard shard : part.impl_->shards) {
       shard.labels = chain(shard.labels, labels);
       shards.push_back(std::move(shard));
@@ -112,6 +97,7 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
     digests += of.source_digest + ' ';
     path += (path.empty() ? "" : " + ") + part.path().string();
   }
+  info.classes = classes.names();
   if (!one_fingerprint) info.fingerprint = to_hex(xxh3(fingerprints));
   info.source_digest = to_hex(xxh3(digests));
   return Dataset(std::make_shared<Impl>(std::move(shards), std::move(info), std::move(path)));

@@ -32,11 +32,12 @@ class DatasetBuilder final : public JsonHandler {
       "format",      "version",  "samples", "inputs",  "rejects", "source_digest",
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
-  // Not in data sets of earlier versions.
-  static constexpr std::string_view kOptionalSection = "samples_per_shard";
+  // Not in data sets of earlier versions; not in those of one conversion.
+  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts"};
 
   static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;
   static constexpr std::size_t kMaxShards = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxParts = std::size_t{1} << 20;
   static constexpr std::size_t kMaxColumns = 4096;
   static constexpr std::size_t kMaxPipeline = 4096;
 
@@ -106,7 +107,7 @@ class DatasetBuilder final : public JsonHandler {
   void begin_object() override {
     enter();
     if (skipped()) return;
-    const bool item = depth_ == 3 && (section_ == "columns" || section_ == "shards");
+    const bool item = depth_ == 3 && (section_ == "columns" || section_ == "shards" || section_ == "parts");
     if (depth_ != 1 && !(depth_ == 2 && section_ == "pipeline") && !item) misfit("an object");
     fields_.clear();
     if (item && section_ == "columns") {
@@ -117,6 +118,10 @@ class DatasetBuilder final : public JsonHandler {
       bound("shards", info.shards.size(), kMaxShards);
       info.shards.emplace_back();
     }
+    if (item && section_ == "parts") {
+      bound("parts", info.parts.size(), kMaxParts);
+      info.parts.emplace_back();
+    }
   }
 
   void key(std::string&& name) override {
@@ -124,8 +129,10 @@ class DatasetBuilder final : public JsonHandler {
       section_ = std::move(name);
       field_.clear();
       in_member_ = true;
-      known_ = section_ == kOptionalSection ||
-               std::find(std::begin(kSections), std::end(kSections), section_) != std::end(kSections);
+      const auto is_one_of = [&](const auto& list) {
+        return std::find(std::begin(list), std::end(list), section_) != std::end(list);
+      };
+      known_ = is_one_of(kSections) || is_one_of(kOptionalSections);
       if (known_ && !sections.insert(section_).second)
         corrupt(fmt::format("{} occurs twice", quoted_excerpt(section_)));
     } else if (!skipped()) {
@@ -148,7 +155,7 @@ class DatasetBuilder final : public JsonHandler {
   void begin_array() override {
     enter();
     if (skipped()) return;
-    constexpr std::string_view kLists[] = {"shape", "mean", "std", "columns", "classes", "shards"};
+    constexpr std::string_view kLists[] = {"shape", "mean", "std", "columns", "classes", "shards", "parts"};
     const bool list =
         depth_ == 2 && std::find(std::begin(kLists), std::end(kLists), section_) != std::end(kLists);
     if (!list && !in_row_shape()) misfit("an array");
@@ -192,11 +199,16 @@ class DatasetBuilder final : public JsonHandler {
       if (section_ == "samples") return &samples;
       if (section_ == "inputs") return &info.inputs;
       if (section_ == "rejects") return &info.rejects;
-      if (section_ == kOptionalSection) return &info.samples_per_shard;
+      if (section_ == "samples_per_shard") return &info.samples_per_shard;
     }
     if (depth_ == 3 && section_ == "shards") {
       if (field_ == "samples") return &info.shards.back().samples;
       if (field_ == "size_bytes") return &info.shards.back().size_bytes;
+    }
+    if (depth_ == 3 && section_ == "parts") {
+      if (field_ == "inputs") return &info.parts.back().inputs;
+      if (field_ == "rejects") return &info.parts.back().rejects;
+      if (field_ == "shards") return &info.parts.back().shards;
     }
     return nullptr;
   }
@@ -212,6 +224,8 @@ class DatasetBuilder final : public JsonHandler {
       if (section_ == "digest") return &digest_text;
     }
     if (depth_ == 3 && section_ == "shards" && field_ == "file") return &info.shards.back().file;
+    if (depth_ == 3 && section_ == "parts" && field_ == "source_digest")
+      return &info.parts.back().source_digest;
     if (depth_ == 3 && section_ == "columns" && field_ == "name") return &info.columns.back().name;
     return nullptr;
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,26 @@ void check_shards(const DatasetInfo& info, std::uint64_t samples) {
                         info.rejects));
 }
 
+void check_parts(const DatasetInfo& info) {
+  if (info.parts.empty()) return;
+  if (info.parts.size() == 1) corrupt("it has one part: a data set of one conversion names none");
+  std::optional<std::uint64_t> inputs = 0;
+  std::optional<std::uint64_t> rejects = 0;
+  std::optional<std::uint64_t> shards = 0;
+  const auto add = [](std::optional<std::uint64_t>& sum, std::uint64_t value) {
+    if (sum) sum = checked_add(*sum, value);
+  };
+  for (const SourcePart& part : info.parts) {
+    if (!from_hex(part.source_digest))
+      corrupt("source_digest of a part must be 16 lower-case hexadecimal digits");
+    add(inputs, part.inputs);
+    add(rejects, part.rejects);
+    add(shards, part.shards);
+  }
+  if (inputs != info.inputs || rejects != info.rejects || shards != info.shards.size())
+    corrupt("inputs, rejects and shards must be the sums over the parts");
+}
+
 void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
   const auto dtype = dtype_from_string(built.dtype_name);
   const auto layout = layout_from_string(built.layout_name);
@@ -126,6 +147,7 @@ DatasetInfo parse_dataset(std::string_view json) {
   if (!from_hex(info.fingerprint) || !from_hex(info.source_digest))
     corrupt("fingerprint and source_digest must be 16 lower-case hexadecimal digits");
   check_shards(info, built.samples);
+  check_parts(info);
   return std::move(info);
 }
 

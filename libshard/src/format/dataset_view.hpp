@@ -6,14 +6,12 @@
 #include <memory>
 #include <vector>
 
+#include "format/class_list.hpp"
 #include "format/dataset_part.hpp"
 #include "format/sample_set.hpp"
 #include "shard/dataset.hpp"
 
 namespace shard {
-
-// By label in the shard: the label in the data set.
-using LabelMap = std::vector<std::int64_t>;
 
 struct ViewShard {
   std::shared_ptr<const DatasetPart> part;

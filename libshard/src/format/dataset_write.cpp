@@ -49,6 +49,11 @@ std::string serialize_dataset(const DatasetInfo& info) {
   member("rejects", fmt::to_string(info.rejects));
   if (info.samples_per_shard != 0) member("samples_per_shard", fmt::to_string(info.samples_per_shard));
   member("source_digest", json_quote(info.source_digest));
+  if (!info.parts.empty())
+    member("parts", lines(info.parts, '[', ']', [](const SourcePart& part) {
+             return fmt::format("{{\"source_digest\": {}, \"inputs\": {}, \"rejects\": {}, \"shards\": {}}}",
+                                json_quote(part.source_digest), part.inputs, part.rejects, part.shards);
+           }));
   member("fingerprint", json_quote(info.fingerprint));
   member("dtype", json_quote(to_string(info.spec.dtype)));
   member("layout", json_quote(to_string(info.spec.layout)));

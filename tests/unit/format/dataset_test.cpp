@@ -77,6 +77,37 @@ TEST(DatasetJson, SamplesPerShardMayBeAbsent) {
   EXPECT_EQ(serialize_dataset(found), text);
 }
 
+DatasetInfo example_of_parts() {
+  DatasetInfo info = example();
+  info.parts = {{"0000000000000001", 5, 1, 1}, {"0000000000000002", 3, 0, 1}};
+  return info;
+}
+
+TEST(DatasetJson, PartsReadBackEqual) {
+  const std::string text = serialize_dataset(example_of_parts());
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.parts, example_of_parts().parts);
+  EXPECT_EQ(serialize_dataset(found), text);
+  EXPECT_TRUE(parse_dataset(serialize_dataset(example())).parts.empty());
+}
+
+TEST(DatasetJson, PartsMustSumUpToTheWhole) {
+  const auto refuse = [](const std::function<void(DatasetInfo&)>& change, const std::string& piece) {
+    DatasetInfo info = example_of_parts();
+    change(info);
+    EXPECT_SHARD_ERROR(parse_dataset(serialize_dataset(info)), ErrorCode::corrupt, piece);
+  };
+  refuse([](DatasetInfo& info) { info.parts.pop_back(); }, "one part");
+  refuse([](DatasetInfo& info) { info.parts[0].inputs = 4; }, "sums over the parts");
+  refuse([](DatasetInfo& info) { info.parts[0].inputs = ~std::uint64_t{0}; }, "sums over the parts");
+  refuse([](DatasetInfo& info) { info.parts[1].rejects = 1; }, "sums over the parts");
+  refuse([](DatasetInfo& info) { info.parts[1].shards = 2; }, "sums over the parts");
+  refuse([](DatasetInfo& info) { info.parts[1].source_digest = "2"; }, "16 lower-case");
+  const std::string text = serialize_dataset(example_of_parts());
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, ", \"rejects\": 1, \"shards\": 1}", ", \"rejects\": 1}")),
+                     ErrorCode::corrupt, "must have 4");
+}
+
 TEST(DatasetSpec, DifferencesNameBothValues) {
   const DatasetSpec spec = example();
   const auto differs = [&](auto change) {

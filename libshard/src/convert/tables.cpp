@@ -1,0 +1,80 @@
+#include "convert/tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/file.hpp"
+#include "base/file_io.hpp"
+#include "base/quote.hpp"
+#include "shard/dataset.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t digest_of(const fs::path& file) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32U;
+  return xxh3(read_file(file, kMaxBytes));
+}
+
+}  // namespace
+
+TableGuard::TableGuard(fs::path folder)
+    : folder_(std::move(folder)), digest_(digest_of(folder_ / kDatasetFile)) {}
+
+void TableGuard::check() const {
+  // In this order: an append that ends in between has replaced dataset.json.
+  if (!append_is_pending(folder_) && digest_of(folder_ / kDatasetFile) == digest_) return;
+  throw Error(ErrorCode::resource,
+              fmt::format("{} is being changed: images are being appended, or the run that did was stopped; "
+                          "run that `append` again if it does not run any more, then this command",
+                          quoted(folder_)));
+}
+
+void append_rows(PendingFile& to, const fs::path& from, std::string_view header) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+  const UniqueFd file = open_read(from);
+  const std::uint64_t size = regular_file_size(file.get(), from);
+  std::vector<std::byte> piece;
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::corrupt, fmt::format("{} {}: restore it", quoted(from), why));
+  };
+  piece.resize(header.size());
+  if (size < header.size()) refuse("is cut short");
+  pread_all(file.get(), piece, 0, from);
+  if (std::string_view(reinterpret_cast<const char*>(piece.data()), piece.size()) != header)
+    refuse(fmt::format("does not start with the line {}", header.substr(0, header.size() - 1)));
+  for (std::uint64_t at = header.size(); at < size; at += piece.size()) {
+    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, size - at)));
+    pread_all(file.get(), piece, at, from);
+    to.append(piece);
+  }
+  if (piece.back() != std::byte{'\n'}) refuse("is cut short");
+}
+
+bool append_is_pending(const fs::path& folder) {
+  try {
+    return digest_of(folder / kAppendLog / kDatasetFile) != digest_of(folder / kDatasetFile);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    return false;
+  }
+}
+
+bool has_table(const fs::path& folder, const char* name) {
+  std::error_code error;
+  const bool there = fs::exists(folder / name, error);
+  if (error)
+    throw Error(ErrorCode::io, fmt::format("cannot look at {}: {}", quoted(folder / name), error.message()));
+  return there;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,44 @@
+// join: the shards of several data sets as one data set.
+#include "convert/join.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+
+int join(const JoinCommandOptions& options) {
+  cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
+  convert::JoinOptions what;
+  what.parts.assign(options.paths.begin(), options.paths.end());
+  what.folder = options.folder;
+  what.copy = options.copy;
+  what.progress = [&](std::uint64_t done, std::uint64_t shards) {
+    if (progress.due()) progress.update(fmt::format("{} of {} shards", done, shards));
+  };
+  const convert::JoinSummary done = convert::join(what);
+  progress.finish();
+  if (options.quiet) return kExitOk;
+  std::string made;
+  const auto add = [&](std::uint64_t count, const char* how) {
+    if (count > 0) made += fmt::format("{}{} {}", made.empty() ? "" : ", ", cli::human_count(count), how);
+  };
+  add(done.linked, "linked");
+  add(done.copied, "copied");
+  add(done.relabelled, "copied with other labels");
+  std::uint64_t bytes = 0;
+  for (const ShardSummary& shard : done.info.shards) bytes += shard.size_bytes;
+  cli::out("{}: {} of {} data sets in {}, {}: {}\n", path_text(options.folder),
+           cli::counted(done.info.samples(), "sample"), options.paths.size(),
+           cli::counted(done.info.shards.size(), "shard"), cli::human_bytes(bytes),
+           done.was_complete ? "already complete"
+           : made.empty()    ? "completed"
+                             : made);
+  return kExitOk;
+}
+
+}  // namespace shard::ctl
