@@ -87,7 +87,7 @@ int page(const PageOptions& options) {
   add_rejects(data, source, source.is_dataset() ? read_rejects(of / kRejectsFile) : Rejects());
 
   const std::string html = html_document(data["name"].get<std::string>(), data);
-  write_new_file(folder.path() / kPageFile, std::as_bytes(std::span(html)));
+  publish_file(folder.path() / kPageFile, html);
   folder.publish();
   progress.finish();
   if (!options.quiet) {

@@ -107,7 +107,6 @@ NewFolder::~NewFolder() {
 }
 
 void NewFolder::publish() {
-  if (syncfs(lock_.get()) != 0) throw_errno("cannot flush", path_, errno);
   if (replaces_ && renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) {
     sync_folder(folder_of(target_));
     return;  // the old one is removed with this object

@@ -2,7 +2,10 @@
 //
 //   create ".shardctl-page-RANDOM" beside the target, locked
 //     -> write
-//     -> publish: flush to the disk, rename
+//     -> publish: rename
+//
+// However the process ends, there is a complete folder or none. Files are not flushed to the disk: after a
+// failure of the power, some of those just published may be empty.
 //
 // The kernel drops the lock (flock) however the process ends, so folders without one are left over, and the
 // next NewFolder in the same place removes them. Where locks are not visible between nodes, that can remove the
