@@ -140,7 +140,9 @@ int run(int argc, char** argv) {
       List samples that are stored more than once, in a data set and across data sets
 
       Samples of the same group have the same pixels, whatever their codec. Exit code 1: there are some.)");
-  duplicates_command->add_option("PATHS", duplicates_options.paths, "Folders of data sets, or shards")
+  duplicates_command
+      ->add_option("PATHS", duplicates_options.paths,
+                   "Folders of data sets, their parts FOLDER#NAME, or shards")
       ->required();
   duplicates_command
       ->add_option("--near", duplicates_options.near, R"(
