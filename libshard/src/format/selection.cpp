@@ -227,6 +227,7 @@ Dataset Dataset::select(const Selection& selection) const {
   std::vector<ViewShard> shards;
   DatasetInfo info = from.info;
   info.shards.clear();
+  info.parts.clear();
   std::uint64_t first = 0;
   for (std::size_t i = 0; i < from.shards.size(); ++i) {
     const std::uint64_t count = from.info.shards[i].samples;

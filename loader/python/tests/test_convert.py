@@ -1,5 +1,6 @@
 import filecmp
 import sys
+import tarfile
 import types
 
 import numpy as np
@@ -166,3 +167,17 @@ def test_the_bar_is_tqdms_where_there_is_one(tmp_path, images, monkeypatch):
     assert [(bar.n, bar.total, bar.closed) for bar in bars] == [(3 * EACH, 3 * EACH, True)]
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # not installed
     assert sl.convert(images, tmp_path / "plain", resize=32, crop=32, progress=True).complete
+
+
+def test_archives_give_the_bytes_of_their_folder(images, folder, tmp_path):
+    for part in range(2):
+        with tarfile.open(tmp_path / f"part-{part}.tar", "w") as archive:
+            for path in sorted(images.rglob("*.png"))[part::2]:
+                archive.add(path, path.relative_to(images))
+    options = dict(preset="train", resize=32, crop=32, samples_per_shard=8)
+    result = sl.convert(tmp_path / "part-{0..1}.tar", tmp_path / "out", **options)
+    assert result.complete and result.samples == SAMPLES
+    files = [f"shard-{i:05}.safetensors" for i in range(8)] + ["dataset.json"]
+    assert filecmp.cmpfiles(folder, tmp_path / "out", files, False)[0] == files
+    with pytest.raises(sl.NotFoundError, match="part-2.tar"):
+        sl.convert(tmp_path / "part-{0..2}.tar", tmp_path / "other", **options)

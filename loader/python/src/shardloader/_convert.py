@@ -117,7 +117,7 @@ def convert(
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
-    images: a folder, or "@FILE": a list of paths, one a line.
+    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; or "@FILE": a list of paths, one a line.
     preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
         and normalised while training). The options below change single parts of it; None leaves them as they are.
     progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a
