@@ -187,5 +187,213 @@ class Join(PartsCase):
         self.assertNotEqual(state(self.new), "complete")
 
 
+class Append(PartsCase):
+    """To self.out, a copy of self.a, the images of self.b."""
+
+    def setUp(self):
+        super().setUp()
+        self.out = self.path / "out"
+        self.old = digests(self.a)
+        self.put_old()
+        self.assert_code(run(self.append()), 1)
+        self.expected = digests(self.out)
+        joined = self.path / "joined"
+        self.assert_code(run([SHARDCTL, "join", str(joined), str(self.a), str(self.b), "--quiet"]), 0)
+        self.assertEqual(digests(joined), self.expected)
+
+    def append(self, *more):
+        return self.convert("b", self.out, "--append", *more)
+
+    def put_old(self):
+        shutil.rmtree(self.out, ignore_errors=True)
+        shutil.rmtree(self.out.parent / ".out.shardify-old", ignore_errors=True)
+        shutil.copytree(self.a, self.out)
+
+    def assert_sound(self):
+        """The data set at OUT is the old one or the new one, whole; its old shards are what they were."""
+        found = digests(self.out)
+        for name, digest in self.old.items():
+            if name.startswith(b"shard-"):
+                self.assertEqual(found[name], digest, name)
+        which = {self.old[b"dataset.json"]: "old", self.expected[b"dataset.json"]: "new"}[found[b"dataset.json"]]
+        for name, digest in found.items():
+            if name.startswith(b"shard-"):
+                self.assertEqual(digest, self.expected[name], name)
+        if which == "new":
+            for name, digest in self.expected.items():
+                self.assertEqual(found.get(name), digest, name)
+        self.assert_code(shardctl("verify", self.out), 0)
+        return which
+
+    def tables_fit(self):
+        """Join reads the tables: either they fit to dataset.json, or it says that an append is under way."""
+        new = self.path / "reader"
+        shutil.rmtree(new, ignore_errors=True)
+        result = run([SHARDCTL, "join", str(new), str(self.out), str(self.path / "extra"), "--quiet"])
+        if result.code == 2:
+            self.assertIn("is being changed", result.err)
+            return False
+        self.assert_code(result, 0)
+        rows = info(new)["rejects"]
+        self.assertEqual(len((new / "rejects.csv").read_text().splitlines()) - 1, rows)
+        self.assertEqual(len((new / "inputs.csv").read_text().splitlines()) - 1, info(new)["inputs"])
+        return True
+
+    def check(self, fault):
+        disturbed, left = {}, {}
+        write(self.path / "in-extra" / "ant" / "extra.png", png(1))
+        self.images["extra"] = self.path / "in-extra"
+        self.assert_code(run(self.convert("extra", self.path / "extra")), 0)
+        self.put_old()
+        for call, k in self.calls_of(self.append()):
+            with self.subTest(call=call, k=k):
+                self.put_old()
+                inodes = {path.name: path.stat().st_ino for path in shards(self.out)}
+                result = self.disturb(self.append(), call, fault, k)
+                which = self.assert_sound()
+                if result.code not in (0, 1):
+                    disturbed[call] = disturbed.get(call, 0) + 1
+                    fits = self.tables_fit()
+                    left[which, fits] = left.get((which, fits), 0) + 1
+                    if fault.startswith("error="):
+                        self.assert_refused(result, TEXT[fault[6:]])
+                        self.assertEqual([path for path in self.out.rglob("*.part") if not call.startswith("unlink")], [])
+                    else:
+                        self.assertIn(result.code, (-9, 137), result)
+                self.assert_code(run(self.append()), 1)
+                self.assertEqual(digests(self.out), self.expected)
+                self.assertEqual(inodes, {name: (self.out / name).stat().st_ino for name in inodes})
+                self.assertFalse((self.out / ".shardify-next").exists() and os.listdir(self.out / ".shardify-next"))
+        print(f"append, {fault}: {disturbed}, {sum(disturbed.values())} in all; left {left}")
+        return disturbed, left
+
+    def test_a_kill_at_any_call(self):
+        killed, left = self.check("signal=SIGKILL")
+        for call in ("pwrite64", "fsync", "rename", "unlink", "mkdir"):
+            self.assertGreater(killed.get(call, 0), 0, f"no kill at {call}: {killed}")
+        for what in (("old", True), ("old", False), ("new", True)):
+            self.assertGreater(left.get(what, 0), 0, left)
+
+    def test_a_full_disk_at_any_call(self):
+        failed, _ = self.check("error=ENOSPC")
+        for call in ("pwrite64", "fsync", "rename", "mkdir"):
+            self.assertGreater(failed.get(call, 0), 0, f"no failure at {call}: {failed}")
+
+    def test_a_failing_disk_at_any_call(self):
+        self.check("error=EIO")
+
+    def stopped(self, call, when):
+        """An append that was killed; True if it was decided and has not replaced dataset.json."""
+        self.put_old()
+        self.disturb(self.append(), call, "signal=SIGKILL", when)
+        return (self.out / ".shardify-next" / "joined" / "dataset.json").exists() and self.assert_sound() == "old"
+
+    def decided(self):
+        """As many different stops after the decision as there are."""
+        for when in range(1, 40):
+            if self.stopped("rename", when):
+                yield when
+
+    def test_other_commands_finish_an_append_that_was_decided_or_leave_it(self):
+        stops = list(self.decided())
+        self.assertGreater(len(stops), 3)
+        extra = self.path / "in-more"
+        write(extra / "dog" / "x.png", png(3))
+        self.images["more"] = extra
+        for when in stops:
+            self.assertTrue(self.stopped("rename", when))
+            self.assert_code(run(self.convert("a", self.out)), 0)  # complete: this command changes nothing
+            self.assertEqual(self.assert_sound(), "old")
+            self.assert_refused(run(self.convert("a", self.out, "--refresh")), "put together from 2 conversions")
+            self.assertEqual(digests(self.out), self.expected)
+            self.assertTrue(self.stopped("rename", when))
+            self.assert_code(run(self.convert("more", self.out, "--append")), 0)
+            self.assertEqual(len(info(self.out)["parts"]), 3)
+            self.assertEqual(digests(self.out).keys() - self.expected.keys(), {b"shard-00006.safetensors"})
+            self.assert_code(shardctl("verify", self.out), 0)
+            self.assertTrue(self.stopped("rename", when))
+            self.assert_code(run(self.convert("a", self.out, "--overwrite")), 0)
+            self.assertEqual(digests(self.out), self.old)
+
+    def test_an_append_that_was_not_decided_gives_way_to_another_one(self):
+        self.put_old()
+        self.disturb(self.append(), "fsync", "signal=SIGKILL", 6)
+        self.assertTrue((self.out / ".shardify-next").exists())
+        self.images["more"] = self.path / "in-more"
+        write(self.images["more"] / "dog" / "x.png", png(3))
+        self.assert_code(run(self.convert("more", self.out, "--append")), 0)
+        self.assertEqual(len(info(self.out)["parts"]), 2)
+        self.assert_code(run(self.append()), 1)
+        self.assert_code(shardctl("verify", self.out), 0)
+        self.assertFalse((self.out / ".shardify-next").exists())
+
+    def test_a_stopped_append_goes_on_with_the_shards_that_it_has(self):
+        self.put_old()
+        self.assertFalse(self.stopped("fsync", 12))
+        staged = {path.name: path.stat().st_ino for path in shards(self.out / ".shardify-next")}
+        self.assertNotEqual(staged, {})
+        self.assert_code(run(self.append()), 1)
+        new = {path.stat().st_ino for path in shards(self.out)}
+        self.assertTrue(set(list(staged.values())[:-1]) <= new)
+
+    def test_what_was_decided_for_another_data_set_is_dropped(self):
+        when = next(self.decided())
+        self.assertTrue(self.stopped("rename", when))
+        keep = self.path / "keep"
+        shutil.copytree(self.out / ".shardify-next", keep)
+        shutil.rmtree(self.out)
+        shutil.copytree(self.b, self.out)
+        shutil.copytree(keep, self.out / ".shardify-next")
+        before = digests(self.b)
+        self.assert_code(run(self.convert("b", self.out, "--refresh")), 1)
+        self.assertEqual(digests(self.out), before)
+
+    def test_two_appends_at_once(self):
+        self.put_old()
+        slow = self.start(self.strace(self.append(), "fsync", delay=0.1))
+        self.wait_for(lambda: shards(self.out / ".shardify-next"), "staged shard")
+        self.assert_refused(run(self.append()), "is at work there")
+        self.images["more"] = self.path / "in-more"
+        write(self.images["more"] / "dog" / "x.png", png(3))
+        self.assert_refused(run(self.convert("more", self.out, "--append")), "is at work there")
+        self.assert_refused(run(self.convert("a", self.out, "--overwrite")), "is at work there")
+        self.assert_code(run(self.convert("a", self.out)), 0)  # the data set is complete all the time
+        code, err = self.end(slow)
+        self.assertEqual(code, 1, err)
+        self.assertEqual(digests(self.out), self.expected)
+
+    def test_two_appends_on_nodes_that_see_no_locks(self):
+        nodes = [environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
+                             ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("one", "two")]
+        ends = {}
+        for _ in range(10):
+            self.put_old()
+            both = [subprocess.Popen(self.append(), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for env in nodes]
+            codes = tuple(sorted(self.end(process)[0] for process in both))
+            ends[codes] = ends.get(codes, 0) + 1
+            self.assertTrue(set(codes) <= {1, 2}, codes)
+            self.assert_sound()
+            for path in self.out.rglob("*.part"):  # what one left on its node
+                path.unlink()
+            self.assert_code(run(self.append()), 1)
+            self.assertEqual(digests(self.out), self.expected)
+        print(f"two appends without locks: {ends}")
+
+    def test_readers_see_the_old_data_set_or_the_new_one(self):
+        self.put_old()
+        slow = self.start(self.strace(self.append(), "fsync,rename", delay=0.03))
+        seen = []
+        while slow.poll() is None:
+            listed = shardctl("ls", self.out, "--csv")
+            self.assert_code(listed, 0)
+            checked = shardctl("verify", self.out)
+            self.assert_code(checked, 0)
+            seen.append(listed.out.count("\n") - 1)
+        self.assertEqual(self.end(slow)[0], 1)
+        seen.append(shardctl("ls", self.out, "--csv").out.count("\n") - 1)
+        self.assertEqual(seen, sorted(seen))
+        self.assertEqual(set(seen), {10, 20})
+
+
 if __name__ == "__main__":
     main()

@@ -13,6 +13,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "convert/tables.hpp"
 #include "shard/keys.hpp"
 #include "shard/verify.hpp"
 #include "shardctl/commands.hpp"
@@ -89,6 +90,23 @@ void check_folder(const fs::path& folder, const DatasetInfo& info, VerifyFinding
     }
   }
   check_rejects(folder, info, findings);
+}
+
+// The same, if the folder still holds this data set. While images are appended, or after that was stopped, it has files that
+// belong to the data set to come.
+void check_settled_folder(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
+  VerifyFindings found;
+  check_folder(folder, info, found);
+  if (found.count() == 0) return;
+  const bool pending = convert::append_is_pending(folder);
+  const auto now = [&] { return serialize_dataset(parse_dataset(read_text(folder / kDatasetFile))); };
+  if (pending || now() != serialize_dataset(info)) {
+    cli::flush_out();
+    fmt::print(stderr, "shardctl: {}: images are being appended, or an append was stopped{}\n",
+               path_text(folder), pending ? ": the same shardify --append command finishes it" : "");
+    return;
+  }
+  for (VerifyFailure& failure : found.sorted()) findings.add(std::move(failure));
 }
 
 std::optional<DatasetInfo> read_dataset(const fs::path& folder, VerifyFindings& findings) {
@@ -200,7 +218,7 @@ int verify(const VerifyOptions& options) {
     outcome.state = complete ? "complete" : "incomplete";
     if (complete) dataset = read_dataset(path, findings);
     if (dataset) {
-      check_folder(path, *dataset, findings);
+      check_settled_folder(path, *dataset, findings);
       tasks = verify_tasks(path, *dataset);
     } else {
       for (const std::string& file : list_shard_files(path)) tasks.push_back({path / file, nullptr, nullptr});

@@ -160,10 +160,15 @@ void add_output(CLI::App& app, convert::Options& options, Given& given) {
   auto* overwrite = app.add_flag("--overwrite", options.overwrite, R"(
       Convert everything again. The old data set stays until the new one is complete)")
                         ->group(group);
-  app.add_flag("--refresh", options.refresh, R"(
+  auto* refresh = app.add_flag("--refresh", options.refresh, R"(
       Compare all inputs with those of the existing data set, and convert only the shards whose inputs changed)")
+                      ->group(group)
+                      ->excludes(overwrite);
+  app.add_flag("--append", options.append, R"(
+      Add the images to the finished data set OUT, as further shards. All other options must be as recorded there)")
       ->group(group)
-      ->excludes(overwrite);
+      ->excludes(overwrite)
+      ->excludes(refresh);
 }
 
 void add_running(CLI::App& app, Arguments& arguments, Given& given) {

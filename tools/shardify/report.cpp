@@ -10,6 +10,7 @@
 #include "base/quote.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "convert/claim.hpp"
 #include "convert/recorded.hpp"
 #include "shard/keys.hpp"
 
@@ -217,6 +218,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   if (json) {
     Json out{{"complete", s.complete},
              {"was_complete", s.was_complete},
+             {"append", options.append},
              {"out", shown(options.out)},
              {"inputs", s.inputs},
              {"samples", s.samples},
@@ -248,8 +250,16 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
         options.rank, options.world_size, human_count(s.converted), quoted(options.out));
     return;
   }
-  cli::out("{}: {} in {}, {}\n", s.was_complete ? "already complete" : "complete",
-           cli::counted(s.samples, "sample"), cli::counted(s.shards, "shard"), human_bytes(s.size_bytes));
+  const char* const done = options.append   ? s.was_complete ? "already appended" : "appended"
+                           : s.was_complete ? "already complete"
+                                            : "complete";
+  cli::out("{}: {} in {}, {}\n", done, cli::counted(s.samples, "sample"), cli::counted(s.shards, "shard"),
+           human_bytes(s.size_bytes));
+  if (options.append) {
+    const convert::Summary whole = convert::summary_of(convert::read_dataset_info(options.out));
+    cli::out("{}: now {} in {}, {}\n", quoted(options.out), cli::counted(whole.samples, "sample"),
+             cli::counted(whole.shards, "shard"), human_bytes(whole.size_bytes));
+  }
   cli::out("sample: {}\n", sample_text(options));
   print_found(options, found);
   if (s.converted > 0)

@@ -91,6 +91,8 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
   there.options["codec"] = to_string(info.codec);
+  if (info.samples_per_shard != 0)
+    there.options["samples_per_shard"] = std::to_string(info.samples_per_shard);
   if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
   there.options.erase("on_warning");  // recorded only if it is not the default
   for (const auto& [key, value] : info.provenance) there.options[key] = value;

@@ -14,6 +14,7 @@
 #include "base/quote.hpp"
 #include "base/stopwatch.hpp"
 #include "base/system_memory.hpp"
+#include "convert/append.hpp"
 #include "convert/claim.hpp"
 #include "convert/decoding.hpp"
 #include "convert/input_file.hpp"
@@ -313,10 +314,17 @@ Summary summary_of(const DatasetInfo& info) {
 Summary run(const Options& options, const Hooks& hooks) {
   const Stopwatch planning;
   options.check();
-  const Plan plan = make_plan(options);
+  Plan plan = make_plan(options);
   if (hooks.planned) hooks.planned(listing_of(plan));
   const PlanRecord record = record_of(plan, spec_of(options, plan.labels.column));
   const double plan_seconds = planning.seconds();
+  if (options.append)
+    return append_to(std::move(plan), options, record,
+                     [&](const Plan& joined, const Options& there, const PlanRecord& staged, Claim& claim) {
+                       Summary summary = run_in(joined, there, staged, hooks, claim);
+                       summary.scan_seconds += plan_seconds;
+                       return summary;
+                     });
   const RunIn run_there = [&](const Options& there, const PlanRecord& staged, Claim& claim) {
     Summary summary = run_in(plan, there, staged, hooks, claim);
     summary.scan_seconds += plan_seconds;

@@ -129,8 +129,7 @@ PlanRecord read_plan(const fs::path& out) {
   }
 }
 
-void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const fs::path& out,
-                       const std::function<std::string()>& changed_inputs) {
+std::string differences_between(const PlanRecord& there, const PlanRecord& asked) {
   std::string differences;
   auto differ = [&](const std::string& name, const std::string& was, const std::string& is) {
     if (was != is)
@@ -150,6 +149,12 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
         "\n  samples_per_shard (`samples_per_shard` or `shard_size_bytes`): not as before "
         "(fingerprint {} recorded, {} requested)",
         there.fingerprint, asked.fingerprint);
+  return differences;
+}
+
+void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const fs::path& out,
+                       const std::function<std::string()>& changed_inputs) {
+  std::string differences = differences_between(there, asked);
   const bool options_differ = there.options != asked.options || there.fingerprint != asked.fingerprint;
   if (there.source_digest != asked.source_digest) {
     const std::string changed = changed_inputs ? changed_inputs() : std::string();

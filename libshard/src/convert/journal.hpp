@@ -39,6 +39,9 @@ std::string serialize_plan(const PlanRecord& plan);
 PlanRecord parse_plan(const std::string& json);  // throws corrupt, unsupported
 // conversion.json in `out`. Errors: those of parse_plan, naming the file and what to do; not_found, io.
 PlanRecord read_plan(const std::filesystem::path& out);
+// A line for each option that differs, and one if the numbers of inputs do, each after a line feed. Sources and stages are not
+// compared. Empty: no difference.
+std::string differences_between(const PlanRecord& there, const PlanRecord& asked);
 // Throws invalid_argument if the conversion in the folder and the requested one differ, naming the
 // differences. Stages are not compared. `changed_inputs` returns lines about inputs that changed, or an empty
 // string.

@@ -35,6 +35,16 @@ void Options::check() const {
         ErrorCode::invalid_argument,
         "`overwrite` and `refresh` exclude each other: `overwrite` converts everything again, `refresh` "
         "only the shards whose inputs changed");
+  if (append && (overwrite || refresh))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`append` and {} exclude each other: `append` keeps all that is in the data set",
+                            overwrite ? "`overwrite`" : "`refresh`"));
+  if (append && world_size > 1)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`append` with several processes: only a single process can append; start it without a "
+        "launcher (or with `rank` 0 `world_size` 1), or let the processes write into a new folder and "
+        "use `shardctl join`");
   if ((overwrite || refresh) && world_size > 1)
     throw Error(
         ErrorCode::invalid_argument,

@@ -12,6 +12,7 @@
 
 #include "base/publish.hpp"
 #include "base/quote.hpp"
+#include "convert/append.hpp"
 #include "convert/refresh.hpp"
 #include "shard/error.hpp"
 
@@ -193,8 +194,8 @@ void put_in_place(const fs::path& out) {
   move_up(real);
 }
 
-// Makes the staging folder. What an earlier run left in it stays if it has the same plan, and is removed if
-// not.
+}  // namespace
+
 void prepare_staging(const fs::path& staging, const PlanRecord& record) {
   bool usable = is_folder(staging);
   if (usable && !names_in(staging).empty()) {
@@ -210,8 +211,6 @@ void prepare_staging(const fs::path& staging, const PlanRecord& record) {
   if (!usable && there(staging)) remove_folder(staging);
   make_folders(staging);
 }
-
-}  // namespace
 
 bool finish_replacement(const fs::path& out) {
   if (!is_folder(out) && !there(out)) return false;
@@ -245,6 +244,7 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
   FolderLock old;
   if (old.try_lock(out, true) == LockResult::busy) refuse_busy(out, old.holder(), "");
   finish_replacement(out);
+  finish_append(out);
   // The staged folder is recognised by its conversion.json, so the old folder must not have one too.
   if (dataset_is_there(out) && has_leftovers(out)) remove_journal(out);
 

@@ -34,6 +34,9 @@ using RunIn = std::function<Summary(const Options&, const PlanRecord&, Claim&)>;
 Summary replace_dataset(const Plan& plan, const Options& options, const PlanRecord& record,
                         const Hooks& hooks, const RunIn& run_in);
 
+// Makes the staging folder. What an earlier run left in it stays if it has the same plan, and is removed if not. Errors: io.
+void prepare_staging(const std::filesystem::path& staging, const PlanRecord& record);
+
 // Finishes a replacement that was stopped. The caller holds the exclusive lock of the folder. Returns true if
 // `out` now has other content. Errors: io.
 bool finish_replacement(const std::filesystem::path& out);

@@ -106,6 +106,7 @@ convert::Options options_of(const nb::dict& given) {
   set(options.jobs, given, "jobs");
   set(options.overwrite, given, "overwrite");
   set(options.refresh, given, "refresh");
+  set(options.append, given, "append");
   // Never from the environment: a script that torchrun or srun started for training converts everything where
   // it calls this, and not one rank's part without a word.
   set(options.rank, given, "rank");

@@ -22,6 +22,32 @@ def test_the_same_options_give_the_same_bytes(images, folder, tmp_path):
     assert again.was_complete and again.converted == 0
 
 
+def test_append_adds_images_to_a_finished_data_set(tmp_path):
+    size = {"resize": 8, "crop": 8, "dtype": "uint8"}
+    first = make_images(tmp_path / "first", each=2)
+    out = tmp_path / "out"
+    with pytest.raises(FileNotFoundError, match="holds no data set .*without append=True"):
+        sl.convert(first, out, append=True, **size)
+    sl.convert(first, out, **size)
+    opened = sl.Dataset(out)
+    more = tmp_path / "more"
+    for name in ("zebra", "ant"):
+        (more / name).mkdir(parents=True)
+        (more / name / "new.png").write_bytes((first / "ant" / "0.png").read_bytes())
+    result = sl.convert(more, out, append=True, **size)
+    assert (result.samples, result.rejects, result.was_complete) == (2, 0, False)
+    assert sl.convert(more, out, append=True, **size).was_complete
+    data = sl.Dataset(out)
+    count = len(opened)
+    assert len(data) == count + 2 and data.classes == [*opened.classes, "zebra"]
+    assert [data.classes[data[i][1]] for i in range(count, count + 2)] == ["ant", "zebra"]
+    assert all(np.array_equal(opened[i][0], data[i][0]) for i in range(count))
+    with pytest.raises(ValueError, match="other options.*crop"):
+        sl.convert(more, out, append=True, **{**size, "crop": 6})
+    with pytest.raises(ValueError, match="already by their keys"):
+        sl.convert(first, out, append=True, **size)
+
+
 def test_rejects_are_counted_and_can_end_it(tmp_path):
     images = make_images(tmp_path / "images", each=2)
     (images / "bee" / "bad.png").write_bytes(b"no picture")

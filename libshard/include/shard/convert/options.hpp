@@ -56,6 +56,9 @@ struct Options {
   bool overwrite = false;
   // Compares all inputs with those of the data set in `out`, and converts only the shards whose inputs changed.
   bool refresh = false;
+  // Adds the images to the finished data set in `out`, which must have the same options: new shards after the old ones, which
+  // stay as they are. The summary describes the added images.
+  bool append = false;
   // This process converts the shards i with i mod world_size == rank.
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;

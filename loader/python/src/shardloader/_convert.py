@@ -111,6 +111,7 @@ def convert(
     fast_decode: bool = False,
     overwrite: bool = False,
     refresh: bool = False,
+    append: bool = False,
     jobs: Optional[int] = None,
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
@@ -142,6 +143,7 @@ def convert(
 
     How it runs:
     overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the shards that changed.
+    append: adds the images to the finished data set in `out`, which must have the same options. The result counts the added images.
     jobs: threads; None: as many as this process may use CPUs.
     rank, world_size: see below.
 
@@ -173,7 +175,7 @@ def convert(
     wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
     for name, path in {"labels": labels, "root": root}.items():
         wanted[name] = None if path is None else os.fspath(path)
-    for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "strict": strict}.items():
+    for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict}.items():
         wanted[name] = True if flag else None
     given = {name: value for name, value in wanted.items() if value is not None}
     if ("rank" in given) != ("world_size" in given):

@@ -1,0 +1,37 @@
+// --append: adds images to a finished data set. Its shards stay, the new ones get the next numbers, and dataset.json is
+// replaced in one step. Whoever has the data set open goes on with what was opened.
+//
+//   convert into OUT/.shardify-next, with the labels of the joined classes
+//     -> .shardify-next/joined: rejects.csv and inputs.csv of both, and then dataset.json of both
+//     -> move the shards to OUT, under their new names; then rejects.csv and inputs.csv
+//     -> replace dataset.json
+//     -> remove .shardify-next
+//
+// As soon as joined/dataset.json exists, the append is decided: the next run that changes the data set finishes it first. Until
+// then, OUT is as it was. In between, dataset.json of OUT is the old one, and shards that it does not name belong to nobody.
+// Readers that need rejects.csv or inputs.csv to fit ask a TableGuard (tables.hpp).
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "convert/claim.hpp"
+#include "convert/journal.hpp"
+#include "convert/plan.hpp"
+#include "shard/convert/convert.hpp"
+
+namespace shard::convert {
+
+// Converts a plan into a new folder, as run() does if OUT is new.
+using RunPlanIn = std::function<Summary(const Plan&, const Options&, const PlanRecord&, Claim&)>;
+
+// `plan` is that of the new images alone. The summary describes these images. Nothing is done if they were appended before.
+// Errors: those of run(); not_found (there is no data set), invalid_argument (options, kind of labels, or keys that are in
+// the data set already).
+Summary append_to(Plan plan, const Options& options, const PlanRecord& record, const RunPlanIn& run_in);
+
+// Finishes an append that was stopped after it was decided. The caller holds the exclusive lock of the folder. Returns true if
+// the data set has grown. Errors: io, corrupt.
+bool finish_append(const std::filesystem::path& out);
+
+}  // namespace shard::convert
