@@ -194,11 +194,12 @@ void Loader::Impl::resume(const LoaderState& state) {
                 "together; select "
                 "and put together as in the run that wrote it");
   if (state.order != mine.order)
-    throw Error(
-        ErrorCode::invalid_argument,
-        "cannot resume: the state is of another sequence: order, window, tail or partition differ (or "
-        "the sizes of the shards, on which "
-        "windowed and by_shard depend); use the options of the run that wrote it");
+    throw Error(ErrorCode::invalid_argument,
+                "cannot resume: the state is of another sequence: order, window, tail, partition or what is "
+                "drawn (sampling, weights, "
+                "samples_per_epoch, repeats) differ, or the sizes of the shards, on which windowed and "
+                "by_shard depend; use the "
+                "options of the run that wrote it");
   if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
   if (state.global_batch != mine.global_batch)
     refuse("global batch size", state.global_batch, mine.global_batch);
