@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """shardctl join: what stands in the new data set, what is shared with the parts, and what is refused."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -173,7 +174,9 @@ class Join(JoinCase):
         self.assert_code(self.join(self.a, self.b), 0)
         self.assert_code(shardctl("repack", self.new, self.path / "packed", "--codec", "packed", "--quiet"), 0)
         self.assert_code(shardctl("verify", self.path / "packed"), 0)
-        self.assert_code(shardctl("info", self.new), 0)
+        self.assertIn("put together from 2 conversions", shardctl("info", self.new).out)
+        self.assertEqual(json.loads(shardctl("info", self.new, "--json").out)["parts"], info(self.new)["parts"])
+        self.assertNotIn("parts", json.loads(shardctl("info", self.a, "--json").out))
         self.assert_refused(shardify(self.images["a"], self.new, *SMALL), "put together from 2 conversions", "--overwrite")
         self.assert_refused(shardify(self.images["a"], self.new, *SMALL, "--refresh"), "put together from 2 conversions")
         self.assert_code(shardify(self.images["a"], self.new, *SMALL, "--overwrite"), 0)

@@ -168,6 +168,16 @@ Json classes_json(const DatasetInfo& info, const std::map<std::int64_t, std::uin
   return list;
 }
 
+Json parts_json(const DatasetInfo& info) {
+  Json parts = Json::array();
+  for (const SourcePart& part : info.parts)
+    parts.push_back({{"source_digest", part.source_digest},
+                     {"inputs", part.inputs},
+                     {"rejects", part.rejects},
+                     {"shards", part.shards}});
+  return parts;
+}
+
 int print_source_json(const Source& source, const std::string& path) {
   const DatasetInfo& info = source.info();
   Json json;
@@ -178,6 +188,7 @@ int print_source_json(const Source& source, const std::string& path) {
     json["inputs"] = info.inputs;
     json["rejects"] = info.rejects;
     json["source_digest"] = info.source_digest;
+    if (!info.parts.empty()) json["parts"] = parts_json(info);
   }
   json["samples"] = source.size();
   json["size_bytes"] = total_bytes(info);
@@ -211,6 +222,9 @@ int print_source(const Source& source, const std::string& path) {
     table.add_row({"rejects", fmt::format("{} of {} inputs{}", cli::human_count(info.rejects),
                                           cli::human_count(info.inputs),
                                           info.rejects > 0 ? ", listed in rejects.csv" : "")});
+    if (!info.parts.empty())
+      table.add_row({"parts", fmt::format("put together from {} conversions (--json lists them)",
+                                          cli::human_count(info.parts.size()))});
   }
   const std::uint64_t bytes = total_bytes(info);
   table.add_row(

@@ -33,13 +33,13 @@ def test_append_adds_images_to_a_finished_data_set(tmp_path):
     more = tmp_path / "more"
     for name in ("zebra", "ant"):
         (more / name).mkdir(parents=True)
-        (more / name / "new.png").write_bytes((first / "ant" / "0.png").read_bytes())
+        (more / name / "new.png").write_bytes(min((first / "ant").iterdir()).read_bytes())
     result = sl.convert(more, out, append=True, **size)
     assert (result.samples, result.rejects, result.was_complete) == (2, 0, False)
     assert sl.convert(more, out, append=True, **size).was_complete
     data = sl.Dataset(out)
     count = len(opened)
-    assert len(data) == count + 2 and data.classes == [*opened.classes, "zebra"]
+    assert len(data) == count + 2 and data.classes == (*opened.classes, "zebra")
     assert [data.classes[data[i][1]] for i in range(count, count + 2)] == ["ant", "zebra"]
     assert all(np.array_equal(opened[i][0], data[i][0]) for i in range(count))
     with pytest.raises(ValueError, match="other options.*crop"):
