@@ -137,12 +137,17 @@ std::string differences_between(const PlanRecord& there, const PlanRecord& asked
   };
   Provenance names = there.options;
   names.insert(asked.options.begin(), asked.options.end());
-  for (const auto& [name, unused] : names) {
+  const auto compare = [&](const std::string& name) {
     const auto was = there.options.find(name);
     const auto is = asked.options.find(name);
     differ(name, was == there.options.end() ? "-" : was->second,
            is == asked.options.end() ? "-" : is->second);
-  }
+  };
+  constexpr const char* kPerShard = "samples_per_shard";
+  for (const auto& [name, unused] : names)
+    if (name != kPerShard) compare(name);
+  // By default it follows from the size of a sample, and so from the options above.
+  if (differences.empty()) compare(kPerShard);
   differ("inputs", std::to_string(there.inputs), std::to_string(asked.inputs));
   if (there.fingerprint != asked.fingerprint && differences.empty())
     differences += fmt::format(

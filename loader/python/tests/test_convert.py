@@ -42,7 +42,7 @@ def test_append_adds_images_to_a_finished_data_set(tmp_path):
     assert len(data) == count + 2 and data.classes == (*opened.classes, "zebra")
     assert [data.classes[data[i][1]] for i in range(count, count + 2)] == ["ant", "zebra"]
     assert all(np.array_equal(opened[i][0], data[i][0]) for i in range(count))
-    with pytest.raises(ValueError, match="other options.*crop"):
+    with pytest.raises(ValueError, match=r"other options:\n  crop: .*\ngive the recorded"):
         sl.convert(more, out, append=True, **{**size, "crop": 6})
     with pytest.raises(ValueError, match="already by their keys"):
         sl.convert(first, out, append=True, **size)
