@@ -61,8 +61,8 @@ class PartsCase(TestCase):
         return [(call, k) for call in sorted(most) for k in range(1, most[call] + 1, 3 if SANITIZED else 1)]
 
     def start(self, command):
-        process = subprocess.Popen([str(word) for word in command], env=environment(), stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE)
+        process = subprocess.Popen([str(word) for word in command], env=environment(ASAN_OPTIONS="detect_leaks=0"),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.communicate()))
         return process
 
