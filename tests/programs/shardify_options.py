@@ -329,11 +329,11 @@ class Output(TestCase):
             self.assertNotEqual(state(self.out), "complete")
 
     def on_terminal(self, term, before="true"):
-        """What a terminal is sent while 180 pictures are converted on one thread, without the summary."""
+        """What a terminal is sent while 600 pictures are converted on one thread, without the summary."""
         need("script")
         if not (self.path / "photos").exists():
             for photo in list(make_photos(self.path / "photos", 60).rglob("*.jpg")):
-                for i in range(2):
+                for i in range(9):
                     os.link(photo, photo.with_name(f"{i}{photo.name}"))
         command = f"{before}; '{SHARDIFY}' '{self.path}/photos' '{self.out}' --jobs 1 --overwrite --dtype f32 --resize 448 --crop 448"
         env = environment(TERM=term) if term is not None else {k: v for k, v in environment().items() if k != "TERM"}
@@ -341,12 +341,12 @@ class Output(TestCase):
 
     def test_a_terminal_sees_a_live_line_with_the_time_left_first(self):
         frames = [frame for frame in self.on_terminal("xterm").split("\r\x1b[K") if "images" in frame]
-        self.assertRegex(frames[0], "^[0-9]+ / 180 images$", "no rate before it has been watched for a while")
+        self.assertRegex(frames[0], "^[0-9]+ / 600 images$", "no rate before it has been watched for a while")
         rated = [frame for frame in frames if "images/s" in frame]
         self.assertNotEqual(rated, [], frames)
         for frame in rated:
-            self.assertRegex(frame, r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 180 images, [0-9]+ images/s, read [0-9.]+ [KM]?i?B/s")
-            self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 180 / 0.5)
+            self.assertRegex(frame, r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 600 images, [0-9]+ images/s, read [0-9.]+ [KM]?i?B/s")
+            self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 600 / 0.5)
 
     def test_a_narrow_terminal_shows_the_time_left(self):
         frames = [frame for frame in self.on_terminal("xterm", "stty cols 24").split("\r\x1b[K") if "left" in frame]
