@@ -106,6 +106,8 @@ class OpenArchive {
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("the archive {} is not a regular file", quoted(path)));
     size_ = static_cast<std::uint64_t>(info.st_size);
+    // Headers are far apart: reading ahead would bring in the members.
+    static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM));
   }
   std::uint64_t size() const noexcept { return size_; }
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const {
