@@ -123,6 +123,8 @@ class Archives(TestCase):
         self.assert_refused(shardify(self.path / "pipe.tar", self.out, *SMALL), "not a regular file")
         self.tar("p-1.tar", [("1.png", png(1))])
         self.assert_refused(shardify(self.path / "p-{1..2}.tar", self.out, *SMALL), "p-2.tar")
+        largest = 2**64 - 1
+        self.assert_refused(shardify(self.path / f"p-{{{largest}..{largest}}}.tar", self.out, *SMALL), f"p-{largest}.tar")
         self.assert_refused(shardify(self.path / "p-{1..99999999}.tar", self.out, *SMALL), "at most 1000000")
         self.assertFalse(self.out.exists())
 

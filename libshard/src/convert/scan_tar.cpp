@@ -67,7 +67,7 @@ std::vector<std::string> alternatives(std::string_view inside) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{{{}}} names {} archives; at most {} are taken",
                                                          inside, to - from + 1, kMaxArchives));
   const std::size_t width = first.size() > 1 && first.front() == '0' ? first.size() : 0;
-  for (std::uint64_t i = from; i <= to; ++i) all.push_back(fmt::format("{:0{}}", i, width));
+  for (std::uint64_t i = 0; i <= to - from; ++i) all.push_back(fmt::format("{:0{}}", from + i, width));
   return all;
 }
 
