@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "base/quote.hpp"
 #include "base/unique_handle.hpp"
@@ -66,9 +67,18 @@ int InputReader::archive(std::uint32_t number) {
   do opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   while (opened < 0 && errno == EINTR);
   if (opened < 0) fail_read("open", path, errno);
+  UniqueFd fd(opened);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) fail_read("read", path, errno);
+  if (static_cast<std::uint64_t>(info.st_size) != list_->archive_bytes[number])
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
+                    "are converted; run the same command again",
+                    quoted(path), info.st_size, list_->archive_bytes[number]));
   Open& place = open_[next_++ % kOpen];
   place.archive = number;
-  place.fd = UniqueFd(opened);
+  place.fd = std::move(fd);
   return opened;
 }
 

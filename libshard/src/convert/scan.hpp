@@ -36,6 +36,8 @@ struct InputList {
   std::vector<Input> inputs;
   // Files that contain inputs.
   std::vector<std::filesystem::path> archives;
+  // Their sizes when they were listed.
+  std::vector<std::uint64_t> archive_bytes;
   // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls
   // member (WebDataset).
   std::vector<std::pair<std::string, std::int64_t>> numbers;

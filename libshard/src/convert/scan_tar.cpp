@@ -138,10 +138,12 @@ class Contents {
 
   void list() {
     archive_.emplace(name_);
+    archive_bytes = archive_->size();
     list_part(0, archive_->size(), "", escape_key(name_), true);
     archive_.reset();
   }
 
+  std::uint64_t archive_bytes = 0;
   std::vector<Input> inputs;
   std::vector<Reject> rejects;
   std::vector<Skip> skipped;
@@ -262,6 +264,7 @@ InputList scan_tars(const std::string& images) {
     contents[i]->list();
   });
   for (auto& part : contents) {
+    list.archive_bytes.push_back(part->archive_bytes);
     append(list.inputs, std::move(part->inputs));
     append(list.rejects, std::move(part->rejects));
     append(list.skipped, std::move(part->skipped));

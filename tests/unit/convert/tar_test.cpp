@@ -13,6 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "convert/input_file.hpp"
+#include "convert/scan.hpp"
+#include "expect_error.hpp"
 #include "rounds.hpp"
 #include "temp_dir.hpp"
 
@@ -167,6 +170,19 @@ TEST(Tar, SaysWhereAnArchiveIsDamaged) {
             "its 4294967296 bytes reach beyond the end of the archive");
   EXPECT_NE(list(archive_of({{"x", "", 'x', std::uint64_t{1} << 30U}})).problem.find("at most 1048576"),
             std::string::npos);
+}
+
+TEST(Tar, IsNotReadWhenItHasChanged) {
+  const TempDir dir;
+  const fs::path file = dir.path() / "a.tar";
+  write(file, archive_of({{"1.jpg", "one"}, {"2.jpg", "two"}}));
+  const InputList found = scan(file.string(), {});
+  ASSERT_EQ(found.inputs.size(), 2U);
+  const auto bytes = InputReader(found).read(found.inputs[1]).size();
+  EXPECT_EQ(bytes, 3U);
+  write(file, archive_of({{"0.jpg", "another"}, {"1.jpg", "one"}, {"2.jpg", "two"}}));
+  InputReader reader(found);
+  EXPECT_SHARD_ERROR(reader.read(found.inputs[1]), ErrorCode::invalid_argument, "when this run started");
 }
 
 TEST(Tar, SurvivesEveryFlippedByte) {
