@@ -225,6 +225,12 @@ class Append(PartsCase):
         self.assert_code(shardctl("verify", self.out), 0)
         return which
 
+    def make_extra(self):
+        """The data set that tables_fit() joins with OUT."""
+        self.images["extra"] = self.path / "in-extra"
+        write(self.images["extra"] / "ant" / "extra.png", png(1))
+        self.assert_code(run(self.convert("extra", self.path / "extra")), 0)
+
     def tables_fit(self):
         """Join reads the tables: either they fit to dataset.json, or it says that an append is under way."""
         new = self.path / "reader"
@@ -241,9 +247,7 @@ class Append(PartsCase):
 
     def check(self, fault):
         disturbed, left = {}, {}
-        write(self.path / "in-extra" / "ant" / "extra.png", png(1))
-        self.images["extra"] = self.path / "in-extra"
-        self.assert_code(run(self.convert("extra", self.path / "extra")), 0)
+        self.make_extra()
         self.put_old()
         for call, k in self.calls_of(self.append()):
             with self.subTest(call=call, k=k):
@@ -378,6 +382,69 @@ class Append(PartsCase):
             self.assert_code(run(self.append()), 1)
             self.assertEqual(digests(self.out), self.expected)
         print(f"two appends without locks: {ends}")
+
+    def test_an_append_without_locks_that_stands_still_while_another_one_runs(self):
+        """At each rename in turn, for longer than the other one needs for the same images or for others."""
+        slow, quick = (environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
+                                   ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("slow", "quick"))
+        self.make_extra()
+        self.images["more"] = self.path / "in-more"
+        write(self.images["more"] / "dog" / "x.png", png(3))
+        self.put_old()
+        count = max(k for call, k in self.calls_of(self.append()) if call == "rename")
+        self.assertGreater(count, 5)
+        log = self.path / "slow.log"
+        ends = {}
+        for other in ("b", "more"):
+            for when in range(1, count + 1):
+                with self.subTest(other=other, when=when):
+                    self.put_old()
+                    log.unlink(missing_ok=True)
+                    stands = f"delay_enter={2_000_000 if SANITIZED else 400_000}"
+                    first = subprocess.Popen(self.strace(self.append(), "rename", stands, when, log), env=slow,
+                                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                    self.wait_for(lambda: first.poll() is not None or
+                                  (log.exists() and log.read_text(errors="replace").count("rename(") >= when), "rename")
+                    second = run(self.convert(other, self.out, "--append"), env=quick)
+                    codes = (self.end(first)[0], second.code)
+                    ends[codes] = ends.get(codes, 0) + 1
+                    self.assertTrue(set(codes) <= {0, 1, 2}, (codes, second.err))
+                    found = digests(self.out)
+                    self.assertEqual({name: found.get(name) for name in self.old if name.startswith(b"shard-")},
+                                     {name: digest for name, digest in self.old.items() if name.startswith(b"shard-")})
+                    self.assert_code(shardctl("verify", self.out), 0)
+                    for path in self.out.rglob("*.part"):
+                        path.unlink()
+                    for name in ("b", "more"):
+                        self.assertIn(run(self.convert(name, self.out, "--append")).code, (0, 1))
+                    self.assert_code(shardctl("verify", self.out), 0)
+                    self.assertTrue(self.tables_fit())
+                    self.assertEqual(info(self.out)["inputs"], info(self.a)["inputs"] + info(self.b)["inputs"] + 1)
+                    self.assertFalse((self.out / ".shardify-next").exists())
+        print(f"two appends, one stands still: {ends}")
+
+    def test_two_appends_without_locks_that_both_stand_still(self):
+        """One while it converts, the other one then while it puts its files into OUT, so that the first finds them half there."""
+        nodes = [environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
+                             ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("one", "two")]
+        self.put_old()
+        count = max(k for call, k in self.calls_of(self.append()) if call == "rename")
+        for early in (1, 3):
+            for late in range(count - 5, count + 1):
+                with self.subTest(early=early, late=late):
+                    self.put_old()
+                    both = []
+                    for env, when, pause in zip(nodes, (early, late), (150_000, 350_000)):
+                        command = self.strace(self.append(), "rename", f"delay_enter={pause}", when)
+                        both.append(subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+                        time.sleep(0.03)  # the first has looked at OUT
+                    codes = {self.end(process)[0] for process in both}
+                    self.assertTrue(codes <= {1, 2}, codes)
+                    self.assert_sound()
+                    for path in self.out.rglob("*.part"):
+                        path.unlink()
+                    self.assert_code(run(self.append()), 1)
+                    self.assertEqual(digests(self.out), self.expected)
 
     def test_readers_see_the_old_data_set_or_the_new_one(self):
         self.put_old()

@@ -140,12 +140,46 @@ void refuse_known_keys(const Dataset& data, const Plan& plan) {
       fmt::format("{} was changed by another process meanwhile: run the same command again", quoted(out)));
 }
 
-// Writes what will be in OUT, dataset.json last: from then on the append is decided. `whole` is what OUT holds.
+// What an append is going to put into OUT, in a folder of its own name inside the staging folder. Removed unless it was decided.
+class Draft {
+ public:
+  explicit Draft(const fs::path& out) : log_(out / kAppendLog) {
+    std::string name = log_.string() + ".XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw_errno("cannot create a folder for", log_, errno);
+    folder_ = name;
+  }
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    std::error_code error;
+    if (!folder_.empty()) fs::remove_all(folder_, error);
+  }
+  const fs::path& folder() const { return folder_; }
+
+  // Gives the folder the name of the log. False: another append is decided and not finished.
+  bool decide() {
+    if (::rename(folder_.c_str(), log_.c_str()) != 0) {
+      if (errno == EEXIST || errno == ENOTEMPTY) return false;
+      throw_errno("cannot rename a finished folder to", log_, errno);
+    }
+    folder_.clear();
+    flush_folder(log_.parent_path());
+    return true;
+  }
+
+ private:
+  fs::path log_;
+  fs::path folder_;
+};
+
+// Writes what will be in OUT, all three files at once: from then on the append is decided. `whole` is what OUT holds. Where
+// locks do not work, another process may append at the same time: then only one of them decides, and for the data set that
+// its tables were read from.
 void decide(const fs::path& out, DatasetInfo whole, const std::string& source_digest) {
   const fs::path staging = out / kStagingFolder;
-  const fs::path log = out / kAppendLog;
-  // Where locks do not work, another process may have appended the same.
+  const TableGuard old_guard(out);
   if (serialize_dataset(read_dataset_info(out)) != serialize_dataset(whole)) refuse_changed(out);
+  const TableGuard staged_guard(staging);
   DatasetInfo added = read_dataset_info(staging);
   added.source_digest = source_digest;
   const std::uint64_t next = next_shard(whole);
@@ -155,27 +189,30 @@ void decide(const fs::path& out, DatasetInfo whole, const std::string& source_di
     whole.shards.push_back(added.shards[i]);
     whole.shards.back().file = shard_name(next + i);
   }
-  make_folders(log);
-  PendingFile rejects(log / kRejectsFile);
+  Draft draft(out);
+  PendingFile rejects(draft.folder() / kRejectsFile);
   rejects.append(kRejectsHeader);
   if (has_table(out, kRejectsFile)) append_rows(rejects, out / kRejectsFile, kRejectsHeader);
   append_rows(rejects, staging / kRejectsFile, kRejectsHeader);
   rejects.publish();
   if (has_table(out, kInputsFile)) {  // data sets of earlier versions do not have it
-    PendingFile inputs(log / kInputsFile);
+    PendingFile inputs(draft.folder() / kInputsFile);
     inputs.append(std::string_view(kInputsHeader));
     append_rows(inputs, out / kInputsFile, kInputsHeader);
     append_rows(inputs, staging / kInputsFile, kInputsHeader);
     inputs.publish();
   }
-  publish_file(log / kDatasetFile, serialize_dataset(whole));
+  publish_file(draft.folder() / kDatasetFile, serialize_dataset(whole));
+  staged_guard.check();
+  old_guard.check();
+  if (!draft.decide()) refuse_changed(out);
 }
 
 void move_if_there(const fs::path& from, const fs::path& to) {
   if (is_present(from)) rename_file(from, to);
 }
 
-// Removes the staging folder, the file by which a stopped run is recognised last.
+// Removes the staging folder, the log by which a stopped run is recognised last.
 void clear_staging(const fs::path& out) {
   const fs::path staging = out / kStagingFolder;
   const fs::path log = out / kAppendLog;
@@ -193,7 +230,7 @@ void clear_staging(const fs::path& out) {
   };
   remove_others(staging, log);
   remove_others(log, log / kDatasetFile);
-  remove_file(log / kDatasetFile);
+  if (is_present(log / kDatasetFile)) remove_file(log / kDatasetFile);
   ::rmdir(log.c_str());
   ::rmdir(staging.c_str());
   remove_temporaries(out);  // a stopped run may have left one beside dataset.json
@@ -225,15 +262,14 @@ std::optional<DatasetInfo> read_decided(const fs::path& folder) {
 bool finish_append(const fs::path& out) {
   const fs::path staging = out / kStagingFolder;
   const fs::path log = out / kAppendLog;
-  if (!is_present(log / kDatasetFile)) return false;
+  if (!is_present(log)) return false;
   const auto whole = read_decided(log);
   const auto added = read_decided(staging);
   const auto now = read_decided(out);
-  const bool done = whole && now && serialize_dataset(*whole) == serialize_dataset(*now);
-  // Decided for another data set than the one that is there now, or not by us.
+  // If not: finished, decided for another data set than the one that is there now, or not by us.
   const bool fits = whole && added && now && starts_with(whole->shards, now->shards) &&
                     whole->shards.size() == now->shards.size() + added->shards.size();
-  if (done || !fits) {
+  if (!fits) {
     clear_staging(out);
     return false;
   }
@@ -255,7 +291,9 @@ bool finish_append(const fs::path& out) {
   move_if_there(log / kRejectsFile, out / kRejectsFile);
   move_if_there(log / kInputsFile, out / kInputsFile);
   flush_folder(out);
-  publish_file(out / kDatasetFile, serialize_dataset(*whole));
+  // The file of the log itself: it is there once, so that of two processes that see no locks one can do this.
+  rename_file(log / kDatasetFile, out / kDatasetFile);
+  flush_folder(out);
   clear_staging(out);
   return true;
 }

@@ -2,14 +2,18 @@
 // replaced in one step. Whoever has the data set open goes on with what was opened.
 //
 //   convert into OUT/.shardify-next, with the labels of the joined classes
-//     -> .shardify-next/joined: rejects.csv and inputs.csv of both, and then dataset.json of both
+//     -> a folder in it: rejects.csv, inputs.csv and dataset.json of both
+//     -> rename that folder to .shardify-next/joined, which fails if there is one
 //     -> move the shards to OUT, under their new names; then rejects.csv and inputs.csv
-//     -> replace dataset.json
-//     -> remove .shardify-next
+//     -> move dataset.json
+//     -> remove .shardify-next, joined last
 //
-// As soon as joined/dataset.json exists, the append is decided: the next run that changes the data set finishes it first. Until
-// then, OUT is as it was. In between, dataset.json of OUT is the old one, and shards that it does not name belong to nobody.
-// Readers that need rejects.csv or inputs.csv to fit ask a TableGuard (tables.hpp).
+// As soon as `joined` exists, the append is decided: the next run that changes the data set finishes it first. Until then, OUT
+// is as it was. In between, dataset.json of OUT is the old one, and shards that it does not name belong to nobody. A `joined`
+// without dataset.json is that of a finished append. Readers that need rejects.csv or inputs.csv to fit ask a TableGuard
+// (tables.hpp).
+//
+// Where locks exclude nobody, two appends may run at once: one rename decides, and one puts dataset.json in place.
 #pragma once
 
 #include <filesystem>

@@ -60,14 +60,7 @@ void append_rows(PendingFile& to, const fs::path& from, std::string_view header)
   if (piece.back() != std::byte{'\n'}) refuse("is cut short");
 }
 
-bool append_is_pending(const fs::path& folder) {
-  try {
-    return digest_of(folder / kAppendLog / kDatasetFile) != digest_of(folder / kDatasetFile);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::not_found) throw;
-    return false;
-  }
-}
+bool append_is_pending(const fs::path& folder) { return has_table(folder / kAppendLog, kDatasetFile); }
 
 bool has_table(const fs::path& folder, const char* name) {
   std::error_code error;
