@@ -185,6 +185,12 @@ void add_running(CLI::App& app, Arguments& arguments, Given& given) {
                     ->default_str("from the launcher, or 1");
   given.rank->group(group)->needs(given.world);
   given.world->group(group);
+  app.add_flag("--claim", arguments.options.claim, R"(
+      Share the work with any number of processes that run the same command: each takes the next free shard. They may
+      be started and killed at any time. Each ends when the data set is complete)")
+      ->group(group)
+      ->excludes(given.rank)
+      ->excludes(given.world);
   app.add_flag("--dry-run", arguments.dry_run, R"(
       Print the plan, the sizes and an estimate of the time, and write nothing)")
       ->group(group);
@@ -222,7 +228,8 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       - 0: every image is stored.
       - 1: finished, but some images were rejected; OUT/rejects.csv lists path and reason.
       - 2: nothing was published, or the usage was wrong. The message says what to do.
-      - 3: this process has finished its part of --world-size, and others are still working.
+      - 3: this process has finished its part of --world-size, and others are still working. With --claim: other
+        processes hold the last shards, and nothing has happened for 30 minutes.
       - 130: interrupted. The same command continues.
 
       The documentation is docs/shardify.md.)");
@@ -230,7 +237,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   if (auto code = cli::parse_arguments(app, argc, argv)) return code;
   convert::apply(given.text, options);
   if (!given.shard_size.empty()) options.shard_size_bytes = parse_shard_size(given.shard_size);
-  if (given.rank->count() == 0)
+  if (arguments.options.claim)
+    arguments.rank_source = "--claim";
+  else if (given.rank->count() == 0)
     ask_launcher(given.world->count() == 0 ? std::nullopt : std::optional(options.world_size), arguments);
   else
     arguments.rank_source = "--rank, --world-size";

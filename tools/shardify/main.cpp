@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -55,21 +56,25 @@ struct Paces {
 
 Paces start_paces(const convert::Counters& c) {
   const double now = seconds_now();
-  return {{now, c.stored + c.rejected}, {now, c.bytes_read}, {now, c.bytes_stored}};
+  return {{now, c.resumed + c.stored + c.rejected}, {now, c.bytes_read}, {now, c.bytes_stored}};
 }
 
 // The time that is left comes first, because a narrow terminal cuts off the end.
-std::string progress_text(const convert::Counters& c, const Paces& paces) {
-  const std::uint64_t done = c.stored + c.rejected;
-  const std::uint64_t todo = c.planned - c.resumed;
+// With --claim, the shards that others finish count too.
+std::string progress_text(const convert::Counters& c, const Paces& paces, bool claim) {
+  const std::uint64_t own = c.stored + c.rejected;
+  const std::uint64_t done = c.resumed + own;
   const double now = seconds_now();
   const std::optional<double> rate = paces.images.rate(now, done);
   const auto bytes_rate = [&](const shard::cli::Pace& pace, std::uint64_t bytes) {
     return human_bytes(static_cast<std::uint64_t>(pace.rate(now, bytes).value_or(0)));
   };
   std::string text;
-  if (rate && *rate > 0) text = human_duration(static_cast<double>(todo - done) / *rate) + " left, ";
-  text += fmt::format("{} / {} images", human_count(c.resumed + done), human_count(c.planned));
+  if (rate && *rate > 0)
+    text =
+        human_duration(static_cast<double>(c.planned - std::min(done, c.planned.load())) / *rate) + " left, ";
+  text += fmt::format("{} / {} images", human_count(done), human_count(c.planned));
+  if (claim) text += fmt::format(", {} by this process", human_count(own));
   if (c.rejected > 0) text += fmt::format(", {} rejected", human_count(c.rejected));
   if (rate && *rate > 0)
     text += fmt::format(", {:.0f} images/s, read {}/s, write {}/s", *rate,
@@ -123,7 +128,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
     std::unique_lock lock(mutex);
     while (!finished.wait_for(lock, kTick, [&] { return over; })) {
       if (!paces && counters.stored + counters.rejected > 0) paces = start_paces(counters);
-      if (paces && progress.due()) progress.update(progress_text(counters, *paces));
+      if (paces && progress.due()) progress.update(progress_text(counters, *paces, arguments.options.claim));
       if (g_cancel && !cancelled) cancelled = Clock::now();
       if (cancelled && Clock::now() - *cancelled > kPatience) {
         // A thread is still in a system call or in one huge image. The process ends here as by a kill:

@@ -227,6 +227,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              {"shards", s.shards},
              {"bytes", s.size_bytes},
              {"converted", s.converted},
+             {"converted_shards", s.converted_shards},
              {"bytes_read", s.bytes_read},
              {"seconds", seconds},
              {"scan_seconds", s.scan_seconds},
@@ -242,6 +243,13 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
     out["classes"] = found.classes;
     add_found(out, found);
     return cli::write_out(dump(out));
+  }
+  if (!s.complete && options.claim) {
+    cli::out(
+        "this process: {} in {}; other processes hold the last shards of {}, but nothing has happened for 30 "
+        "minutes (exit code 3)\n",
+        cli::counted(s.converted, "image"), cli::counted(s.converted_shards, "shard"), quoted(options.out));
+    return;
   }
   if (!s.complete) {
     cli::out(
@@ -260,6 +268,9 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
     cli::out("{}: now {} in {}, {}\n", quoted(options.out), cli::counted(whole.samples, "sample"),
              cli::counted(whole.shards, "shard"), human_bytes(whole.size_bytes));
   }
+  if (options.claim)
+    cli::out("this process: {} in {} of {}\n", cli::counted(s.converted, "image"),
+             cli::counted(s.converted_shards, "shard"), human_count(s.shards));
   cli::out("sample: {}\n", sample_text(options));
   print_found(options, found);
   if (s.converted > 0)

@@ -51,7 +51,7 @@ std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, con
 // its own files.
 void tidy(const Options& options, const PlanRecord& record, Claim& claim) {
   if (record.stage == Stage::staged || !has_leftovers(options.out)) return;
-  const bool shared = claim.folder.held() && options.world_size > 1;
+  const bool shared = claim.folder.held() && options.shared();
   if (claim.folder.try_lock(options.out, true) == LockResult::busy) return;  // that process does it
   if (!shared) finish_replacement(options.out);
   remove_journal(options.out);
@@ -179,7 +179,7 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
 
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim) {
   const fs::path& out = options.out;
-  const bool alone = options.world_size == 1;
+  const bool alone = !options.shared();
   claim.complete = false;
   claim.missing.clear();
   make_folders(out);
@@ -235,6 +235,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
               "process, which finishes the replacement, then start the other processes",
               quoted(out)));
     require_same_plan(*there, record, out, [&] { return describe_changes(out, &*there, plan); });
+    if (options.claim) return;  // the shards are locked one by one
     switch (claim.rank.try_lock(out / kPlanFile, options.rank, options.world_size)) {
       case LockResult::busy:
         refuse_busy(out, claim.rank.holder(), rank_text(options));

@@ -24,6 +24,7 @@
 #include "convert/recorded.hpp"
 #include "convert/replace.hpp"
 #include "convert/scheduler.hpp"
+#include "convert/steps.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -32,6 +33,8 @@ namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
+
+}  // namespace
 
 PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
   PlanRecord record;
@@ -48,6 +51,8 @@ PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
   record_values(record.options, spec.normalization, plan.labels.column);
   return record;
 }
+
+namespace {
 
 // What one worker thread does.
 class Worker {
@@ -151,14 +156,18 @@ class Worker {
   std::uint64_t counted_bytes_ = 0;
 };
 
+}  // namespace
+
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                     std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
                     Summary& summary) {
   const ShardWriterOptions writer{spec_of(options, plan.labels.column)};
-  Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, hooks);
-  // The ranks on this machine share its memory.
-  const std::uint64_t processes =
-      options.world_size > 1 ? std::min<std::uint64_t>(options.world_size, local_rank_count()) : 1;
+  Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, options.claim, hooks);
+  // The processes on this machine share its memory.
+  const std::uint64_t processes = options.claim ? local_rank_count()
+                                  : options.world_size > 1
+                                      ? std::min<std::uint64_t>(options.world_size, local_rank_count())
+                                      : 1;
   image::MemoryBudget memory(options.decode_memory_bytes != 0
                                  ? options.decode_memory_bytes
                                  : image::MemoryBudget::default_bytes(processes));
@@ -175,21 +184,24 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
     summary.warnings.add(worker->warnings);
     summary.bytes_read += worker->bytes_read;
   }
+  summary.converted_shards = scheduler.published();
   summary.stages.publish = scheduler.publish_seconds();
   summary.stages.wait = static_cast<double>(scheduler.wait_nanoseconds()) * 1e-9;
 }
 
-// The totals of the data set, and the times and counts of this run.
 Summary finished(const DatasetInfo& info, const Summary& run) {
   Summary whole = summary_of(info);
   whole.warnings = run.warnings;
   whole.converted = run.converted;
+  whole.converted_shards = run.converted_shards;
   whole.bytes_read = run.bytes_read;
   whole.scan_seconds = run.scan_seconds;
   whole.convert_seconds = run.convert_seconds;
   whole.stages = run.stages;
   return whole;
 }
+
+namespace {
 
 // Publishes dataset.json without replacing an existing one. If another process was faster, its file must be
 // equal.
@@ -206,8 +218,8 @@ void publish_dataset_file(const Options& options, const std::string& json) {
                   quoted(path)));
 }
 
-// Publishes rejects.csv and inputs.csv, then dataset.json, if every shard is finished. False: other processes
-// still have shards to convert, or one of them has just published these files.
+}  // namespace
+
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
   for (std::uint64_t shard = 0; shard < plan.shards();
        ++shard) {  // a cheap check, at which most ranks return
@@ -250,6 +262,8 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
   return true;
 }
 
+namespace {
+
 // Converts what is missing in options.out and completes it. The plan and the receipts of a staged conversion
 // stay, because a later run recognises it by them.
 Summary run_in(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
@@ -288,7 +302,7 @@ Summary run_in(const Plan& plan, const Options& options, const PlanRecord& recor
   summary.convert_seconds = conversion.seconds();
   if (!dataset_is_there(options.out) && !publish_dataset(plan, options, record, summary) &&
       !dataset_is_there(options.out)) {
-    summary.shards = todo.size();
+    summary.shards = summary.converted_shards;
     summary.samples = summary.converted;
     return summary;
   }

@@ -11,6 +11,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "base/checksum.hpp"
@@ -68,6 +69,48 @@ std::uint64_t place_of(std::uint32_t rank, std::uint32_t world) {
   return (place & ((std::uint64_t{1} << 40U) - 1)) << kPlaceBits;
 }
 
+// World size 0 stands for shards.
+std::uint64_t place_of_shard(std::uint64_t shard) {
+  constexpr std::uint64_t kSmall = std::uint64_t{1} << 20U;
+  return shard < kSmall
+             ? place_of(static_cast<std::uint32_t>(shard), 0)
+             : (xxh3(fmt::format("shard {}", shard)) & ((std::uint64_t{1} << 40U) - 1)) << kPlaceBits;
+}
+
+struct flock range_at(std::uint64_t place) {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(place);
+  range.l_len = 1 + ::getpid();
+  return range;
+}
+
+// Nothing if it was opened.
+std::optional<LockResult> open_to_lock(const fs::path& file, UniqueFd& fd) {
+  fd.reset(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
+  if (fd) return std::nullopt;
+  if (errno == ENOENT) return LockResult::gone;
+  // The file belongs to another user and may only be read, so it cannot be locked.
+  if (errno == EACCES || errno == EPERM || errno == EROFS) return LockResult::unsupported;
+  fail("open", file, errno);
+}
+
+LockResult lock_place(int fd, std::uint64_t place, std::int64_t* holder) {
+  struct flock range = range_at(place);
+  int status = 0;
+  do {
+    status = ::fcntl(fd, F_OFD_SETLK, &range);
+  } while (status != 0 && errno == EINTR);
+  if (status == 0) return LockResult::taken;
+  if (errno != EAGAIN && errno != EACCES) return LockResult::unsupported;
+  struct flock other = range_at(place);
+  if (holder != nullptr && ::fcntl(fd, F_OFD_GETLK, &other) == 0 && other.l_type != F_UNLCK &&
+      other.l_len > 1)
+    *holder = other.l_len - 1;
+  return LockResult::busy;
+}
+
 }  // namespace
 
 FolderLock::~FolderLock() {
@@ -98,35 +141,37 @@ LockResult FolderLock::try_lock(const fs::path& folder, bool alone) {
 }
 
 LockResult RankLock::try_lock(const fs::path& plan_file, std::uint32_t rank, std::uint32_t world) {
-  fd_.reset(::open(plan_file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK));
+  if (const auto failed = open_to_lock(plan_file, fd_)) return *failed;
+  const LockResult result = lock_place(fd_.get(), place_of(rank, world), &holder_);
+  if (result == LockResult::busy) fd_.reset();
+  if (result != LockResult::taken || names_file(plan_file, fd_.get())) return result;
+  fd_.reset();
+  return LockResult::gone;
+}
+
+ShardLocks::~ShardLocks() {
+  if (!fd_) return;
+  struct flock all {};  // a fork may have copied the descriptor
+  all.l_type = F_UNLCK;
+  all.l_whence = SEEK_SET;
+  ::fcntl(fd_.get(), F_OFD_SETLK, &all);
+}
+
+LockResult ShardLocks::try_lock(std::uint64_t shard) {
   if (!fd_) {
-    if (errno == ENOENT) return LockResult::gone;
-    // The file belongs to another user and may only be read, so it cannot be locked.
-    if (errno == EACCES || errno == EPERM || errno == EROFS) return LockResult::unsupported;
-    fail("open", plan_file, errno);
+    if (const auto failed = open_to_lock(file_, fd_)) return *failed;
   }
-  struct flock range {};
-  range.l_type = F_WRLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(place_of(rank, world));
-  range.l_len = 1 + ::getpid();
-  struct flock other = range;
-  int status = 0;
-  do {
-    status = ::fcntl(fd_.get(), F_OFD_SETLK, &range);
-  } while (status != 0 && errno == EINTR);
-  if (status != 0 && errno != EAGAIN && errno != EACCES) return LockResult::unsupported;
-  if (status != 0) {
-    if (::fcntl(fd_.get(), F_OFD_GETLK, &other) == 0 && other.l_type != F_UNLCK && other.l_len > 1)
-      holder_ = other.l_len - 1;
-    fd_.reset();
-    return LockResult::busy;
-  }
-  if (!names_file(plan_file, fd_.get())) {
-    fd_.reset();
-    return LockResult::gone;
-  }
-  return LockResult::taken;
+  const LockResult result = lock_place(fd_.get(), place_of_shard(shard), nullptr);
+  if (result != LockResult::taken || names_file(file_, fd_.get())) return result;
+  fd_.reset();
+  return LockResult::gone;
+}
+
+void ShardLocks::unlock(std::uint64_t shard) noexcept {
+  if (!fd_) return;
+  struct flock range = range_at(place_of_shard(shard));
+  range.l_type = F_UNLCK;
+  ::fcntl(fd_.get(), F_OFD_SETLK, &range);
 }
 
 std::string process_text(std::int64_t pid) {

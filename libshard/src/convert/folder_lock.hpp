@@ -2,11 +2,13 @@
 // ends.
 //
 //   FolderLock   flock on a descriptor of the folder. Exclusive for a conversion by one process and for
-//                replacing a data set. Shared for the ranks of a conversion by several processes.
+//                replacing a data set. Shared for the processes of a conversion by several.
 //   RankLock     open file description lock on a range of conversion.json. Two processes with the same rank
 //                and world size cannot both hold it. The range starts at an offset computed from rank and
 //                world size, and is 1 + process id bytes long: a process that is refused can name the
 //                holder, even one on another node.
+//   ShardLocks   the same at offsets that stand for shards: of processes that claim shards (--claim), one works
+//                at a shard.
 //
 // If a file system has no such locks, or if they are valid on one node only, they exclude nobody. Then the
 // other rules of a conversion protect finished data (docs/architecture.md, "A conversion").
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "base/unique_handle.hpp"
 
@@ -56,6 +59,24 @@ class RankLock {
  private:
   UniqueFd fd_;
   std::int64_t holder_ = 0;
+};
+
+// The shards at which this process works. Not thread safe. The destructor releases all locks.
+class ShardLocks {
+ public:
+  // `file`: conversion.json, or dataset.json of a complete data set of which shards are made again.
+  explicit ShardLocks(std::filesystem::path file) : file_(std::move(file)) {}
+  ShardLocks(const ShardLocks&) = delete;
+  ShardLocks& operator=(const ShardLocks&) = delete;
+  ~ShardLocks();
+
+  // Returns at once. After gone, the file may be another one at the next call. Errors: io.
+  LockResult try_lock(std::uint64_t shard);
+  void unlock(std::uint64_t shard) noexcept;
+
+ private:
+  std::filesystem::path file_;
+  UniqueFd fd_;
 };
 
 // "process 1234", or "another process" for 0.

@@ -39,18 +39,25 @@ void Options::check() const {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`append` and {} exclude each other: `append` keeps all that is in the data set",
                             overwrite ? "`overwrite`" : "`refresh`"));
-  if (append && world_size > 1)
+  if (claim && world_size > 1)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "`claim` and `world_size` {} exclude each other: processes that claim shards have no ranks",
+            world_size));
+  if (append && shared())
     throw Error(
         ErrorCode::invalid_argument,
         "`append` with several processes: only a single process can append; start it without a "
-        "launcher (or with `rank` 0 `world_size` 1), or let the processes write into a new folder and "
-        "use `shardctl join`");
-  if ((overwrite || refresh) && world_size > 1)
+        "launcher and without `claim` (or with `rank` 0 `world_size` 1), or let the processes write into a "
+        "new folder and use `shardctl join`");
+  if ((overwrite || refresh) && shared())
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format(
             "{} with several processes: only a single process can replace a data set; start it without a "
-            "launcher (or with `rank` 0 `world_size` 1), or let the processes write into a new folder",
+            "launcher and without `claim` (or with `rank` 0 `world_size` 1), or let the processes write into "
+            "a new folder",
             overwrite ? "`overwrite`" : "`refresh`"));
 }
 

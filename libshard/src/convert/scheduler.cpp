@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 
 #include "base/quote.hpp"
 #include "convert/claim.hpp"
@@ -20,16 +21,22 @@ constexpr auto kPoll = std::chrono::milliseconds(100);  // a waiting thread sees
 
 Scheduler::Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
                      const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
-                     const std::map<std::uint64_t, ShardSummary>& missing, const Hooks& hooks)
+                     const std::map<std::uint64_t, ShardSummary>& missing, bool claim, const Hooks& hooks)
     : plan_(plan),
       options_(options),
       record_(record),
       writer_options_(writer),
-      todo_(std::move(todo)),
+      todo_(claim ? std::vector<std::uint64_t>() : todo),
       missing_(missing),
       hooks_(hooks),
       window_(std::uint64_t{32} * options.threads()),
-      publisher_([this] { publish_loop(); }) {}
+      publisher_([this] { publish_loop(); }) {
+  if (claim)
+    claims_.emplace(
+        options.out, options.out / (missing.empty() ? kPlanFile : kDatasetFile), std::move(todo),
+        [this](std::uint64_t shard) { return is_finished(shard); },
+        [this](std::uint64_t shard) { count_resumed(shard); });
+}
 
 Scheduler::~Scheduler() {
   {
@@ -45,26 +52,54 @@ bool Scheduler::stopped() const noexcept {
   return hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed);
 }
 
-// If locks do not work, or if ranks overlap, another process may have finished a shard, or all of them.
-bool Scheduler::skip_finished() {
-  for (; !looked_ && todo_next_ < todo_.size(); ++todo_next_) {
-    const std::uint64_t shard = todo_[todo_next_];
-    if (missing_.empty() && dataset_is_there(options_.out)) {
-      todo_next_ = todo_.size();
+void Scheduler::count_resumed(std::uint64_t shard) {
+  if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
+}
+
+bool Scheduler::is_finished(std::uint64_t shard) const {
+  if (missing_.empty())
+    // In this order: receipts are removed after dataset.json was published.
+    return finished_shard(options_.out, record_, shard).has_value() || dataset_is_there(options_.out);
+  std::error_code error;
+  const auto size = std::filesystem::file_size(options_.out / shard_name(shard), error);
+  return !error && size == missing_.at(shard).size_bytes;
+}
+
+bool Scheduler::find_claimed() {
+  std::uint64_t shard = 0;
+  switch (claims_->take(shard)) {
+    case ShardClaims::Found::shard:
+      next_shard_ = shard;
       break;
-    }
-    if (!missing_.empty() || !finished_shard(options_.out, record_, shard)) {
-      looked_ = true;
+    case ShardClaims::Found::wait:
       break;
-    }
-    if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
+    case ShardClaims::Found::none:
+      out_of_shards_ = true;
   }
-  return todo_next_ < todo_.size();
+  return next_shard_.has_value();
+}
+
+// If locks do not work, or if ranks overlap, another process may have finished a shard, or all of them.
+bool Scheduler::find_shard() {
+  if (next_shard_) return true;
+  if (out_of_shards_) return false;
+  if (claims_) return find_claimed();
+  for (; todo_next_ < todo_.size(); ++todo_next_) {
+    const std::uint64_t shard = todo_[todo_next_];
+    if (missing_.empty() && dataset_is_there(options_.out)) break;
+    if (!missing_.empty() || !finished_shard(options_.out, record_, shard)) {
+      next_shard_ = todo_[todo_next_++];
+      return true;
+    }
+    count_resumed(shard);
+  }
+  out_of_shards_ = true;
+  return false;
 }
 
 void Scheduler::open_next_shard() {
-  const std::uint64_t shard = todo_[todo_next_++];
-  looked_ = false;
+  const std::uint64_t shard = *next_shard_;
+  next_shard_.reset();
   const std::uint64_t count = plan_.shard_inputs(shard);
   ShardWriterOptions writer_options = writer_options_;
   // If there is a shard without a receipt, an earlier run was stopped between the two. It stays until this
@@ -90,14 +125,16 @@ std::optional<Item> Scheduler::next() {
   for (;;) {
     if (stop_ || stopped()) return std::nullopt;
     const bool needs_shard = current_ == nullptr || current_next_ == current_->count;
-    if (needs_shard && !skip_finished()) {
+    const bool may_open = open_.size() < kShardsInFlight;
+    const bool near = active_.empty() || tickets_ - *active_.begin() < window_;
+    // A shard is claimed when it can be opened, not before.
+    const bool found = !needs_shard || ((may_open || !claims_) && find_shard());
+    if (needs_shard && !found && out_of_shards_) {
       all_handed_out_ = true;
       may_publish_.notify_all();
       return std::nullopt;
     }
-    const bool shard_free = !needs_shard || open_.size() < kShardsInFlight;
-    const bool near = active_.empty() || tickets_ - *active_.begin() < window_;
-    if (shard_free && near) break;
+    if (found && (!needs_shard || may_open) && near) break;
     waited = true;
     may_open_.wait_for(lock, kPoll);
   }
@@ -191,6 +228,8 @@ void Scheduler::publish_loop() {
     if (error) fail(error);
     lock.lock();
     publish_seconds_ += took.count();
+    published_ += error ? 0 : 1;
+    if (claims_) claims_->release(job->shard);
     std::erase_if(open_, [&](const auto& open) { return open.get() == job; });
     may_open_.notify_all();
   }

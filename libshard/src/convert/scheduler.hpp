@@ -25,6 +25,7 @@
 
 #include "convert/journal.hpp"
 #include "convert/plan.hpp"
+#include "convert/shard_claims.hpp"
 #include "shard/convert/convert.hpp"
 
 namespace shard::convert {
@@ -54,10 +55,11 @@ class Scheduler {
  public:
   // `todo`: the shards to convert, in order. A shard that another process finishes before its turn is
   // skipped. `missing`: the shards that a complete data set has lost; what is converted must be equal to
-  // them. Empty if the data set is not complete. All references must outlive the scheduler.
+  // them. Empty if the data set is not complete. `claim`: other processes have the same shards to convert; each is
+  // converted by the one that locks it. All references must outlive the scheduler.
   Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
             const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
-            const std::map<std::uint64_t, ShardSummary>& missing, const Hooks& hooks);
+            const std::map<std::uint64_t, ShardSummary>& missing, bool claim, const Hooks& hooks);
   ~Scheduler();  // stops and joins; the files of shards that were not published are removed
 
   // The next sample. Nothing if all were given out or the run stops. Blocks while no further shard may be
@@ -70,11 +72,17 @@ class Scheduler {
   // Call it after the workers have ended. Waits for the publisher, then throws the first error.
   void finish();
 
+  // Shards that were published. After finish().
+  std::uint64_t published() const noexcept { return published_; }
   double publish_seconds() const noexcept { return publish_seconds_; }  // after finish()
   std::uint64_t wait_nanoseconds() const noexcept { return wait_nanoseconds_; }
 
  private:
-  bool skip_finished();    // with mutex_ held: goes to the next shard to convert; false: there is none
+  // With mutex_ held: next_shard_ is the next shard to convert. False: there is none, or none yet.
+  bool find_shard();
+  bool find_claimed();
+  bool is_finished(std::uint64_t shard) const;
+  void count_resumed(std::uint64_t shard);
   void open_next_shard();  // with mutex_ held
   void publish_loop();
   void publish(ShardJob& job);
@@ -97,13 +105,16 @@ class Scheduler {
   ShardJob* current_ = nullptr;
   std::uint64_t current_next_ = 0;  // next sample in the current shard
   std::size_t todo_next_ = 0;
-  bool looked_ = false;  // skip_finished() has looked at the shard that is next
+  std::optional<std::uint64_t> next_shard_;
+  std::optional<ShardClaims> claims_;
+  bool out_of_shards_ = false;
   std::uint64_t tickets_ = 0;
   std::set<std::uint64_t> active_;  // tickets handed out and not done
   bool all_handed_out_ = false;
   bool stop_ = false;
   std::exception_ptr error_;
   double publish_seconds_ = 0;
+  std::uint64_t published_ = 0;
   std::atomic<std::uint64_t> wait_nanoseconds_{0};
   std::thread publisher_;
 };

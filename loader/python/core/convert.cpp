@@ -9,49 +9,61 @@
 #include <condition_variable>
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "common.hpp"
 #include "convert/text_options.hpp"
+#include "shard/convert/work_plan.hpp"
 #include "shard/error.hpp"
 
 namespace shard::python {
 
 namespace {
 
-// Runs on a thread of its own, which no signal reaches: they are Python's, and no write or fsync ends early.
-class Conversion {
+// Work of the library. Runs on a thread of its own, which no signal reaches: they are Python's, and no write or fsync ends early.
+class Background {
  public:
-  explicit Conversion(const convert::Options& options) {
+  using Work = std::function<void(const convert::Hooks&)>;
+
+  explicit Background(Work work) {
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_BLOCK, &all, &before);
-    thread_ = std::thread([this, options] { run(options); });
+    thread_ = std::thread([this, work = std::move(work)] { run(work); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  Conversion(const Conversion&) = delete;
-  Conversion& operator=(const Conversion&) = delete;
-  ~Conversion() {
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  ~Background() {
     nb::gil_scoped_release without_gil;
     cancel_ = true;
     thread_.join();
   }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kTick, [&] { return over_; });
+  // Calls `report` some times a second until the work is done. Throws its error, or that of a signal handler.
+  template <class Report>
+  void wait(Report report) {
+    for (bool over = false; !over;) {
+      {
+        nb::gil_scoped_release without_gil;
+        std::unique_lock lock(mutex_);
+        over = changed_.wait_for(lock, kTick, [&] { return over_; });
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      report();
+    }
+    if (error_) std::rethrow_exception(error_);
   }
   const convert::Counters& counters() const { return counters_; }
-  const convert::Summary& summary() const {
-    if (error_) std::rethrow_exception(error_);
-    return summary_;
-  }
 
  private:
-  void run(const convert::Options& options) noexcept {
+  void run(const Work& work) noexcept {
     try {
-      summary_ = convert::run(options, {&counters_, &cancel_});
+      work({&counters_, &cancel_});
     } catch (...) {
       error_ = std::current_exception();
     }
@@ -62,7 +74,6 @@ class Conversion {
 
   convert::Counters counters_;
   std::atomic<bool> cancel_{false};
-  convert::Summary summary_;
   std::exception_ptr error_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -111,27 +122,12 @@ convert::Options options_of(const nb::dict& given) {
   // it calls this, and not one rank's part without a word.
   set(options.rank, given, "rank");
   set(options.world_size, given, "world_size");
+  set(options.claim, given, "claim");
   options.check();
   return options;
 }
 
-// `progress(done, planned, rejected)`, from the calling thread, some times a second.
-nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
-  Conversion conversion(options_of(given));
-  const convert::Counters& count = conversion.counters();
-  const auto report = [&] {
-    if (!progress.is_none())
-      progress(count.resumed + count.stored + count.rejected, count.planned.load(), count.rejected.load());
-  };
-  for (bool over = false; !over;) {
-    {
-      nb::gil_scoped_release without_gil;
-      over = conversion.wait();
-    }
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    report();
-  }
-  const convert::Summary& summary = conversion.summary();
+nb::dict dict_of(const convert::Summary& summary) {
   nb::dict result;
   result["complete"] = summary.complete;
   result["was_complete"] = summary.was_complete;
@@ -147,16 +143,73 @@ nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
   result["shards"] = summary.shards;
   result["size_bytes"] = summary.size_bytes;
   result["converted"] = summary.converted;
+  result["converted_shards"] = summary.converted_shards;
   result["bytes_read"] = summary.bytes_read;
   result["scan_seconds"] = summary.scan_seconds;
   result["convert_seconds"] = summary.convert_seconds;
   return result;
 }
 
+// `progress(done, planned, rejected)`, from the calling thread, some times a second.
+nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
+  convert::Summary summary;
+  Background work([options = options_of(given), &summary](const convert::Hooks& hooks) {
+    summary = convert::run(options, hooks);
+  });
+  const convert::Counters& count = work.counters();
+  work.wait([&] {
+    if (!progress.is_none())
+      progress(count.resumed + count.stored + count.rejected, count.planned.load(), count.rejected.load());
+  });
+  return dict_of(summary);
+}
+
+void nothing_to_report() {}
+
+// The plan of sl.convert_shard(). Each process that converts shards has one of its own.
+class Plan {
+ public:
+  explicit Plan(const nb::dict& given) {
+    Background work([this, options = options_of(given)](const convert::Hooks&) { plan_.emplace(options); });
+    work.wait(nothing_to_report);
+  }
+  std::uint64_t shards() const { return plan_->shards(); }
+  std::uint64_t inputs() const { return plan_->inputs(); }
+  std::string digest() const { return plan_->digest(); }
+  nb::dict convert_shard(std::uint64_t shard) const {
+    convert::ShardResult done;
+    Background work([&](const convert::Hooks& hooks) { done = plan_->convert_shard(shard, hooks); });
+    work.wait(nothing_to_report);
+    nb::dict result;
+    result["shard"] = done.shard;
+    result["samples"] = done.samples;
+    result["rejects"] = done.rejects;
+    result["size_bytes"] = done.size_bytes;
+    result["was_complete"] = done.was_complete;
+    return result;
+  }
+  nb::dict finish() const {
+    convert::Summary summary;
+    Background work([&](const convert::Hooks&) { summary = plan_->finish(); });
+    work.wait(nothing_to_report);
+    return dict_of(summary);
+  }
+
+ private:
+  std::optional<convert::WorkPlan> plan_;
+};
+
 }  // namespace
 
 void bind_convert(nb::module_& module) {
   module.def("convert", &run_conversion, nb::arg("options"), nb::arg("progress").none());
+  nb::class_<Plan>(module, "WorkPlan")
+      .def(nb::init<const nb::dict&>(), nb::arg("options"))
+      .def_prop_ro("shards", &Plan::shards)
+      .def_prop_ro("inputs", &Plan::inputs)
+      .def_prop_ro("digest", &Plan::digest)
+      .def("convert_shard", &Plan::convert_shard, nb::arg("shard"))
+      .def("finish", &Plan::finish);
 }
 
 }  // namespace shard::python

@@ -3,7 +3,7 @@
 //
 // The plan is a pure function of the sorted list of inputs and the options: sample i lies in shard floor(i /
 // per_shard). So the bytes of every shard are the same for any number of threads and processes, first run or
-// resumed. Several processes with different ranks may work on one OUT; whoever finds the last shard finished
+// resumed. Several processes may work on one OUT, by ranks or by claiming shards; whoever finds the last shard finished
 // writes dataset.json. What is finished is never removed, whoever else is at work in OUT: a shard is replaced
 // only by one with the right bytes, and a data set by another one that is complete (replace.hpp).
 #pragma once
@@ -24,7 +24,7 @@ namespace shard::convert {
 struct Counters {
   // Inputs of this process, including those of finished shards.
   std::atomic<std::uint64_t> planned{0};
-  // Those of shards that an earlier run finished.
+  // Those of shards that an earlier run finished, or, with `claim`, another process.
   std::atomic<std::uint64_t> resumed{0};
   // By this run.
   std::atomic<std::uint64_t> stored{0};
@@ -64,6 +64,8 @@ struct Summary {
   std::uint64_t size_bytes = 0;
   // Images that this run decoded.
   std::uint64_t converted = 0;
+  // Shards that this run published.
+  std::uint64_t converted_shards = 0;
   std::uint64_t bytes_read = 0;
   // Until the first image is decoded, and from then until the last shard is published.
   double scan_seconds = 0;

@@ -62,11 +62,16 @@ struct Options {
   // This process converts the shards i with i mod world_size == rank.
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
+  // Any number of processes with the same options share the work, and each takes the next free shard. They may start and end at
+  // any time. run() returns when the data set is complete. Not together with rank and world_size.
+  bool claim = false;
 
   // Throws invalid_argument naming the member and its bounds.
   void check() const;
   std::uint64_t per_shard() const;
   unsigned threads() const;
+  // Other processes may convert into the same `out` at the same time.
+  bool shared() const noexcept { return claim || world_size > 1; }
 };
 
 }  // namespace shard::convert

@@ -8,13 +8,15 @@
             ...
 
 Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix() put several together.
-Loader delivers batches. convert() converts a folder of images into a data set. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError, OSError,
+Loader delivers batches. convert() converts a folder of images into a data set;
+plan(), convert_shard() and finish() do the same under a scheduler. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError, OSError,
 RuntimeError).
 """
 
 from . import _core
 from ._convert import Conversion, convert
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
+from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
     CancelledError,
     CorruptError,
@@ -46,14 +48,19 @@ __all__ = [
     "Loader",
     "Mix",
     "NotFoundError",
+    "Plan",
     "ResourceError",
     "ShardError",
+    "ShardResult",
     "Stats",
     "Tensor",
     "UnsupportedError",
     "concat",
     "convert",
+    "convert_shard",
     "cuda_device_count",
+    "finish",
     "has_cuda",
     "mix",
+    "plan",
 ]

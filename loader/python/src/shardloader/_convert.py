@@ -32,6 +32,7 @@ class Conversion(NamedTuple):
     bytes_read: int
     scan_seconds: float
     convert_seconds: float
+    converted_shards: int = 0  #: shards published by this call
 
 
 def _number(name: str, value: int) -> int:
@@ -83,6 +84,69 @@ class _Bar:
             print(file=sys.stderr)
 
 
+def _options(
+    images: Path,
+    out: Path,
+    *,
+    preset: str = "eval",
+    resize: Optional[int] = None,
+    crop: Union[Size, str, None] = None,
+    squash: Optional["tuple[int, int]"] = None,
+    filter: Optional[str] = None,
+    dtype: Any = None,
+    layout: Optional[str] = None,
+    normalize: Optional[str] = None,
+    mean: Optional[Sequence[float]] = None,
+    std: Optional[Sequence[float]] = None,
+    codec: Optional[str] = None,
+    shard_size_bytes: Optional[int] = None,
+    samples_per_shard: Optional[int] = None,
+    labels: Optional[Path] = None,
+    unlisted: Optional[str] = None,
+    root: Optional[Path] = None,
+    strict: bool = False,
+    on_error: Optional[str] = None,
+    on_warning: Optional[str] = None,
+    max_pixels: Optional[int] = None,
+    fast_decode: bool = False,
+    overwrite: bool = False,
+    refresh: bool = False,
+    append: bool = False,
+    jobs: Optional[int] = None,
+    rank: Optional[int] = None,
+    world_size: Optional[int] = None,
+    claim: bool = False,
+) -> "dict[str, Any]":
+    """The options of convert() as the C++ library takes them: only those that are given."""
+    if os.fspath(images) == "-":
+        raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
+    wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
+    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "on_error": on_error, "on_warning": on_warning}
+    wanted.update({name: None if word is None else str(word) for name, word in words.items()})
+    for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
+        wanted[name] = None if size is None else _size(name, size)
+    for name, three in {"mean": mean, "std": std}.items():
+        wanted[name] = None if three is None else ",".join(repr(float(channel)) for channel in three)
+    wanted["dtype"] = None if dtype is None else _SHORT[dtype_name(dtype)]
+    numbers = {
+        "max_pixels": max_pixels,
+        "shard_size_bytes": shard_size_bytes,
+        "samples_per_shard": samples_per_shard,
+        "jobs": jobs,
+        "rank": rank,
+        "world_size": world_size,
+    }
+    wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
+    for name, path in {"labels": labels, "root": root}.items():
+        wanted[name] = None if path is None else os.fspath(path)
+    for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
+        wanted[name] = True if flag else None
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if ("rank" in given) != ("world_size" in given):
+        raise InvalidArgumentError("rank and world_size go together")
+    return given
+
+
 def convert(
     images: Path,
     out: Path,
@@ -115,6 +179,7 @@ def convert(
     jobs: Optional[int] = None,
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
+    claim: bool = False,
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
@@ -145,41 +210,48 @@ def convert(
     overwrite: replaces another data set in `out`. refresh: compares all inputs and converts the shards that changed.
     append: adds the images to the finished data set in `out`, which must have the same options. The result counts the added images.
     jobs: threads; None: as many as this process may use CPUs.
-    rank, world_size: see below.
+    rank, world_size, claim: see below.
 
     This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let the others
-    wait. To share the work, call it in every process with rank= and world_size=: each converts its part, and the result says
-    complete=False where others are still at work.
+    wait. To share the work, call it in every process, with claim=True or with rank= and world_size=. claim: each process takes the
+    next free shard, processes may come and go, and the call returns when the data set is complete. rank and world_size: each converts
+    its part, and the result says complete=False where others are still at work.
 
     Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a ValueError), NotFoundError,
     IoError, ResourceError; KeyboardInterrupt stops it within a moment, with nothing partial visible.
     """
-    if os.fspath(images) == "-":
-        raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
-    wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "on_error": on_error, "on_warning": on_warning}
-    wanted.update({name: None if word is None else str(word) for name, word in words.items()})
-    for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
-        wanted[name] = None if size is None else _size(name, size)
-    for name, three in {"mean": mean, "std": std}.items():
-        wanted[name] = None if three is None else ",".join(repr(float(channel)) for channel in three)
-    wanted["dtype"] = None if dtype is None else _SHORT[dtype_name(dtype)]
-    numbers = {
-        "max_pixels": max_pixels,
-        "shard_size_bytes": shard_size_bytes,
-        "samples_per_shard": samples_per_shard,
-        "jobs": jobs,
-        "rank": rank,
-        "world_size": world_size,
-    }
-    wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
-    for name, path in {"labels": labels, "root": root}.items():
-        wanted[name] = None if path is None else os.fspath(path)
-    for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict}.items():
-        wanted[name] = True if flag else None
-    given = {name: value for name, value in wanted.items() if value is not None}
-    if ("rank" in given) != ("world_size" in given):
-        raise InvalidArgumentError("rank and world_size go together")
+    given = _options(
+        images,
+        out,
+        preset=preset,
+        resize=resize,
+        crop=crop,
+        squash=squash,
+        filter=filter,
+        dtype=dtype,
+        layout=layout,
+        normalize=normalize,
+        mean=mean,
+        std=std,
+        codec=codec,
+        shard_size_bytes=shard_size_bytes,
+        samples_per_shard=samples_per_shard,
+        labels=labels,
+        unlisted=unlisted,
+        root=root,
+        strict=strict,
+        on_error=on_error,
+        on_warning=on_warning,
+        max_pixels=max_pixels,
+        fast_decode=fast_decode,
+        overwrite=overwrite,
+        refresh=refresh,
+        append=append,
+        jobs=jobs,
+        rank=rank,
+        world_size=world_size,
+        claim=claim,
+    )
     bar = _Bar() if progress and not callable(progress) else None
     try:
         return Conversion(**_core.convert(given, progress if callable(progress) else bar))
