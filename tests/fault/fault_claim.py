@@ -151,7 +151,7 @@ class Claim(ClaimCase):
     def test_a_single_process_and_claiming_ones_exclude_each_other(self):
         need("strace")
         held = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-                                 "inject=fsync:delay_enter=200000", *self.command("--claim", "--quiet")],
+                                 "inject=fsync:delay_enter=60000", *self.command("--claim", "--quiet")],
                                 env=environment(ASAN_OPTIONS="detect_leaks=0"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: held.poll() is None and (held.kill(), held.communicate()))
         deadline = time.monotonic() + 60
