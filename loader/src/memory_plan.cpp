@@ -43,7 +43,7 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
     memory.columns_offsets.push_back(memory.columns_bytes);
     memory.columns_bytes += round_up(row * batch, kColumnAlign);
   };
-  for (const ColumnSpec& column : info.columns) add(row_bytes(column));
+  for (const ColumnSpec& column : info.columns) add(column.row_bytes());
   add(sizeof(std::int64_t));  // ids
   add(1);                     // mask
   if (form->decoded_by_device()) memory.verdict_bytes = Verdict::size_bytes(batch);

@@ -37,7 +37,11 @@ def read(path):
 
 def check_any(path):
     tensors, metadata, _ = read(path)
-    assert metadata["shard.profile"] == "1", path
+    fields = {key[6:]: value for key, value in metadata.items() if key.startswith("field.")}
+    assert metadata["shard.profile"] == ("2" if fields else "1"), path
+    for name in fields:
+        ends = np.frombuffer(bytes(tensors[f"{name}_offsets"]["data"]), "<u8")
+        assert len(ends) == tensors["checksums"]["shape"][0] + 1 and ends[-1] == tensors[name]["shape"][0], path
     shape = [int(axis) for axis in metadata["shape"].split(",")]
     samples = tensors["checksums"]["shape"][0]
     offsets = np.frombuffer(bytes(tensors["key_offsets"]["data"]), "<u8")

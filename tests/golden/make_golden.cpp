@@ -40,8 +40,10 @@ void write_seeds(const fs::path& golden, const fs::path& corpus) {
     write_header_seed(shard, corpus / "fuzz_shard_header" / golden_case.name);
     fs::copy_file(shard, corpus / "fuzz_shard_open" / golden_case.name, fs::copy_options::overwrite_existing);
   }
-  fs::copy_file(golden / "dataset" / kDatasetFile, corpus / "fuzz_dataset_json" / "golden",
-                fs::copy_options::overwrite_existing);
+  for (const auto& [folder, seed] :
+       {std::pair("dataset", "golden"), std::pair("dataset-fields", "golden-fields")})
+    fs::copy_file(golden / folder / kDatasetFile, corpus / "fuzz_dataset_json" / seed,
+                  fs::copy_options::overwrite_existing);
   const SampleSpec small = small_options().spec;
   const auto zstd = [](const SampleSpec& spec, const std::vector<std::byte>& sample, int level = 3) {
     return Codec({CodecSpec::Kind::zstd, level}, spec).encode(sample);
@@ -84,10 +86,13 @@ int main(int argc, char** argv) {
   const fs::path fresh = tests / "golden" / "fresh";
   fs::create_directories(fresh / "shards");
   fs::create_directories(fresh / "dataset");
+  fs::create_directories(fresh / "dataset-fields");
   write_golden_shards(fresh / "shards");
   write_golden_dataset(fresh / "dataset");
+  write_golden_dataset(fresh / "dataset-fields", true);
   add_new_files(fresh / "shards", tests / "golden" / "shards");
   add_new_files(fresh / "dataset", tests / "golden" / "dataset");
+  add_new_files(fresh / "dataset-fields", tests / "golden" / "dataset-fields");
   fs::remove_all(fresh);
   write_seeds(tests / "golden", tests / "fuzz" / "corpus");
   write_packed_seeds(tests / "fuzz" / "corpus" / "fuzz_packed_sample");

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """shardify: where labels come from, and what is refused in a table of them."""
 
+import csv
 import json
 import os
 import struct
 from pathlib import Path
 
-from shardify_support import SMALL, TestCase, all_keys, all_labels, info, main, make_images, png, read_shard, rejects
-from shardify_support import shardify, shards, write
+from shardify_support import SMALL, TestCase, all_keys, all_labels, digests, info, keys_of, main, make_images, png, read_shard
+from shardify_support import rejects, shardctl, shardify, shards, state, write
 
 
 class Folders(TestCase):
@@ -282,6 +283,137 @@ class Lists(TestCase):
         folder = self.path / "folder"
         self.assert_code(shardify(self.images, folder, *SMALL), 0)
         self.assertEqual(info(folder), info(self.out))
+
+
+class Columns(TestCase):
+    """Further columns of the table: ragged, text, and of fixed shape."""
+
+    GIVEN = ("--column", "caption:text", "--column", "boxes:f32[,4]", "--column", "angle:f16", "--column", "pose:i64[2]")
+
+    def setUp(self):
+        super().setUp()
+        self.images = make_images(self.path / "in", ("a", "b"), each=5)
+        self.rows = {}
+        for i, path in enumerate(sorted(self.images.rglob("*.png"))):
+            caption = ["", "plain", "with, \"quotes\"\nand a line \u00fc"][i % 3]
+            self.rows[str(path.relative_to(self.images))] = (caption, [float(v) for v in range(4 * (i % 4))], i / 2, (i, -i))
+        self.table = self.path / "t.csv"
+        self.write()
+
+    def write(self, label=None, header=None):
+        with open(self.table, "w", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(header or ["path", "boxes", "other", "caption", "pose", "angle"] + (["label"] if label else []))
+            for path, (caption, boxes, angle, pose) in self.rows.items():
+                table.writerow([path, " ".join(map(str, boxes)), "x", caption, f"{pose[0]}  {pose[1]}", angle] +
+                               ([label(path)] if label else []))
+
+    def convert(self, *more, out=None):
+        return shardify(self.images, out or self.out, *SMALL, "--labels", self.table, *self.GIVEN, *more)
+
+    def stored(self, out=None):
+        found = {}
+        for path in shards(out or self.out):
+            tensors = read_shard(path)[1]
+            count = tensors["checksums"][1][0]
+
+            def values(name, code):
+                return [value for (value,) in struct.iter_unpack("<" + code, tensors[name][2])]
+            texts, boxes = values("caption_offsets", "Q"), values("boxes_offsets", "Q")
+            for i, key in enumerate(keys_of(path)):
+                found[key] = (bytes(tensors["caption"][2][texts[i]:texts[i + 1]]).decode(),
+                              values("boxes", "f")[4 * boxes[i]:4 * boxes[i + 1]], values("angle", "e")[i],
+                              tuple(values("pose", "q")[2 * i:2 * i + 2]))
+            self.assertEqual((texts[0], boxes[0], texts[count], boxes[count]),
+                             (0, 0, tensors["caption"][1][0], tensors["boxes"][1][0]))
+        return found
+
+    def test_they_are_stored_as_they_are_whatever_the_order_of_the_rows(self):
+        self.assert_code(self.convert(), 0)
+        self.assertEqual(self.stored(), self.rows)
+        self.assertEqual(info(self.out)["version"], 2)
+        self.assertEqual(info(self.out)["classes"], ["a", "b"])
+        self.assert_code(shardctl("verify", self.out), 0)
+        before = digests(self.out)
+        self.rows = dict(reversed(self.rows.items()))
+        self.write()
+        self.assert_code(self.convert(), 0)
+        self.assertEqual(digests(self.out), before)
+        self.assert_code(self.convert("--jobs", "1", out=self.path / "one"), 0)
+        self.assertEqual({name: digest for name, digest in digests(self.path / "one").items()}, before)
+
+    def test_labels_may_be_one_of_them(self):
+        self.write(label=lambda path: f"class {len(path) % 2 + int(path[2]) % 2}")
+        self.assert_code(self.convert(), 0)
+        self.assertEqual(len(info(self.out)["classes"]), 2)
+        self.assertEqual(self.stored(), self.rows)
+
+    def test_a_changed_caption_is_another_conversion_and_refresh_makes_its_shard_again(self):
+        self.assert_code(self.convert(), 0)
+        inodes = {path.name: path.stat().st_ino for path in shards(self.out)}
+        first = next(iter(self.rows))
+        self.rows[first] = ("new",) + self.rows[first][1:]
+        self.write()
+        self.assert_refused(self.convert(), "labels are not the same as before")
+        self.assert_code(self.convert("--refresh"), 0)
+        self.assertEqual(self.stored(), self.rows)
+        kept = {name for name, inode in inodes.items() if (self.out / name).stat().st_ino == inode}
+        self.assertEqual(len(inodes) - len(kept), 1)
+
+    def test_other_columns_are_another_conversion(self):
+        self.assert_code(self.convert(), 0)
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, *self.GIVEN[:4]), "columns")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, *self.GIVEN[:4], "--append"),
+                            "columns")
+
+    def test_append_join_repack_and_selections_keep_them(self):
+        self.assert_code(self.convert(), 0)
+        more = make_images(self.path / "more", ("c",), each=3)
+        rows = dict(self.rows)
+        table = self.path / "more.csv"
+        table.write_text("path,boxes,caption,pose,angle\n" + "".join(f"c/{i}.png,,c{i},7 8,2\n" for i in range(3)))
+        self.assert_code(shardify(more, self.out, *SMALL, "--labels", table, *self.GIVEN, "--append"), 0)
+        rows.update({f"c/{i}.png": (f"c{i}", [], 2.0, (7, 8)) for i in range(3)})
+        self.assertEqual(self.stored(), rows)
+        packed = self.path / "packed"
+        self.assert_code(shardctl("repack", "--codec", "packed", self.out, packed), 0)
+        self.assertEqual(self.stored(packed), rows)
+        self.assert_code(shardctl("verify", packed), 0)
+        other = self.path / "other"
+        self.assert_code(shardify(more, other, *SMALL, "--labels", table, *self.GIVEN), 0)
+        first = self.path / "first"
+        self.assert_code(self.convert(out=first), 0)
+        self.assert_code(shardctl("join", self.path / "joined", first, other), 0)
+        self.assertEqual(self.stored(self.path / "joined"), rows)
+
+    def test_what_does_not_fit_names_line_image_column_and_value(self):
+        path = list(self.rows)[7]
+        good = self.rows[path]
+        for change, why in ((("x", [1.0], 1.0, (1, 2)), '1 numbers: a multiple of 4 are needed'),
+                            (("x", [], "1.5e9", (1, 2)), '"1.5e9" is not a finite number of f16'),
+                            (("x", [], 1.0, (1, "2.5")), '"2.5" is not a finite number of i64')):
+            self.rows[path] = change
+            self.write()
+            result = self.assert_refused(self.convert(), why)
+            self.assertIn(f'image "{path}", column "', result.err)
+            self.assertEqual(state(self.out), "absent")
+        self.rows[path] = good
+        self.write(header=["path", "boxes", "other", "caption", "pose", "angel"])
+        self.assert_refused(self.convert(), 'has no column "angle": its first line must name it')
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--column", "x:f32"), "--column without --labels")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, "--column", "x:f3"), "NAME:TYPE")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, "--column", "key:text"), "reserved")
+
+    def test_an_image_without_a_row_is_rejected_or_left_out(self):
+        gone = list(self.rows)[3]
+        row = self.rows.pop(gone)
+        self.write()
+        self.assert_code(self.convert(), 1)
+        self.assertEqual(self.stored(), self.rows)
+        self.assertIn(gone, rejects(self.out))
+        self.assert_code(self.convert("--unlisted", "skip", out=self.path / "less"), 0)
+        self.assertEqual(self.stored(self.path / "less"), self.rows)
+        self.rows[gone] = row
 
 
 if __name__ == "__main__":

@@ -18,6 +18,15 @@ struct GoldenCase {
   ShardWriterOptions options;
 };
 
+// Columns of all kinds: version 2 of the profile.
+inline std::vector<ColumnSpec> golden_fields() {
+  return {{"labels", DType::i64, {}},
+          {"caption", DType::u8, {}, ColumnKind::text},
+          {"boxes", DType::f32, {4}, ColumnKind::ragged},
+          {"stamps", DType::u64, {}, ColumnKind::ragged},
+          {"angle", DType::f32, {}}};
+}
+
 inline std::vector<GoldenCase> golden_cases() {
   constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
   std::vector<GoldenCase> cases;
@@ -42,6 +51,11 @@ inline std::vector<GoldenCase> golden_cases() {
                      {"stamp", DType::u64, {}},
                      {"half", DType::f16, {1}}};
   cases.push_back({"u8-nchw-none-columns", columns});
+  ShardWriterOptions fields = small_options();  // version 2 of the profile
+  fields.columns = golden_fields();
+  cases.push_back({"u8-nchw-none-fields", fields});
+  fields.codec = kPacked;
+  cases.push_back({"u8-nchw-packed-fields", fields});
   return cases;
 }
 
@@ -52,8 +66,9 @@ inline void write_golden_shards(const std::filesystem::path& folder) {
 }
 
 // Two shards, one reject.
-inline void write_golden_dataset(const std::filesystem::path& folder) {
-  const ShardWriterOptions options = small_options();
+inline void write_golden_dataset(const std::filesystem::path& folder, bool fields = false) {
+  ShardWriterOptions options = small_options();
+  if (fields) options.columns = golden_fields();
   DatasetInfo info{options};
   info.classes = {"caf\xc3\xa9", "quote\"", "raw\\xff"};
   info.source_digest = "fedcba9876543210";

@@ -42,24 +42,61 @@ inline std::string sample_key(std::uint64_t index) {
   return "class/photo " + std::to_string(index * index) + ".jpg";
 }
 
-// The rows of all columns of sample `index`: little-endian counters.
-inline std::vector<std::byte> column_bytes(const std::vector<ColumnSpec>& columns, std::uint64_t index) {
-  std::vector<std::byte> bytes;
+// How many rows a ragged column of sample `index` has: 0 to 2.
+inline std::uint64_t ragged_rows(std::uint64_t index) { return (index + 1) % 3; }
+
+// Two bytes of a character, `index` times; so some texts are empty.
+inline std::string sample_text(std::uint64_t index) {
+  std::string text;
+  for (std::uint64_t i = 0; i < index % 5; ++i) text += "\xc3\xbc";
+  return text;
+}
+
+// What each column has for sample `index`: little-endian counters, and text.
+inline std::vector<std::vector<std::byte>> column_rows(const std::vector<ColumnSpec>& columns,
+                                                       std::uint64_t index) {
+  std::vector<std::vector<std::byte>> all;
   for (const ColumnSpec& column : columns) {
-    std::uint64_t elements = 1;
-    for (std::uint64_t axis : column.row_shape) elements *= axis;
+    std::vector<std::byte>& bytes = all.emplace_back();
+    if (column.kind == ColumnKind::text) {
+      for (const char c : sample_text(index)) bytes.push_back(static_cast<std::byte>(c));
+      continue;
+    }
+    const std::uint64_t rows = column.kind == ColumnKind::ragged ? ragged_rows(index) : 1;
+    const std::uint64_t elements = rows * column.row_bytes() / size_bytes(column.dtype);
     for (std::uint64_t e = 0; e < elements; ++e) {
       for (std::size_t b = 0; b < size_bytes(column.dtype); ++b) {
         bytes.push_back(static_cast<std::byte>(b == 0 ? index + e : 0));
       }
     }
   }
+  return all;
+}
+
+// The same, one after the other.
+inline std::vector<std::byte> column_bytes(const std::vector<ColumnSpec>& columns, std::uint64_t index) {
+  std::vector<std::byte> bytes;
+  for (const std::vector<std::byte>& rows : column_rows(columns, index))
+    bytes.insert(bytes.end(), rows.begin(), rows.end());
+  return bytes;
+}
+
+// What a reader finds of that.
+inline std::vector<std::byte> read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& columns,
+                                           std::uint64_t sample) {
+  std::vector<std::byte> bytes;
+  std::vector<std::byte> rows;
+  for (const ColumnSpec& column : columns) {
+    reader.read_column(reader.column(column.name), sample, rows);
+    bytes.insert(bytes.end(), rows.begin(), rows.end());
+  }
   return bytes;
 }
 
 inline void put_sample(ShardWriter& writer, const ShardWriterOptions& options, std::uint64_t index) {
-  writer.put(index, sample_key(index), column_bytes(options.columns, index),
-             sample_bytes(options.spec, index));
+  const auto rows = column_rows(options.columns, index);
+  const std::vector<std::span<const std::byte>> views(rows.begin(), rows.end());
+  writer.put(index, sample_key(index), views, sample_bytes(options.spec, index));
 }
 
 inline ShardSummary write_shard(const std::filesystem::path& path, const ShardWriterOptions& options,

@@ -47,16 +47,13 @@ void prepare_folder(const fs::path& folder, const DatasetInfo& from) {
   });
 }
 
-// The rows of all columns of a sample, one after the other.
+// The rows of each column of a sample.
+using Rows = std::vector<std::vector<std::byte>>;
 void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& columns, std::uint64_t sample,
-                  std::vector<std::byte>& row) {
-  row.clear();
-  for (const ColumnSpec& spec : columns) {
-    const Column& column = reader.columns().at(spec.name);
-    const std::size_t before = row.size();
-    row.resize(before + static_cast<std::size_t>(column.row_bytes));
-    reader.read_rows(column, sample, std::span(row).subspan(before));
-  }
+                  Rows& rows) {
+  rows.resize(columns.size());
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    reader.read_column(reader.columns().at(columns[c].name), sample, rows[c]);
 }
 
 // A shard that an earlier run has finished: it must hold the same samples.
@@ -64,8 +61,8 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
   const ShardReader there = ShardReader::open(path);
   const ShardHeader& header = there.header();
   bool same = !difference(header, info) && there.size() == from.size();
-  std::vector<std::byte> row;
-  std::vector<std::byte> expected;
+  Rows row;
+  Rows expected;
   for (std::uint64_t sample = 0; same && sample < from.size(); ++sample) {
     same = there.checksum(sample) == from.checksum(sample) && there.key(sample) == from.key(sample);
     if (!same) break;
@@ -95,7 +92,8 @@ void copy_text(const fs::path& from, const fs::path& to) {
 // What a thread keeps.
 struct Buffers {
   std::vector<std::byte> sample;
-  std::vector<std::byte> columns;
+  Rows columns;
+  std::vector<std::span<const std::byte>> rows;  // views of them
 };
 
 }  // namespace
@@ -127,12 +125,16 @@ int repack(const RepackOptions& options) {
       writer_options.planned_key_bytes = 0;
       for (std::uint64_t sample = 0; sample < reader.size(); ++sample)
         writer_options.planned_key_bytes += reader.key(sample).size();
+      writer_options.planned_rows.clear();
+      for (const ColumnSpec& spec : info.columns)
+        writer_options.planned_rows.push_back(reader.columns().at(spec.name).bytes.size() / spec.row_bytes());
       ShardWriter writer = ShardWriter::create(path, reader.size(), writer_options);
       parallel_for(threads, reader.size(), [&](unsigned thread, std::uint64_t sample) {
         Buffers& own = buffers[thread];
         reader.verify_sample(sample, own.sample);
         read_columns(reader, info.columns, sample, own.columns);
-        writer.put(sample, reader.key(sample), own.columns, own.sample);
+        own.rows.assign(own.columns.begin(), own.columns.end());
+        writer.put(sample, reader.key(sample), own.rows, own.sample);
         if (progress.due())
           progress.update(fmt::format("{} of {} samples, {} of {} shards", done + sample, source.size(), i,
                                       from.shards.size()));

@@ -56,6 +56,14 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       Without a table, the class is the first folder of the path)")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--column", given.text.columns, R"(
+      Store a column of the table of --labels with each sample; may be given several times. The first line of the
+      table names its columns: path, the others, and "label" if the classes are not the folders. TYPE is text, a
+      dtype, or a dtype with a shape: f32[3] for three numbers, separated by spaces; i64[] for any number of numbers;
+      f32[,4] for any number of rows of four)")
+      ->type_name("NAME:TYPE")
+      ->allow_extra_args(false)
+      ->group(group);
   app.add_option("--unlisted", given.text.unlisted, R"(
       What to do with images that --labels does not name: reject them, or skip them to convert a subset)")
       ->type_name("reject|skip")

@@ -159,6 +159,12 @@ class Dataset {
   std::int64_t label(std::uint64_t index) const;
   // An escaped key (keys.hpp).
   std::string key(std::uint64_t index) const;
+  // Copies what column `name` has for the sample to `out`, which is resized: one row, or any number of them if the column is
+  // ragged, or UTF-8 text. Labels are as they are stored. Errors: not_found (no such column), and those of locate(), shard()
+  // and ShardReader::read_column().
+  void read_column(std::uint64_t index, std::string_view name, std::vector<std::byte>& out) const;
+  // Errors: those of read_column(), and unsupported if the column is not text.
+  std::string text(std::uint64_t index, std::string_view name) const;
   // The label in this data set of a sample that has the label `stored` in that shard. Errors: corrupt.
   std::int64_t label_of(std::uint32_t shard, std::int64_t stored) const;
   // Some labels of the shard are not as they are stored.

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shard/dtype.hpp"
@@ -50,14 +51,31 @@ struct CodecSpec {
 std::string to_string(const CodecSpec& codec);           // "none", "zstd:3", "packed"
 CodecSpec codec_spec_from_string(const std::string& s);  // throws invalid_argument
 
-// A further tensor with one row per sample. `labels` is the first of them: I64 [N] or F32 [N, k].
+// How many rows of a column belong to a sample.
+enum class ColumnKind : std::uint8_t {
+  // One.
+  fixed,
+  // Any number: boxes, keypoints, polygons.
+  ragged,
+  // Any number of u8 elements, which are UTF-8 text: captions, file names. It has no terminating zero.
+  text,
+};
+std::string_view to_string(ColumnKind kind) noexcept;  // "fixed", "ragged", "text"
+std::optional<ColumnKind> column_kind_from_string(std::string_view name) noexcept;
+
+// A value that each sample has beside its image. `labels` is the first of them: fixed, I64 [N] or F32 [N, k].
 struct ColumnSpec {
   std::string name;
   DType dtype = DType::i64;
-  // Without the sample axis. Empty: one element per sample.
+  // Without the sample axis. Empty: one element per row.
   std::vector<std::uint64_t> row_shape;
+  ColumnKind kind = ColumnKind::fixed;
+  // Bytes of one row.
+  std::uint64_t row_bytes() const noexcept;
   bool operator==(const ColumnSpec&) const = default;
 };
+// "f32 [4]", "ragged f32 [4]" or "text", for messages and tables.
+std::string to_string(const ColumnSpec& column);
 
 struct DatasetSpec {
   SampleSpec spec;

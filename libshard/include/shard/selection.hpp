@@ -58,8 +58,8 @@ class Selection {
   static Selection classes(std::vector<std::string> names);
   // Samples whose label fulfils the predicate. Errors when it is applied: unsupported (labels are not I64 [N]).
   static Selection labels(std::function<bool(std::int64_t label)> predicate);
-  // Samples whose row of this column fulfils the predicate; a row has row_bytes(column) bytes. Errors when it is applied:
-  // not_found.
+  // Samples whose row of this column fulfils the predicate; with a ragged or text column it gets all rows of the sample.
+  // Errors when it is applied: not_found.
   static Selection column(std::string name, std::function<bool(std::span<const std::byte> row)> predicate);
   // Samples whose index fulfils the predicate.
   static Selection where(std::function<bool(const Dataset& data, std::uint64_t index)> predicate);

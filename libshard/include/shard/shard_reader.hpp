@@ -57,14 +57,17 @@ struct FileIdentity {
 // Of an open file. Errors: io, also if it is not a regular file. `path` is for messages.
 FileIdentity file_identity(int descriptor, const std::filesystem::path& path);
 
-// A tensor whose first axis is the sample: delivered with each sample.
+// A value that each sample has beside its image. The spans are views of the mapping.
 struct Column {
   DType dtype = DType::i64;
-  // Without the sample axis; empty for [N].
+  // Without the sample axis; empty: a row is one element.
   std::vector<std::uint64_t> row_shape;
   std::uint64_t row_bytes = 0;
-  // samples x row_bytes, C order, little-endian; a view of the mapping.
+  // rows x row_bytes, C order, little-endian. A fixed column has as many rows as there are samples.
   std::span<const std::byte> bytes;
+  ColumnKind kind = ColumnKind::fixed;
+  // If it is ragged or text: u64 [samples + 1], the row at which each sample begins.
+  std::span<const std::byte> offsets;
 };
 
 class ShardReader {
@@ -99,9 +102,22 @@ class ShardReader {
   std::uint64_t checksum(std::uint64_t sample) const;
   // "labels" and the further columns.
   const std::map<std::string, Column>& columns() const noexcept;
-  // Copies rows of one of columns(), from sample `first` on, until `out` is full (a multiple of row_bytes).
-  // Errors: invalid_argument, io, corrupt.
+  // One of them. Throws not_found, naming those that there are.
+  const Column& column(std::string_view name) const;
+  // Copies rows of one of columns(), which must be fixed, from sample `first` on, until `out` is full (a multiple of
+  // row_bytes). Errors: invalid_argument, io, corrupt.
   void read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const;
+  // The rows of one of columns() that belong to a sample: the first of them, and how many. A fixed column has one.
+  // Errors: io, corrupt.
+  struct Rows {
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+  };
+  Rows rows_of(const Column& column, std::uint64_t sample) const;
+  // Copies these rows, of any kind of column, to `out`, which is resized. Errors: io, corrupt.
+  void read_column(const Column& column, std::uint64_t sample, std::vector<std::byte>& out) const;
+  // The text of a sample. Errors: unsupported (the column is not text), io, corrupt (also if it is not UTF-8).
+  std::string text(const Column& column, std::uint64_t sample) const;
   // The label of a sample. Throws unsupported if labels are not I64 [N].
   std::int64_t label(std::uint64_t sample) const;
 
@@ -115,7 +131,7 @@ class ShardReader {
   // path and sample, if a frame does not hold exactly one sample or the file was changed; io.
   void read(std::uint64_t sample, std::span<std::byte> out) const;
 
-  // Checks the whole head: head digest, order of keys, UTF-8 rules. Throws corrupt.
+  // Checks the whole head: head digest, order of keys, offsets, UTF-8 rules. Throws corrupt.
   void verify_head() const;
   // Compares the stored frame and the decoded sample with their XXH3-64. `scratch` is resized as needed.
   // Throws corrupt.

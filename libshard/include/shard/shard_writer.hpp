@@ -31,6 +31,8 @@ struct ShardWriterOptions : DatasetSpec {
   // A hint: the total length of all planned keys in bytes. With the right number, publish() does not have to
   // move rows. 0: not known.
   std::uint64_t planned_key_bytes = 0;
+  // A hint like that: how many rows all samples have of each column that is ragged or text. Empty: not known.
+  std::vector<std::uint64_t> planned_rows;
   // True: the target may exist. publish() keeps a file with the same bytes and replaces any other. The target
   // is never removed before.
   bool may_exist = false;
@@ -56,10 +58,14 @@ class ShardWriter {
   ShardWriter& operator=(ShardWriter&&) noexcept;
   ~ShardWriter();
 
-  // Stores planned sample `index`. `sample` is spec.size_bytes() long, `columns` has the rows of all columns
-  // one after the other, in the order of options.columns, and `key` is an escaped key (keys.hpp). Thread
-  // safe; once for each index. Compression and hashing run on the caller's thread. Frames of variable size
-  // are written in the order of the indices, so frames that wait for an earlier one are held in memory.
+  // Stores planned sample `index`. `sample` is spec.size_bytes() long, and `key` is an escaped key (keys.hpp).
+  // `rows` has the bytes of each column, in the order of options.columns: one row, or any number of them if the
+  // column is ragged, or UTF-8 text. Thread safe; once for each index. Compression and hashing run on the
+  // caller's thread. Frames of variable size are written in the order of the indices, so frames that wait for
+  // an earlier one are held in memory. Errors: invalid_argument (sizes, text that is not UTF-8), io.
+  void put(std::uint64_t index, std::string_view key, std::span<const std::span<const std::byte>> rows,
+           std::span<const std::byte> sample);
+  // For fixed columns alone: their rows, one after the other.
   void put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
            std::span<const std::byte> sample);
   // Leaves out planned sample `index` (its input was rejected). Thread safe.

@@ -75,10 +75,16 @@ std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
 
 }  // namespace
 
-void record_values(Provenance& options, const Normalization& n, const ColumnSpec& labels) {
+void record_values(Provenance& options, const Normalization& n, const std::vector<ColumnSpec>& columns) {
   options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
   options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
-  options["labels"] = fmt::format("{} [{}]", to_string(labels.dtype), fmt::join(labels.row_shape, ", "));
+  options["labels"] = to_string(columns.front());
+  if (columns.size() == 1) return;
+  std::string& others = options["columns"];
+  others.clear();
+  for (std::size_t c = 1; c < columns.size(); ++c)
+    others +=
+        fmt::format("{}{} {}", c == 1 ? "" : ", ", quoted_excerpt(columns[c].name), to_string(columns[c]));
 }
 
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
@@ -88,13 +94,13 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   const bool as_before = info.source_digest == asked.names_digest;
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
+  for (const char* only_if_used : {"on_warning", "columns"}) there.options.erase(only_if_used);
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
   there.options["codec"] = to_string(info.codec);
   if (info.samples_per_shard != 0)
     there.options["samples_per_shard"] = std::to_string(info.samples_per_shard);
-  if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns.front());
-  there.options.erase("on_warning");  // recorded only if it is not the default
+  if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns);
   for (const auto& [key, value] : info.provenance) there.options[key] = value;
   return there;
 }

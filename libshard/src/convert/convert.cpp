@@ -48,7 +48,7 @@ PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
   record.options["layout"] = std::string(to_string(spec.spec.layout));
   record.options["codec"] = to_string(spec.codec);
   record.options["samples_per_shard"] = std::to_string(plan.per_shard);
-  record_values(record.options, spec.normalization, plan.labels.column);
+  record_values(record.options, spec.normalization, spec.columns);
   return record;
 }
 
@@ -111,9 +111,9 @@ class Worker {
       return;
     }
     const double preprocess_seconds = watch.restart();
-    const std::span<const std::byte> labels(plan_.labels.rows.data() + item.index * plan_.labels.row_bytes,
-                                            plan_.labels.row_bytes);
-    item.job->writer.put(row, input.key(), labels, sample_);
+    rows_.assign(1, plan_.label_row(item.index));
+    for (const ColumnTable& column : plan_.columns) rows_.push_back(column.rows(item.index));
+    item.job->writer.put(row, input.key(), rows_, sample_);
     ++item.job->stored;
     if (!found.empty()) {
       warnings.add(found);
@@ -153,6 +153,7 @@ class Worker {
   image::Preprocessor preprocessor_;
   image::DecodeOptions decode_;
   std::vector<std::byte> sample_;
+  std::vector<std::span<const std::byte>> rows_;  // of each column
   std::uint64_t counted_bytes_ = 0;
 };
 
@@ -161,7 +162,7 @@ class Worker {
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                     std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
                     Summary& summary) {
-  const ShardWriterOptions writer{spec_of(options, plan.labels.column)};
+  const ShardWriterOptions writer{spec_of(options, plan.column_specs())};
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, options.claim, hooks);
   // The processes on this machine share its memory.
   const std::uint64_t processes = options.claim ? local_rank_count()
@@ -226,7 +227,7 @@ bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord&
     std::error_code error;
     if (!fs::exists(receipt_path(options.out, shard), error)) return false;
   }
-  DatasetInfo info{spec_of(options, plan.labels.column)};
+  DatasetInfo info{spec_of(options, plan.column_specs())};
   info.samples_per_shard = plan.per_shard;
   info.classes = plan.labels.classes;
   info.source_digest = plan.source_digest;
@@ -330,7 +331,7 @@ Summary run(const Options& options, const Hooks& hooks) {
   options.check();
   Plan plan = make_plan(options);
   if (hooks.planned) hooks.planned(listing_of(plan));
-  const PlanRecord record = record_of(plan, spec_of(options, plan.labels.column));
+  const PlanRecord record = record_of(plan, spec_of(options, plan.column_specs()));
   const double plan_seconds = planning.seconds();
   if (options.append)
     return append_to(std::move(plan), options, record,

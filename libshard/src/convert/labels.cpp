@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,6 +12,7 @@
 
 #include "base/file.hpp"
 #include "base/quote.hpp"
+#include "convert/csv.hpp"
 #include "convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -39,51 +41,6 @@ void move_unlabelled(InputList& list, const std::string& reason, Keep keep) {
   list.inputs = std::move(kept);
 }
 
-struct CsvRow {
-  std::uint64_t line = 0;
-  std::vector<std::string> fields;
-};
-
-// RFC 4180: fields may be quoted, quotes doubled, line breaks inside quotes; LF or CRLF.
-std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file) {
-  std::vector<CsvRow> rows;
-  std::uint64_t line = 1;
-  std::size_t i = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the byte order mark of some spreadsheets
-  while (i < text.size()) {
-    CsvRow row{line, {}};
-    for (bool more = true; more;) {
-      std::string field;
-      if (i < text.size() && text[i] == '"') {
-        for (++i;; ++i) {
-          if (i >= text.size())
-            throw Error(ErrorCode::invalid_argument,
-                        fmt::format("{}: line {}: a quoted field has no closing quote", file, row.line));
-          if (text[i] == '"') {
-            if (i + 1 >= text.size() || text[i + 1] != '"') break;
-            ++i;
-          }
-          if (text[i] == '\n') ++line;
-          field += text[i];
-        }
-        ++i;
-      } else {
-        while (i < text.size() && text[i] != ',' && text[i] != '\n') field += text[i++];
-        if (!field.empty() && field.back() == '\r') field.pop_back();
-      }
-      row.fields.push_back(std::move(field));
-      if (i < text.size() && text[i] == '\r') ++i;
-      more = i < text.size() && text[i] == ',';
-      if (!more && i < text.size() && text[i] != '\n')
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{}: line {}: text after a quoted field", file, row.line));
-      ++i;
-    }
-    ++line;
-    if (row.fields.size() > 1 || !row.fields[0].empty()) rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
 template <class T>
 std::optional<T> parse_number(const std::string& text) {
   T value{};
@@ -98,9 +55,9 @@ std::optional<T> parse_number(const std::string& text) {
 std::optional<float> parse_value(const std::string& text) { return parse_number<float>(text); }
 
 template <class Parse>
-bool all_labels(const std::vector<CsvRow>& rows, Parse parse) {
+bool all_labels(const std::vector<CsvRow>& rows, std::size_t field, Parse parse) {
   return std::all_of(rows.begin(), rows.end(),
-                     [&](const CsvRow& row) { return parse(row.fields[1]).has_value(); });
+                     [&](const CsvRow& row) { return parse(row.fields[field]).has_value(); });
 }
 
 void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
@@ -163,37 +120,83 @@ LabelTable labels_from_numbers(InputList& list) {
   return table;
 }
 
-LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, Unlisted unlisted) {
-  const std::string file = quoted(path);
-  const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);
-  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::vector<CsvRow> rows = parse_csv(text, file);
-  if (!rows.empty() && rows.front().fields[0] == "path") rows.erase(rows.begin());
-  check_rows(rows, file);
+namespace {
 
-  std::unordered_map<std::string_view, const CsvRow*> by_path;
-  for (const CsvRow& row : rows) {
-    const Input wanted{row.fields[0]};
-    if (!std::binary_search(list.inputs.begin(), list.inputs.end(), wanted,
-                            [](const Input& a, const Input& b) { return a.path < b.path; }))
-      refuse_unknown(list, wanted, fmt::format("{}: line {}", file, row.line));
-    if (!by_path.emplace(row.fields[0], &row).second)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: line {}: {} is labelled twice: give each image one row", file, row.line,
-                              quoted_key(wanted.key())));
+// A file of rows for images, by their paths.
+class ImageTable {
+ public:
+  // `header`: the first line names the columns. If not, a first line that begins with "path" is passed over.
+  ImageTable(const std::filesystem::path& path, bool header)
+      : path_(path), file_(quoted(path)), rows_(read(path, file_)) {
+    if (!rows_.empty() && (header || rows_.front().fields[0] == "path")) {
+      header_ = rows_.front();
+      rows_.erase(rows_.begin());
+    }
+    check_rows(rows_, file_);
+    if (header && header_.fields.size() != rows_.front().fields.size())
+      refuse(rows_.front(), fmt::format("{} fields, but the first line names {}", rows_.front().fields.size(),
+                                        header_.fields.size()));
   }
-  const auto is_listed = [&](const Input& input) { return by_path.count(input.path) != 0; };
-  if (unlisted == Unlisted::skip)
-    list.unlisted = std::erase_if(list.inputs, [&](const Input& input) { return !is_listed(input); });
-  else
-    move_unlabelled(list, fmt::format("has no label in {}", escape_key(path.filename().string())), is_listed);
 
+  const std::vector<CsvRow>& rows() const { return rows_; }
+  const CsvRow& row_of(const Input& input) const { return *by_path_.at(input.path); }
+
+  // The position of a named column; 0: there is none.
+  std::size_t find(std::string_view name) const {
+    const auto at = std::find(header_.fields.begin() + 1, header_.fields.end(), name);
+    return at == header_.fields.end() ? 0 : static_cast<std::size_t>(at - header_.fields.begin());
+  }
+  std::size_t require(const std::string& name) const {
+    const std::size_t at = find(name);
+    if (at != 0) return at;
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has no column {}: its first line must name it, and has {}", file_,
+                            quoted(name), quoted_excerpt(fmt::format("{}", fmt::join(header_.fields, ",")))));
+  }
+
+  // Finds the row of each input. Inputs without one leave the list.
+  void match(InputList& list, Unlisted unlisted) {
+    for (const CsvRow& row : rows_) {
+      const Input wanted{row.fields[0]};
+      if (!std::binary_search(list.inputs.begin(), list.inputs.end(), wanted,
+                              [](const Input& a, const Input& b) { return a.path < b.path; }))
+        refuse_unknown(list, wanted, fmt::format("{}: line {}", file_, row.line));
+      if (!by_path_.emplace(row.fields[0], &row).second)
+        refuse(row, fmt::format("{} is labelled twice: give each image one row", quoted_key(wanted.key())));
+    }
+    const auto is_listed = [&](const Input& input) { return by_path_.count(input.path) != 0; };
+    if (unlisted == Unlisted::skip)
+      list.unlisted = std::erase_if(list.inputs, [&](const Input& input) { return !is_listed(input); });
+    else
+      move_unlabelled(list, fmt::format("has no label in {}", escape_key(path_.filename().string())),
+                      is_listed);
+  }
+
+  [[noreturn]] void refuse(const CsvRow& row, const std::string& why) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: line {}: {}", file_, row.line, why));
+  }
+
+ private:
+  static std::vector<CsvRow> read(const std::filesystem::path& path, const std::string& file) {
+    const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);
+    return parse_csv(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file);
+  }
+
+  const std::filesystem::path& path_;
+  std::string file_;
+  std::vector<CsvRow> rows_;
+  CsvRow header_;
+  std::unordered_map<std::string_view, const CsvRow*> by_path_;
+};
+
+// From the fields [first, last) of each row: whole numbers or names if it is one, else float32.
+LabelTable labels_of(const ImageTable& file, const InputList& list, std::size_t first, std::size_t last) {
   LabelTable table;
-  const std::size_t values = rows.front().fields.size() - 1;
-  const bool whole = values == 1 && all_labels(rows, parse_number<std::int64_t>);
-  const bool names = values == 1 && !whole && !all_labels(rows, parse_value);
+  const std::size_t values = last - first;
+  const bool whole = values == 1 && all_labels(file.rows(), first, parse_number<std::int64_t>);
+  const bool names = values == 1 && !whole && !all_labels(file.rows(), first, parse_value);
   if (names) {
-    for (const CsvRow& row : rows) table.classes.push_back(row.fields[1]);
+    for (const CsvRow& row : file.rows()) table.classes.push_back(row.fields[first]);
     std::sort(table.classes.begin(), table.classes.end());
     table.classes.erase(std::unique(table.classes.begin(), table.classes.end()), table.classes.end());
   } else if (!whole) {
@@ -201,23 +204,53 @@ LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, U
     table.row_bytes = 4 * values;
   }
   for (const Input& input : list.inputs) {
-    const CsvRow& row = *by_path.at(input.path);
+    const CsvRow& row = file.row_of(input);
     if (whole) {
-      append_le(table.rows, static_cast<std::uint64_t>(*parse_number<std::int64_t>(row.fields[1])), 8);
+      append_le(table.rows, static_cast<std::uint64_t>(*parse_number<std::int64_t>(row.fields[first])), 8);
     } else if (names) {
-      const auto it = std::lower_bound(table.classes.begin(), table.classes.end(), row.fields[1]);
+      const auto it = std::lower_bound(table.classes.begin(), table.classes.end(), row.fields[first]);
       append_le(table.rows, static_cast<std::uint64_t>(it - table.classes.begin()), 8);
     } else {
-      for (std::size_t v = 1; v <= values; ++v) {
+      for (std::size_t v = first; v < last; ++v) {
         const auto value = parse_value(row.fields[v]);
         if (!value || !std::isfinite(*value))
-          throw Error(ErrorCode::invalid_argument, fmt::format("{}: line {}: {} is not a finite number", file,
-                                                               row.line, quoted(row.fields[v])));
+          file.refuse(row, fmt::format("{} is not a finite number", quoted(row.fields[v])));
         append_le(table.rows, std::bit_cast<std::uint32_t>(*value), 4);
       }
     }
   }
   for (std::string& name : table.classes) name = escape_key(name);
+  return table;
+}
+
+}  // namespace
+
+LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, Unlisted unlisted) {
+  ImageTable file(path, false);
+  file.match(list, unlisted);
+  return labels_of(file, list, 1, file.rows().front().fields.size());
+}
+
+CsvTable table_from_csv(InputList& list, const std::filesystem::path& path,
+                        const std::vector<ColumnSpec>& columns, Unlisted unlisted) {
+  ImageTable file(path, true);
+  std::vector<std::size_t> fields;
+  for (const ColumnSpec& column : columns) fields.push_back(file.require(column.name));
+  file.match(list, unlisted);
+  const std::size_t label = std::max(file.find("label"), file.find("labels"));
+  CsvTable table{label == 0 ? labels_from_folders(list) : labels_of(file, list, label, label + 1), {}};
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    ColumnTable& values = table.columns.emplace_back(columns[c]);
+    for (const Input& input : list.inputs) {
+      const CsvRow& row = file.row_of(input);
+      try {
+        values.add(parse_rows(columns[c], row.fields[fields[c]]));
+      } catch (const Error& error) {
+        file.refuse(row, fmt::format("image {}, column {} ({}): {}", quoted_key(input.key()),
+                                     quoted(columns[c].name), to_string(columns[c]), error.what()));
+      }
+    }
+  }
   return table;
 }
 

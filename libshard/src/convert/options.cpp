@@ -5,11 +5,20 @@
 #include <algorithm>
 
 #include "base/cpu_count.hpp"
+#include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
 
 void Options::check() const {
+  if (!columns.empty()) {
+    if (labels.empty())
+      throw Error(ErrorCode::invalid_argument,
+                  "`column` without `labels`: give the table that has these columns");
+    std::vector<ColumnSpec> all{{"labels", DType::i64, {}}};
+    all.insert(all.end(), columns.begin(), columns.end());
+    check_columns(all);
+  }
   preprocess.check();
   if (images.empty())
     throw Error(ErrorCode::invalid_argument, "`images` is empty: give a folder, @list.txt, or -");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/checksum.hpp"
 #include "base/parallel.hpp"
@@ -86,9 +87,15 @@ Plan make_plan(const Options& options) {
   refuse_out_inside_images(options);
   Plan plan;
   plan.list = scan(options.images, options.root);
-  plan.labels = !options.labels.empty()      ? labels_from_csv(plan.list, options.labels, options.unlisted)
-                : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
-                                             : labels_from_folders(plan.list);
+  if (!options.columns.empty()) {
+    CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
+    plan.labels = std::move(table.labels);
+    plan.columns = std::move(table.columns);
+  } else {
+    plan.labels = !options.labels.empty()      ? labels_from_csv(plan.list, options.labels, options.unlisted)
+                  : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
+                                               : labels_from_folders(plan.list);
+  }
   if (options.strict) reject_skipped(plan.list);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
   if (plan.list.inputs.empty())
@@ -104,6 +111,7 @@ Plan make_plan(const Options& options) {
   for (const Input& input : plan.list.inputs) text += input.path + '\0';
   for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
   for (const std::string& name : plan.labels.classes) text += name + '\0';
+  for (const ColumnTable& column : plan.columns) text += to_hex(column.digest());
   const std::uint64_t names = xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
   plan.names_digest = to_hex(names);
   plan.sizes = sizes_of(plan.list, options.threads());
@@ -111,6 +119,12 @@ Plan make_plan(const Options& options) {
   for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
   plan.source_digest = to_hex(names ^ (sizes.digest() * 0xC2B2AE3D27D4EB4FU));
   return plan;
+}
+
+std::vector<ColumnSpec> Plan::column_specs() const {
+  std::vector<ColumnSpec> specs{labels.column};
+  for (const ColumnTable& column : columns) specs.push_back(column.spec());
+  return specs;
 }
 
 Listing listing_of(const Plan& plan) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,20 +17,26 @@ namespace shard::convert {
 struct Plan {
   InputList list;
   LabelTable labels;
+  std::vector<ColumnTable> columns;  // the others
   std::uint64_t per_shard = 0;
   std::uint64_t listed = 0;  // inputs, and files that were rejected while listing
   static constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
   // The size of each of list.inputs, in bytes. kUnknownSize if the file cannot be looked at.
   std::vector<std::uint64_t> sizes;
-  // Over keys, sizes and labels.
+  // Over keys, sizes, labels and columns.
   std::string source_digest;
-  // Over keys and labels: what earlier versions recorded as source_digest.
+  // Over keys, labels and columns: what earlier versions recorded as source_digest.
   std::string names_digest;
   std::optional<std::uint64_t> size_of(std::uint64_t input) const {
     return sizes[input] == kUnknownSize ? std::nullopt : std::optional(sizes[input]);
   }
   // Throws invalid_argument if `found` is not the size that the input had when the plan was made.
   void require_size(std::uint64_t input, std::uint64_t found) const;
+  // Labels first.
+  std::vector<ColumnSpec> column_specs() const;
+  std::span<const std::byte> label_row(std::uint64_t input) const {
+    return std::span(labels.rows).subspan(input * labels.row_bytes, labels.row_bytes);
+  }
   std::uint64_t shards() const noexcept { return (list.inputs.size() + per_shard - 1) / per_shard; }
   std::uint64_t shard_inputs(std::uint64_t shard) const noexcept;  // planned samples of a shard
 };

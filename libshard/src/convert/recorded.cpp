@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 #include "base/checksum.hpp"
 #include "base/quote.hpp"
@@ -73,19 +74,21 @@ std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
   text += fmt::format("normalization={} {}\n", fmt::join(n.mean, ","), fmt::join(n.std, ","));
   text += fmt::format("codec={}\n", to_string(of.codec));
   text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));
+  for (std::size_t c = 1; c < of.columns.size(); ++c)
+    text += fmt::format("column={} {}\n", of.columns[c].name, to_string(of.columns[c]));
   text += fmt::format("samples_per_shard={}\n", per_shard);
   return fmt::format("{:016x}", xxh3(text));
 }
 
 }  // namespace
 
-DatasetSpec spec_of(const Options& options, const ColumnSpec& labels) {
+DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns) {
   DatasetSpec spec;
   spec.spec = options.preprocess.sample_spec();
   spec.normalization = options.preprocess.normalization;
   spec.provenance = provenance_of(options);
   spec.codec = options.codec;
-  spec.columns = {labels};
+  spec.columns = std::move(columns);
   spec.fingerprint = fingerprint(spec, options.per_shard());
   return spec;
 }

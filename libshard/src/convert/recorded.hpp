@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "shard/convert/options.hpp"
 #include "shard/dataset.hpp"
@@ -15,8 +16,8 @@ namespace shard::convert {
 // continue with these shards.
 Provenance provenance_of(const Options& options);
 // What every shard of the conversion records. Its fingerprint is a digest of everything that shapes the bytes
-// of the shards: provenance, sample, normalisation, codec, kind of labels and samples per shard.
-DatasetSpec spec_of(const Options& options, const ColumnSpec& labels);
+// of the shards: provenance, sample, normalisation, codec, kinds of columns and samples per shard.
+DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns);
 
 // The fingerprint of the same conversion with another codec. If not all options of the conversion are known,
 // a digest of its fingerprint and the codec.

@@ -71,6 +71,20 @@ Known known_shards(const fs::path& out, const PlanRecord* there) {
   return known;
 }
 
+// Whether a stored sample has the labels and columns that the plan has for an input.
+bool has_rows(const ShardReader& reader, std::uint64_t sample, const Plan& plan, std::uint64_t input) {
+  std::vector<std::byte> was;
+  const auto same = [&](const std::string& name, std::span<const std::byte> is) {
+    const auto column = reader.columns().find(name);
+    if (column == reader.columns().end()) return false;
+    reader.read_column(column->second, sample, was);
+    return std::equal(was.begin(), was.end(), is.begin(), is.end());
+  };
+  return same(plan.labels.column.name, plan.label_row(input)) &&
+         std::all_of(plan.columns.begin(), plan.columns.end(),
+                     [&](const ColumnTable& column) { return same(column.spec().name, column.rows(input)); });
+}
+
 // The new receipt of a shard whose inputs have not changed. Nothing if its file is not what the plan would
 // give.
 std::optional<Receipt> receipt_of(const Plan& plan, const fs::path& out, const PlanRecord& record,
@@ -100,12 +114,7 @@ std::optional<Receipt> receipt_of(const Plan& plan, const fs::path& out, const P
     const std::string key = plan.list.inputs[i].key();
     receipt.inputs += serialize_row({i, key, plan.size_of(i), digests[i]});
     if (reader && sample < reader->size() && reader->key(sample) == key) {
-      const auto labels = reader->columns().find(plan.labels.column.name);
-      if (labels == reader->columns().end() || labels->second.row_bytes != plan.labels.row_bytes)
-        return std::nullopt;
-      const auto was = labels->second.bytes.subspan(sample * plan.labels.row_bytes, plan.labels.row_bytes);
-      const auto is = std::span(plan.labels.rows).subspan(i * plan.labels.row_bytes, plan.labels.row_bytes);
-      if (!std::equal(was.begin(), was.end(), is.begin())) return std::nullopt;
+      if (!has_rows(*reader, sample, plan, i)) return std::nullopt;
       ++sample;
     } else if (const auto reason = known.reasons.find(key); reason != known.reasons.end()) {
       receipt.rejects.push_back({key, reason->second});

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "convert/column_table.hpp"
 #include "convert/input_name.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
@@ -90,5 +91,14 @@ LabelTable labels_from_numbers(InputList& list);
 // Throws invalid_argument, naming the line, for a row that names no input, a duplicate or a malformed row.
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& file,
                            Unlisted unlisted = Unlisted::reject);
+
+// The same with further columns: the first line of the table names them. The labels are those of its column "label" or
+// "labels", or else of the folders.
+struct CsvTable {
+  LabelTable labels;
+  std::vector<ColumnTable> columns;
+};
+CsvTable table_from_csv(InputList& list, const std::filesystem::path& file,
+                        const std::vector<ColumnSpec>& columns, Unlisted unlisted);
 
 }  // namespace shard::convert

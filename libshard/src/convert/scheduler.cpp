@@ -107,6 +107,9 @@ void Scheduler::open_next_shard() {
   writer_options.may_exist = true;
   for (std::uint64_t i = 0; i < count; ++i)  // exact, so that no row has to move when the head is written
     writer_options.planned_key_bytes += plan_.list.inputs[shard * plan_.per_shard + i].key().size();
+  writer_options.planned_rows = {count};
+  for (const ColumnTable& column : plan_.columns)
+    writer_options.planned_rows.push_back(column.row_count(shard * plan_.per_shard, count));
   auto writer = ShardWriter::create(options_.out / shard_name(shard), count, std::move(writer_options));
   open_.push_back(std::make_unique<ShardJob>(std::move(writer)));
   current_ = open_.back().get();

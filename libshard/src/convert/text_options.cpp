@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -84,6 +85,48 @@ auto named(const char* option, Parse parse) {
   }
 }
 
+[[noreturn]] void refuse_column(const std::string& text) {
+  refuse("`column`", text,
+         "expected NAME:TYPE, with a type such as text, f32, f32[3] (three numbers), i64[] (any number of "
+         "numbers) or "
+         "f32[,4] (any number of rows of four)");
+}
+
+ColumnSpec parse_column(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) refuse_column(text);
+  ColumnSpec column{text.substr(0, colon), DType::u8, {}};
+  const std::string type = text.substr(colon + 1);
+  if (type == "text") {
+    column.kind = ColumnKind::text;
+    return column;
+  }
+  const std::size_t bracket = type.find('[');
+  const auto dtype = dtype_from_option(std::string_view(type).substr(0, bracket));
+  if (!dtype) refuse_column(text);
+  column.dtype = *dtype;
+  if (bracket == std::string::npos) return column;
+  if (type.back() != ']') refuse_column(text);
+  std::string_view axes(type);
+  axes = axes.substr(bracket + 1, axes.size() - bracket - 2);
+  if (axes.empty() || axes.starts_with(',')) {
+    if (axes == ",") refuse_column(text);
+    column.kind = ColumnKind::ragged;
+    axes.remove_prefix(std::min<std::size_t>(1, axes.size()));
+  }
+  while (!axes.empty()) {
+    std::uint64_t axis = 0;
+    const auto [end, error] = std::from_chars(axes.data(), axes.data() + axes.size(), axis);
+    if (error != std::errc{} || axis == 0) refuse_column(text);
+    column.row_shape.push_back(axis);
+    axes.remove_prefix(static_cast<std::size_t>(end - axes.data()));
+    if (axes.empty()) break;
+    if (axes.front() != ',' || axes.size() == 1) refuse_column(text);
+    axes.remove_prefix(1);
+  }
+  return column;
+}
+
 }  // namespace
 
 void apply(const TextOptions& text, Options& options) {
@@ -119,6 +162,7 @@ void apply(const TextOptions& text, Options& options) {
     refuse("`on_error`", text.on_error, "expected skip or fail");
   if (text.unlisted != "skip" && text.unlisted != "reject")
     refuse("`unlisted`", text.unlisted, "expected skip or reject");
+  for (const std::string& column : text.columns) options.columns.push_back(parse_column(column));
   options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;
   set_if_given(options.on_warning, "`on_warning`", text.on_warning, image::on_warning_from_string,

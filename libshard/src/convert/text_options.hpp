@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "shard/convert/options.hpp"
 
@@ -14,6 +15,8 @@ inline constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.22
 struct TextOptions {
   std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
               on_error = "skip", on_warning = "harmless", unlisted = "reject";
+  // "caption:text", "angle:f32", "pose:f32[7]"; ragged: "ids:i64[]", "boxes:f32[,4]".
+  std::vector<std::string> columns;
 };
 
 // Sets the members of `options` that these values stand for: the preset first, then what is given besides.

@@ -97,6 +97,18 @@ std::string Dataset::key(std::uint64_t index) const {
   return shard(at.shard).key(at.sample);
 }
 
+void Dataset::read_column(std::uint64_t index, std::string_view name, std::vector<std::byte>& out) const {
+  const Location at = locate(index);
+  const ShardReader& reader = shard(at.shard);
+  reader.read_column(reader.column(name), at.sample, out);
+}
+
+std::string Dataset::text(std::uint64_t index, std::string_view name) const {
+  const Location at = locate(index);
+  const ShardReader& reader = shard(at.shard);
+  return reader.text(reader.column(name), at.sample);
+}
+
 std::int64_t Dataset::label_of(std::uint32_t shard, std::int64_t stored) const {
   const LabelMap* const labels = impl_->shards[shard].labels.get();
   if (labels == nullptr) return stored;

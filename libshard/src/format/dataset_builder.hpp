@@ -99,6 +99,13 @@ class DatasetBuilder final : public JsonHandler {
       const auto parsed = dtype_from_string(value);
       if (!parsed) corrupt(fmt::format("a column has the unknown dtype {}", quoted_excerpt(value)));
       info.columns.back().dtype = *parsed;
+    } else if (section_ == "columns" && depth_ == 3 && field_ == "kind") {
+      const auto parsed = column_kind_from_string(value);
+      if (!parsed || *parsed == ColumnKind::fixed)
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("dataset.json: a column has the kind {}: this build knows ragged and text",
+                                quoted_excerpt(value)));
+      info.columns.back().kind = *parsed;
     } else {
       misfit("a string");
     }
@@ -144,7 +151,7 @@ class DatasetBuilder final : public JsonHandler {
   }
 
   void end_object() override {
-    const std::size_t expected = section_ == "columns" ? 3 : 4;
+    const std::size_t expected = section_ == "columns" ? (fields_.contains("kind") ? 4 : 3) : 4;
     if (!skipped() && depth_ == 3 && fields_.size() != expected) {
       corrupt(fmt::format("an entry of {} has {} members: it must have {}", quoted_excerpt(section_),
                           fields_.size(), expected));

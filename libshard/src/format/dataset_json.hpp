@@ -11,7 +11,6 @@ inline constexpr std::string_view kDigestBefore = "  \"digest\": \"xxh3:";
 inline constexpr std::string_view kDigestAfter = "\"\n}\n";
 inline constexpr std::size_t kDigestTailBytes = kDigestBefore.size() + 16 + kDigestAfter.size();
 inline constexpr std::string_view kDatasetFormat = "shard dataset";
-inline constexpr std::uint64_t kDatasetVersion = 1;
 inline constexpr std::uint64_t kMaxDatasetBytes = std::uint64_t{1} << 28;
 
 }  // namespace shard

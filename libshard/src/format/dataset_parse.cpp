@@ -126,15 +126,18 @@ DatasetInfo parse_dataset(std::string_view json) {
   if (built.format_name != kDatasetFormat)
     corrupt(
         fmt::format("format is {}: it must be \"{}\"", quoted_excerpt(built.format_name), kDatasetFormat));
-  if (built.version != kDatasetVersion) {
-    throw Error(ErrorCode::unsupported, fmt::format("dataset.json: version {}: this build reads version {}",
-                                                    built.version, kDatasetVersion));
+  if (built.version < 1 || built.version > kLastVersion) {
+    throw Error(ErrorCode::unsupported,
+                fmt::format("dataset.json: version {}: this build reads versions 1 to {}", built.version,
+                            kLastVersion));
   }
   for (std::string_view section : DatasetBuilder::kSections) {
     if (!built.sections.contains(std::string(section))) corrupt(fmt::format("\"{}\" is missing", section));
   }
   DatasetInfo& info = built.info;
   set_spec(info, built);
+  if (built.version < profile_version(info))
+    corrupt(fmt::format("version {} has no columns of kind ragged or text", built.version));
   try {
     info.spec.check();
     check_normalization(info.normalization);

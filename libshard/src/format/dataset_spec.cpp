@@ -46,8 +46,7 @@ std::vector<ColumnSpec> by_name(std::vector<ColumnSpec> columns) {
 std::string text_of(const std::vector<ColumnSpec>& columns) {
   std::string text;
   for (const ColumnSpec& column : columns)
-    text += fmt::format("{}{} {} [{}]", text.empty() ? "" : ", ", quoted_excerpt(column.name),
-                        to_string(column.dtype), fmt::join(column.row_shape, ", "));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", quoted_excerpt(column.name), to_string(column));
   return text;
 }
 
@@ -67,6 +66,36 @@ std::optional<SpecDifference> difference(const DatasetSpec& found, const Dataset
   if (found.fingerprint != stated.fingerprint)
     return SpecDifference{"fingerprint", found.fingerprint, stated.fingerprint};
   return std::nullopt;
+}
+
+std::string_view to_string(ColumnKind kind) noexcept {
+  switch (kind) {
+    case ColumnKind::fixed:
+      break;
+    case ColumnKind::ragged:
+      return "ragged";
+    case ColumnKind::text:
+      return "text";
+  }
+  return "fixed";
+}
+
+std::optional<ColumnKind> column_kind_from_string(std::string_view name) noexcept {
+  for (const ColumnKind kind : {ColumnKind::fixed, ColumnKind::ragged, ColumnKind::text})
+    if (name == to_string(kind)) return kind;
+  return std::nullopt;
+}
+
+std::uint64_t ColumnSpec::row_bytes() const noexcept {
+  std::uint64_t bytes = shard::size_bytes(dtype);
+  for (const std::uint64_t axis : row_shape) bytes *= axis;
+  return bytes;
+}
+
+std::string to_string(const ColumnSpec& column) {
+  if (column.kind == ColumnKind::text) return "text";
+  return fmt::format("{}{} [{}]", column.kind == ColumnKind::ragged ? "ragged " : "", to_string(column.dtype),
+                     fmt::join(column.row_shape, ", "));
 }
 
 std::array<std::uint32_t, 3> SampleSpec::shape() const noexcept {

@@ -43,7 +43,7 @@ std::string serialize_dataset(const DatasetInfo& info) {
     text += fmt::format("  \"{}\": {},\n", name, json);
   };
   member("format", json_quote(kDatasetFormat));
-  member("version", fmt::to_string(kDatasetVersion));
+  member("version", fmt::to_string(profile_version(info)));
   member("samples", fmt::to_string(info.samples()));
   member("inputs", fmt::to_string(info.inputs));
   member("rejects", fmt::to_string(info.rejects));
@@ -65,9 +65,12 @@ std::string serialize_dataset(const DatasetInfo& info) {
            return json_quote(entry.first) + ": " + json_quote(entry.second);
          }));
   member("columns", lines(info.columns, '[', ']', [](const ColumnSpec& column) {
-           return fmt::format("{{\"name\": {}, \"dtype\": \"{}\", \"row_shape\": [{}]}}",
+           const std::string kind = column.kind == ColumnKind::fixed
+                                        ? ""
+                                        : fmt::format(", \"kind\": \"{}\"", to_string(column.kind));
+           return fmt::format("{{\"name\": {}, \"dtype\": \"{}\", \"row_shape\": [{}]{}}}",
                               json_quote(column.name), to_string(column.dtype),
-                              fmt::join(column.row_shape, ", "));
+                              fmt::join(column.row_shape, ", "), kind);
          }));
   member("classes", lines(info.classes, '[', ']', [](const std::string& name) { return json_quote(name); }));
   member("shards", lines(info.shards, '[', ']', [](const ShardSummary& shard) {

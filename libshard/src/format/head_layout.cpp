@@ -14,7 +14,7 @@ namespace {
 std::map<std::string, std::string> make_metadata(const ShardWriterOptions& options) {
   const auto shape = options.spec.shape();
   std::map<std::string, std::string> metadata{
-      {std::string(kProfileKey), std::string(kProfileVersion)},
+      {std::string(kProfileKey), fmt::to_string(profile_version(options))},
       {std::string(kHeadDigestKey), std::string(kDigestDigits, '0')},
       {"codec", to_string(options.codec)},
       {"dtype", std::string(to_string(options.spec.dtype))},
@@ -26,32 +26,39 @@ std::map<std::string, std::string> make_metadata(const ShardWriterOptions& optio
   };
   for (const auto& [key, value] : options.provenance)
     metadata.emplace(std::string(kPipelinePrefix) + key, value);
+  for (const ColumnSpec& column : options.columns)
+    if (column.kind != ColumnKind::fixed)
+      metadata.emplace(std::string(kFieldPrefix) + column.name, std::string(to_string(column.kind)));
   return metadata;
 }
 
 // Everything but keys and images: 8-byte elements first, so that each tensor is aligned to its elements.
 // Columns keep their order inside an element size, I64 labels stand first.
-std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::uint64_t samples) {
+std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::uint64_t samples,
+                                      std::span<const std::uint64_t> rows) {
   std::vector<TensorInfo> tensors;
   const auto add = [&](std::string name, DType dtype, std::vector<std::uint64_t> shape) {
     tensors.push_back({std::move(name), dtype, std::move(shape), 0, 0});
   };
-  const auto add_column = [&](const ColumnSpec& column) {
-    std::vector<std::uint64_t> shape{samples};
+  const auto add_column = [&](std::size_t i) {
+    const ColumnSpec& column = options.columns[i];
+    std::vector<std::uint64_t> shape{column.kind == ColumnKind::fixed ? samples : rows[i]};
     shape.insert(shape.end(), column.row_shape.begin(), column.row_shape.end());
     add(column.name, column.dtype, std::move(shape));
   };
   const bool labels_first = options.columns.front().dtype == DType::i64;
-  if (labels_first) add_column(options.columns.front());
+  if (labels_first) add_column(0);
   add("checksums", DType::u64, {samples});
   add("key_offsets", DType::u64, {samples + 1});
   if (options.codec.kind != CodecSpec::Kind::none) {
     add("frame_offsets", DType::u64, {samples + 1});
     add("frame_checksums", DType::u64, {samples});
   }
+  for (const ColumnSpec& column : options.columns)
+    if (column.kind != ColumnKind::fixed) add(offsets_name(column), DType::u64, {samples + 1});
   for (std::size_t element : {8U, 4U, 2U, 1U}) {
     for (std::size_t i = labels_first ? 1 : 0; i < options.columns.size(); ++i) {
-      if (size_bytes(options.columns[i].dtype) == element) add_column(options.columns[i]);
+      if (size_bytes(options.columns[i].dtype) == element) add_column(i);
     }
   }
   return tensors;
@@ -86,11 +93,12 @@ std::uint64_t HeadLayout::file_begin(std::string_view tensor) const {
   return table.data_begin + table.find(tensor)->begin;
 }
 
-HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples, std::uint64_t key_bytes,
+HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples,
+                        std::span<const std::uint64_t> rows, std::uint64_t key_bytes,
                         std::uint64_t images_bytes) {
   HeadLayout layout;
   layout.table.metadata = make_metadata(options);
-  layout.table.tensors = small_tensors(options, samples);
+  layout.table.tensors = small_tensors(options, samples, rows);
   const std::uint64_t keys_begin = set_offsets(layout.table.tensors, samples);
   if (key_bytes > kMaxHeadBytes) too_large(samples);
 

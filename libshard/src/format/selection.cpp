@@ -118,12 +118,7 @@ Selection Selection::column(std::string name, std::function<bool(std::span<const
     std::vector<std::byte> row;
     return choose(data, [&](std::uint32_t shard, std::uint64_t sample) {
       const ShardReader& reader = data.shard(shard);
-      const auto found = reader.columns().find(name);
-      if (found == reader.columns().end())
-        throw Error(ErrorCode::not_found,
-                    fmt::format("{} has no column {}", quoted(data.path()), quoted_key(name)));
-      row.resize(found->second.row_bytes);
-      reader.read_rows(found->second, sample, row);
+      reader.read_column(reader.column(name), sample, row);
       return take(row);
     });
   });

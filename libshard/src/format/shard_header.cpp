@@ -1,5 +1,7 @@
 #include <charconv>
+#include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -76,9 +78,9 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
   const auto profile = header.container.metadata.find(std::string(kProfileKey));
   if (profile == header.container.metadata.end())
     corrupt("this is a safetensors file, but not a shard: __metadata__ has no \"shard.profile\"");
-  if (profile->second != kProfileVersion)
-    unsupported(fmt::format("version {}: this build reads version {}", quoted_excerpt(profile->second),
-                            kProfileVersion));
+  if (profile->second != "1" && profile->second != "2")
+    unsupported(fmt::format("version {}: this build reads versions 1 to {}", quoted_excerpt(profile->second),
+                            kLastVersion));
   header.spec = parse_spec(header);
   const auto mean = floats_from_text(metadata(header, "mean"));
   const auto std = floats_from_text(metadata(header, "std"));
@@ -130,18 +132,44 @@ std::uint64_t count_samples(const ShardHeader& header) {
   return samples;
 }
 
+// Version 2: what the metadata say about the kinds of columns, by name.
+std::map<std::string, ColumnKind> column_kinds(const ShardHeader& header) {
+  std::map<std::string, ColumnKind> kinds;
+  if (header.container.metadata.at(std::string(kProfileKey)) == "1") return kinds;
+  for (const auto& [key, value] : header.container.metadata) {
+    if (!key.starts_with(kFieldPrefix)) continue;
+    const std::string name = key.substr(kFieldPrefix.size());
+    const auto kind = column_kind_from_string(value);
+    if (!kind || *kind == ColumnKind::fixed)
+      unsupported(fmt::format("field {} is {}: this build knows ragged and text", quoted_excerpt(name),
+                              quoted_excerpt(value)));
+    if (is_reserved_tensor(name) || header.container.find(name) == nullptr)
+      corrupt(fmt::format("__metadata__ has the field {}: there is no such column", quoted_excerpt(name)));
+    kinds.emplace(name, *kind);
+  }
+  return kinds;
+}
+
 void set_columns(ShardHeader& header) {
   std::vector<ColumnSpec>& columns = header.columns;
   columns.clear();
+  const std::map<std::string, ColumnKind> kinds = column_kinds(header);
+  std::set<std::string> offsets;
+  for (const auto& [name, kind] : kinds) {
+    offsets.insert(name + "_offsets");
+    require(header, name + "_offsets", DType::u64, {header.samples + 1});
+  }
   for (const TensorInfo& tensor : header.container.tensors) {
-    if (is_reserved_tensor(tensor.name)) continue;
-    if (tensor.shape.empty() || tensor.shape[0] != header.samples) {
+    if (is_reserved_tensor(tensor.name) || offsets.contains(tensor.name)) continue;
+    const auto found = kinds.find(tensor.name);
+    const ColumnKind kind = found == kinds.end() ? ColumnKind::fixed : found->second;
+    if (tensor.shape.empty() || (kind == ColumnKind::fixed && tensor.shape[0] != header.samples)) {
       corrupt(fmt::format("tensor {} is [{}]: its first axis must be the {} samples",
                           quoted_excerpt(tensor.name), fmt::join(tensor.shape, ", "), header.samples));
     }
     const bool labels = tensor.name == "labels";
     columns.insert(labels ? columns.begin() : columns.end(),
-                   {tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}});
+                   {tensor.name, tensor.dtype, {tensor.shape.begin() + 1, tensor.shape.end()}, kind});
   }
   try {
     check_columns(columns);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
@@ -105,6 +106,12 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
     if (!names.insert(column.name).second) refuse(fmt::format("column {} occurs twice", name));
     if (column.row_shape.size() > 8)
       refuse(fmt::format("column {} has {} axes per sample: at most 8", name, column.row_shape.size()));
+    if (column.kind != ColumnKind::fixed && is_reserved_tensor(offsets_name(column)))
+      refuse(fmt::format("column name {} with kind {}: tensor {} is reserved by the format", name,
+                         to_string(column.kind), offsets_name(column)));
+    if (column.kind == ColumnKind::text && (column.dtype != DType::u8 || !column.row_shape.empty()))
+      refuse(fmt::format("column {} is text, but its elements are {} [{}]: they must be u8 []", name,
+                         to_string(column.dtype), fmt::join(column.row_shape, ", ")));
     std::uint64_t bytes = size_bytes(column.dtype);
     for (std::uint64_t axis : column.row_shape) {
       const auto product = checked_mul(bytes, axis);
@@ -115,11 +122,16 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
       bytes = *product;
     }
   }
+  for (const ColumnSpec& column : columns)
+    if (column.kind != ColumnKind::fixed && names.contains(offsets_name(column)))
+      refuse(fmt::format("column {}: it is the name of the offsets of {}", quoted(offsets_name(column)),
+                         quoted(column.name)));
   if (columns.empty() || columns.front().name != "labels") refuse("the first column must be \"labels\"");
   const ColumnSpec& labels = columns.front();
   const bool ids = labels.dtype == DType::i64 && labels.row_shape.empty();
   const bool table = labels.dtype == DType::f32 && labels.row_shape.size() == 1;
-  if (!ids && !table) refuse("labels must be i64 [sample] or f32 [sample, value]");
+  if ((!ids && !table) || labels.kind != ColumnKind::fixed)
+    refuse("labels must be i64 [sample] or f32 [sample, value]");
 }
 
 void check_writer_options(const ShardWriterOptions& options) {
@@ -135,10 +147,12 @@ void check_writer_options(const ShardWriterOptions& options) {
   }
 }
 
-std::uint64_t row_bytes(const ColumnSpec& column) {
-  std::uint64_t bytes = size_bytes(column.dtype);
-  for (std::uint64_t axis : column.row_shape) bytes *= axis;
-  return bytes;
+std::uint64_t profile_version(const DatasetSpec& spec) {
+  const bool fixed = std::all_of(spec.columns.begin(), spec.columns.end(),
+                                 [](const ColumnSpec& column) { return column.kind == ColumnKind::fixed; });
+  return fixed ? 1 : 2;
 }
+
+std::string offsets_name(const ColumnSpec& column) { return column.name + "_offsets"; }
 
 }  // namespace shard

@@ -15,7 +15,7 @@
 namespace shard {
 
 inline constexpr std::string_view kProfileKey = "shard.profile";
-inline constexpr std::string_view kProfileVersion = "1";
+inline constexpr std::string_view kFieldPrefix = "field.";  // version 2: the kind of a column
 inline constexpr std::string_view kHeadDigestKey = "head_digest";
 inline constexpr std::string_view kPipelinePrefix = "pipeline.";
 inline constexpr std::size_t kDigestDigits = 16;
@@ -47,18 +47,23 @@ void check_normalization(const Normalization& normalization);
 void check_provenance(const Provenance& pipeline);
 void check_columns(const std::vector<ColumnSpec>& columns);
 
-// Bytes of one row; the columns were checked.
-std::uint64_t row_bytes(const ColumnSpec& column);
+// The version of the profile, and of dataset.json, that can describe this: 1 if nothing of version 2 is used.
+std::uint64_t profile_version(const DatasetSpec& spec);
+inline constexpr std::uint64_t kLastVersion = 2;
+
+// The tensor with the offsets of a ragged or text column.
+std::string offsets_name(const ColumnSpec& column);
 
 // The canonical head of a shard with `samples` samples: header text with zeros for the digest, and the tensor
-// table. Throws invalid_argument when it breaks a cap.
+// table. `rows`: of each column, and ignored for those that are fixed. Throws invalid_argument when it breaks a cap.
 struct HeadLayout {
   std::string text;         // length, JSON, spaces
   SafetensorsHeader table;  // data_begin and all tensors
   std::uint64_t images_begin = 0;
   std::uint64_t file_begin(std::string_view tensor) const;  // file offset
 };
-HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples, std::uint64_t key_bytes,
+HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples,
+                        std::span<const std::uint64_t> rows, std::uint64_t key_bytes,
                         std::uint64_t images_bytes);
 
 }  // namespace shard

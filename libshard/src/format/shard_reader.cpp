@@ -18,6 +18,7 @@
 #include "base/guarded_read.hpp"
 #include "base/mapped_file.hpp"
 #include "base/quote.hpp"
+#include "base/utf8.hpp"
 #include "format/packed_frame.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/codec.hpp"
@@ -113,6 +114,7 @@ struct ShardReader::Impl {
                      bool exact) const;
   void check_frames(std::span<const std::byte> offsets) const;
   void check_keys(std::span<const std::byte> head) const;
+  void check_texts(std::span<const std::byte> head) const;
 };
 
 std::vector<std::byte> ShardReader::Impl::read_head(int fd) {
@@ -145,13 +147,15 @@ void ShardReader::Impl::find_tensors() {
     if (tensor.name == "checksums") checksums = begin;
     if (tensor.name == "frame_offsets") frame_offsets = begin;
     if (tensor.name == "frame_checksums") frame_checksums = begin;
-    if (is_reserved_tensor(tensor.name)) continue;
-    Column column;
-    column.dtype = tensor.dtype;
-    column.row_shape.assign(tensor.shape.begin() + 1, tensor.shape.end());
-    column.row_bytes = tensor.size_bytes() / header.samples;
-    column.bytes = mapped(begin, tensor.size_bytes());
-    columns.emplace(tensor.name, std::move(column));
+  }
+  const auto bytes_of = [&](std::string_view name) {
+    const TensorInfo& tensor = *header.container.find(name);
+    return mapped(header.container.data_begin + tensor.begin, tensor.size_bytes());
+  };
+  for (const ColumnSpec& spec : header.columns) {
+    Column column{spec.dtype, spec.row_shape, spec.row_bytes(), bytes_of(spec.name), spec.kind, {}};
+    if (spec.kind != ColumnKind::fixed) column.offsets = bytes_of(offsets_name(spec));
+    columns.emplace(spec.name, std::move(column));
   }
 }
 
@@ -172,6 +176,12 @@ void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
     return head.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(header.samples + 1) * 8);
   };
   check_offsets("key_offsets", table(key_offsets), keys_bytes, false);
+  for (const ColumnSpec& spec : header.columns) {
+    if (spec.kind == ColumnKind::fixed) continue;
+    const TensorInfo& offsets = *header.container.find(offsets_name(spec));
+    check_offsets(quoted_excerpt(offsets.name), table(header.container.data_begin + offsets.begin),
+                  header.container.find(spec.name)->shape[0], true);
+  }
   if (header.codec.kind != CodecSpec::Kind::none) check_frames(table(frame_offsets));
 }
 
@@ -183,7 +193,7 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
     if (i == 0 && offset != 0) corrupt(fmt::format("{}[0] is {}: it must be 0", name, offset));
     if (offset < before)
       corrupt(fmt::format("{}[{}] is {}, less than the {} before it", name, i, offset, before));
-    if (offset > end) corrupt(fmt::format("{}[{}] is {}: there are only {} bytes", name, i, offset, end));
+    if (offset > end) corrupt(fmt::format("{}[{}] is {}: there are only {}", name, i, offset, end));
     before = offset;
   }
   if (exact && before != end)
@@ -224,6 +234,24 @@ void ShardReader::Impl::check_keys(std::span<const std::byte> head) const {
   }
   if (text.find_first_not_of('\0', offset(header.samples)) != std::string_view::npos)
     corrupt("the padding after the last key is not zero");
+}
+
+// The offsets were checked.
+void ShardReader::Impl::check_texts(std::span<const std::byte> head) const {
+  const auto begin_of = [&](std::string_view name) {
+    return static_cast<std::size_t>(header.container.data_begin + header.container.find(name)->begin);
+  };
+  for (const ColumnSpec& spec : header.columns) {
+    if (spec.kind != ColumnKind::text) continue;
+    const std::string_view text = as_text(head.subspan(begin_of(spec.name)));
+    const std::size_t offsets = begin_of(offsets_name(spec));
+    for (std::size_t i = 0; i < header.samples; ++i) {
+      const auto first = static_cast<std::size_t>(load_u64(head, offsets + i * 8));
+      const auto last = static_cast<std::size_t>(load_u64(head, offsets + (i + 1) * 8));
+      if (!is_utf8(text.substr(first, last - first)))
+        corrupt(fmt::format("sample {}: the text of column {} is not UTF-8", i, quoted_excerpt(spec.name)));
+    }
+  }
 }
 
 std::string ShardReader::Impl::change() const {
@@ -371,6 +399,16 @@ std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->iden
 const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }
 std::span<const std::byte> ShardReader::mapping() const noexcept { return impl_->mapping->bytes(); }
 const std::map<std::string, Column>& ShardReader::columns() const noexcept { return impl_->columns; }
+const Column& ShardReader::column(std::string_view name) const {
+  const auto found = impl_->columns.find(std::string(name));
+  if (found != impl_->columns.end()) return found->second;
+  std::string known;
+  for (const auto& entry : impl_->columns)
+    known += (known.empty() ? "" : ", ") + std::string(quoted_excerpt(entry.first));
+  throw Error(ErrorCode::not_found, fmt::format("shard {} has no column {}; it has {}", quoted(impl_->path),
+                                                quoted_excerpt(name), known));
+}
+
 std::string ShardReader::change() const { return impl_->change(); }
 int ShardReader::reopen(int flags) const noexcept { return impl_->reopen(flags).release(); }
 void ShardReader::check_unchanged() const { impl_->check_unchanged(); }
@@ -386,6 +424,10 @@ std::uint64_t ShardReader::checksum(std::uint64_t sample) const {
 }
 
 void ShardReader::read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const {
+  if (column.kind != ColumnKind::fixed)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a column of shard {} is {}: its samples have different numbers of rows",
+                            quoted(impl_->path), to_string(column.kind)));
   const std::uint64_t rows = column.row_bytes == 0 ? 0 : out.size() / column.row_bytes;
   if (rows * column.row_bytes != out.size() || first > size() || rows > size() - first) {
     throw Error(ErrorCode::invalid_argument,
@@ -430,12 +472,38 @@ void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
   impl_->load(sample, out, false);
 }
 
+ShardReader::Rows ShardReader::rows_of(const Column& column, std::uint64_t sample) const {
+  impl_->check_index(sample);
+  if (column.kind == ColumnKind::fixed) return {sample, 1};
+  const auto [begin, end] = impl_->offsets_at(
+      "offsets of a column", static_cast<std::uint64_t>(column.offsets.data() - mapping().data()), sample,
+      column.bytes.size() / column.row_bytes);
+  return {begin, end - begin};
+}
+
+void ShardReader::read_column(const Column& column, std::uint64_t sample, std::vector<std::byte>& out) const {
+  const Rows rows = rows_of(column, sample);
+  out.resize(static_cast<std::size_t>(rows.count * column.row_bytes));
+  impl_->copy(out, column.bytes.subspan(static_cast<std::size_t>(rows.first * column.row_bytes), out.size()));
+}
+
+std::string ShardReader::text(const Column& column, std::uint64_t sample) const {
+  if (column.kind != ColumnKind::text)
+    throw Error(ErrorCode::unsupported, fmt::format("a column of shard {} is {}, not text",
+                                                    quoted(impl_->path), to_string(column.kind)));
+  std::vector<std::byte> bytes;
+  read_column(column, sample, bytes);
+  if (!is_utf8(as_text(bytes))) impl_->corrupt_sample(sample, "the text of a column is not UTF-8");
+  return std::string(as_text(bytes));
+}
+
 void ShardReader::verify_head() const {
   impl_->check_unchanged();
   std::vector<std::byte> head(static_cast<std::size_t>(impl_->header.images_begin));
   impl_->copy(head, impl_->mapped(0, head.size()));
   impl_->check_head(head);
   impl_->check_keys(head);
+  impl_->check_texts(head);
 }
 
 void ShardReader::verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const {

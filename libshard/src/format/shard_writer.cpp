@@ -16,6 +16,7 @@
 #include "base/publish.hpp"
 #include "base/quote.hpp"
 #include "base/temp_file.hpp"
+#include "base/utf8.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
@@ -56,7 +57,7 @@ struct ShardWriter::Impl {
   ShardWriterOptions options;
   Codec codec;
   std::uint64_t planned;
-  std::uint64_t columns_bytes = 0;  // one row of each column
+  std::uint64_t columns_bytes = 0;  // one row of each fixed column
   TempFile file;
   std::uint64_t images_begin = 0;  // planned; the published shard's may differ
 
@@ -69,6 +70,8 @@ struct ShardWriter::Impl {
 
   std::vector<std::string> keys;
   std::vector<std::byte> columns;  // [planned][columns_bytes]
+  // Of each column that is not fixed: [planned], the bytes of its rows. Empty for the others.
+  std::vector<std::vector<std::vector<std::byte>>> ragged;
   std::vector<std::uint64_t> checksums;
   std::vector<std::uint64_t> frame_checksums;
   std::vector<std::uint64_t> frame_sizes;
@@ -83,6 +86,8 @@ struct ShardWriter::Impl {
   bool framed() const noexcept { return options.codec.kind != CodecSpec::Kind::none; }
   const std::filesystem::path& path() const noexcept { return file.target(); }
 
+  void check_size(std::uint64_t index, std::string_view what, std::size_t size, std::uint64_t expected) const;
+  void check_row(std::uint64_t index, const ColumnSpec& column, std::span<const std::byte> row) const;
   void claim(std::uint64_t index);
   void finish(std::uint64_t index, State state);
   void remember_failure() noexcept;
@@ -90,6 +95,9 @@ struct ShardWriter::Impl {
   void store_frame(std::uint64_t index, std::vector<std::byte>&& frame);
 
   std::uint64_t real_key_bytes() const;
+  // Of each column that is not fixed.
+  std::vector<std::uint64_t> real_rows() const;
+  void write_ragged(std::vector<std::byte>& head, const HeadLayout& layout, std::size_t column) const;
   void place_rows(std::uint64_t begin, std::uint64_t samples);
   void place_frames(std::uint64_t begin);
   std::uint64_t write_head(const HeadLayout& layout, std::uint64_t samples);
@@ -101,7 +109,8 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
       codec(options.codec, options.spec, options.normalization),
       planned(planned_samples),
       file(path) {
-  for (const ColumnSpec& column : options.columns) columns_bytes += row_bytes(column);
+  for (const ColumnSpec& column : options.columns)
+    if (column.kind == ColumnKind::fixed) columns_bytes += column.row_bytes();
   const std::uint64_t key_bytes =
       options.planned_key_bytes != 0 ? options.planned_key_bytes : planned * kGuessedKeyBytes;
   const auto images = checked_mul(planned, options.spec.size_bytes());
@@ -110,13 +119,19 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
     refuse(fmt::format("shard {}: {} samples of {} bytes are too much for one shard", quoted(path), planned,
                        options.spec.size_bytes()));
   }
-  images_begin = lay_out_head(options, planned, key_bytes, framed() ? *images / 2 : *images).images_begin;
+  options.planned_rows.resize(options.columns.size());
+  images_begin =
+      lay_out_head(options, planned, options.planned_rows, key_bytes, framed() ? *images / 2 : *images)
+          .images_begin;
   if (!framed()) preallocate(file.fd(), images_begin + *images, path);
   const auto count = static_cast<std::size_t>(planned);
   states.resize(count);
   keys.resize(count);
   checksums.resize(count);
   columns.resize(static_cast<std::size_t>(*column_total));
+  ragged.resize(options.columns.size());
+  for (std::size_t c = 0; c < options.columns.size(); ++c)
+    if (options.columns[c].kind != ColumnKind::fixed) ragged[c].resize(count);
   if (framed()) {
     frame_checksums.resize(count);
     frame_sizes.resize(count);
@@ -190,6 +205,31 @@ std::uint64_t ShardWriter::Impl::real_key_bytes() const {
   return bytes;
 }
 
+std::vector<std::uint64_t> ShardWriter::Impl::real_rows() const {
+  std::vector<std::uint64_t> rows(options.columns.size());
+  for (std::size_t c = 0; c < rows.size(); ++c) {
+    for (const std::vector<std::byte>& of : ragged[c]) rows[c] += of.size();
+    rows[c] /= options.columns[c].row_bytes();
+  }
+  return rows;
+}
+
+void ShardWriter::Impl::write_ragged(std::vector<std::byte>& head, const HeadLayout& layout,
+                                     std::size_t column) const {
+  const ColumnSpec& spec = options.columns[column];
+  auto offsets_at = static_cast<std::size_t>(layout.file_begin(offsets_name(spec)));
+  auto at = static_cast<std::size_t>(layout.file_begin(spec.name));
+  std::uint64_t rows = 0;
+  for (std::size_t i = 0; i < planned; ++i) {
+    if (states[i] != State::stored) continue;
+    const std::vector<std::byte>& of = ragged[column][i];
+    std::copy(of.begin(), of.end(), head.begin() + static_cast<std::ptrdiff_t>(at));
+    at += of.size();
+    rows += of.size() / spec.row_bytes();
+    store_u64(head, offsets_at += 8, rows);
+  }
+}
+
 // Rows stand at images_begin + planned index * row: close the gaps of skipped samples, and start at `begin`.
 void ShardWriter::Impl::place_rows(std::uint64_t begin, std::uint64_t samples) {
   const std::uint64_t row = options.spec.size_bytes();
@@ -238,13 +278,16 @@ std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout, std::uint6
     }
     const std::byte* row = columns.data() + i * columns_bytes;
     for (const ColumnSpec& column : options.columns) {
-      const auto size = static_cast<std::size_t>(row_bytes(column));
+      if (column.kind != ColumnKind::fixed) continue;
+      const auto size = static_cast<std::size_t>(column.row_bytes());
       std::memcpy(head.data() + at(column.name) + sample * size, row, size);
       row += size;
     }
     ++sample;
   }
   if (sample != samples) throw Error(ErrorCode::invalid_argument, "sample count changed while publishing");
+  for (std::size_t c = 0; c < options.columns.size(); ++c)
+    if (options.columns[c].kind != ColumnKind::fixed) write_ragged(head, layout, c);
   const std::size_t digits_at = 8 + find_digest_digits(std::string_view(layout.text).substr(8)).value();
   const std::uint64_t digest = digest_head(head, digits_at);
   std::memcpy(head.data() + digits_at, to_hex(digest).data(), kDigestDigits);
@@ -270,23 +313,61 @@ ShardWriter ShardWriter::create(const std::filesystem::path& path, std::uint64_t
   return ShardWriter(std::make_unique<Impl>(path, planned, std::move(options)));
 }
 
+void ShardWriter::Impl::check_size(std::uint64_t index, std::string_view what, std::size_t size,
+                                   std::uint64_t expected) const {
+  if (size != expected)
+    refuse(fmt::format("sample {} of shard {}: {} of {} bytes: they must be {}", index, quoted(path()), what,
+                       size, expected));
+}
+
+void ShardWriter::Impl::check_row(std::uint64_t index, const ColumnSpec& column,
+                                  std::span<const std::byte> row) const {
+  if (column.kind == ColumnKind::fixed)
+    return check_size(index, fmt::format("column {}", quoted(column.name)), row.size(), column.row_bytes());
+  if (row.size() % column.row_bytes() != 0)
+    refuse(fmt::format("sample {} of shard {}: column {} of {} bytes: a multiple of {} is needed", index,
+                       quoted(path()), quoted(column.name), row.size(), column.row_bytes()));
+  if (column.kind == ColumnKind::text && !is_utf8(as_text(row)))
+    refuse(fmt::format("sample {} of shard {}: the text of column {} is not UTF-8", index, quoted(path()),
+                       quoted(column.name)));
+}
+
 void ShardWriter::put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
                       std::span<const std::byte> sample) {
+  impl_->check_size(index, "columns", columns.size(), impl_->columns_bytes);
+  std::vector<std::span<const std::byte>> rows;
+  for (const ColumnSpec& column : impl_->options.columns) {
+    if (column.kind != ColumnKind::fixed)
+      refuse(fmt::format("sample {} of shard {}: column {} is {}: give the rows of each column", index,
+                         quoted(impl_->path()), quoted(column.name), to_string(column.kind)));
+    const auto size = static_cast<std::size_t>(column.row_bytes());
+    rows.push_back(columns.first(size));
+    columns = columns.subspan(size);
+  }
+  put(index, key, rows, sample);
+}
+
+void ShardWriter::put(std::uint64_t index, std::string_view key,
+                      std::span<const std::span<const std::byte>> rows, std::span<const std::byte> sample) {
   Impl& self = *impl_;
-  const auto check_size = [&](std::string_view what, std::size_t size, std::uint64_t expected) {
-    if (size != expected)
-      refuse(fmt::format("sample {} of shard {}: {} of {} bytes: they must be {}", index, quoted(self.path()),
-                         what, size, expected));
-  };
-  check_size("image", sample.size(), self.options.spec.size_bytes());
-  check_size("columns", columns.size(), self.columns_bytes);
+  const std::vector<ColumnSpec>& columns = self.options.columns;
+  self.check_size(index, "image", sample.size(), self.options.spec.size_bytes());
+  if (rows.size() != columns.size())
+    refuse(fmt::format("sample {} of shard {}: rows of {} columns: it has {}", index, quoted(self.path()),
+                       rows.size(), columns.size()));
+  for (std::size_t c = 0; c < columns.size(); ++c) self.check_row(index, columns[c], rows[c]);
   unescape_key(key);  // throws unless it is an escaped key
   self.claim(index);
   try {
     const auto i = static_cast<std::size_t>(index);
     self.keys[i] = key;
-    std::copy(columns.begin(), columns.end(),
-              self.columns.begin() + static_cast<std::ptrdiff_t>(i * columns.size()));
+    auto at = self.columns.begin() + static_cast<std::ptrdiff_t>(i * self.columns_bytes);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].kind == ColumnKind::fixed)
+        at = std::copy(rows[c].begin(), rows[c].end(), at);
+      else
+        self.ragged[c][i].assign(rows[c].begin(), rows[c].end());
+    }
     self.checksums[i] = xxh3(sample);
     if (self.framed()) {
       self.store_frame(index, self.codec.encode(sample));
@@ -320,7 +401,8 @@ ShardSummary ShardWriter::publish(const ShardSummary* expected) {
   try {
     const std::uint64_t images_bytes =
         self.framed() ? self.frames_bytes : samples * self.options.spec.size_bytes();
-    const HeadLayout layout = lay_out_head(self.options, samples, self.real_key_bytes(), images_bytes);
+    const HeadLayout layout =
+        lay_out_head(self.options, samples, self.real_rows(), self.real_key_bytes(), images_bytes);
     if (self.framed()) {
       self.place_frames(layout.images_begin);
     } else {

@@ -19,6 +19,7 @@
 #include "convert/plan.hpp"
 #include "convert/rank.hpp"
 #include "convert/recorded.hpp"
+#include "convert/text_options.hpp"
 #include "expect_error.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/error.hpp"
@@ -416,7 +417,7 @@ TEST(ConvertOptions, ComeBackFromTheRecordedPipeline) {
 }
 
 TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
-  const ColumnSpec labels{"labels", DType::i64, {}};
+  const std::vector<ColumnSpec> labels{{"labels", DType::i64, {}}};
   std::set<std::string> seen;
   auto add = [&](const std::function<void(Options&)>& change) {
     Options options;
@@ -441,6 +442,64 @@ TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   Options spelled_out;
   spelled_out.on_warning = image::OnWarning::harmless;
   EXPECT_EQ(spec_of(spelled_out, labels).fingerprint, spec_of(Options{}, labels).fingerprint);
+  for (const ColumnSpec& column :
+       {ColumnSpec{"x", DType::f32, {}}, ColumnSpec{"x", DType::f32, {4}},
+        ColumnSpec{"x", DType::f32, {}, ColumnKind::ragged}, ColumnSpec{"y", DType::f32, {}}})
+    seen.insert(spec_of(Options{}, {labels.front(), column}).fingerprint);
+  EXPECT_EQ(seen.size(), 18U);
+}
+
+TEST(Columns, AreWrittenAsText) {
+  const auto parsed = [](const std::string& text) {
+    TextOptions given;
+    given.columns = {text};
+    Options options;
+    apply(given, options);
+    return options.columns.at(0);
+  };
+  constexpr ColumnKind kRagged = ColumnKind::ragged;
+  EXPECT_EQ(parsed("caption:text"), (ColumnSpec{"caption", DType::u8, {}, ColumnKind::text}));
+  EXPECT_EQ(parsed("a:b:float32"), (ColumnSpec{"a:b", DType::f32, {}}));
+  EXPECT_EQ(parsed("pose:f16[2,3]"), (ColumnSpec{"pose", DType::f16, {2, 3}}));
+  EXPECT_EQ(parsed("ids:i64[]"), (ColumnSpec{"ids", DType::i64, {}, kRagged}));
+  EXPECT_EQ(parsed("boxes:f32[,4]"), (ColumnSpec{"boxes", DType::f32, {4}, kRagged}));
+  EXPECT_EQ(parsed("points:f32[,17,3]"), (ColumnSpec{"points", DType::f32, {17, 3}, kRagged}));
+  for (const char* bad :
+       {"", "x", ":text", "x:", "x:word", "x:f32[", "x:f32[0]", "x:f32[3", "x:f32[3,]", "x:f32[,]",
+        "x:f32[a]", "x:f32[-1]", "x:f32[3]4", "x:text[3]", "x:f32[99999999999999999999]"})
+    EXPECT_SHARD_ERROR(parsed(bad), ErrorCode::invalid_argument, "expected NAME:TYPE");
+}
+
+TEST(Columns, RowsAreParsedByTheirType) {
+  const auto bytes = [](const ColumnSpec& column, std::string_view field) {
+    std::vector<int> values;
+    for (const std::byte b : parse_rows(column, field)) values.push_back(std::to_integer<int>(b));
+    return values;
+  };
+  using Values = std::vector<int>;
+  EXPECT_EQ(bytes({"x", DType::u8, {}}, "255"), (Values{255}));
+  EXPECT_EQ(bytes({"x", DType::i16, {2}}, " -2  +1 "), (Values{254, 255, 1, 0}));
+  EXPECT_EQ(bytes({"x", DType::f32, {}}, "1.5"), (Values{0, 0, 0xc0, 0x3f}));
+  EXPECT_EQ(bytes({"x", DType::f16, {}}, "1.5"), (Values{0, 0x3e}));
+  EXPECT_EQ(bytes({"x", DType::bf16, {}}, "1.5"), (Values{0xc0, 0x3f}));
+  EXPECT_EQ(bytes({"x", DType::f64, {}}, "-2"), (Values{0, 0, 0, 0, 0, 0, 0, 0xc0}));
+  EXPECT_EQ(bytes({"x", DType::boolean, {2}}, "true 0"), (Values{1, 0}));
+  EXPECT_EQ(bytes({"x", DType::u8, {2}, ColumnKind::ragged}, ""), (Values{}));
+  EXPECT_EQ(bytes({"x", DType::u8, {2}, ColumnKind::ragged}, "1 2 3 4"), (Values{1, 2, 3, 4}));
+  EXPECT_EQ(bytes({"x", DType::u8, {}, ColumnKind::text}, " a\n"), (Values{32, 97, 10}));
+  const auto refused = [&](const ColumnSpec& column, std::string_view field, const char* why) {
+    EXPECT_SHARD_ERROR(parse_rows(column, field), ErrorCode::invalid_argument, why);
+  };
+  for (const char* bad : {"256", "-1", "1.5", "x", "1x", "0x1"})
+    refused({"x", DType::u8, {}}, bad, "not a finite number of u8");
+  for (const char* bad : {"nan", "inf", "1e39", "1,5"})
+    refused({"x", DType::f32, {}}, bad, "not a finite number of f32");
+  refused({"x", DType::f16, {}}, "65520", "not a finite number of f16");
+  refused({"x", DType::boolean, {}}, "2", "not a finite number of bool");
+  refused({"x", DType::f32, {}}, "", "0 numbers: 1 are needed");
+  refused({"x", DType::f32, {3}}, "1 2", "2 numbers: 3 are needed");
+  refused({"x", DType::f32, {2}, ColumnKind::ragged}, "1 2 3", "3 numbers: a multiple of 2 are needed");
+  refused({"x", DType::u8, {}, ColumnKind::text}, "\xc3", "not UTF-8");
 }
 
 TEST(PlanRecord, NamesWhatDiffers) {

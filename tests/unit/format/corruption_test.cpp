@@ -30,12 +30,16 @@ bool damage_found(const std::filesystem::path& path) {
   return false;
 }
 
-class Damage : public ::testing::TestWithParam<CodecSpec> {
+class Damage : public ::testing::TestWithParam<std::pair<CodecSpec, bool>> {
  protected:
   void SetUp() override {
-    ShardWriterOptions options = small_options(DType::u8, Layout::nchw, GetParam());
+    ShardWriterOptions options = small_options(DType::u8, Layout::nchw, GetParam().first);
     options.spec.height = 3;
     options.columns = {{"labels", DType::i64, {}}, {"mask", DType::u8, {3}}};
+    if (GetParam().second) {
+      options.columns.push_back({"caption", DType::u8, {}, ColumnKind::text});
+      options.columns.push_back({"boxes", DType::f16, {4}, ColumnKind::ragged});
+    }
     const TempDir dir;
     write_shard(dir.path() / "good", options, 3);
     bytes_ = file_bytes(dir.path() / "good");
@@ -82,12 +86,13 @@ TEST_P(Damage, NoExtensionSurvives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
-                         ::testing::Values(CodecSpec{CodecSpec::Kind::none, 3},
-                                           CodecSpec{CodecSpec::Kind::zstd, 3},
-                                           CodecSpec{CodecSpec::Kind::packed, 3}),
-                         [](const auto& codec) {
-                           const std::string name = to_string(codec.param);
-                           return name.substr(0, name.find(':'));
+                         ::testing::Values(std::pair(CodecSpec{CodecSpec::Kind::none, 3}, false),
+                                           std::pair(CodecSpec{CodecSpec::Kind::zstd, 3}, false),
+                                           std::pair(CodecSpec{CodecSpec::Kind::packed, 3}, false),
+                                           std::pair(CodecSpec{CodecSpec::Kind::none, 3}, true)),
+                         [](const auto& param) {
+                           const std::string name = to_string(param.param.first);
+                           return name.substr(0, name.find(':')) + (param.param.second ? "Fields" : "");
                          });
 
 DatasetInfo two_shard_dataset(const std::filesystem::path& folder, const ShardWriterOptions& options) {

@@ -70,6 +70,29 @@ TEST(DatasetJson, ReadsBackEqualAndIsDeterministic) {
   EXPECT_EQ(serialize_dataset(found), text);
 }
 
+TEST(DatasetJson, ColumnsThatAreNotFixedMakeItVersion2) {
+  DatasetInfo info = example();
+  EXPECT_NE(serialize_dataset(info).find("\"version\": 1,"), std::string::npos);
+  info.columns.push_back({"caption", DType::u8, {}, ColumnKind::text});
+  info.columns.push_back({"boxes", DType::f32, {4}, ColumnKind::ragged});
+  const std::string text = serialize_dataset(info);
+  EXPECT_NE(text.find("\"version\": 2,"), std::string::npos);
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.columns, info.columns);
+  EXPECT_EQ(serialize_dataset(found), text);
+  const auto refused = [&](const std::string& from, const std::string& to, ErrorCode code, const char* why) {
+    EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), code, why);
+  };
+  refused("\"version\": 2", "\"version\": 1", ErrorCode::corrupt, "version 1 has no columns of kind");
+  refused("\"version\": 2", "\"version\": 3", ErrorCode::unsupported, "reads versions 1 to 2");
+  refused("\"version\": 2", "\"version\": 0", ErrorCode::unsupported, "reads versions 1 to 2");
+  refused("\"kind\": \"text\"", "\"kind\": \"image\"", ErrorCode::unsupported, "kind \"image\"");
+  refused("\"kind\": \"text\"", "\"kind\": \"fixed\"", ErrorCode::unsupported, "kind \"fixed\"");
+  refused("\"kind\": \"ragged\"", "\"kind\": 3", ErrorCode::corrupt, "a number is not allowed");
+  refused("\"kind\": \"ragged\"", "\"kin\": \"ragged\"", ErrorCode::corrupt, "a string is not allowed");
+  refused("\"row_shape\": [4], \"kind\"", "\"kind\"", ErrorCode::corrupt, "3 members: it must have 4");
+}
+
 TEST(DatasetJson, SamplesPerShardMayBeAbsent) {
   const std::string text = edited(serialize_dataset(example()), "  \"samples_per_shard\": 4,\n", "");
   const DatasetInfo found = parse_dataset(text);
@@ -172,8 +195,8 @@ TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
   corrupt("\"dtype\": \"i64\"", "\"dtype\": \"u8\"", "labels must be");
   corrupt("\"fingerprint\": \"0123456789abcdef\"", "\"fingerprint\": \"0123\"", "16 lower-case");
   corrupt("\"format\": \"shard dataset\"", "\"format\": \"other\"", "format is \"other\"");
-  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"version\": 1", "\"version\": 2")), ErrorCode::unsupported,
-                     "version 2");
+  EXPECT_SHARD_ERROR(parse_dataset(edited(text, "\"version\": 1", "\"version\": 3")), ErrorCode::unsupported,
+                     "version 3");
   EXPECT_SHARD_ERROR(parse_dataset(edited(text, "zstd:7", "packed:4")), ErrorCode::unsupported, "packed:4");
   EXPECT_SHARD_ERROR(parse_dataset(""), ErrorCode::corrupt, "only 0 bytes");
   EXPECT_SHARD_ERROR(parse_dataset(text + "\n"), ErrorCode::corrupt, "does not end in its digest");

@@ -77,11 +77,15 @@ std::vector<std::byte> put_together(Parts parts, std::size_t align_images = 4096
 
 class Profile : public ::testing::Test {
  protected:
-  static Parts good(const CodecSpec& codec = {}) {
+  static Parts good(const CodecSpec& codec = {}, bool fields = false) {
     const TempDir dir;
     const DType dtype = codec.kind == CodecSpec::Kind::packed ? DType::u8 : DType::f16;
     ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);
     options.columns.push_back({"mask", DType::u8, {3}});
+    if (fields) {
+      options.columns.push_back({"caption", DType::u8, {}, ColumnKind::text});
+      options.columns.push_back({"boxes", DType::f32, {4}, ColumnKind::ragged});
+    }
     write_shard(dir.path() / "s", options, 4);
     return take_apart(file_bytes(dir.path() / "s"));
   }
@@ -97,6 +101,54 @@ class Profile : public ::testing::Test {
   }
   MemoryFile file_;
 };
+
+// Version 2.
+class Fields : public Profile {
+ protected:
+  void refused(const std::function<void(Parts&)>& change, const char* why,
+               ErrorCode code = ErrorCode::corrupt) {
+    Parts parts = good({}, true);
+    change(parts);
+    EXPECT_SHARD_ERROR(open(put_together(std::move(parts))), code, why);
+  }
+  static std::function<void(Parts&)> set(const char* key, const char* value) {
+    return [=](Parts& p) { p.header.metadata[key] = value; };
+  }
+  static std::function<void(Parts&)> set_offset(const char* tensor, std::size_t index, std::uint64_t value) {
+    return [=](Parts& p) { store_u64(p.data.at(tensor), index * 8, value); };
+  }
+};
+
+TEST_F(Fields, PutTogetherUnchangedItIsSound) { EXPECT_NO_THROW(open(put_together(good({}, true)))); }
+
+TEST_F(Fields, KindsAndTensorsMustFit) {
+  refused(set("field.boxes", "image"), "field \"boxes\" is \"image\"", ErrorCode::unsupported);
+  refused(set("field.boxes", "fixed"), "field \"boxes\" is \"fixed\"", ErrorCode::unsupported);
+  refused(set("field.boxes", "text"), "they must be u8 []");
+  refused(set("field.labels", "ragged"), "\"labels_offsets\" is missing");
+  refused(set("field.mask", "ragged"), "\"mask_offsets\" is missing");
+  refused(set("field.none", "ragged"), "there is no such column");
+  refused(set("field.keys", "text"), "there is no such column");
+  refused(set("field.", "text"), "there is no such column");
+  refused([](Parts& p) { p.header.metadata.erase("field.boxes"); }, "first axis must be the 4 samples");
+  refused([](Parts& p) { p.erase("boxes_offsets"); }, "\"boxes_offsets\" is missing");
+  refused([](Parts& p) { p.tensor("boxes_offsets").dtype = DType::i64; }, "it must be U64 [5]");
+  refused([](Parts& p) { p.erase("boxes"); }, "there is no such column");
+  refused(set("shard.profile", "1"), "first axis must be the 4 samples");
+}
+
+TEST_F(Fields, OffsetsAndTextMustBeRight) {
+  refused(set_offset("boxes_offsets", 0, 1), "\"boxes_offsets\"[0] is 1: it must be 0");
+  refused(set_offset("boxes_offsets", 1, 9), "[1] is 9: there are only 4");
+  refused(set_offset("boxes_offsets", 2, 0), "less than the 1 before it");
+  refused(set_offset("boxes_offsets", 4, 3), "[4] is 3: it must be 4");
+  refused(set_offset("caption_offsets", 4, 13), "there are only 12");
+  refused(set_offset("caption_offsets", 4, 11), "it must be 12");
+  refused(set_offset("caption_offsets", 3, ~std::uint64_t{0}), "there are only 12");
+  refused([](Parts& p) { p.data.at("caption")[0] = std::byte{0xff}; },
+          "text of column \"caption\" is not UTF-8");
+  refused(set_offset("caption_offsets", 2, 1), "sample 1: the text of column \"caption\" is not UTF-8");
+}
 
 constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
 constexpr CodecSpec kPacked{CodecSpec::Kind::packed, 3};
@@ -115,7 +167,7 @@ TEST_F(Profile, MetadataRules) {
   for (const char* key : {"dtype", "layout", "shape", "mean", "std", "codec", "fingerprint", "head_digest"})
     refused(drop(key), key);
   refused(drop("shard.profile"), "not a shard");
-  refused(set("shard.profile", "2"), "version \"2\"", ErrorCode::unsupported);
+  refused(set("shard.profile", "3"), "version \"3\"", ErrorCode::unsupported);
   refused(set("dtype", "f8"), "dtype \"f8\"", ErrorCode::unsupported);
   refused(set("dtype", "i64"), "dtype is i64");
   refused(set("dtype", "f32"), "it must be F32 [4, 3, 4, 5]");

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "expect_error.hpp"
+#include "shard/dataset.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
 
@@ -26,6 +27,19 @@ std::vector<ColumnSpec> many_columns() {
   return {{"labels", DType::i64, {}}, {"mask", DType::u8, {3}},     {"box", DType::f32, {2, 2}},
           {"half", DType::f16, {1}},  {"stamp", DType::u64, {}},    {"flag", DType::boolean, {}},
           {"score", DType::f64, {2}}, {"token", DType::i32, {1, 3}}};
+}
+
+// Version 2 of the profile.
+std::vector<ColumnSpec> fields() {
+  constexpr ColumnKind kRagged = ColumnKind::ragged;
+  return {{"labels", DType::i64, {}},
+          {"caption", DType::u8, {}, ColumnKind::text},
+          {"boxes", DType::f32, {4}, kRagged},
+          {"angle", DType::f32, {}},
+          {"name", DType::u8, {}, ColumnKind::text},
+          {"points", DType::f16, {17, 3}, kRagged},
+          {"ids", DType::i64, {}, kRagged},
+          {"crowd", DType::u8, {}, kRagged}};
 }
 
 // What shardify stores: (byte / 255 - mean) / std of random bytes.
@@ -64,18 +78,16 @@ void expect_samples(const ShardReader& reader, const ShardWriterOptions& options
     EXPECT_EQ(reader.key(i), sample_key(kept[i]));
     reader.read(i, out);
     EXPECT_EQ(out, sample_bytes(options.spec, kept[i])) << "sample " << i;
-    std::vector<std::byte> row;
     for (const ColumnSpec& column : options.columns) {
       const Column& found = reader.columns().at(column.name);
       EXPECT_EQ(found.dtype, column.dtype);
       EXPECT_EQ(found.row_shape, column.row_shape);
+      EXPECT_EQ(found.kind, column.kind);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(found.bytes.data()) % size_bytes(column.dtype), 0U)
           << column.name;
-      const auto bytes = found.bytes.subspan(static_cast<std::size_t>(i * found.row_bytes),
-                                             static_cast<std::size_t>(found.row_bytes));
-      row.insert(row.end(), bytes.begin(), bytes.end());
     }
-    EXPECT_EQ(row, column_bytes(options.columns, kept[i])) << "columns of sample " << i;
+    EXPECT_EQ(read_columns(reader, options.columns, i), column_bytes(options.columns, kept[i]))
+        << "columns of sample " << i;
   }
   verify_shard(reader);
 }
@@ -180,6 +192,67 @@ TEST(RoundTrip, FloatLabelsFromATableComeBack) {
   EXPECT_SHARD_ERROR(reader.label(0), ErrorCode::unsupported, "columns()");
 }
 
+TEST(RoundTrip, RaggedAndTextColumnsComeBackAndMakeItVersion2) {
+  const TempDir dir;
+  for (const CodecSpec& codec : {kNone, kPacked}) {
+    ShardWriterOptions options = small_options(DType::u8, Layout::nhwc, codec);
+    write_shard(dir.path() / ("plain" + to_string(codec)), options, 2);
+    options.columns = fields();
+    const auto path = dir.path() / to_string(codec);
+    write_shard(path, options, 9);
+    const ShardReader reader = ShardReader::open(path);
+    expect_samples(reader, options, {0, 1, 2, 3, 4, 5, 6, 7, 8});
+    EXPECT_EQ(reader.header().container.metadata.at("shard.profile"), "2");
+    EXPECT_EQ(ShardReader::open(dir.path() / ("plain" + to_string(codec)))
+                  .header()
+                  .container.metadata.at("shard.profile"),
+              "1");
+    for (std::uint64_t i = 0; i < 9; ++i) {
+      EXPECT_EQ(reader.text(reader.column("caption"), i), sample_text(i));
+      const ShardReader::Rows rows = reader.rows_of(reader.column("boxes"), i);
+      EXPECT_EQ(rows.count, ragged_rows(i));
+      EXPECT_EQ(rows.first, i / 3 * 3 + (i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 3));
+    }
+    std::vector<std::byte> out(16);
+    EXPECT_SHARD_ERROR(reader.column("box"), ErrorCode::not_found,
+                       "has no column \"box\"; it has \"angle\", \"boxes\"");
+    EXPECT_SHARD_ERROR(reader.text(reader.column("boxes"), 0), ErrorCode::unsupported, "ragged, not text");
+    EXPECT_SHARD_ERROR(reader.read_rows(reader.column("boxes"), 0, out), ErrorCode::unsupported, "ragged");
+    EXPECT_SHARD_ERROR(reader.read_column(reader.column("boxes"), 9, out), ErrorCode::invalid_argument,
+                       "it has 9");
+    const Dataset data = Dataset::open(path);
+    EXPECT_EQ(data.text(4, "name"), sample_text(4));
+    data.read_column(2, "points", out);
+    EXPECT_TRUE(out.empty());
+    data.read_column(4, "points", out);
+    EXPECT_EQ(out.size(), 2 * 17 * 3 * 2U);
+    EXPECT_SHARD_ERROR(data.text(4, "no"), ErrorCode::not_found, "no column \"no\"");
+  }
+}
+
+TEST(RoundTrip, ColumnsWithoutASingleRowAreSound) {
+  const TempDir dir;
+  for (const CodecSpec& codec : {kNone, kPacked}) {
+    ShardWriterOptions options = small_options(DType::u8, Layout::nhwc, codec);
+    options.columns = fields();
+    const auto path = dir.path() / to_string(codec);
+    ShardWriter writer = ShardWriter::create(path, 2, options);
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      auto rows = column_rows(options.columns, i);
+      for (std::size_t c = 0; c < rows.size(); ++c)
+        if (options.columns[c].kind != ColumnKind::fixed) rows[c].clear();
+      const std::vector<std::span<const std::byte>> views(rows.begin(), rows.end());
+      writer.put(i, sample_key(i), views, sample_bytes(options.spec, i));
+    }
+    writer.publish();
+    const ShardReader reader = ShardReader::open(path);
+    verify_shard(reader);
+    EXPECT_EQ(reader.text(reader.column("caption"), 1), "");
+    EXPECT_EQ(reader.rows_of(reader.column("boxes"), 1).count, 0U);
+    EXPECT_EQ(reader.columns().at("angle").bytes.size(), 8U);
+  }
+}
+
 TEST(RoundTrip, FrameOfCodecNoneIsTheRowInTheMapping) {
   const TempDir dir;
   const ShardWriterOptions options = small_options(DType::f16);
@@ -227,7 +300,9 @@ std::vector<std::byte> plain_shard(const ShardWriterOptions& options,
   ShardWriter writer = ShardWriter::create(path, kept.size(), options);
   for (std::uint64_t i = 0; i < kept.size(); ++i) {
     const std::uint64_t index = kept[static_cast<std::size_t>(i)];
-    writer.put(i, sample_key(index), column_bytes(options.columns, index), sample_bytes(options.spec, index));
+    const auto rows = column_rows(options.columns, index);
+    const std::vector<std::span<const std::byte>> views(rows.begin(), rows.end());
+    writer.put(i, sample_key(index), views, sample_bytes(options.spec, index));
   }
   writer.publish();
   return file_bytes(path);
@@ -245,13 +320,14 @@ TEST(RoundTrip, BytesAreAFunctionOfTheSamplesWhateverOrderThreadsSkipsAndHints) 
     for (const auto& kept : {some, all, last}) {
       const DType dtype = codec == kPacked ? DType::u8 : DType::f16;
       ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);
-      options.columns = many_columns();
+      options.columns = kept == some ? fields() : many_columns();
       const auto expected = plain_shard(options, kept);
       unsigned seed = 0;
       for (unsigned threads : {1U, 2U, 8U}) {
         for (std::uint64_t hint :
              {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{400 * 22}, std::uint64_t{1} << 20}) {
           options.planned_key_bytes = hint;
+          options.planned_rows.assign(hint == 0 ? 0 : options.columns.size(), hint / 100);
           const auto found = shuffled_shard(options, 400, kept, threads, ++seed);
           EXPECT_TRUE(found == expected)
               << threads << " threads, hint " << hint << ", " << kept.size() << " kept, " << to_string(codec);

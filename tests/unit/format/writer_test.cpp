@@ -90,10 +90,35 @@ TEST_F(Writer, WrongSizesAndKeysAreRefusedAndMayBeRetried) {
   const auto sample = sample_bytes(options_.spec, 0);
   EXPECT_SHARD_ERROR(writer.put(0, "k", columns, std::span(sample).first(59)), ErrorCode::invalid_argument,
                      "image of 59 bytes");
-  EXPECT_SHARD_ERROR(writer.put(0, "k", {}, sample), ErrorCode::invalid_argument, "columns of 0 bytes");
+  EXPECT_SHARD_ERROR(writer.put(0, "k", std::span<const std::byte>(), sample), ErrorCode::invalid_argument,
+                     "columns of 0 bytes");
   EXPECT_SHARD_ERROR(writer.put(0, "a\nb", columns, sample), ErrorCode::invalid_argument,
                      "not an escaped key");
   put(writer, 0);
+  writer.publish();
+}
+
+TEST_F(Writer, RowsOfTheWrongLengthAndTextThatIsNoneAreRefusedAndMayBeRetried) {
+  options_.columns.push_back({"caption", DType::u8, {}, ColumnKind::text});
+  options_.columns.push_back({"boxes", DType::f32, {4}, ColumnKind::ragged});
+  ShardWriter writer = create(1);
+  const auto sample = sample_bytes(options_.spec, 0);
+  const auto refused = [&](std::size_t labels, std::string_view text, std::size_t boxes, const char* why) {
+    const std::vector<std::byte> zeros(100);
+    const std::vector<std::span<const std::byte>> rows{
+        std::span(zeros).first(labels), std::as_bytes(std::span(text)), std::span(zeros).first(boxes)};
+    EXPECT_SHARD_ERROR(writer.put(0, "k", rows, sample), ErrorCode::invalid_argument, why);
+  };
+  refused(7, "", 16, "column \"labels\" of 7 bytes");
+  refused(8, "", 12, "column \"boxes\" of 12 bytes: a multiple of 16");
+  refused(8, "\xff", 16, "text of column \"caption\" is not UTF-8");
+  refused(8, "\xed\xa0\x80", 16, "is not UTF-8");
+  EXPECT_SHARD_ERROR(writer.put(0, "k", column_bytes(options_.columns, 0), sample),
+                     ErrorCode::invalid_argument, "columns of");
+  const std::vector<std::byte> label(8);
+  const std::vector<std::span<const std::byte>> one{label};
+  EXPECT_SHARD_ERROR(writer.put(0, "k", one, sample), ErrorCode::invalid_argument, "rows of 1 columns");
+  put_sample(writer, options_, 0);
   writer.publish();
 }
 
@@ -128,6 +153,23 @@ TEST_F(Writer, OptionsOutOfBoundsAreRefused) {
   refused([](O& o) { o.columns.push_back({"labels", DType::u8, {}}); }, "occurs twice");
   refused([](O& o) { o.columns.push_back({"x", DType::u8, {0}}); }, "a row must have");
   refused([](O& o) { o.columns.push_back({"x", DType::u8, {1U << 31, 1U << 31, 8}}); }, "a row must have");
+  constexpr ColumnKind kRagged = ColumnKind::ragged;
+  constexpr ColumnKind kText = ColumnKind::text;
+  refused([](O& o) { o.columns.push_back({"key", DType::u8, {}, kText}); }, "key_offsets is reserved");
+  refused(
+      [](O& o) {
+        o.columns.push_back({"frame", DType::f32, {2}, kRagged});
+      },
+      "frame_offsets is reserved");
+  refused([](O& o) { o.columns.push_back({"x", DType::i8, {}, kText}); }, "they must be u8 []");
+  refused([](O& o) { o.columns.push_back({"x", DType::u8, {3}, kText}); }, "u8 [3]: they must be u8 []");
+  refused([](O& o) { o.columns[0].kind = kRagged; }, "labels must be");
+  refused(
+      [](O& o) {
+        o.columns.push_back({"x_offsets", DType::u64, {}});
+        o.columns.push_back({"x", DType::f32, {4}, kRagged});
+      },
+      "\"x_offsets\": it is the name of the offsets");
   EXPECT_SHARD_ERROR(ShardWriter::create(path(), std::uint64_t{1} << 32, small_options()),
                      ErrorCode::invalid_argument, "too much for one shard");
   EXPECT_TRUE(names_in(dir_.path()).empty());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
@@ -29,6 +30,8 @@ struct Options {
   // A CSV table with lines path,label or path,v1,...,vk. Empty: the class is the first folder of the path.
   std::filesystem::path labels;
   Unlisted unlisted = Unlisted::reject;
+  // Columns of that table that are stored beside the labels. Its first line must name them.
+  std::vector<ColumnSpec> columns;
   // True: hidden names and files that are not images are rejects. False: they are skipped and counted.
   bool strict = false;
 

@@ -1,0 +1,19 @@
+// Tables as CSV (RFC 4180).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shard::convert {
+
+struct CsvRow {
+  std::uint64_t line = 0;  // of the file, from 1
+  std::vector<std::string> fields;
+};
+
+// Fields may be quoted, quotes doubled, line breaks inside quotes; LF or CRLF. Empty lines are left out. Throws
+// invalid_argument, naming `file` and the line.
+std::vector<CsvRow> parse_csv(const std::string& text, const std::string& file);
+
+}  // namespace shard::convert
