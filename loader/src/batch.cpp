@@ -96,6 +96,25 @@ void LentSlot::wait_on(StreamRef stream) {
   waited_ = true;
 }
 
+std::vector<std::string> LentSlot::texts(std::string_view name) const {
+  std::vector<std::string> texts;
+  for (const std::uint64_t sample : slot_->indices.samples) texts.push_back(dataset_.text(sample, name));
+  return texts;
+}
+
+void LentSlot::refuse_column(std::string_view name) const {
+  std::string known;
+  for (const SlotColumn& column : slot_->columns) known += (known.empty() ? "" : ", ") + quoted(column.name);
+  const std::vector<ColumnSpec>& columns = dataset_.info().columns;
+  const bool text = std::any_of(columns.begin(), columns.end(), [&](const ColumnSpec& column) {
+    return column.name == name && column.kind == ColumnKind::text;
+  });
+  if (text)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("column {} is text, which is no tensor: use texts()", quoted(name)));
+  throw Error(ErrorCode::not_found, fmt::format("a batch has no column {}; it has {}", quoted(name), known));
+}
+
 void LentSlot::remember(StreamRef stream) {
   const std::lock_guard lock(mutex_);
   remember_locked(stream);
@@ -196,7 +215,7 @@ TensorView Batch::device_mask() const {
 const SlotColumn& Batch::Lease::column(std::string_view name) const {
   for (const SlotColumn& column : held().slot().columns)
     if (column.name == name) return column;
-  throw Error(ErrorCode::not_found, fmt::format("the data set has no column {}", quoted(name)));
+  held().refuse_column(name);
 }
 
 TensorView Batch::column(std::string_view name) const {
@@ -208,6 +227,8 @@ TensorView Batch::host_column(std::string_view name) const {
   const SlotColumn& column = lease().column(name);
   return view(column.host, column.dtype, column.shape, false);
 }
+
+std::vector<std::string> Batch::texts(std::string_view name) const { return lease().held().texts(name); }
 
 std::span<const std::int64_t> Batch::labels() const {
   const SlotColumn& labels = lease().column("labels");

@@ -32,7 +32,7 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
       compute_stream_(setup.device->create_stream()),
       transform_(setup.transform),
       last_placed_(setup.dataset.info().shards.size()),
-      shard_columns_(setup.dataset.info().shards.size()) {
+      columns_(setup.dataset, setup.options) {
   TransportContext context{&setup.dataset, setup.form,         setup.device, &setup.options,
                            &setup.order,   copy_stream_.get(), pool_.get()};
   context.stopping = [this] { return mailbox_.stopping(); };
@@ -80,9 +80,9 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
                       slot.columns_host->data() + at,
                       slot.columns_device->data() + at};
   };
-  for (const ColumnSpec& column : setup_.dataset.info().columns) {
+  for (const DeliveredColumn& column : delivered_columns(setup_.dataset.info(), setup_.options)) {
     SlotColumn view = place(column.name, column.dtype);
-    view.shape.insert(view.shape.end(), column.row_shape.begin(), column.row_shape.end());
+    view.shape.insert(view.shape.end(), column.shape.begin(), column.shape.end());
     slot.columns.push_back(std::move(view));
   }
   slot.ids = place("ids", DType::i64);
@@ -155,7 +155,7 @@ void BatchMaker::draw_crops(const Slot& slot) {
 void BatchMaker::open_shards(const Slot& slot) {
   std::vector<std::uint32_t> fresh;
   for (const Dataset::Location at : slot.locations)
-    if (shard_columns_[at.shard].empty()) fresh.push_back(at.shard);
+    if (setup_.dataset.opened(at.shard) == nullptr) fresh.push_back(at.shard);
   std::sort(fresh.begin(), fresh.end());
   fresh.erase(std::unique(fresh.begin(), fresh.end()), fresh.end());
   if (fresh.size() < 2) return;  // a single one is opened when it is used
@@ -213,7 +213,7 @@ void BatchMaker::end(Slot& slot) {
   }
   wait_released(slot);
   std::swap(slot.indices, work_[slot.number].indices);
-  gather_columns(slot);
+  write_columns(slot);
   for (const Event& event : slot.released) compute_stream_->wait(event);  // usually over: nothing is queued
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
@@ -254,34 +254,16 @@ void BatchMaker::wait_released(Slot& slot) {
   counts_.consumer_seconds += watch.seconds();
 }
 
-void BatchMaker::gather_columns(Slot& slot) {
+void BatchMaker::write_columns(Slot& slot) {
   const BatchIndices& indices = slot.indices;
   const std::uint64_t rows = indices.samples.size();
-  for (SlotColumn& view : slot.columns) view.shape[0] = rows;
   slot.ids.shape[0] = slot.mask.shape[0] = rows;
   static_assert(sizeof(std::int64_t) == sizeof(indices.samples[0]));  // and indices are below 2^63
   std::copy_n(indices.samples.data(), rows,
               reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(slot.ids.host)));
   std::copy_n(indices.mask.data(), rows,
               reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(slot.mask.host)));
-  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
-    const Dataset::Location at = slot.locations[i];
-    const ShardReader& shard = setup_.dataset.shard(at.shard);
-    std::vector<const Column*>& columns = shard_columns_[at.shard];
-    if (columns.empty())
-      for (const SlotColumn& view : slot.columns) columns.push_back(&shard.columns().at(view.name));
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::uint64_t size = columns[c]->row_bytes;
-      std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;
-      shard.read_rows(*columns[c], at.sample, {row, static_cast<std::size_t>(size)});
-      if (slot.columns[c].name == "labels" && setup_.dataset.maps_labels(at.shard)) {
-        std::int64_t label = 0;
-        std::memcpy(&label, row, sizeof(label));
-        label = setup_.dataset.label_of(at.shard, label);
-        std::memcpy(row, &label, sizeof(label));
-      }
-    }
-  }
+  columns_.gather(slot);
 }
 
 void BatchMaker::queue_transform(Slot& slot) {

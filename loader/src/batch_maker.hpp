@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/thread_pool.hpp"
+#include "delivered_columns.hpp"
 #include "loader_setup.hpp"
 #include "mailbox.hpp"
 #include "resident.hpp"
@@ -77,7 +78,7 @@ class BatchMaker {
   void place_samples(Slot& slot);
   void wait_copied(const Slot& slot);
   void wait_released(Slot& slot);
-  void gather_columns(Slot& slot);
+  void write_columns(Slot& slot);
   void queue_transform(Slot& slot);
 
   const LoaderSetup& setup_;
@@ -100,8 +101,7 @@ class BatchMaker {
   std::vector<CopyItem> gathered_;          // scratch
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it
-  // By shard, in the order of the slots' columns; filled at first use.
-  std::vector<std::vector<const Column*>> shard_columns_;
+  ColumnGather columns_;
 };
 
 }  // namespace shard

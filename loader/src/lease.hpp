@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -32,6 +33,10 @@ class LentSlot {
   void remember(StreamRef stream);
   // wait(), unless somebody waited before.
   void wait_unless_ordered();
+  // The text column `name` of each sample. Errors: those of Dataset::text().
+  std::vector<std::string> texts(std::string_view name) const;
+  // Throws: the batch has no tensor of this name.
+  [[noreturn]] void refuse_column(std::string_view name) const;
   // The consumer no longer uses the slot. Throws the error because of which the slot cannot be used again.
   void give_back();
 
@@ -40,7 +45,7 @@ class LentSlot {
 
   const std::shared_ptr<Ring> ring_;
   Slot* slot_;             // null: given back
-  const Dataset dataset_;  // to name a shard whose file was cut
+  const Dataset dataset_;  // for texts, and to name a shard whose file was cut
   std::mutex mutex_;
   std::vector<StreamRef> streams_;  // whose work may read the slot; guarded by mutex_
   bool waited_ = false;             // by the host or a stream; guarded by mutex_

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/cpu_count.hpp"
+#include "delivered_columns.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -30,6 +32,12 @@ LoaderOptions check_loader_options(LoaderOptions options) {
     refuse(fmt::format("threads is {}; it must be 0 (as many as cores, up to 8) to 256", options.threads));
   if (options.threads == 0) options.threads = default_threads();
   return options;
+}
+
+LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
+  LoaderOptions checked = check_loader_options(std::move(options));
+  set_row_limits(dataset, checked);
+  return checked;
 }
 
 std::vector<std::uint64_t> samples_of_shards(const DatasetInfo& info) {

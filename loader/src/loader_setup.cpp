@@ -19,7 +19,7 @@ std::shared_ptr<Device> require_non_null(std::shared_ptr<Device> device) {
 LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with)
     : dataset(std::move(data)),
       device(require_non_null(std::move(to))),
-      options(check_loader_options(std::move(with))),
+      options(check_loader_options(std::move(with), dataset)),
       order(samples_of_shards(dataset.info()), options),
       form(make_stored_form(dataset.info())),
       transform(plan_transform(dataset.info(), options.transform)),

@@ -1,5 +1,7 @@
 #include "memory_plan.hpp"
 
+#include "delivered_columns.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,13 +41,13 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
                         options.transport != TransportKind::resident;
   if (!in_place && !is_identity(info, options.transform))
     memory.raw_bytes = form->most_bytes_to_device() * batch;
-  const auto add = [&](std::uint64_t row) {
+  const auto add = [&](std::uint64_t bytes) {
     memory.columns_offsets.push_back(memory.columns_bytes);
-    memory.columns_bytes += round_up(row * batch, kColumnAlign);
+    memory.columns_bytes += round_up(bytes, kColumnAlign);
   };
-  for (const ColumnSpec& column : info.columns) add(column.row_bytes());
-  add(sizeof(std::int64_t));  // ids
-  add(1);                     // mask
+  for (const DeliveredColumn& column : delivered_columns(info, options)) add(column.bytes);
+  add(sizeof(std::int64_t) * batch);  // ids
+  add(batch);                         // mask
   if (form->decoded_by_device()) memory.verdict_bytes = Verdict::size_bytes(batch);
   return memory;
 }

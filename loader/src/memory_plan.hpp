@@ -21,7 +21,7 @@ struct SlotMemory {
   std::uint64_t images_bytes = 0;              // device: the delivered batch
   std::uint64_t raw_bytes = 0;                 // device: the stored batch; 0 if the transform reads no copy
   std::uint64_t columns_bytes = 0;             // on the device, and as much pinned
-  std::vector<std::uint64_t> columns_offsets;  // the data set's columns in order, then ids, then mask
+  std::vector<std::uint64_t> columns_offsets;  // as delivered_columns(), then ids, then mask
   std::uint64_t verdict_bytes = 0;  // pinned: which samples the device found invalid; 0 if the host decodes
 };
 // `link`: how samples reach the device (mapped, staged or direct).

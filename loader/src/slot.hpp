@@ -52,7 +52,7 @@ struct Slot {
   std::unique_ptr<Block> columns_device;
   // Copies all of them to the device.
   CopyItem columns_copy;
-  // Where each is: the columns of the data set, then ids (int64), then mask (bool).
+  // Where each is: the columns as in delivered_columns(), then ids (int64), then mask (bool).
   std::vector<SlotColumn> columns;
   SlotColumn ids;
   SlotColumn mask;

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -95,6 +96,7 @@ convert::Options options_of(const nb::dict& given) {
   if (given.contains("preset")) words.preset = string_of(given, "preset");
   if (given.contains("on_error")) words.on_error = string_of(given, "on_error");
   if (given.contains("on_warning")) words.on_warning = string_of(given, "on_warning");
+  if (given.contains("columns")) words.columns = nb::cast<std::vector<std::string>>(given["columns"]);
   if (given.contains("unlisted")) words.unlisted = string_of(given, "unlisted");
   for (const auto& [name, field] :
        {std::pair{"resize", &words.resize}, std::pair{"crop", &words.crop},

@@ -119,8 +119,16 @@ nb::dict info(const DatasetHandle& self) {
   for (const std::string& name : info.classes) classes.append(text(name));
   result["classes"] = nb::tuple(classes);
   nb::list columns;
-  for (const ColumnSpec& column : info.columns) columns.append(text(column.name));
+  nb::dict kinds;
+  for (const ColumnSpec& column : info.columns) {
+    columns.append(text(column.name));
+    nb::list row;
+    for (const std::uint64_t extent : column.row_shape) row.append(extent);
+    kinds[text(column.name)] = nb::make_tuple(text(std::string(to_string(column.kind))),
+                                              text(std::string(to_string(column.dtype))), nb::tuple(row));
+  }
   result["columns"] = nb::tuple(columns);
+  result["kinds"] = kinds;
   nb::list shards;
   for (const ShardSummary& shard : info.shards)
     shards.append(nb::make_tuple(text(shard.file), shard.samples));

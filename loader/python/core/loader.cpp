@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +47,10 @@ struct PyBatch {
   Batch& batch() const { return lease->batch(); }
   Tensor images() const { return tensor(batch().images()); }
   Tensor column(const std::string& name) const { return tensor(batch().column(name)); }
+  std::vector<std::string> texts(const std::string& name) const {
+    nb::gil_scoped_release without_gil;
+    return batch().texts(name);
+  }
   Tensor ids() const { return tensor(batch().device_ids()); }
   // 1: a real sample. `dtype`: boolean, or u8 for consumers whose DLPack has no booleans.
   Tensor mask(DType dtype) const {
@@ -208,6 +213,7 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("ids", &PyBatch::ids)
       .def_prop_ro("mask", [](const PyBatch& self) { return self.mask(DType::boolean); })
       .def_prop_ro("mask_bytes", [](const PyBatch& self) { return self.mask(DType::u8); })
+      .def("texts", &PyBatch::texts)
       .def("column", &PyBatch::column);
   nb::class_<PyLoader>(module, "Loader")
       .def(nb::init<const DatasetHandle&, int, const nb::dict&, const nb::object&>(), nb::arg("data"),

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <string>
@@ -103,6 +105,19 @@ TransformOptions transform_options(const nb::dict& given) {
   return transform;
 }
 
+// max_rows: a dict of numbers by column; flat: a list of columns.
+std::map<std::string, RaggedOptions> ragged_options(const nb::dict& given) {
+  std::map<std::string, RaggedOptions> ragged;
+  if (has(given, "max_rows"))
+    for (const auto& [name, rows] :
+         get<std::map<std::string, std::uint64_t>>(given, "max_rows", "a dict of numbers"))
+      ragged[name].max_rows = rows;
+  if (has(given, "flat"))
+    for (const std::string& name : get<std::vector<std::string>>(given, "flat", "a list of names"))
+      ragged[name].flat = true;
+  return ragged;
+}
+
 }  // namespace
 
 LoaderOptions loader_options(const nb::dict& given) {
@@ -113,6 +128,7 @@ LoaderOptions loader_options(const nb::dict& given) {
   options.verify = choice(given, "verify", kVerify);
   options.prefetch = whole32(given, "prefetch");
   options.threads = whole32(given, "threads");
+  options.ragged = ragged_options(given);
   for (const auto& [name, field] : {std::pair{"registered_bytes", &options.registered_bytes},
                                     std::pair{"pinned_bytes", &options.pinned_bytes},
                                     std::pair{"resident_bytes", &options.resident_bytes},

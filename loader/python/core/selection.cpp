@@ -2,6 +2,7 @@
 #include "shard/selection.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -80,6 +81,47 @@ Tensor column(const DatasetHandle& self, const std::string& name) {
   return tensor;
 }
 
+// The rows of a column that is ragged or text, and int64 [sample + 1] with the row at which each sample begins. Of the samples
+// [first, first + count); new copies.
+std::pair<Tensor, Tensor> rows(const DatasetHandle& self, const std::string& name, std::uint64_t first,
+                               std::uint64_t count) {
+  const Dataset& data = *self.data;
+  const auto& columns = data.info().columns;
+  const auto spec =
+      std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.name == name; });
+  if (spec == columns.end()) throw nb::key_error(name.c_str());
+  if (first > data.size() || count > data.size() - first)
+    throw nb::index_error(fmt::format("samples {} to {} of {}", first, first + count, data.size()).c_str());
+  const auto bytes = std::make_shared<std::vector<std::byte>>();
+  const auto offsets = std::make_shared<std::vector<std::int64_t>>(1, 0);
+  {
+    nb::gil_scoped_release without_gil;
+    std::vector<std::byte> row;
+    for (std::uint64_t i = first; i < first + count; ++i) {
+      data.read_column(i, name, row);
+      bytes->insert(bytes->end(), row.begin(), row.end());
+      offsets->push_back(static_cast<std::int64_t>(bytes->size() / spec->row_bytes()));
+    }
+  }
+  Tensor values{bytes,       bytes->data(), spec->dtype, {static_cast<Py_ssize_t>(offsets->back())},
+                {kDLCPU, 0}, true,          {}};
+  for (const std::uint64_t extent : spec->row_shape) values.shape.push_back(static_cast<Py_ssize_t>(extent));
+  Tensor where{offsets,     reinterpret_cast<const std::byte*>(offsets->data()),
+               DType::i64,  {static_cast<Py_ssize_t>(offsets->size())},
+               {kDLCPU, 0}, true,
+               {}};
+  return {std::move(values), std::move(where)};
+}
+
+// The texts of the samples [first, first + count).
+std::vector<std::string> texts(const DatasetHandle& self, const std::string& name, std::uint64_t first,
+                               std::uint64_t count) {
+  nb::gil_scoped_release without_gil;
+  std::vector<std::string> all;
+  for (std::uint64_t i = first; i < first + count; ++i) all.push_back(self.data->text(i, name));
+  return all;
+}
+
 // Which samples of a shard belong to the data set.
 std::vector<std::uint64_t> shard_rows(const DatasetHandle& self, std::uint32_t shard) {
   const Dataset& data = *self.data;
@@ -118,6 +160,8 @@ void bind_selection(nb::module_& module) {
   module.def("hashed", &hashed);
   module.def("concat", &concat);
   module.def("column", &column);
+  module.def("rows", &rows);
+  module.def("texts", &texts);
   module.def("shard_rows", &shard_rows);
   module.def("save_selection", [](const DatasetHandle& self, const std::string& name) {
     nb::gil_scoped_release without_gil;

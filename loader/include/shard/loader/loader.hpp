@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +52,17 @@ std::string_view to_string(TransportKind kind) noexcept;
 // When samples are compared with their checksums before they are delivered.
 enum class Verify : std::uint8_t { never, first_epoch, always };
 
+// How a ragged column is delivered.
+struct RaggedOptions {
+  // The first rows of each sample, at most this many. 0: as many as any sample has; all shards are then opened when the loader
+  // is made.
+  std::uint64_t max_rows = 0;
+  // False: column(NAME) is [batch, max_rows, ...] with zeros after the rows of a sample, and column(NAME_counts), i64 [batch],
+  // says how many it has. True: column(NAME) has the rows of all samples, one after the other, and column(NAME_offsets),
+  // i64 [batch + 1], says where those of each sample begin.
+  bool flat = false;
+};
+
 // Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order, tail, seed,
 // ...
 struct LoaderOptions : OrderOptions {
@@ -58,6 +70,8 @@ struct LoaderOptions : OrderOptions {
   TransformOptions transform;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
+  // By name. Ragged columns that are not named are padded.
+  std::map<std::string, RaggedOptions> ragged;
 
   // How it is loaded.
   TransportKind transport = TransportKind::automatic;
@@ -166,7 +180,8 @@ class Batch {
   //
   // [batch, channel, row, column] or [batch, row, column, channel], as spec() says.
   TensorView images() const;
-  // "labels" or a further column: [batch, ...]. Throws not_found.
+  // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Throws not_found, and unsupported for a
+  // text column.
   TensorView column(std::string_view name) const;
   // Indices in the data set: int64 [batch].
   TensorView device_ids() const;
@@ -177,8 +192,11 @@ class Batch {
   //
   // Throws unsupported if the labels are not I64 [N].
   std::span<const std::int64_t> labels() const;
-  // Throws not_found.
+  // Errors: those of column().
   TensorView host_column(std::string_view name) const;
+  // The text column `name` of each sample, UTF-8, read from the shards. Errors: not_found, unsupported (another kind of
+  // column), io, corrupt.
+  std::vector<std::string> texts(std::string_view name) const;
   // Empty after release().
   std::span<const std::uint64_t> ids() const noexcept;
   // 1 for real samples. Empty after release().

@@ -16,6 +16,7 @@ RuntimeError).
 from . import _core
 from ._convert import Conversion, convert
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
+from ._fields import Field, Fields, Ragged, RaggedArray, Text
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
     CancelledError,
@@ -41,6 +42,8 @@ __all__ = [
     "CorruptError",
     "Dataset",
     "Epoch",
+    "Field",
+    "Fields",
     "Finding",
     "InvalidArgumentError",
     "IoError",
@@ -49,11 +52,14 @@ __all__ = [
     "Mix",
     "NotFoundError",
     "Plan",
+    "Ragged",
+    "RaggedArray",
     "ResourceError",
     "ShardError",
     "ShardResult",
     "Stats",
     "Tensor",
+    "Text",
     "UnsupportedError",
     "concat",
     "convert",

@@ -36,12 +36,13 @@ class Batch(tuple[Any, Any]):
     _core: Any = None
     _framework: Optional[Framework] = None
     _names: "tuple[str, ...]" = ()
+    _texts: "frozenset[str]" = frozenset()
     _moved: "Optional[dict[str, Any]]" = None  # what to() has copied: "ids", "mask", and the columns by ("column", name)
 
     @classmethod
-    def _made(cls, core: Any, framework: Framework, names: "tuple[str, ...]") -> "Batch":
+    def _made(cls, core: Any, framework: Framework, names: "tuple[str, ...]", texts: "frozenset[str]") -> "Batch":
         batch = cls((framework.images(core.images), framework.labels(core.column("labels"))))
-        batch._core, batch._framework, batch._names = core, framework, names
+        batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
         return batch
 
     def _origin(self) -> Any:
@@ -82,7 +83,11 @@ class Batch(tuple[Any, Any]):
         return self._moved["mask"] if self._moved is not None else self._framework.mask(core)  # type: ignore[union-attr]
 
     def column(self, name: str) -> Any:
-        """The batch's rows of a column, [sample, ...] on the device; a copy. KeyError if there is no such column."""
+        """The batch's rows of a column, [sample, ...] on the device; a copy. KeyError if there is no such column.
+
+        A ragged column is [sample, max_rows, ...] with zeros after the rows of a sample, and column("NAME_counts") says how many each
+        has; with Loader(flat=["NAME"]) it is the rows of all samples, and column("NAME_offsets"), int64 [sample + 1], says where
+        those of each begin. A text column is a list of str."""
         core = self._origin()
         if self._moved is not None:
             if name == "labels":
@@ -91,6 +96,8 @@ class Batch(tuple[Any, Any]):
                 raise KeyError(f"the data set has no column {name!r}")
             return self._moved["column " + name]
         try:
+            if name in self._texts:
+                return core.texts(name)
             tensor = core.column(name)
         except FileNotFoundError as error:
             raise KeyError(str(error)) from None
@@ -120,13 +127,14 @@ class Batch(tuple[Any, Any]):
             return self
 
         def moved(array: Any) -> Any:
-            return array.to(target, non_blocking=non_blocking)
+            return array if isinstance(array, list) else array.to(target, non_blocking=non_blocking)
 
         batch = Batch(moved(part) for part in self)
         if self._core is not None:
             batch._moved = {name: moved(getattr(self, name)) for name in ("ids", "mask")}
             batch._moved.update({"column " + name: moved(self.column(name)) for name in self._names if name != "labels"})
             batch._core, batch._framework, batch._names = _Facts(self.epoch, self.batch_index), self._framework, self._names
+            batch._texts = self._texts
         return batch
 
 

@@ -6,11 +6,12 @@ import operator
 import os
 import sys
 import time
-from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _core, _words
 from ._arrays import DTYPES, dtype_name
 from ._errors import InvalidArgumentError, ShardError
+from ._fields import column_text
 
 Path = Union[str, "os.PathLike[str]"]
 Size = Union[int, "tuple[int, int]"]  # N, or (height, width)
@@ -102,6 +103,7 @@ def _options(
     shard_size_bytes: Optional[int] = None,
     samples_per_shard: Optional[int] = None,
     labels: Optional[Path] = None,
+    columns: "Optional[Mapping[str, Any]]" = None,
     unlisted: Optional[str] = None,
     root: Optional[Path] = None,
     strict: bool = False,
@@ -141,6 +143,7 @@ def _options(
         wanted[name] = None if path is None else os.fspath(path)
     for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
         wanted[name] = True if flag else None
+    wanted["columns"] = None if not columns else [column_text(name, kind) for name, kind in columns.items()]
     given = {name: value for name, value in wanted.items() if value is not None}
     if ("rank" in given) != ("world_size" in given):
         raise InvalidArgumentError("rank and world_size go together")
@@ -166,6 +169,7 @@ def convert(
     shard_size_bytes: Optional[int] = None,
     samples_per_shard: Optional[int] = None,
     labels: Optional[Path] = None,
+    columns: "Optional[Mapping[str, Any]]" = None,
     unlisted: Optional[str] = None,
     root: Optional[Path] = None,
     strict: bool = False,
@@ -201,7 +205,8 @@ def convert(
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
-    labels: a CSV file of labels. unlisted: what to do with images that it does not list, "skip" or "reject".
+    labels: a CSV file of labels. columns: further columns of that file, which its first line names, for instance
+        {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
     root: the folder that keys are relative to, for a list of paths.
     on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning: "harmless", "accept" or "reject". strict: files that are no images are rejects.
     max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded, which changes pixels slightly.
@@ -237,6 +242,7 @@ def convert(
         shard_size_bytes=shard_size_bytes,
         samples_per_shard=samples_per_shard,
         labels=labels,
+        columns=columns,
         unlisted=unlisted,
         root=root,
         strict=strict,

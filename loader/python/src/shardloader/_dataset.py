@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import DTYPES, to_numpy
+from ._fields import Fields, RaggedArray
 from ._errors import CorruptError, InvalidArgumentError
 
 
@@ -42,6 +43,7 @@ class _Info(TypedDict):
     pipeline: dict[str, str]
     classes: tuple[str, ...]
     columns: tuple[str, ...]
+    kinds: "dict[str, tuple[str, str, tuple[int, ...]]]"
     shards: tuple[tuple[str, int], ...]
 
 
@@ -282,8 +284,13 @@ class Dataset:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the tensors with one row per sample; "labels" is the first."""
+        """Names of what each sample has beside its image; "labels" is the first. See `fields`."""
         return self._info["columns"]
+
+    @property
+    def fields(self) -> Fields:
+        """What a sample has: `fields["boxes"]` describes one field, and `fields[i]` is a dict of those of sample i."""
+        return Fields(self)
 
     @property
     def info(self) -> dict[str, Any]:
@@ -293,13 +300,27 @@ class Dataset:
     @property
     def labels(self) -> np.ndarray[Any, Any]:
         """All labels: int64 [sample], or float32 [sample, k]. A new copy."""
-        return self.column("labels")
+        return self.column("labels")  # type: ignore[no-any-return]
 
-    def column(self, name: str) -> np.ndarray[Any, Any]:
-        """All rows of a column, [sample, ...]; a new copy. KeyError if there is no such column."""
+    def column(self, name: str) -> Any:
+        """A column of all samples; a new copy: an array [sample, ...], a RaggedArray, or an array of str if it is text. KeyError if
+        there is no such column."""
         if name not in self.columns:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
+        kind = self._info["kinds"][name][0]
+        if kind == "ragged":
+            return RaggedArray(*map(to_numpy, _core.rows(self._core, name, 0, len(self))))
+        if kind == "text":
+            return np.array(_core.texts(self._core, name, 0, len(self)), dtype=object)
         return to_numpy(_core.column(self._core, name))
+
+    def _value(self, index: int, name: str) -> Any:
+        """The column of one sample."""
+        kind = self._info["kinds"][name][0]
+        if kind == "text":
+            return _core.texts(self._core, name, index, 1)[0]
+        values = to_numpy(_core.rows(self._core, name, index, 1)[0])
+        return values if kind == "ragged" else values[0]
 
     def shard_images(self, shard: int) -> np.ndarray[Any, Any]:
         """All samples of one shard, [sample, ...], as a read-only view of the mapping; a copy if only some of them are selected.

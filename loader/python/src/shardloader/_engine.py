@@ -21,6 +21,7 @@ from ._arrays import Framework
 from ._batch import Batch
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError, ResourceError, ShardError
+from ._fields import delivered_names
 
 Placement = tuple[int, int]  # rank, world size
 
@@ -53,7 +54,7 @@ class Engine:
     def __init__(self, data: Dataset, ordinal: int, options: "dict[str, Any]", framework: Framework, given: "Optional[Placement]") -> None:
         self._path, self._recipe = data.path, data._recipe
         self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
-        self._columns = data.columns
+        self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         self._ordinal, self._options, self._framework = ordinal, options, framework
         self._fixed = given is not None  # rank and world size were named by the caller
 
@@ -214,7 +215,7 @@ class Engine:
                     raise _words.of_ring(error) from None
             if found is None:
                 raise StopIteration
-            return Batch._made(found, self._framework, self._columns)
+            return Batch._made(found, self._framework, self._columns, self._texts)
         finally:
             with self.lock:
                 self._inside -= 1

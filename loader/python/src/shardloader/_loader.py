@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 import numpy as np
@@ -188,6 +188,11 @@ class Loader:
     layout: "nchw" or "nhwc". Default: "nchw" with PyTorch and for float dtypes; for uint8 with other frameworks, as stored.
     mean, std: three numbers each. Default: those recorded in the data set.
 
+    Columns. Batch.column() delivers them.
+    max_rows: for ragged columns, by name: how many rows of a sample are delivered; further ones are left out. Default: as many as any
+        sample has.
+    flat: names of ragged columns that are delivered flat, with offsets, instead of padded, with counts.
+
     Transport (docs/loader.md).
     transport: "auto", "mapped", "staged", "direct" or "resident". stats().reason says why it is used.
     prefetch: batches ahead of the consumer, 1 to 64. There are prefetch + 1 batches, and as many can be kept at once.
@@ -244,6 +249,8 @@ class Loader:
         pinned_bytes: Optional[int] = None,
         resident_bytes: Optional[int] = None,
         readahead_bytes: Optional[int] = None,
+        max_rows: "Optional[Mapping[str, int]]" = None,
+        flat: "Sequence[str]" = (),
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
         self.data = data.data if isinstance(data, Mix) else data if isinstance(data, Dataset) else Dataset(data)
@@ -284,6 +291,8 @@ class Loader:
             "pinned_bytes": pinned_bytes,
             "resident_bytes": resident_bytes,
             "readahead_bytes": readahead_bytes,
+            "max_rows": dict(max_rows) if isinstance(max_rows, Mapping) else max_rows,
+            "flat": [flat] if isinstance(flat, str) else list(flat),
         }
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, options, arrays, given)

@@ -1,0 +1,133 @@
+"""What a sample has beside its image: columns of one row, ragged ones, and text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Iterator, NamedTuple, Union
+
+import numpy as np
+
+from ._errors import InvalidArgumentError
+
+_SHORT = {
+    "bool": "bool", "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "float16": "f16", "bfloat16": "bf16", "uint32": "u32",
+    "int32": "i32", "float32": "f32", "uint64": "u64", "int64": "i64", "float64": "f64",
+}  # fmt: skip
+_LONG = {short: long for long, short in _SHORT.items()}
+
+
+def _short_dtype(dtype: Any) -> str:
+    name = dtype if isinstance(dtype, str) else str(dtype) if type(dtype).__module__.partition(".")[0] == "torch" else np.dtype(dtype).name
+    name = name.removeprefix("torch.")
+    name = _SHORT.get(name, name)
+    if name not in _LONG:
+        raise InvalidArgumentError(f"dtype {dtype!r} is not known; expected one of {', '.join(_SHORT)}")
+    return name
+
+
+class Field(NamedTuple):
+    """One value of a sample. kind: "image", "fixed" (an array of `shape`), "ragged" (any number of rows of `shape`) or "text"."""
+
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class _TextType:
+    """The type of a text column."""
+
+    def __repr__(self) -> str:
+        return "shardloader.Text"
+
+    def __reduce__(self) -> str:
+        return "Text"
+
+
+#: The type of a column of text, for convert(columns=...): UTF-8 of any length.
+Text = _TextType()
+
+
+class Ragged:
+    """The type of a column with any number of rows for each sample: `Ragged("float32", 4)` for boxes, `Ragged("int64")` for numbers."""
+
+    def __init__(self, dtype: Any, *shape: int) -> None:
+        self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
+
+    def __repr__(self) -> str:
+        return f"shardloader.Ragged({self.dtype!r}{''.join(f', {extent}' for extent in self.shape)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ragged) and (self.dtype, self.shape) == (other.dtype, other.shape)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
+
+def column_text(name: str, kind: Any) -> str:
+    """NAME:TYPE, as the program takes it. kind: Text, Ragged(...), a dtype, or (dtype, extent, ...)."""
+    if kind is Text or kind is str:
+        return f"{name}:text"
+    if isinstance(kind, Ragged):
+        return f"{name}:{_short_dtype(kind.dtype)}[{''.join(f',{extent}' for extent in kind.shape)}]"
+    if isinstance(kind, tuple):
+        return f"{name}:{_short_dtype(kind[0])}" + (f"[{','.join(str(int(extent)) for extent in kind[1:])}]" if len(kind) > 1 else "")
+    return f"{name}:{_short_dtype(kind)}"
+
+
+class RaggedArray(Sequence[np.ndarray[Any, Any]]):
+    """A ragged column of many samples. array[i]: the rows of sample i. values: the rows of all samples, one after the other.
+    offsets: int64 [samples + 1], where those of each sample begin. counts: int64 [samples]."""
+
+    def __init__(self, values: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> None:
+        self.values, self.offsets = values, offsets
+
+    @property
+    def counts(self) -> np.ndarray[Any, Any]:
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = index + len(self) if index < 0 else index
+        if not 0 <= at < len(self):
+            raise IndexError(f"sample {index} of {len(self)}")
+        return self.values[self.offsets[at] : self.offsets[at + 1]]
+
+
+def delivered_names(data: Any, flat: Sequence[str]) -> "tuple[tuple[str, ...], frozenset[str]]":
+    """The names of what Batch.column() has, and those of them that are text."""
+    names: list[str] = []
+    for name in data.columns:
+        names.append(name)
+        if data.fields["label" if name == "labels" else name].kind == "ragged":
+            names.append(name + ("_offsets" if name in flat else "_counts"))
+    return tuple(names), frozenset(name for name, kind in data._info["kinds"].items() if kind[0] == "text")
+
+
+class Fields(Mapping[str, Field]):
+    """The fields of a data set by name, first "image" and "label", then the further columns. fields[name] describes one of them, and
+    fields[i] has those of sample i: a dict of the image, the label, and for each column an array, or a str if it is text."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("image", "label", *self._data.columns[1:]))
+
+    def __len__(self) -> int:
+        return 1 + len(self._data.columns)
+
+    def __getitem__(self, name: Union[str, int, "os.PathLike[str]"]) -> Any:
+        data = self._data
+        if not isinstance(name, str):
+            image, label = data[name]
+            at = int(name) + len(data) if int(name) < 0 else int(name)  # type: ignore[arg-type]
+            return {"image": image, "label": label, **{column: data._value(at, column) for column in data.columns[1:]}}
+        if name == "image":
+            return Field("image", data.dtype, tuple(data.shape))
+        kind, dtype, shape = data._info["kinds"]["labels" if name == "label" else name]
+        return Field(kind, _LONG[dtype], shape)

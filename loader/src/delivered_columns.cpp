@@ -1,0 +1,156 @@
+#include "delivered_columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/bytes.hpp"
+#include "base/quote.hpp"
+#include "shard/error.hpp"
+#include "slot.hpp"
+
+namespace shard {
+
+namespace {
+
+using What = DeliveredColumn::What;
+
+// The most rows that a sample of the data set has.
+std::uint64_t most_rows(const Dataset& dataset, const std::string& name) {
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+    const ShardReader& shard = dataset.shard(i);
+    const Column& column = shard.column(name);
+    for (std::uint64_t sample = 0; sample < shard.size(); ++sample)
+      most = std::max(most, shard.rows_of(column, sample).count);
+  }
+  return most;
+}
+
+void set_number(const std::byte* at, std::uint64_t value) {
+  std::memcpy(const_cast<std::byte*>(at), &value, sizeof(value));
+}
+
+[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
+
+}  // namespace
+
+void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
+  const std::vector<ColumnSpec>& columns = dataset.info().columns;
+  for (const auto& [name, given] : options.ragged) {
+    const auto found =
+        std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.name == name; });
+    if (found == columns.end() || found->kind != ColumnKind::ragged)
+      refuse(fmt::format("option ragged names {}: {} has no ragged column of this name", quoted(name),
+                         quoted(dataset.path())));
+  }
+  for (const ColumnSpec& column : columns) {
+    if (column.kind != ColumnKind::ragged) continue;
+    RaggedOptions& ragged = options.ragged[column.name];
+    if (ragged.max_rows == 0) ragged.max_rows = most_rows(dataset, column.name);
+    constexpr std::uint64_t kMaxBatchBytes = std::uint64_t{1} << 40U;
+    const auto row = checked_mul(ragged.max_rows, column.row_bytes());
+    const auto batch = row ? checked_mul(*row, options.batch_size) : std::nullopt;
+    if (!batch || *batch > kMaxBatchBytes)
+      refuse(fmt::format(
+          "column {}: {} rows of {} bytes in each of {} samples are too much for a batch: lower max_rows",
+          quoted(column.name), ragged.max_rows, column.row_bytes(), options.batch_size));
+  }
+  std::set<std::string> names{"ids", "mask"};
+  for (const DeliveredColumn& column : delivered_columns(dataset.info(), options))
+    if (!names.insert(column.name).second && column.name != "ids" && column.name != "mask")
+      refuse(fmt::format(
+          "two tensors of a batch would have the name {}: deliver the ragged column the other way "
+          "(option ragged, flat), or give it another name",
+          quoted(column.name)));
+}
+
+std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const LoaderOptions& options) {
+  const std::uint64_t batch = options.batch_size;
+  std::vector<DeliveredColumn> all;
+  for (std::size_t i = 0; i < info.columns.size(); ++i) {
+    const ColumnSpec& column = info.columns[i];
+    if (column.kind == ColumnKind::text) continue;
+    DeliveredColumn values{column.name,      What::fixed, column.dtype,
+                           column.row_shape, i,           batch * column.row_bytes()};
+    if (column.kind == ColumnKind::fixed) {
+      all.push_back(std::move(values));
+      continue;
+    }
+    const RaggedOptions& ragged = options.ragged.at(column.name);
+    values.bytes *= ragged.max_rows;
+    values.what = ragged.flat ? What::flat : What::padded;
+    if (!ragged.flat) values.shape.insert(values.shape.begin(), ragged.max_rows);
+    all.push_back(std::move(values));
+    if (ragged.flat)
+      all.push_back({column.name + "_offsets", What::offsets, DType::i64, {}, i, (batch + 1) * 8});
+    else
+      all.push_back({column.name + "_counts", What::counts, DType::i64, {}, i, batch * 8});
+  }
+  return all;
+}
+
+ColumnGather::ColumnGather(const Dataset& dataset, const LoaderOptions& options)
+    : dataset_(dataset),
+      options_(options),
+      delivered_(delivered_columns(dataset.info(), options)),
+      columns_(dataset.info().shards.size()) {}
+
+void ColumnGather::gather(Slot& slot) {
+  const std::uint64_t rows = slot.locations.size();
+  for (std::size_t c = 0; c < delivered_.size(); ++c) {
+    const What what = delivered_[c].what;
+    slot.columns[c].shape[0] = what == What::flat ? 0 : what == What::offsets ? rows + 1 : rows;
+    if (what == What::offsets) set_number(slot.columns[c].host, 0);
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    const Dataset::Location& at = slot.locations[i];
+    const ShardReader& shard = dataset_.shard(at.shard);
+    std::vector<const Column*>& columns = columns_[at.shard];
+    if (columns.empty())
+      for (const DeliveredColumn& of : delivered_)
+        columns.push_back(&shard.columns().at(dataset_.info().columns[of.source].name));
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (delivered_[c].what == What::padded || delivered_[c].what == What::flat) {
+        gather_ragged(*columns[c], at, i, slot, c);
+        continue;
+      }
+      if (delivered_[c].what != What::fixed) continue;
+      const std::uint64_t size = columns[c]->row_bytes;
+      std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;
+      shard.read_rows(*columns[c], at.sample, {row, static_cast<std::size_t>(size)});
+      if (delivered_[c].name == "labels" && dataset_.maps_labels(at.shard)) {
+        std::int64_t label = 0;
+        std::memcpy(&label, row, sizeof(label));
+        label = dataset_.label_of(at.shard, label);
+        std::memcpy(row, &label, sizeof(label));
+      }
+    }
+  }
+}
+
+// Also writes the column's counts or offsets, which follow it.
+void ColumnGather::gather_ragged(const Column& column, const Dataset::Location& at, std::size_t row,
+                                 Slot& slot, std::size_t c) {
+  dataset_.shard(at.shard).read_column(column, at.sample, rows_);
+  const std::string& name = dataset_.info().columns[delivered_[c].source].name;
+  const std::uint64_t most = options_.ragged.at(name).max_rows;
+  const std::uint64_t count = std::min<std::uint64_t>(rows_.size() / column.row_bytes, most);
+  const auto size = static_cast<std::size_t>(count * column.row_bytes);
+  auto* const target = const_cast<std::byte*>(slot.columns[c].host);
+  SlotColumn& numbers = slot.columns[c + 1];
+  if (delivered_[c].what == What::flat) {
+    std::uint64_t& used = slot.columns[c].shape[0];
+    std::copy_n(rows_.begin(), size, target + used * column.row_bytes);
+    used += count;
+    set_number(numbers.host + (row + 1) * 8, used);
+    return;
+  }
+  std::byte* const begin = target + row * most * column.row_bytes;
+  std::fill(std::copy_n(rows_.begin(), size, begin), begin + most * column.row_bytes, std::byte{0});
+  set_number(numbers.host + row * 8, count);
+}
+
+}  // namespace shard
