@@ -4,13 +4,14 @@ as .ppm; and tests/golden/refused: files that must not decode, each named by the
 
 The expectation is Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`, except for 16-bit gray PNG,
 where Pillow clips and the contract keeps the high byte. Made with Pillow 9.4 on libjpeg-turbo 2.1.5, libwebp
-1.2.4; needs numpy and `cjpeg` (libjpeg-turbo-progs) for what Pillow does not write. Every run writes the same.
+1.2.4 and libtiff 4.5.0; needs numpy, `cjpeg` (libjpeg-turbo-progs) and `tiffcp` (libtiff-tools) for what Pillow does not write. Every run writes the same.
 """
 
 import io
 import pathlib
 import struct
 import subprocess
+import tempfile
 import zlib
 
 import numpy as np
@@ -481,6 +482,241 @@ def make_orientations():
     keep("webp_orientation_exif_3_xmp_8.webp", pillow(picture(33, 20), "WEBP", quality=80, xmp=xmp(8), exif=b"Exif\0\0" + exif(3)))
 
 
+# --- TIFF ---------------------------------------------------------------------------------------------------
+
+TYPE_OF = {1: "B", 2: "s", 3: "H", 4: "I", 16: "Q"}
+
+
+def tiff_ifd(entries, order, big, at):
+    """The directory at `at`, the values behind it."""
+    count, entry = (8, 20) if big else (2, 12)
+    values_at = at + count + entry * len(entries) + (8 if big else 4)
+    rows, values = b"", b""
+    for tag, kind, numbers in sorted(entries):
+        data = numbers if kind in (1, 2, 7) else struct.pack(order + TYPE_OF[kind] * len(numbers), *numbers)
+        room = 8 if big else 4
+        if len(data) <= room:
+            field = data.ljust(room, b"\0")
+        else:
+            field = struct.pack(order + ("Q" if big else "I"), values_at + len(values))
+            values += data + b"\0" * (len(data) % 2)
+        number = len(numbers)
+        rows += struct.pack(order + "HH" + ("Q" if big else "I"), tag, kind, number) + field
+    head = struct.pack(order + ("Q" if big else "H"), len(entries))
+    return head + rows + bytes(8 if big else 4) + values
+
+
+def tiff(samples, bits, photometric, order="<", separate=False, tile=None, rows=None, deflate=False, predictor=False, extra=(),
+         orientation=None, palette=None, big=False, xmp_packet=None, sample_format=None, directory_first=False, more=()):
+    """A TIFF file. samples: [row, column, band]; tile: (width, height); rows: of a strip."""
+    height, width, bands = samples.shape
+    block_w, block_h = tile or (width, rows or height)
+    planes = [samples[..., b : b + 1] for b in range(bands)] if separate else [samples]
+    blocks = []
+    for plane in planes:
+        for y in range(0, height, block_h):
+            for x in range(0, width, block_w):
+                block = plane[y : y + block_h, x : x + block_w]
+                if tile:
+                    block = np.pad(block, ((0, block_h - block.shape[0]), (0, block_w - block.shape[1]), (0, 0)), mode="edge")
+                if predictor:
+                    block = np.concatenate([block[:, :1], block[:, 1:] - block[:, :-1]], axis=1) & ((1 << bits) - 1)
+                if bits == 16:
+                    data = block.astype(order + "u2").tobytes()
+                else:
+                    data = b"".join(pack_rows(block, bits))
+                blocks.append(zlib.compress(data, 9) if deflate else data)
+    count = len(planes[0][0, 0]) * len(planes)
+    entries = [
+        (256, 4, [width]), (257, 4, [height]), (258, 3, [bits] * count), (259, 3, [8 if deflate else 1]),
+        (262, 3, [photometric]), (277, 3, [count]), (284, 3, [2 if separate else 1]), *more,
+    ]
+    if extra:
+        entries.append((338, 3, list(extra)))
+    if predictor:
+        entries.append((317, 3, [2]))
+    if orientation is not None:
+        entries.append((274, 3, [orientation]))
+    if palette is not None:
+        entries.append((320, 3, [int(v) for v in palette.T.reshape(-1)]))
+    if xmp_packet is not None:
+        entries.append((700, 1, xmp_packet))
+    if sample_format is not None:
+        entries.append((339, 3, [sample_format] * count))
+    where, size = ((324, 325) if tile else (273, 279))
+    entries += [(322, 4, [tile[0]]), (323, 4, [tile[1]])] if tile else [(278, 4, [block_h])]
+    offset_type = 16 if big else 4
+    head_bytes = 16 if big else 8
+
+    def with_offsets(first):
+        offsets = [first + sum(len(b) + len(b) % 2 for b in blocks[:i]) for i in range(len(blocks))]
+        return entries + [(where, offset_type, offsets), (size, offset_type, [len(b) for b in blocks])]
+
+    data = b"".join(b + b"\0" * (len(b) % 2) for b in blocks)
+    if directory_first:
+        first = head_bytes + len(tiff_ifd(with_offsets(0), order, big, head_bytes))
+        body = tiff_ifd(with_offsets(first), order, big, head_bytes) + data
+        ifd_at = head_bytes
+    else:
+        ifd_at = head_bytes + len(data)
+        body = data + tiff_ifd(with_offsets(head_bytes), order, big, ifd_at)
+    mark = b"II" if order == "<" else b"MM"
+    if big:
+        return mark + struct.pack(order + "HHHQ", 43, 8, 0, ifd_at) + body
+    return mark + struct.pack(order + "HI", 42, ifd_at) + body
+
+
+def tiffcp(data, *options):
+    """The same image as libtiff writes it: other compression, strips or tiles."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = pathlib.Path(folder) / "a.tif", pathlib.Path(folder) / "b.tif"
+        source.write_bytes(data)
+        subprocess.run(["tiffcp", *options, source, target], check=True)
+        return target.read_bytes()
+
+
+def replicated(gray):
+    return np.repeat(gray.astype(np.uint8), 3, axis=2)
+
+
+def tiff_samples(width, height, bits, bands):
+    array = picture(width, height, bands).astype(np.uint32)
+    if bits == 16:
+        return (array << 8) | RANDOM.integers(0, 256, array.shape, dtype=np.uint32)
+    return array >> (8 - bits)
+
+
+def divided(samples):
+    """Associated alpha divided out, as Pillow does."""
+    color, alpha = samples[..., :-1].astype(np.uint32), samples[..., -1:].astype(np.uint32)
+    return np.where(alpha == 0, 0, np.minimum(color * 255 // np.maximum(alpha, 1), 255)).astype(np.uint8)
+
+
+def make_tiffs():
+    # Layouts, with RGB of 8 bits.
+    rgb = tiff_samples(21, 14, 8, 3)
+    for name, options in {
+        "strips": dict(rows=4),
+        "one_strip": dict(),
+        "tiles": dict(tile=(16, 16)),
+        "separate": dict(separate=True, rows=4),
+        "separate_tiles": dict(separate=True, tile=(16, 16)),
+        "big_endian": dict(order=">", rows=5),
+        "bigtiff": dict(big=True, rows=5),
+        "bigtiff_big_endian": dict(big=True, order=">"),
+        "deflate": dict(deflate=True, rows=5),
+        "deflate_predictor": dict(deflate=True, predictor=True, rows=5),
+        "deflate_separate_tiles": dict(deflate=True, predictor=True, separate=True, tile=(16, 16)),
+        "directory_first": dict(directory_first=True, rows=5),
+    }.items():
+        data = tiff(rgb, 8, 2, **options)
+        keep(f"tiff_rgb_8_{name}.tif", data, rgb.astype(np.uint8))
+    keep("tiff_rgb_8_1x1.tif", tiff(tiff_samples(1, 1, 8, 3), 8, 2))
+    # Samples.
+    for bits in 1, 2, 4, 8, 16:
+        gray = tiff_samples(21, 14, bits, 1)
+        eight = gray >> 8 if bits == 16 else gray * (255 // ((1 << bits) - 1))
+        for photometric, label, expected in (1, "gray", eight), (0, "inverted", 255 - eight):
+            keep(f"tiff_{label}_{bits}.tif", tiff(gray, bits, photometric, rows=5), replicated(expected))
+            keep(f"tiff_{label}_{bits}_tiles.tif", tiff(gray, bits, photometric, tile=(16, 16), deflate=True), replicated(expected))
+    for bits in 1, 2, 4, 8:
+        entries = picture(1 << bits, 1)[0].astype(np.uint32) * 257
+        data = tiff(tiff_samples(21, 14, bits, 1), bits, 3, palette=entries, rows=5)
+        keep(f"tiff_palette_{bits}.tif", data)
+    for bits in 8, 16:
+        shift = bits - 8
+        for order, ends in ("<", ""), (">", "_big_endian"):
+            array = tiff_samples(21, 14, bits, 3)
+            keep(f"tiff_rgb_{bits}{ends}_rows.tif", tiff(array, bits, 2, order=order, rows=3), (array >> shift).astype(np.uint8))
+        for extra, label in ((0, "unspecified"), (1, "associated"), (2, "unassociated")):
+            array = tiff_samples(21, 14, bits, 4)
+            array[:5, :7, 3] = 0
+            array[5:8, :7, 3] = (1 << bits) - 1
+            high = (array >> shift).astype(np.uint8)
+            expected = divided(high) if extra == 1 else high[..., :3]
+            for separate in False, True:
+                name = f"tiff_rgba_{bits}_{label}{'_separate' if separate else ''}.tif"
+                keep(name, tiff(array, bits, 2, extra=(extra,), separate=separate, rows=5), expected)
+        array = tiff_samples(21, 14, bits, 2)
+        high = (array >> shift).astype(np.uint8)
+        keep(f"tiff_gray_alpha_{bits}.tif", tiff(array, bits, 1, extra=(2,)), replicated(high[..., :1]))
+        keep(f"tiff_gray_associated_{bits}.tif", tiff(array, bits, 1, extra=(1,)), replicated(divided(high)))
+        array = tiff_samples(21, 14, bits, 4)
+        high = (array >> shift).astype(np.uint8)
+        expected = np.asarray(Image.fromarray(high, "CMYK").convert("RGB"))
+        for separate in False, True:
+            keep(f"tiff_cmyk_{bits}{'_separate' if separate else ''}.tif", tiff(array, bits, 5, separate=separate, rows=5), expected)
+    array = tiff_samples(21, 14, 8, 4)
+    keep("tiff_rgba_8_no_extra_tag.tif", tiff(array, 8, 2), array[..., :3].astype(np.uint8))
+    # What libtiff's own writer makes of them.
+    gray, deep = tiff(tiff_samples(33, 20, 8, 1), 8, 1), tiff(tiff_samples(33, 20, 16, 3), 16, 2)
+    color, bilevel = tiff(tiff_samples(33, 20, 8, 3), 8, 2), tiff(tiff_samples(33, 20, 1, 1), 1, 0)
+    for name, data, options in (
+        ("gray_8_lzw", gray, ["-c", "lzw:2", "-r", "6"]),
+        ("gray_8_packbits", gray, ["-c", "packbits", "-r", "6"]),
+        ("gray_8_jpeg", gray, ["-c", "jpeg:80", "-r", "8"]),
+        ("rgb_8_lzw", color, ["-c", "lzw", "-r", "6"]),
+        ("rgb_8_lzw_predictor_tiles", color, ["-c", "lzw:2", "-t", "-w", "16", "-l", "16"]),
+        ("rgb_8_packbits_separate", color, ["-c", "packbits", "-p", "separate", "-r", "7"]),
+        ("rgb_8_zip_predictor", color, ["-c", "zip:2", "-r", "7"]),
+        ("rgb_8_zstd", color, ["-c", "zstd:2", "-r", "7"]),
+        ("rgb_8_jpeg_strips", color, ["-c", "jpeg:80", "-r", "16"]),
+        ("rgb_8_jpeg_tiles", color, ["-c", "jpeg:80", "-t", "-w", "16", "-l", "16"]),
+        ("rgb_8_jpeg_as_rgb", color, ["-c", "jpeg:r:80", "-r", "16"]),
+        ("bilevel_g3", bilevel, ["-c", "g3", "-r", "6"]),
+        ("bilevel_g3_2d", bilevel, ["-c", "g3:2d", "-r", "6"]),
+        ("bilevel_g4", bilevel, ["-c", "g4", "-r", "6"]),
+        ("bilevel_g4_least_bit_first", bilevel, ["-c", "g4", "-f", "lsb2msb"]),
+        ("bilevel_none_least_bit_first", bilevel, ["-c", "none", "-f", "lsb2msb"]),
+        ("rgb_16_zip_predictor", deep, ["-c", "zip:2", "-r", "7"]),
+        ("rgb_16_lzw_tiles", deep, ["-c", "lzw", "-t", "-w", "16", "-l", "16"]),
+        ("rgb_16_big_endian_zip_predictor", deep, ["-B", "-c", "zip:2"]),
+    ):
+        keep(f"tiff_{name}.tif", tiffcp(data, *options))
+    # Orientation.
+    for orientation in range(1, 9):
+        keep_upright(f"tiff_orientation_{orientation}.tif", tiff(rgb, 8, 2, orientation=orientation), rgb, orientation)
+    keep_upright("tiff_orientation_6_tiles.tif", tiff(rgb, 8, 2, orientation=6, tile=(16, 16), big=True), rgb, 6)
+    keep_upright("tiff_orientation_xmp_6.tif", tiff(rgb, 8, 2, xmp_packet=xmp(6)), rgb, 6)
+    keep_upright("tiff_orientation_3_xmp_6.tif", tiff(rgb, 8, 2, orientation=3, xmp_packet=xmp(6)), rgb, 3)
+    # The first of two pages.
+    with io.BytesIO() as out:
+        pages = [Image.fromarray(picture(17, 13)) for _ in range(2)]
+        pages[0].save(out, "TIFF", save_all=True, append_images=pages[1:], compression="tiff_lzw")
+        keep("tiff_two_pages.tif", out.getvalue(), np.asarray(pages[0]))
+
+    def refuse(name, data):
+        (REFUSED / name).write_bytes(data)
+
+    refuse("unsupported-tiff-float.tif", tiff(np.zeros((3, 4, 2), np.uint32), 16, 1, extra=(0,), sample_format=3))
+    refuse("unsupported-tiff-signed.tif", tiff(np.zeros((3, 4, 1), np.uint32), 16, 1, sample_format=2))
+    refuse("unsupported-tiff-5-bands.tif", tiff(np.zeros((3, 4, 5), np.uint32), 8, 1, extra=(0, 0, 0, 0)))
+    refuse("unsupported-tiff-lab.tif", tiff(rgb, 8, 8))
+    refuse("unsupported-tiff-ycbcr.tif", tiff(rgb, 8, 6))
+    refuse("unsupported-tiff-preview.tif", tiff(rgb, 8, 2, more=[(254, 4, [1])]))
+    refuse("unsupported-tiff-dng.tif", tiff(rgb, 8, 2, more=[(50706, 1, b"\1\4\0\0")]))
+    refuse("unsupported-tiff-lzma.tif", tiffcp(color, "-c", "lzma"))
+    refuse("unsupported-tiff-4-bits-rgb.tif", tiff(rgb >> 4, 4, 2))
+    refuse("corrupt-tiff-header-only.tif", color[:8])
+    refuse("corrupt-tiff-no-palette.tif", tiff(tiff_samples(21, 14, 4, 1), 4, 3))
+    good = tiff(rgb, 8, 2, directory_first=True, rows=0x7FFFFFFF)
+    refuse("corrupt-tiff-cut.tif", good[:-40])
+    at = good.index(struct.pack("<HHII", 257, 4, 1, 14))
+    refuse("resource-tiff-bomb.tif", good[: at + 8] + struct.pack("<I", 0x7FFFFFFF) + good[at + 12 :])
+    refuse("corrupt-tiff-taller-than-its-data.tif", good[: at + 8] + struct.pack("<I", 40) + good[at + 12 :])
+    tiles = tiff(rgb, 8, 2, directory_first=True, tile=(16, 16))
+    at = tiles.index(struct.pack("<HHII", 322, 4, 1, 16))
+    refuse("resource-tiff-tile-bomb.tif", tiles[: at + 8] + struct.pack("<I", 0x10000000) + tiles[at + 12 :])
+
+
+def keep_upright(name, data, samples, orientation):
+    """What turns it upright is Pillow's; the samples are known."""
+    turn = {2: Image.FLIP_LEFT_RIGHT, 3: Image.ROTATE_180, 4: Image.FLIP_TOP_BOTTOM, 5: Image.TRANSPOSE, 6: Image.ROTATE_270,
+            7: Image.TRANSVERSE, 8: Image.ROTATE_90}.get(orientation)
+    image = Image.fromarray(samples.astype(np.uint8))
+    keep(name, data, np.asarray(image if turn is None else image.transpose(turn)))
+
+
 if __name__ == "__main__":
     for folder in OUT, REFUSED:
         folder.mkdir(exist_ok=True)
@@ -491,5 +727,6 @@ if __name__ == "__main__":
     make_webps()
     make_refused()
     make_orientations()
+    make_tiffs()
     written = list(OUT.iterdir()) + list(REFUSED.iterdir())
     print(f"{len(written)} files, {sum(f.stat().st_size for f in written)} bytes in {OUT} and {REFUSED}")

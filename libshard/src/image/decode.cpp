@@ -6,6 +6,8 @@
 #include "image/orient.hpp"
 #include "image/png.hpp"
 #include "image/stored_image.hpp"
+#include "image/tiff.hpp"
+#include "image/tiff_file.hpp"
 #include "image/webp.hpp"
 #include "shard/error.hpp"
 #include "shard/image/file_kind.hpp"
@@ -30,7 +32,8 @@ StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, con
   for (std::uint32_t row = 0; row < header.height;)
     row += reader.read_rows(out + row * stride, stride, kRowsBetweenPolls);
   reader.finish();
-  return {{out, header.width, header.height, stride}, header.orientation, std::move(share)};
+  return {
+      {out, header.width, header.height, stride}, header.orientation, std::move(share), reader.warnings()};
 }
 
 }  // namespace
@@ -51,13 +54,17 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
     }
     case Format::webp:
       return read_webp_info(file, max_pixels);
+    case Format::tiff:
+      return read_tiff_info(file, max_pixels);
     case Format::unknown:
       break;
   }
   refuse_unknown(file);
 }
 
-std::string decoder_versions() { return jpeg_version() + "; " + png_version() + "; " + webp_version(); }
+std::string decoder_versions() {
+  return jpeg_version() + "; " + png_version() + "; " + webp_version() + "; " + tiff_version();
+}
 
 struct Decoder::Impl {
   JpegReader jpeg;
@@ -94,7 +101,6 @@ RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptio
   switch (detect_format(file)) {
     case Format::jpeg:
       image = decode_jpeg(jpeg, file, options, stored);
-      warnings = jpeg.warnings();
       break;
     case Format::png:
       image = decode_png(file, options, stored);
@@ -102,9 +108,13 @@ RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptio
     case Format::webp:
       image = decode_webp(file, options, stored);
       break;
+    case Format::tiff:
+      image = decode_tiff(file, options, stored);
+      break;
     case Format::unknown:
       refuse_unknown(file);
   }
+  warnings = image.warnings;
   share = std::move(image.share);
   return turn_upright(image.pixels, image.orientation, upright);
 }

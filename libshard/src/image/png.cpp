@@ -343,7 +343,7 @@ StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& opt
     reader.read_interlaced(out);
   }
   reader.finish();
-  return {{out, info.width, info.height, stride}, info.orientation, std::move(share)};
+  return {{out, info.width, info.height, stride}, info.orientation, std::move(share), {}};
 }
 
 std::string png_version() { return fmt::format("libspng {}", spng_version_string()); }

@@ -199,6 +199,7 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
       return {};
     }
     case Format::webp:
+    case Format::tiff:
     case Format::unknown:
       break;
   }

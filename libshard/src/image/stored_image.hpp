@@ -10,6 +10,7 @@ struct StoredImage {
   RgbView pixels;  // lies in the buffer given to the codec
   int orientation = 1;
   MemoryBudget::Share share;  // of DecodeOptions::memory: for the pixels, and to turn them upright
+  WarningSet warnings;        // that were accepted
 };
 
 }  // namespace shard::image

@@ -146,7 +146,7 @@ StoredImage decode_webp(std::span<const std::byte> file, const DecodeOptions& op
   if (frame_width != width || frame_height != height) std::fill_n(out, stride * height, std::uint8_t{0});
   const std::size_t offset = top * stride + std::size_t{left} * 3;
   decode_frame(*frame, options.cancel, out + offset, stride, stride * height - offset);
-  return {{out, width, height, stride}, orientation, std::move(share)};
+  return {{out, width, height, stride}, orientation, std::move(share), {}};
 }
 
 std::string webp_version() {

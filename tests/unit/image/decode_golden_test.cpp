@@ -7,6 +7,8 @@
 namespace shard::testing {
 namespace {
 
+using namespace std::string_view_literals;
+
 TEST(Decoder, GivesPillowsPixelsForEveryGoldenImage) {
   const auto paths = golden_files("images");
   ASSERT_GE(paths.size(), 110u);
@@ -53,18 +55,21 @@ TEST(ReadInfo, SaysTheUprightSizeOfEveryGoldenImage) {
     const std::string extension = path.extension().string();
     EXPECT_EQ(info.format, extension == ".jpg"   ? image::Format::jpeg
                            : extension == ".png" ? image::Format::png
+                           : extension == ".tif" ? image::Format::tiff
                                                  : image::Format::webp);
   }
 }
 
 TEST(ReadInfo, SaysStoredSizeAndOrientation) {
-  for (const std::string name : {"jpeg_orientation_6.jpg", "webp_orientation_6.webp"}) {
+  for (const std::string name :
+       {"jpeg_orientation_6.jpg", "webp_orientation_6.webp", "tiff_orientation_6.tif"}) {
     SCOPED_TRACE(name);
     const image::ImageInfo info = image::read_info(read_file(golden_path(name)), 1 << 20);
-    EXPECT_EQ(info.width, 33u);
-    EXPECT_EQ(info.height, 20u);
+    const bool tiff = info.format == image::Format::tiff;
+    EXPECT_EQ(info.width, tiff ? 21u : 33u);
+    EXPECT_EQ(info.height, tiff ? 14u : 20u);
     EXPECT_EQ(info.orientation, 6);
-    EXPECT_EQ(info.upright_width(), 20u);
+    EXPECT_EQ(info.upright_width(), info.height);
   }
 }
 
@@ -75,16 +80,20 @@ TEST(DetectFormat, LooksAtTheContent) {
   EXPECT_EQ(detect("\xFF\xD8\xFF\xE0"), image::Format::jpeg);
   EXPECT_EQ(detect("\x89PNG\r\n\x1A\n"), image::Format::png);
   EXPECT_EQ(detect("RIFF....WEBPVP8 "), image::Format::webp);
+  EXPECT_EQ(detect("II*\0\x08\0\0\0"sv), image::Format::tiff);
+  EXPECT_EQ(detect("MM\0+\0\x08\0\0"sv), image::Format::tiff);
+  EXPECT_EQ(detect("II*\0\x10\0\0\0CR\2\0"sv), image::Format::unknown);  // a Canon raw file
   EXPECT_EQ(detect("\xFF\xD8"), image::Format::unknown);
   EXPECT_EQ(detect("RIFF....WAVE"), image::Format::unknown);
   EXPECT_EQ(detect(""), image::Format::unknown);
 }
 
-TEST(DecoderVersions, NamesTheThreeLibraries) {
+TEST(DecoderVersions, NamesTheLibraries) {
   const std::string versions = image::decoder_versions();
   EXPECT_TRUE(versions.starts_with("libjpeg-turbo ")) << versions;
   EXPECT_NE(versions.find("; libspng 0."), std::string::npos) << versions;
   EXPECT_NE(versions.find("; libwebp 1."), std::string::npos) << versions;
+  EXPECT_NE(versions.find("; libtiff 4."), std::string::npos) << versions;
 }
 
 }  // namespace

@@ -44,8 +44,9 @@ constexpr Case kCases[] = {
     {"GIF89a\1\0\1\0"sv, Class::image, "a GIF image"},
     {"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"sv, Class::image, "a BMP image"},
     {"BMW and other cars, a list"sv, Class::other, "a text file"},
-    {"II*\0\x08\0\0\0"sv, Class::image, "a TIFF image (or camera raw)"},
-    {"MM\0*\0\0\0\x08"sv, Class::image, "a TIFF image (or camera raw)"},
+    {"II*\0\x08\0\0\0"sv, Class::decodable, "a TIFF image"},
+    {"MM\0*\0\0\0\x08"sv, Class::decodable, "a TIFF image"},
+    {"II*\0\x10\0\0\0CR\2\0"sv, Class::image, "a Canon raw image"},
     {"\xFF\x0A\xFA\x1F"sv, Class::image, "a JPEG XL image"},
     {"\0\0\0\x0CJXL \r\n\x87\n\0\0\0\x14"sv, Class::image, "a JPEG XL image"},
     {"8BPS\0\1\0\0"sv, Class::image, "a Photoshop image"},
@@ -85,7 +86,7 @@ TEST(FileKind, RefusalsNameItAndSayWhatToDo) {
             "is a HEIC image; convert it to PNG or JPEG first");
   EXPECT_EQ(image::why_not_decodable(bytes_of("%PDF-1.7")), "is a PDF document, not an image");
   EXPECT_EQ(image::why_not_decodable(bytes_of("\1\2\3"sv)),
-            "neither JPEG, PNG nor WebP: the file starts with 01 02 03");
+            "neither JPEG, PNG, WebP nor TIFF: the file starts with 01 02 03");
   EXPECT_EQ(image::why_not_decodable({}), "the file is empty");
 }
 

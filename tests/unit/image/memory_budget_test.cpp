@@ -81,7 +81,8 @@ TEST(MemoryBudget, IsTakenByImagesThatAreDecodedWhole) {
   Decoder decoder;
   std::vector<std::byte> sample(pixels.sample_spec().size_bytes());
   for (const char* name : {"jpeg_progressive_420.jpg", "jpeg_orientation_6.jpg", "png_rgb_8_interlaced.png",
-                           "png_orientation_6.png", "webp_lossless_33x20.webp", "webp_orientation_6.webp"}) {
+                           "png_orientation_6.png", "webp_lossless_33x20.webp", "webp_orientation_6.webp",
+                           "tiff_rgb_8_separate.tif"}) {
     SCOPED_TRACE(name);
     const std::vector<std::byte> file = golden_image(name);
     const ImageInfo info = read_info(file, DecodeOptions{}.max_pixels);

@@ -1,7 +1,8 @@
 // The warnings of libjpeg-turbo (JWRN_* of its jerror.h), after which it continues to decode.
 //
 // The table of docs/architecture.md ("Warnings of the JPEG decoder") explains what each one means and why it
-// is harmless or not. The decoders of PNG and WebP have no warnings; they refuse the file.
+// is harmless or not. The decoders of PNG and WebP have no warnings; they refuse
+// the file. libtiff's warnings about image data are `other`.
 #pragma once
 
 #include <array>

@@ -1,0 +1,67 @@
+// One TIFF file in memory, opened with libtiff: what its first page is, and its samples, row by row or block by block.
+//
+// libtiff's messages are kept here and never printed: an error, or a warning about damaged samples, is thrown. Each file has a
+// handle of its own, so no file affects the next.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shard/image/decode.hpp"
+
+namespace shard::image {
+
+enum class TiffColor : std::uint8_t { gray, gray_inverted, palette, rgb, cmyk };
+
+struct TiffPage {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  int orientation = 1;
+  TiffColor color = TiffColor::gray;
+  unsigned bits = 8;              // of a sample: 1, 2, 4, 8, 16; less than 8 only with one sample
+  unsigned samples = 1;           // of a pixel: 1 to 4
+  bool associated_alpha = false;  // the last sample; the others are multiplied with it
+  bool separate = false;          // a plane per sample
+  bool tiled = false;
+  // What is read at once: one row, or, where planes are apart or tiled, a block for each plane.
+  std::uint32_t block_width = 0;
+  std::uint32_t block_height = 0;
+  std::size_t block_row_bytes = 0;
+  // What reading takes besides the RGB pixels.
+  std::uint64_t memory_bytes = 0;
+  std::vector<std::array<std::uint8_t, 3>> palette;
+
+  unsigned planes() const noexcept { return separate ? samples : 1; }
+  std::size_t block_bytes() const noexcept { return block_row_bytes * block_height; }
+};
+
+class TiffFile {
+ public:
+  // Borrows `file`. Errors: corrupt, unsupported, resource.
+  TiffFile(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning on_warning);
+  TiffFile(const TiffFile&) = delete;
+  TiffFile& operator=(const TiffFile&) = delete;
+  ~TiffFile();
+
+  const TiffPage& page() const noexcept;
+  // The samples of the block of `plane` whose first pixel is (x, y), in the byte order of this machine, packed to whole bytes per
+  // row. Rows must be read from top to bottom. The last block of a strip has fewer rows. Errors: corrupt, resource.
+  void read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std::uint8_t* out);
+  // Whether a warning about damaged samples was accepted.
+  bool warned() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// "libtiff 4.5.0"
+std::string tiff_version();
+
+}  // namespace shard::image
