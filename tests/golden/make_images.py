@@ -416,7 +416,7 @@ def make_refused():
     )
     refuse("corrupt-webp-cut.webp", webp[:-40])
     refuse("corrupt-webp-header-only.webp", webp[:12])
-    refuse("unsupported-gif.jpg", b"GIF89a" + bytes(20))
+    refuse("unsupported-heic.jpg", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
     refuse("unsupported-text.png", b"not an image\n")
     refuse("unsupported-riff-wave.webp", b"RIFF\x10\0\0\0WAVEfmt ")
     refuse("corrupt-empty.jpg", b"")
@@ -717,6 +717,82 @@ def keep_upright(name, data, samples, orientation):
     keep(name, data, np.asarray(image if turn is None else image.transpose(turn)))
 
 
+# --- GIF ----------------------------------------------------------------------------------------------------
+
+
+def gif_codes(indices, bits):
+    """LZW without a table: a clear code before the codes grow."""
+    clear, size = 1 << bits, bits + 1
+    codes, room = [], 0
+    for index in indices:
+        if room == 0:
+            codes.append(clear)
+            room = clear - 2
+        codes.append(index)
+        room -= 1
+    number, at = 0, 0
+    for code in codes + [clear + 1]:
+        number |= code << at
+        at += size
+    data = number.to_bytes((at + 7) // 8, "little")
+    blocks = [data[i : i + 255] for i in range(0, len(data), 255)]
+    return bytes([bits]) + b"".join(bytes([len(b)]) + b for b in blocks) + b"\0"
+
+
+def gif_colors(entries):
+    return entries.astype(np.uint8).tobytes()
+
+
+def gif(indices, screen, at=(0, 0), colors=None, local=None, transparent=None, interlaced=False, bits=8, between=b"", last=b";"):
+    height, width = indices.shape
+    count = lambda entries: 0x80 | (len(entries).bit_length() - 2)
+    rows = [r for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for r in range(first, height, step)] if interlaced else range(height)
+    out = b"GIF89a" + struct.pack("<HHBBB", *screen, count(colors) if colors is not None else 0, 0, 0)
+    out += gif_colors(colors) if colors is not None else b""
+    if transparent is not None:
+        out += b"!\xf9\4" + bytes([1, 0, 0, transparent]) + b"\0"
+    out += between + b"," + struct.pack("<HHHHB", *at, width, height, (count(local) if local is not None else 0) | 0x40 * interlaced)
+    out += gif_colors(local) if local is not None else b""
+    return out + gif_codes([int(i) for r in rows for i in indices[r]], bits) + last
+
+
+def make_gifs():
+    indices = picture(21, 14, 1)[..., 0] >> 4
+    colors, other = picture(16, 1)[0], picture(16, 1)[0]
+    keep("gif_global.gif", gif(indices, (21, 14), colors=colors))
+    keep("gif_local.gif", gif(indices, (21, 14), colors=colors, local=other))
+    keep("gif_interlaced.gif", gif(indices, (21, 14), colors=colors, interlaced=True))
+    keep("gif_no_palette.gif", gif(picture(21, 14, 1)[..., 0], (21, 14)))
+    keep("gif_transparent.gif", gif(indices, (21, 14), colors=colors, transparent=3))
+    keep("gif_part.gif", gif(indices, (40, 30), at=(7, 5), colors=colors))
+    keep("gif_part_transparent.gif", gif(indices, (40, 30), at=(7, 5), colors=colors, transparent=3, interlaced=True))
+    keep("gif_beyond_screen.gif", gif(indices, (10, 9), at=(3, 2), colors=colors))
+    keep("gif_comment_and_bytes_between.gif", gif(indices, (21, 14), colors=colors, between=b"!\xfe\5hello\0\0\0"))
+    keep("gif_no_trailer.gif", gif(indices, (21, 14), colors=colors, last=b""))
+    entries = np.zeros((256, 3), np.uint8)
+    entries[:16] = colors
+    behind = picture(21, 14, 1)[..., 0]
+    keep("gif_index_behind_palette.gif", gif(behind, (21, 14), colors=colors), entries[behind])
+    keep("gif_1x1.gif", gif(np.zeros((1, 1), int), (1, 1), colors=colors))
+    for interlace in 0, 1:
+        keep(f"gif_pillow_{interlace}.gif", pillow(picture(33, 20)[..., 0], "GIF", interlace=interlace))
+    frames = [Image.fromarray(picture(33, 20)).quantize(64) for _ in range(3)]
+    out = io.BytesIO()
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], duration=100, disposal=2)
+    keep("gif_animated.gif", out.getvalue())
+
+    def refuse(name, data):
+        (REFUSED / name).write_bytes(data)
+
+    good = gif(indices, (21, 14), colors=colors)
+    refuse("corrupt-gif-header-only.gif", good[:13])
+    refuse("corrupt-gif-no-image.gif", good[:13] + good[13 : 13 + 48] + b";")
+    refuse("corrupt-gif-cut.gif", good[:-40])
+    refuse("corrupt-gif-no-pixels.gif", good[:66] + b"\0\0" + good[68:])
+    refuse("resource-gif-screen-bomb.gif", good[:6] + b"\xff\xff\xff\xff" + good[10:])
+    refuse("resource-gif-frame-bomb.gif", good[:66] + b"\xff\xff\xff\xff" + good[70:])
+
+
 if __name__ == "__main__":
     for folder in OUT, REFUSED:
         folder.mkdir(exist_ok=True)
@@ -728,5 +804,6 @@ if __name__ == "__main__":
     make_refused()
     make_orientations()
     make_tiffs()
+    make_gifs()
     written = list(OUT.iterdir()) + list(REFUSED.iterdir())
     print(f"{len(written)} files, {sum(f.stat().st_size for f in written)} bytes in {OUT} and {REFUSED}")

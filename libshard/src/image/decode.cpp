@@ -1,6 +1,7 @@
 #include "shard/image/decode.hpp"
 
 #include "image/decode_memory.hpp"
+#include "image/gif.hpp"
 #include "image/jpeg.hpp"
 #include "image/memory_errors.hpp"
 #include "image/orient.hpp"
@@ -56,6 +57,8 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
       return read_webp_info(file, max_pixels);
     case Format::tiff:
       return read_tiff_info(file, max_pixels);
+    case Format::gif:
+      return read_gif_info(file, max_pixels);
     case Format::unknown:
       break;
   }
@@ -63,7 +66,8 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
 }
 
 std::string decoder_versions() {
-  return jpeg_version() + "; " + png_version() + "; " + webp_version() + "; " + tiff_version();
+  return jpeg_version() + "; " + png_version() + "; " + webp_version() + "; " + tiff_version() + "; " +
+         gif_version();
 }
 
 struct Decoder::Impl {
@@ -110,6 +114,9 @@ RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptio
       break;
     case Format::tiff:
       image = decode_tiff(file, options, stored);
+      break;
+    case Format::gif:
+      image = decode_gif(file, options, stored);
       break;
     case Format::unknown:
       refuse_unknown(file);

@@ -30,6 +30,8 @@ std::string_view to_string(Format format) noexcept {
       return "WebP";
     case Format::tiff:
       return "TIFF";
+    case Format::gif:
+      return "GIF";
     case Format::unknown:
       break;
   }
@@ -40,6 +42,7 @@ Format detect_format(std::span<const std::byte> file) noexcept {
   if (matches(file, 0, "\xFF\xD8\xFF")) return Format::jpeg;
   if (matches(file, 0, "\x89PNG\r\n\x1A\n")) return Format::png;
   if (matches(file, 0, "RIFF") && matches(file, 8, "WEBP")) return Format::webp;
+  if (matches(file, 0, "GIF87a") || matches(file, 0, "GIF89a")) return Format::gif;
   if (is_tiff(file)) return Format::tiff;
   return Format::unknown;
 }

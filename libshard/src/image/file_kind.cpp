@@ -21,8 +21,6 @@ struct Magic {
 
 // In this order: what is more special comes first.
 constexpr std::array kMagics{
-    Magic{0, "GIF87a"sv, {Class::image, "a GIF image"}},
-    Magic{0, "GIF89a"sv, {Class::image, "a GIF image"}},
     Magic{8, "CR\2\0"sv, {Class::image, "a Canon raw image"}},
     Magic{0, "IIRO"sv, {Class::image, "an Olympus raw image"}},
     Magic{0, "IIU\0"sv, {Class::image, "a Panasonic raw image"}},
@@ -172,6 +170,8 @@ FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept {
       return {Class::decodable, "a WebP image"};
     case Format::tiff:
       return {Class::decodable, "a TIFF image"};
+    case Format::gif:
+      return {Class::decodable, "a GIF image"};
     case Format::unknown:
       break;
   }
@@ -204,7 +204,7 @@ std::string why_not_decodable(std::span<const std::byte> first_bytes) {
   std::string hex;
   for (const std::byte b : first_bytes.first(std::min<std::size_t>(first_bytes.size(), 8)))
     hex += fmt::format("{}{:02x}", hex.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  return fmt::format("neither JPEG, PNG, WebP nor TIFF: the file starts with {}", hex);
+  return fmt::format("neither JPEG, PNG, WebP, TIFF nor GIF: the file starts with {}", hex);
 }
 
 }  // namespace shard::image

@@ -200,6 +200,7 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
     }
     case Format::webp:
     case Format::tiff:
+    case Format::gif:
     case Format::unknown:
       break;
   }

@@ -56,6 +56,7 @@ TEST(ReadInfo, SaysTheUprightSizeOfEveryGoldenImage) {
     EXPECT_EQ(info.format, extension == ".jpg"   ? image::Format::jpeg
                            : extension == ".png" ? image::Format::png
                            : extension == ".tif" ? image::Format::tiff
+                           : extension == ".gif" ? image::Format::gif
                                                  : image::Format::webp);
   }
 }
@@ -94,6 +95,7 @@ TEST(DecoderVersions, NamesTheLibraries) {
   EXPECT_NE(versions.find("; libspng 0."), std::string::npos) << versions;
   EXPECT_NE(versions.find("; libwebp 1."), std::string::npos) << versions;
   EXPECT_NE(versions.find("; libtiff 4."), std::string::npos) << versions;
+  EXPECT_NE(versions.find("; giflib 5."), std::string::npos) << versions;
 }
 
 }  // namespace

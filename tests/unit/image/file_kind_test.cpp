@@ -41,7 +41,7 @@ constexpr Case kCases[] = {
     {"\0\0\0\x18"
      "ftypcrx \0\0\0\1crx isom"sv,
      Class::image, "a Canon raw image"},
-    {"GIF89a\1\0\1\0"sv, Class::image, "a GIF image"},
+    {"GIF89a\1\0\1\0"sv, Class::decodable, "a GIF image"},
     {"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"sv, Class::image, "a BMP image"},
     {"BMW and other cars, a list"sv, Class::other, "a text file"},
     {"II*\0\x08\0\0\0"sv, Class::decodable, "a TIFF image"},
@@ -86,7 +86,7 @@ TEST(FileKind, RefusalsNameItAndSayWhatToDo) {
             "is a HEIC image; convert it to PNG or JPEG first");
   EXPECT_EQ(image::why_not_decodable(bytes_of("%PDF-1.7")), "is a PDF document, not an image");
   EXPECT_EQ(image::why_not_decodable(bytes_of("\1\2\3"sv)),
-            "neither JPEG, PNG, WebP nor TIFF: the file starts with 01 02 03");
+            "neither JPEG, PNG, WebP, TIFF nor GIF: the file starts with 01 02 03");
   EXPECT_EQ(image::why_not_decodable({}), "the file is empty");
 }
 

@@ -17,9 +17,9 @@ struct FileKind {
   enum class Class : std::uint8_t {
     // Not recognised; may be an image whose first bytes are damaged.
     unknown,
-    // JPEG, PNG, WebP or TIFF: this library decodes it.
+    // JPEG, PNG, WebP, TIFF or GIF: this library decodes it.
     decodable,
-    // A picture in another format: HEIC, GIF, SVG, camera raw, ...
+    // A picture in another format: HEIC, BMP, SVG, camera raw, ...
     image,
     // Recognised, but not a picture: text, PDF, video, archive, ...
     other,
@@ -34,7 +34,7 @@ struct FileKind {
 FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept;
 
 // Why a file that is not decodable is refused, and what to do: "is a HEIC image; convert it to PNG or JPEG
-// first", "is a PDF document, not an image", "neither JPEG, PNG, WebP nor TIFF: the file begins with 01 02 03".
+// first", "is a PDF document, not an image", "neither JPEG, PNG, WebP, TIFF nor GIF: the file begins with 01 02 03".
 std::string why_not_decodable(std::span<const std::byte> first_bytes);
 
 }  // namespace shard::image
