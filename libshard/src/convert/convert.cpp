@@ -36,19 +36,24 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
+PlanRecord record_of(const DatasetSpec& spec, std::uint64_t per_shard) {
   PlanRecord record;
   record.fingerprint = spec.fingerprint;
-  record.source_digest = plan.source_digest;
-  record.names_digest = plan.names_digest;
-  record.inputs = plan.listed;
-  record.samples_per_shard = plan.per_shard;
+  record.samples_per_shard = per_shard;
   record.options = spec.provenance;
   record.options["dtype"] = std::string(to_string(spec.spec.dtype));
   record.options["layout"] = std::string(to_string(spec.spec.layout));
   record.options["codec"] = to_string(spec.codec);
-  record.options["samples_per_shard"] = std::to_string(plan.per_shard);
+  record.options["samples_per_shard"] = std::to_string(per_shard);
   record_values(record.options, spec.normalization, spec.columns);
+  return record;
+}
+
+PlanRecord record_of(const Plan& plan, const DatasetSpec& spec) {
+  PlanRecord record = record_of(spec, plan.per_shard);
+  record.source_digest = plan.source_digest;
+  record.names_digest = plan.names_digest;
+  record.inputs = plan.listed;
   return record;
 }
 
@@ -206,9 +211,9 @@ namespace {
 
 // Publishes dataset.json without replacing an existing one. If another process was faster, its file must be
 // equal.
-void publish_dataset_file(const Options& options, const std::string& json) {
+void publish_dataset_file(const fs::path& out, const std::string& json) {
   constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 32U;
-  const fs::path path = options.out / kDatasetFile;
+  const fs::path path = out / kDatasetFile;
   if (publish_new_file(path, json)) return;
   const std::vector<std::byte> there = read_file(path, kMaxBytes);
   if (std::string_view(reinterpret_cast<const char*>(there.data()), there.size()) == json) return;
@@ -221,46 +226,57 @@ void publish_dataset_file(const Options& options, const std::string& json) {
 
 }  // namespace
 
-bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
-  for (std::uint64_t shard = 0; shard < plan.shards();
+bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending ending, Summary& summary) {
+  for (std::uint64_t shard = 0; shard < ending.shards;
        ++shard) {  // a cheap check, at which most ranks return
     std::error_code error;
-    if (!fs::exists(receipt_path(options.out, shard), error)) return false;
+    if (!fs::exists(receipt_path(out, shard), error)) return false;
   }
-  DatasetInfo info{spec_of(options, plan.column_specs())};
-  info.samples_per_shard = plan.per_shard;
-  info.classes = plan.labels.classes;
-  info.source_digest = plan.source_digest;
-  info.inputs = plan.listed;
-  std::vector<Reject> rejects = plan.list.rejects;
+  DatasetInfo& info = ending.info;
+  std::vector<Reject>& rejects = ending.rejects;
   image::WarningCounts warnings;
-  PendingFile inputs(options.out / kInputsFile);
+  PendingFile inputs(out / kInputsFile);
   inputs.append(kInputsHeader);
-  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
-    auto receipt = finished_shard(options.out, record, shard);
+  Xxh3Stream digest;
+  for (std::uint64_t shard = 0; shard < ending.shards; ++shard) {
+    auto receipt = finished_shard(out, record, shard);
     if (!receipt) return false;
     if (receipt->shard.samples != 0) info.shards.push_back(receipt->shard);
     warnings.add(receipt->warnings);
     rejects.insert(rejects.end(), receipt->rejects.begin(), receipt->rejects.end());
     inputs.append(receipt->inputs);
+    digest.update(receipt->inputs);
   }
   // Check again that the folder holds this conversion: where locks do not work, another one may have taken
   // it.
-  if (dataset_is_there(options.out)) return false;
-  require_same_plan(read_plan(options.out), record, options.out);
+  if (dataset_is_there(out)) return false;
+  require_same_plan(read_plan(out), record, out);
   info.rejects = rejects.size();
+  if (info.source_digest.empty()) {
+    for (const std::string& name : info.classes) digest.update(name + '\0');
+    info.source_digest = to_hex(digest.digest());
+  }
   std::string csv = "path,reason\n";
   for (const Reject& reject : rejects) csv += csv_field(reject.key) + "," + csv_field(reject.reason) + "\n";
-  publish_file(options.out / kRejectsFile, csv);
+  publish_file(out / kRejectsFile, csv);
   if (info.shards.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs could be stored: see the reasons in {}", plan.listed,
-                            quoted(options.out / kRejectsFile)));
+                fmt::format("none of the {} inputs could be stored: see the reasons in {}", info.inputs,
+                            quoted(out / kRejectsFile)));
   inputs.publish();
-  publish_dataset_file(options, serialize_dataset(info));
+  publish_dataset_file(out, serialize_dataset(info));
   summary.warnings = warnings;
   summary = finished(info, summary);
   return true;
+}
+
+bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
+  Ending ending{plan.shards(), DatasetInfo(spec_of(options, plan.column_specs())), plan.list.rejects};
+  ending.info.samples_per_shard = plan.per_shard;
+  ending.info.classes = plan.labels.classes;
+  ending.info.source_digest = plan.source_digest;
+  ending.info.inputs = plan.listed;
+  return publish_dataset(options.out, record, std::move(ending), summary);
 }
 
 namespace {

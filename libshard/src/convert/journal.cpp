@@ -95,6 +95,10 @@ std::string serialize_plan(const PlanRecord& plan) {
             {"samples_per_shard", plan.samples_per_shard},
             {"stage", kStages.at(static_cast<std::size_t>(plan.stage))},
             {"options", plan.options}};
+  if (!plan.writer.empty()) {
+    json["what"] = "a data set that a program has not finished: add its rows again with resume";
+    json["writer"] = plan.writer;
+  }
   return json.dump(2) + "\n";
 }
 
@@ -110,6 +114,7 @@ PlanRecord parse_plan(const std::string& json) {
       throw Error(ErrorCode::corrupt, fmt::format("{} has an unknown stage", kPlanFile));
     plan.stage = static_cast<Stage>(stage - kStages.begin());
     plan.options = j.at("options").get<Provenance>();
+    plan.writer = j.value("writer", std::string());
     return plan;
   });
 }

@@ -33,7 +33,9 @@ struct PlanRecord {
   Provenance options;  // as text, so that a message can name what differs
   Stage stage = Stage::converting;
   // Not recorded: source_digest as earlier versions made it, without the sizes of the inputs.
-  std::string names_digest;
+  std::string names_digest = {};
+  // Of a Writer: its columns (writer_journal.hpp). Not compared; empty for a conversion of files.
+  std::string writer = {};
 };
 std::string serialize_plan(const PlanRecord& plan);
 PlanRecord parse_plan(const std::string& json);  // throws corrupt, unsupported

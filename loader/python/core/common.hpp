@@ -39,5 +39,6 @@ void bind_dataset(nb::module_& module);
 void bind_loader(nb::module_& module);
 void bind_selection(nb::module_& module);
 void bind_convert(nb::module_& module);
+void bind_writer(nb::module_& module);
 
 }  // namespace shard::python

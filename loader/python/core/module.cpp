@@ -13,4 +13,5 @@ NB_MODULE(_core, module) {
   bind_selection(module);
   bind_loader(module);
   bind_convert(module);
+  bind_writer(module);
 }

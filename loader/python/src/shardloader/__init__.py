@@ -8,9 +8,9 @@
             ...
 
 Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix() put several together.
-Loader delivers batches. convert() converts a folder of images into a data set;
-plan(), convert_shard() and finish() do the same under a scheduler. Every error is a ShardError and also one of Python's own (ValueError, FileNotFoundError, OSError,
-RuntimeError).
+Loader delivers batches. convert() converts a folder of images into a data set; plan(), convert_shard() and finish() do the same under a scheduler.
+Writer and write() make a data set of images that a program hands over. Every error is a ShardError and also one of Python's own (ValueError,
+FileNotFoundError, OSError, RuntimeError).
 """
 
 from . import _core
@@ -31,6 +31,7 @@ from ._errors import (
 from ._core import Tensor
 from ._batch import Batch
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
+from ._writer import Writer, write
 
 __version__ = _core.version
 
@@ -61,6 +62,7 @@ __all__ = [
     "Tensor",
     "Text",
     "UnsupportedError",
+    "Writer",
     "concat",
     "convert",
     "convert_shard",
@@ -69,4 +71,5 @@ __all__ = [
     "has_cuda",
     "mix",
     "plan",
+    "write",
 ]

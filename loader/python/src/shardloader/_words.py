@@ -9,7 +9,7 @@ from ._arrays import DTYPES
 from ._errors import ShardError
 
 # Options of the C++ library that are called otherwise here, or take a value here.
-_OPTIONS = {"overwrite": "overwrite=True", "refresh": "refresh=True", "append": "append=True", "claim": "claim=True", "fast_decode": "fast_decode=True"}
+_OPTIONS = {"overwrite": "overwrite=True", "refresh": "refresh=True", "append": "append=True", "claim": "claim=True", "resume": "resume=True", "fast_decode": "fast_decode=True"}
 
 
 def _told(error: ShardError, message: str) -> ShardError:

@@ -1,0 +1,116 @@
+// Writer: makes a data set of images that a program hands over one by one: rows of a table, records of another format, what a
+// model makes. Threads decode, resize, encode and write them.
+//
+//   WriterOptions options;
+//   options.out = "out/train";
+//   options.classes = {"ant", "bee"};
+//   Writer writer(options);
+//   for (...) {
+//     WriterRow row("ant/1.jpg", bytes);
+//     row.set_label(0);
+//     writer.add(std::move(row));
+//   }
+//   writer.close();
+//
+// Row i belongs to shard floor(i / samples per shard), so the shards have the same bytes as those that shardify makes of the same
+// images in the same order. A program that ends before close(), however it ends, leaves an unfinished data set of whole shards and
+// no dataset.json. With `resume` the next one goes on after the last whole shard.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "shard/convert/convert.hpp"
+#include "shard/convert/options.hpp"
+#include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+// The members of Options that describe inputs and how processes share them are not used.
+struct WriterOptions : Options {
+  // What each row has beside its image, `labels` first. Empty: as in the unfinished data set, or Writer::declare() says it.
+  std::vector<ColumnSpec> fields;
+  // Names of the labels 0, 1, ... Empty: labels are numbers.
+  std::vector<std::string> classes;
+  // Goes on with an unfinished data set in `out`; its options must be the same. Nothing to go on with is no error.
+  bool resume = false;
+};
+
+// Pixels, 8 bits each: [row, column, channel] in C order, of 1 (gray), 3 (RGB) or 4 channels (the fourth is left out).
+struct Pixels {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint32_t channels = 3;
+};
+
+// One row of a data set. Owns its bytes.
+struct WriterRow {
+  WriterRow() = default;
+  // `encoded`: the bytes of an image file.
+  WriterRow(std::string row_key, std::vector<std::byte> encoded)
+      : key(std::move(row_key)), image(std::move(encoded)) {}
+
+  // Not escaped. Unique in the data set.
+  std::string key;
+  // The bytes of an image file, or pixels.
+  std::vector<std::byte> image;
+  std::optional<Pixels> pixels;
+  // If it is not empty: the image file. `image` is not used.
+  std::filesystem::path file;
+  // The bytes of each column, in the order of the columns: one row, or any number of them if the column is ragged, or text.
+  std::vector<std::vector<std::byte>> columns;
+
+  // For data sets whose first column is i64 [N].
+  void set_label(std::int64_t label);
+};
+
+class Writer {
+ public:
+  // Locks `out`. Errors: invalid_argument (`out` holds something else; the message says what to do), resource (another
+  // process or Writer works there), io.
+  explicit Writer(const WriterOptions& options);
+  Writer(Writer&&) noexcept;
+  Writer& operator=(Writer&&) noexcept;
+  // Without close(), the data set stays unfinished. Waits for the threads, not for the images that wait.
+  ~Writer();
+
+  // Before the first add(). Errors: invalid_argument (other columns than those of the unfinished data set), io.
+  void declare(std::vector<ColumnSpec> columns);
+  bool is_declared() const;
+  std::vector<ColumnSpec> columns() const;
+
+  // Hands a row over; waits while too many rows wait for the threads. False: an earlier run has stored the row with this key,
+  // and nothing happens. Thread safe, but the order of the rows is the order of the calls. Errors: invalid_argument (a key that was added
+  // before, an empty key, columns of other sizes), and those of the threads: io; corrupt with OnError::fail.
+  bool add(WriterRow row);
+  // Waits for `patience` at most. Nothing: there was no room, and `row` is as before.
+  std::optional<bool> try_add(WriterRow& row, std::chrono::milliseconds patience);
+
+  // Whether an earlier run has stored (or rejected) the row with this key.
+  bool is_done(std::string_view key) const;
+  // These keys, in their order.
+  std::vector<std::string> keys_done() const;
+  // Rows of the data set so far, with those of earlier runs.
+  std::uint64_t size() const;
+
+  // Writes what is left and dataset.json. A second call returns the same. Errors: those of add(); invalid_argument if there is
+  // no row.
+  Summary close();
+  // Makes add() and close() throw cancelled, in any thread.
+  void cancel() noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shard::convert

@@ -1,0 +1,184 @@
+// The writer of data sets whose images a program hands over.
+#include "shard/convert/writer.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "convert.hpp"
+#include "shard/error.hpp"
+
+namespace shard::python {
+
+namespace {
+
+// The bytes of an object, in C order, while this lives.
+class BufferView {
+ public:
+  explicit BufferView(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  BufferView(const BufferView&) = delete;
+  BufferView& operator=(const BufferView&) = delete;
+  ~BufferView() { PyBuffer_Release(&view_); }
+
+  std::vector<std::byte> copy() const {
+    const auto* begin = static_cast<const std::byte*>(view_.buf);
+    return {begin, begin + view_.len};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+std::vector<ColumnSpec> columns_of(const nb::list& given) {
+  std::vector<ColumnSpec> columns;
+  for (nb::handle one : given) {
+    const auto column = nb::cast<nb::tuple>(one);
+    ColumnSpec spec;
+    spec.name = nb::cast<std::string>(column[0]);
+    const auto kind = column_kind_from_string(nb::cast<std::string>(column[1]));
+    const auto dtype = dtype_from_option(nb::cast<std::string>(column[2]));
+    if (!kind || !dtype)
+      throw Error(ErrorCode::invalid_argument,
+                  "column " + spec.name + ": its kind or data type is not known");
+    spec.kind = *kind;
+    spec.dtype = *dtype;
+    spec.row_shape = nb::cast<std::vector<std::uint64_t>>(column[3]);
+    columns.push_back(std::move(spec));
+  }
+  return columns;
+}
+
+class PyWriter {
+ public:
+  explicit PyWriter(const nb::dict& given) {
+    convert::WriterOptions options;
+    static_cast<convert::Options&>(options) = options_of(given);
+    if (given.contains("classes")) options.classes = nb::cast<std::vector<std::string>>(given["classes"]);
+    if (given.contains("fields")) options.fields = columns_of(nb::cast<nb::list>(given["fields"]));
+    options.resume = given.contains("resume");
+    nb::gil_scoped_release without_gil;
+    writer_ = std::make_unique<convert::Writer>(options);
+  }
+  PyWriter(const PyWriter&) = delete;
+  PyWriter& operator=(const PyWriter&) = delete;
+  ~PyWriter() { abandon(); }
+
+  // In the child of a fork, the threads and the lock are the parent's.
+  void abandon() {
+    if (::getpid() != owner_) {
+      static_cast<void>(writer_.release());
+      return;
+    }
+    nb::gil_scoped_release without_gil;
+    writer_.reset();
+  }
+
+  void declare(const nb::list& columns) { writer().declare(columns_of(columns)); }
+
+  nb::list columns() {
+    nb::list list;
+    for (const ColumnSpec& column : writer().columns())
+      list.append(nb::make_tuple(column.name, std::string(to_string(column.kind)),
+                                 std::string(to_string(column.dtype)), column.row_shape));
+    return list;
+  }
+
+  // `image`: bytes of an image file, with `size` None; or pixels, with (height, width, channels); or the path of a file, as bytes,
+  // with `size` 0.
+  bool add(const nb::bytes& key, nb::handle image, const nb::object& size, const nb::list& columns) {
+    convert::WriterRow row;
+    row.key.assign(key.c_str(), key.size());
+    if (nb::isinstance<nb::int_>(size)) {
+      const auto path = nb::cast<nb::bytes>(image);
+      row.file = std::string(path.c_str(), path.size());
+    } else {
+      row.image = BufferView(image).copy();
+      if (!size.is_none()) {
+        const auto [height, width, channels] =
+            nb::cast<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>>(size);
+        row.pixels = convert::Pixels{width, height, channels};
+      }
+    }
+    row.columns.reserve(columns.size());
+    for (nb::handle column : columns) row.columns.push_back(BufferView(column).copy());
+    convert::Writer& to = writer();
+    std::optional<bool> added;
+    wait_with_signals([&] {
+      added = to.try_add(row, kTick);
+      return added.has_value();
+    });
+    return *added;
+  }
+
+  bool is_done(const nb::bytes& key) { return writer().is_done({key.c_str(), key.size()}); }
+
+  nb::list keys_done() {
+    std::vector<std::string> keys;
+    {
+      convert::Writer& from = writer();
+      nb::gil_scoped_release without_gil;
+      keys = from.keys_done();
+    }
+    nb::list list;
+    for (const std::string& key : keys) list.append(nb::bytes(key.data(), key.size()));
+    return list;
+  }
+
+  std::uint64_t size() { return writer().size(); }
+
+  nb::dict close() {
+    convert::Writer& from = writer();
+    convert::Summary summary;
+    Background work([&](const convert::Hooks&) { summary = from.close(); });
+    try {
+      work.wait([] {});
+    } catch (const nb::python_error&) {
+      from.cancel();  // of a signal handler
+      throw;
+    }
+    nb::dict result = dict_of(summary);
+    abandon();  // its lock too
+    return result;
+  }
+
+ private:
+  convert::Writer& writer() {
+    if (::getpid() != owner_)
+      throw Error(ErrorCode::unsupported,
+                  "a Writer cannot be used in the child of a fork: make it in the child");
+    if (!writer_) throw Error(ErrorCode::invalid_argument, "the writer is closed");
+    return *writer_;
+  }
+
+  const pid_t owner_ = ::getpid();
+  std::unique_ptr<convert::Writer> writer_;
+};
+
+}  // namespace
+
+void bind_writer(nb::module_& module) {
+  nb::class_<PyWriter>(module, "Writer")
+      .def(nb::init<const nb::dict&>(), nb::arg("options"))
+      .def("declare", &PyWriter::declare, nb::arg("columns"))
+      .def("columns", &PyWriter::columns)
+      .def("add", &PyWriter::add, nb::arg("key"), nb::arg("image"), nb::arg("size").none(),
+           nb::arg("columns"))
+      .def("is_done", &PyWriter::is_done, nb::arg("key"))
+      .def("keys_done", &PyWriter::keys_done)
+      .def("__len__", &PyWriter::size)
+      .def("close", &PyWriter::close)
+      .def("abandon", &PyWriter::abandon);
+}
+
+}  // namespace shard::python

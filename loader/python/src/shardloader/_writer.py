@@ -1,0 +1,357 @@
+"""Data sets of images that a program hands over, row by row."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _core, _words
+from ._convert import Conversion, Path, Size, _options
+from ._errors import InvalidArgumentError, ShardError
+from ._fields import _LONG, _SHORT, Ragged, Text, _short_dtype
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+# sl.Text, sl.Ragged(...), a dtype, or (dtype, axis, ...).
+ColumnKind = Any
+
+
+class _Column(NamedTuple):
+    name: str
+    kind: str  # "fixed", "ragged", "text"
+    dtype: str  # as numpy spells it
+    row_shape: "tuple[int, ...]"
+    declared: bool  # numbers are converted to its dtype; if not, it was taken from the first row
+
+    def __str__(self) -> str:
+        if self.kind == "text":
+            return "text"
+        axes = self.row_shape if self.kind == "fixed" else ("any", *self.row_shape)
+        return f"{self.dtype} [{', '.join(map(str, axes))}]"
+
+    def for_core(self) -> "tuple[str, str, str, list[int]]":
+        return self.name, self.kind, _SHORT[self.dtype], list(self.row_shape)
+
+
+def _dtype_name(dtype: Any) -> str:
+    return _LONG[_short_dtype(dtype)]
+
+
+def _declared(name: str, kind: ColumnKind) -> _Column:
+    if kind is Text or kind is str:
+        return _Column(name, "text", "uint8", (), True)
+    if isinstance(kind, Ragged):
+        return _Column(name, "ragged", kind.dtype, kind.shape, True)
+    dtype, *axes = kind if isinstance(kind, (tuple, list)) else (kind,)
+    if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
+        axes = list(axes[0])
+    return _Column(name, "fixed", _dtype_name(dtype), tuple(operator.index(axis) for axis in axes), True)
+
+
+def _array(value: Any) -> "tuple[np.ndarray[Any, Any], str]":
+    """The value as an array, and the name of its data type. The elements of bfloat16 may be uint16, their bits."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        if value.dtype == torch.bfloat16:
+            return value.contiguous().view(torch.int16).numpy(), "bfloat16"
+        value = value.numpy()
+    array = np.asarray(value)
+    return array, array.dtype.name
+
+
+def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[np.ndarray[Any, Any]]":
+    """The array with elements of another type; None if it is of another kind, or if an integer does not fit."""
+    if found == wanted:
+        return array
+    if wanted == "bfloat16":
+        if found not in ("float16", "float32", "float64") and array.dtype.kind not in "iu":
+            return None
+        bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+        return np.where(bits & 0x7FFFFFFF > 0x7F800000, bits >> 16 | 0x40, rounded).astype(np.uint16)
+    if found == "bfloat16":
+        if wanted not in _FLOATS:
+            return None
+        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(wanted)
+    target = np.dtype(wanted)
+    if array.dtype.kind not in "biuf" or (array.size and not np.can_cast(array.dtype, target, "same_kind") and not (array.dtype.kind in "iu" and target.kind in "iu")):
+        return None
+    with np.errstate(over="ignore"):
+        cast = array.astype(target)
+    if array.dtype.kind in "iu" and target.kind in "iu" and not np.array_equal(array, cast):
+        return None
+    return cast
+
+
+def _little(array: "np.ndarray[Any, Any]") -> bytes:
+    return (array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder == ">" else array).tobytes()
+
+
+class Writer:
+    """Makes a data set of images that come from anywhere: rows of a table, records of another format, a model.
+
+        with sl.Writer("out/train", preset="train", classes=["ant", "bee"]) as writer:
+            for row in rows:
+                writer.add(row["name"], row["jpeg"], "ant", caption=row["caption"])
+
+    Threads of the library decode, resize, encode and write; add() only waits when they are behind. The shards have the same bytes as those
+    that shardify makes of the same images in the same order.
+
+    out: a new or empty folder; with resume=True also one in which a Writer has stopped.
+    columns: what each row has beside image and label. {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "emb": ("float16", 768),
+        "id": "int64"}. Numbers are converted to the declared type. Columns that are not declared are taken from the first row
+        as they are: str is text, an array keeps its type and shape, numbers are int64 or float64.
+        "labels" may be declared too: ("float32", k) for a vector.
+    classes: the names of the labels 0, 1, ...; labels are then names or numbers. None: labels are whole numbers, or vectors of float32.
+    resume: goes on where an earlier Writer with the same options was stopped, at the last whole shard. `key in writer` and
+        keys_done() say which rows are there; add() passes over them. Add the other rows in the same order, and the bytes are those of a run
+        that was not stopped.
+
+    The other options are those of convert().
+
+    close() writes dataset.json. Leaving the `with` block by an exception does not: the data set stays unfinished and can be resumed.
+    A process that is killed leaves whole shards, never a dataset.json. Several Writers may work at once, each in a folder of its own; a second
+    one on the same folder is a ResourceError.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        *,
+        columns: "Optional[Mapping[str, ColumnKind]]" = None,
+        classes: Optional[Sequence[str]] = None,
+        resume: bool = False,
+        preset: str = "eval",
+        resize: Optional[int] = None,
+        crop: Union[Size, str, None] = None,
+        squash: Optional["tuple[int, int]"] = None,
+        filter: Optional[str] = None,
+        dtype: Any = None,
+        layout: Optional[str] = None,
+        normalize: Optional[str] = None,
+        mean: Optional[Sequence[float]] = None,
+        std: Optional[Sequence[float]] = None,
+        codec: Optional[str] = None,
+        shard_size_bytes: Optional[int] = None,
+        samples_per_shard: Optional[int] = None,
+        on_error: Optional[str] = None,
+        on_warning: Optional[str] = None,
+        max_pixels: Optional[int] = None,
+        fast_decode: bool = False,
+        jobs: Optional[int] = None,
+    ) -> None:
+        self._core: Any = None
+        self._result: Optional[Conversion] = None
+        self._out = os.fspath(out)
+        self._classes = None if classes is None else list(classes)
+        self._labels = {name: number for number, name in enumerate(self._classes or ())}
+        if len(self._labels) != len(self._classes or ()):
+            raise InvalidArgumentError("classes has a name twice")
+        self._declared = {name: _declared(name, kind) for name, kind in (columns or {}).items()}
+        self._columns: "Optional[list[_Column]]" = None
+        given = _options(
+            "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, layout=layout, normalize=normalize,
+            mean=mean, std=std, codec=codec, shard_size_bytes=shard_size_bytes, samples_per_shard=samples_per_shard, on_error=on_error,
+            on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs,
+        )  # fmt: skip
+        if self._classes is not None:
+            given["classes"] = self._classes
+        if resume:
+            given["resume"] = True
+        try:
+            self._core = _core.Writer(given)
+            recorded = self._core.columns()
+        except ShardError as error:
+            raise _words.of_convert(error) from None
+        if recorded:
+            found = [_Column(name, kind, _LONG[dtype], tuple(shape), name in self._declared) for name, kind, dtype, shape in recorded]
+            other = [column for name, column in self._declared.items() if column not in found]
+            if other:
+                there = "; ".join(f"{column.name}: {column}" for column in found)
+                self._core.abandon()
+                raise InvalidArgumentError(f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other columns: {there}")
+            self._columns = found
+
+    def add(self, key: str, image: Any, label: Any = None, **columns: Any) -> bool:
+        """Adds a row. Returns False if an earlier run has stored it, True otherwise.
+
+        key: unique in the data set, such as the path of the file; any str, or bytes.
+        image: the bytes of an image file; the path of one; an array of uint8 [row, column] or [row, column, channel] with 1, 3 or 4
+            channels; or an image of Pillow, which is turned upright as its EXIF data say.
+        label: a class name or its number, a whole number, or a vector of float32. None: 0, if there are no classes.
+
+        An image that cannot be decoded is listed in rejects.csv, or ends the data set with on_error="fail". InvalidArgumentError if the row
+        does not fit: a key that was added before, an unknown class, a column that is missing, not known, or of another type or shape.
+        The Writer can be used after it.
+        """
+        core = self._open()
+        raw = key if isinstance(key, bytes) else os.fsencode(key)
+        if self._columns is None:
+            self._take_columns(key, label, columns)
+        assert self._columns is not None
+        rows = [self._label(key, label, self._columns[0])]
+        for column in self._columns[1:]:
+            if column.name not in columns:
+                raise InvalidArgumentError(f"{key!r}: column {column.name!r} is missing")
+            rows.append(self._encode(key, column, columns[column.name]))
+        if len(columns) + 1 != len(self._columns):
+            unknown = next(name for name in columns if all(column.name != name for column in self._columns))
+            there = ", ".join(column.name for column in self._columns[1:]) or "none"
+            raise InvalidArgumentError(f"{key!r}: there is no column {unknown!r}; the columns are those of the first row or as declared: {there}")
+        data, size = self._image(key, image)
+        try:
+            return bool(core.add(raw, data, size, rows))
+        except ShardError as error:
+            raise _words.of_convert(error) from None
+
+    def __contains__(self, key: "Union[str, bytes]") -> bool:
+        """Whether an earlier run has stored (or rejected) the row with this key."""
+        return bool(self._open().is_done(key if isinstance(key, bytes) else os.fsencode(key)))
+
+    def keys_done(self) -> "list[str]":
+        """The keys of the rows that an earlier run has stored or rejected, in their order."""
+        return [os.fsdecode(key) for key in self._open().keys_done()]
+
+    def __len__(self) -> int:
+        """Rows so far, with those of earlier runs and those that were rejected."""
+        return self._result.inputs if self._result is not None else len(self._open())
+
+    def close(self) -> Conversion:
+        """Writes what is left and dataset.json. A second call returns the same."""
+        if self._result is None:
+            try:
+                self._result = Conversion(**self._open().close())
+            except ShardError as error:
+                raise _words.of_convert(error) from None
+        return self._result
+
+    def abandon(self) -> None:
+        """Ends without finishing the data set, which can be resumed."""
+        if self._core is not None:
+            self._core.abandon()
+            self._core = None
+
+    @property
+    def closed(self) -> bool:
+        return self._result is not None or self._core is None
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None and self._core is not None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self) -> None:
+        if getattr(self, "_core", None) is not None and self._result is None:
+            warnings.warn(f"the Writer on {self._out!r} was not closed: its data set is unfinished", ResourceWarning, source=self)
+
+    def _open(self) -> Any:
+        if self._core is None:
+            raise InvalidArgumentError("the writer is closed")
+        return self._core
+
+    def _take_columns(self, key: Any, label: Any, columns: "dict[str, Any]") -> None:
+        """The columns, from what is declared and from the first row."""
+        found = [self._declared.get("labels") or self._label_column(key, label)]
+        found += [column for name, column in self._declared.items() if name != "labels"]
+        found += [self._column_of(key, name, value) for name, value in columns.items() if name not in self._declared]
+        try:
+            self._core.declare([column.for_core() for column in found])
+        except ShardError as error:
+            raise _words.of_convert(error) from None
+        self._columns = found
+
+    def _label_column(self, key: Any, label: Any) -> _Column:
+        if label is None or isinstance(label, str) or np.ndim(label) == 0:
+            return _Column("labels", "fixed", "int64", (), True)
+        array, _ = _array(label)
+        if array.ndim != 1 or array.dtype.kind not in "iuf":
+            raise InvalidArgumentError(f"{key!r}: the label is {label!r}; expected a whole number or a vector")
+        return _Column("labels", "fixed", "float32", array.shape, True)
+
+    def _column_of(self, key: Any, name: str, value: Any) -> _Column:
+        if isinstance(value, str):
+            return _Column(name, "text", "uint8", (), False)
+        array, dtype = _array(value) if value is not None and not isinstance(value, bytes) else (None, "")
+        if array is None or dtype not in _SHORT or (array.size == 0 and array.ndim == 1):
+            raise InvalidArgumentError(f"{key!r}: column {name!r} is {type(value).__name__}: declare it, columns={{{name!r}: ...}}, with sl.Text, sl.Ragged(dtype, ...) or (dtype, axis, ...)")
+        return _Column(name, "fixed", dtype, array.shape, False)
+
+    def _label(self, key: Any, label: Any, column: _Column) -> bytes:
+        if column.row_shape or column.dtype != "int64":
+            return self._encode(key, column, label)
+        if label is None:
+            if self._classes is not None:
+                raise InvalidArgumentError(f"{key!r} has no label")
+            label = 0
+        if isinstance(label, str):
+            if label not in self._labels:
+                raise InvalidArgumentError(f"{key!r}: {label!r} is no class" + ("; give the names, classes=[...]" if self._classes is None else ""))
+            label = self._labels[label]
+        try:
+            return operator.index(label).to_bytes(8, "little", signed=True)
+        except (TypeError, OverflowError):
+            array, dtype = _array(label)
+            raise InvalidArgumentError(f"{key!r}: column 'labels' is int64 [], but this row has {dtype} {list(array.shape)}") from None
+
+    def _encode(self, key: Any, column: _Column, value: Any) -> bytes:
+        if column.kind == "text" or isinstance(value, str):
+            if column.kind == "text" and isinstance(value, str):
+                return value.encode()
+            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {'text' if isinstance(value, str) else type(value).__name__}")
+        try:
+            array, dtype = _array(value)
+        except ValueError as error:
+            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has no array: {error}") from None
+        shape = array.shape
+        if column.kind == "ragged" and array.size == 0 and shape in ((0,), (0, *column.row_shape)):
+            return b""
+        fits = shape == column.row_shape if column.kind == "fixed" else len(shape) == 1 + len(column.row_shape) and shape[1:] == column.row_shape
+        cast = _cast(array, dtype, column.dtype) if fits and (column.declared or dtype == column.dtype) else None
+        if cast is None:
+            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {dtype} {list(shape)}")
+        return _little(cast)
+
+    def _image(self, key: Any, image: Any) -> "tuple[Any, Any]":
+        if isinstance(image, (bytes, bytearray)):
+            return image, None
+        if isinstance(image, (str, os.PathLike)):
+            return os.fsencode(image), 0
+        pillow = sys.modules.get("PIL.Image")
+        if pillow is not None and isinstance(image, pillow.Image):
+            upright = importlib.import_module("PIL.ImageOps").exif_transpose(image)
+            image = upright.convert("RGB")
+        array, dtype = _array(image)
+        if dtype == "uint8" and array.ndim == 1:
+            return array.tobytes(), None
+        if dtype == "uint8" and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4))) and array.size:
+            size = array.shape if array.ndim == 3 else (*array.shape, 1)
+            return np.ascontiguousarray(array), size
+        raise InvalidArgumentError(
+            f"{key!r}: the image is {type(image).__name__}, {dtype} {list(array.shape)}; expected the bytes or the path of an image file, uint8 [row, column, channel] with 1, 3 or 4 channels, or an image of Pillow"
+        )
+
+
+def write(rows: "Iterable[Any]", out: Path, **options: Any) -> Conversion:
+    """Makes a data set of rows: dicts or tuples with the arguments of Writer.add(). Takes the options of Writer.
+
+    sl.write(({"key": f"{i}.jpg", "image": row["image"]["bytes"], "label": row["label"]} for i, row in enumerate(rows)), "out/train")
+    """
+    with Writer(out, **options) as writer:
+        for row in rows:
+            if isinstance(row, Mapping):
+                writer.add(**row)
+            else:
+                writer.add(*row)
+        return writer.close()

@@ -1,0 +1,391 @@
+"""sl.Writer and sl.write: data sets of images that a program hands over.
+
+SHARD_WRITER_KILLS: how often the killed writer is killed (default 5).
+"""
+
+import filecmp
+import gc
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+from conftest import CLASSES, EACH, SAMPLES, SIDE, png
+
+OPTIONS = {"preset": "train", "resize": SIDE, "crop": SIDE, "samples_per_shard": 8}
+KILLS = int(os.environ.get("SHARD_WRITER_KILLS", "5"))
+
+
+def rows(images):
+    for path in sorted(images.rglob("*.png")):
+        yield {"key": str(path.relative_to(images)), "image": path.read_bytes(), "label": path.parent.name}
+
+
+def shard_names(folder):
+    return sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+
+
+def assert_same_shards(folder, out):
+    names = shard_names(folder)
+    assert shard_names(out) == names
+    assert filecmp.cmpfiles(folder, out, names, False)[1:] == ([], [])
+
+
+def tensors(path):
+    """The tensors of a shard, by the specification of safetensors."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    kinds = {"U8": "u1", "BOOL": "?", "I16": "<i2", "F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "U64": "<u8"}
+    return {
+        name: np.frombuffer(data[8 + size :][slice(*t["data_offsets"])], kinds[t["dtype"]]).reshape(t["shape"])
+        for name, t in json.loads(data[8 : 8 + size]).items()
+        if name != "__metadata__"
+    }
+
+
+def test_the_same_bytes_as_convert(images, folder, tmp_path):
+    out = tmp_path / "out"
+    with sl.Writer(out, classes=CLASSES, **OPTIONS) as writer:
+        for row in rows(images):
+            assert writer.add(**row)
+        assert len(writer) == SAMPLES and not writer.closed
+    result = writer.close()
+    assert (result.samples, result.rejects, result.shards, result.complete) == (SAMPLES, 0, 8, True)
+    assert writer.closed and len(writer) == SAMPLES
+    assert sorted(os.listdir(out)) == sorted(os.listdir(folder))
+    assert_same_shards(folder, out)
+    assert filecmp.cmpfiles(folder, out, ["inputs.csv", "rejects.csv"], False)[1:] == ([], [])
+    ours, theirs = (json.loads((f / "dataset.json").read_text()) for f in (out, folder))
+    assert {name for name in theirs if ours[name] != theirs[name]} == {"source_digest", "digest"}
+    sl.Dataset(out).verify()
+
+
+@pytest.mark.parametrize("form", ["path", "array", "pillow", "memoryview"])
+def test_every_form_of_image(images, folder, tmp_path, form):
+    from PIL import Image
+
+    def of(row):
+        if form == "path":
+            return images / row["key"]
+        if form == "memoryview":
+            return np.frombuffer(row["image"], np.uint8)
+        picture = Image.open(io.BytesIO(row["image"]))
+        return np.asarray(picture) if form == "array" else picture
+
+    result = sl.write(({**row, "image": of(row)} for row in rows(images)), tmp_path / "out", classes=CLASSES, **OPTIONS)
+    assert result.samples == SAMPLES
+    assert_same_shards(folder, tmp_path / "out")
+
+
+def test_pillow_images_are_turned_upright(tmp_path):
+    from PIL import Image
+
+    picture = Image.fromarray(np.arange(8 * 4 * 3, dtype=np.uint8).reshape(8, 4, 3))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = io.BytesIO()
+    picture.save(file, "png", exif=exif)
+    gray = np.full((6, 6), 9, np.uint8)
+    with sl.Writer(tmp_path / "out", squash=(8, 8), dtype="uint8", layout="nhwc") as writer:
+        writer.add("bytes", file.getvalue())
+        writer.add("opened", Image.open(io.BytesIO(file.getvalue())))
+        writer.add("gray", gray)
+        writer.add("gray with an axis", gray[:, :, None])
+        writer.add("colour", np.repeat(gray[:, :, None], 3, 2))
+        writer.add("with alpha", np.dstack([gray] * 4))
+        with pytest.raises(ValueError, match=r"'planes': the image is ndarray, uint8 \[3, 6, 6\]; expected"):
+            writer.add("planes", np.zeros((3, 6, 6), np.uint8))
+        with pytest.raises(ValueError, match=r"float64 \[6, 6, 3\]"):
+            writer.add("floats", np.zeros((6, 6, 3)))
+    data = sl.Dataset(tmp_path / "out")
+    assert np.array_equal(data[0][0], data[1][0])
+    assert all(np.array_equal(data[2][0], data[i][0]) for i in range(3, 6))
+
+
+def test_columns_of_every_kind(tmp_path):
+    columns = {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "words": sl.Ragged("int64"), "emb": ("float16", 3), "brain": ("bfloat16", (2,))}
+    given = [
+        {"caption": "ein Käfer", "boxes": [[0, 1, 2, 3], [4, 5, 6, 7]], "words": [1, 2, 3], "emb": [0.5, 1, 2], "brain": [1.0, 3.1415926], "latent": np.eye(2, dtype=np.float32), "id": 7, "ok": True},
+        {"caption": "", "boxes": [], "words": np.zeros(0, np.int32), "emb": np.ones(3), "brain": np.zeros(2), "latent": np.ones((2, 2), np.float32), "id": 8, "ok": False},
+    ]
+    with sl.Writer(tmp_path / "out", columns=columns, resize=8, crop=8, samples_per_shard=8) as writer:
+        for i, more in enumerate(given):
+            writer.add(str(i), png(i), i, **more)
+    fields = sl.Dataset(tmp_path / "out").fields
+    assert fields[0]["caption"] == "ein Käfer" and fields[0]["boxes"].tolist() == given[0]["boxes"] and fields[0]["id"] == 7
+    found = tensors(tmp_path / "out" / "shard-00000.safetensors")
+    assert bytes(found["caption"]).decode() == "ein Käfer" and found["caption_offsets"].tolist() == [0, 10, 10]
+    assert found["boxes"].tolist() == given[0]["boxes"] and found["boxes_offsets"].tolist() == [0, 2, 2]
+    assert found["words"].tolist() == [1, 2, 3] and found["emb"].tolist() == [[0.5, 1, 2], [1, 1, 1]]
+    assert found["brain"].tolist() == [[0x3F80, 0x4049], [0, 0]]
+    assert found["latent"].dtype == np.float32 and found["latent"].shape == (2, 2, 2)
+    assert found["id"].tolist() == [7, 8] and found["ok"].tolist() == [True, False] and found["labels"].tolist() == [0, 1]
+
+
+def test_a_column_that_changes_is_named(tmp_path):
+    with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
+        for i in range(1000):
+            writer.add(f"row {i}", png(0), emb=np.zeros(4, np.float32), caption="x")
+        for wrong, found in ((np.zeros(5, np.float32), r"float32 \[5\]"), (np.zeros(4), r"float64 \[4\]"), (3, r"int64 \[\]"), ("text", "text")):
+            with pytest.raises(ValueError, match=rf"'row 1000': column 'emb' is float32 \[4\], but this row has {found}"):
+                writer.add("row 1000", png(0), emb=wrong, caption="x")
+        with pytest.raises(ValueError, match="'row 1000': column 'caption' is text, but this row has int"):
+            writer.add("row 1000", png(0), emb=np.zeros(4, np.float32), caption=3)
+        with pytest.raises(ValueError, match="'row 1000': column 'caption' is missing"):
+            writer.add("row 1000", png(0), emb=np.zeros(4, np.float32))
+        with pytest.raises(ValueError, match="'row 1000': there is no column 'other'; .*: emb, caption"):
+            writer.add("row 1000", png(0), emb=np.zeros(4, np.float32), caption="x", other=1)
+        with pytest.raises(ValueError, match=r"'row 1000': column 'labels' is int64 \[\], but this row has float64 \[2\]"):
+            writer.add("row 1000", png(0), [0.5, 1], emb=np.zeros(4, np.float32), caption="x")
+        assert len(writer) == 1000
+
+
+def test_declared_columns_take_numbers_that_fit(tmp_path):
+    with sl.Writer(tmp_path / "out", columns={"small": "uint8", "box": ("float32", 2)}, resize=8, crop=8) as writer:
+        writer.add("0", png(0), small=255, box=(1, 2))
+        for small, box in ((256, (1, 2)), (1.5, (1, 2)), (1, (1, 2, 3)), (1, ("a", "b")), (1, None)):
+            with pytest.raises(ValueError, match="'1': column '(small is|small|box)'"):
+                writer.add("1", png(0), small=small, box=box)
+    for value in (None, b"bytes", []):
+        with sl.Writer(tmp_path / "other", resize=8, crop=8) as writer, pytest.raises(ValueError, match="declare it"):
+            try:
+                writer.add("0", png(0), thing=value)
+            finally:
+                writer.abandon()
+    with pytest.raises(ValueError, match="dtype 'complex64' is not known"):
+        sl.Writer(tmp_path / "third", columns={"z": "complex64"})
+
+
+def test_labels(tmp_path):
+    with sl.Writer(tmp_path / "named", classes=["ant", "bee"], resize=8, crop=8) as writer:
+        writer.add("0", png(0), "bee")
+        writer.add("1", png(0), np.int32(0))
+        for label, words in (("cow", "'cow' is no class"), (2, "label 2, but there are 2 classes"), (None, "has no label"), (1.5, "labels")):
+            with pytest.raises(ValueError, match=words):
+                writer.add("2", png(0), label)
+    data = sl.Dataset(tmp_path / "named")
+    assert data.labels.tolist() == [1, 0] and data.classes == ("ant", "bee")
+    sl.write([("0", png(0), [0.5, 1]), ("1", png(1), np.array([2, 3]))], tmp_path / "vectors", resize=8, crop=8)
+    assert sl.Dataset(tmp_path / "vectors").labels.tolist() == [[0.5, 1], [2, 3]]
+    sl.write([("0", png(0)), ("1", png(1))], tmp_path / "none", resize=8, crop=8)
+    assert sl.Dataset(tmp_path / "none").labels.tolist() == [0, 0]
+
+
+def test_bad_images_are_rejects_or_end_it(tmp_path):
+    result = sl.write([("good", png(0)), ("bad", b"no picture"), ("none", tmp_path / "none.jpg"), ("last", png(1))], tmp_path / "out", resize=8, crop=8)
+    assert (result.samples, result.rejects) == (2, 2)
+    assert "bad," in (tmp_path / "out" / "rejects.csv").read_text() and list(sl.Dataset(tmp_path / "out").keys) == ["good", "last"]
+    with pytest.raises(RuntimeError, match="bad.*on_error fail"):
+        sl.write([("good", png(0)), ("bad", b"no picture")], tmp_path / "other", on_error="fail", resize=8, crop=8)
+    assert not (tmp_path / "other" / "dataset.json").exists()
+
+
+def test_keys(tmp_path):
+    with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
+        writer.add("ein/Käfer", png(0))
+        writer.add(b"\xff", png(1))
+        for key in ("ein/Käfer", b"\xff", os.fsdecode(b"\xff")):
+            with pytest.raises(ValueError, match="was added before"):
+                writer.add(key, png(0))
+        with pytest.raises(ValueError, match="empty key"):
+            writer.add("", png(0))
+    assert list(sl.Dataset(tmp_path / "out").keys) == ["ein/Käfer", "\\xff"]
+
+
+def test_an_exception_leaves_an_unfinished_data_set(images, folder, tmp_path):
+    out = tmp_path / "out"
+    todo = list(rows(images))
+    with pytest.raises(ZeroDivisionError), sl.Writer(out, classes=CLASSES, **OPTIONS) as writer:
+        for i, row in enumerate(todo):
+            writer.add(**row)
+            if i == 35:
+                time.sleep(0.5)
+                1 / 0  # noqa: B018
+    assert writer.closed and not (out / "dataset.json").exists()
+    with pytest.raises(ValueError, match="the writer is closed"):
+        writer.add("x", png(0))
+    with pytest.raises(ValueError, match="unfinished data set: give resume=True"):
+        sl.Writer(out, classes=CLASSES, **OPTIONS)
+    with pytest.raises(ValueError, match="other classes|other options"):
+        sl.Writer(out, classes=["other"], resume=True, **OPTIONS)
+    with pytest.raises(ValueError, match="crop"):
+        sl.Writer(out, classes=CLASSES, resume=True, **{**OPTIONS, "crop": 8})
+    with pytest.raises(ValueError, match="column 'caption' is text, but the data set .* has other columns: labels: int64"):
+        sl.Writer(out, classes=CLASSES, resume=True, columns={"caption": sl.Text}, **OPTIONS)
+    with sl.Writer(out, classes=CLASSES, resume=True, **OPTIONS) as writer:
+        done = writer.keys_done()
+        assert done == [row["key"] for row in todo[: len(done)]] and len(done) in (24, 32)
+        assert len(writer) == len(done) and done[0] in writer and todo[-1]["key"] not in writer
+        assert [writer.add(**row) for row in todo] == [i >= len(done) for i in range(SAMPLES)]
+    assert_same_shards(folder, out)
+    assert sl.write(iter(todo), out, classes=CLASSES, resume=True, **OPTIONS).was_complete
+    with pytest.raises(ValueError, match="finished data set"):
+        sl.Writer(out, classes=CLASSES, **OPTIONS)
+
+
+WRITE = """
+import sys
+from pathlib import Path
+import shardloader as sl
+images, out = map(Path, sys.argv[1:3])
+with sl.Writer(out, classes=["ant", "bee", "cow"], resume=True, preset="train", resize=32, crop=32, samples_per_shard=8, jobs=2) as writer:
+    for path in sorted(images.rglob("*.png")):
+        key = str(path.relative_to(images))
+        if key not in writer:
+            writer.add(key, path.read_bytes(), path.parent.name)
+"""
+
+
+def test_kill_at_random_moments(images, folder, tmp_path):
+    out, moments = tmp_path / "out", random.Random(1)
+    command = [sys.executable, "-c", WRITE, str(images), str(out)]
+    begin = time.monotonic()
+    subprocess.run(command, check=True)
+    took = time.monotonic() - begin
+    killed = finished = seen = 0
+    while killed < KILLS:
+        for name in os.listdir(out) if (out / "dataset.json").exists() else ():
+            os.unlink(out / name)
+        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        time.sleep(moments.uniform(took / 3, took))
+        process.send_signal(signal.SIGKILL)
+        error = process.communicate()[1]
+        assert process.returncode in (0, -9), error
+        killed += process.returncode == -9
+        if (out / "dataset.json").exists():
+            finished += 1
+            assert_same_shards(folder, out)
+        elif out.exists():
+            seen += len(shard_names(out)) > 0
+            assert filecmp.cmpfiles(folder, out, shard_names(out), False)[1:] == ([], [])
+        if killed % 3 == 2:  # a second kill before the end, or the end
+            subprocess.run(command, check=True)
+            assert_same_shards(folder, out)
+            assert set(os.listdir(out)) == set(os.listdir(folder))
+    subprocess.run(command, check=True)
+    assert_same_shards(folder, out)
+    print(f"{killed} kills, {seen} of them with shards there, {finished} finished")
+
+
+def test_a_second_writer_on_the_same_folder_is_refused(images, tmp_path):
+    with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
+        for _ in range(2):
+            with pytest.raises(sl.ResourceError, match=f"process {os.getpid()} is at work there"):
+                sl.Writer(tmp_path / "out", resize=8, crop=8)
+        with pytest.raises(sl.ResourceError, match="is at work there"):
+            sl.convert(images, tmp_path / "out", resize=8, crop=8)
+        writer.add("0", png(0))
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "file").write_text("x")
+    with pytest.raises(ValueError, match="holds no data set of shardify"):
+        sl.Writer(tmp_path / "foreign")
+
+
+def test_several_writers_at_once_and_threads_that_add(images, folder, tmp_path):
+    todo = list(rows(images))
+    errors = []
+
+    def one(name):
+        try:
+            sl.write(iter(todo), tmp_path / name, classes=CLASSES, jobs=1, **OPTIONS)
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=one, args=(str(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    for i in range(4):
+        assert_same_shards(folder, tmp_path / str(i))
+    with sl.Writer(tmp_path / "shared", **OPTIONS) as writer:
+        threads = [threading.Thread(target=lambda part: [writer.add(row["key"], row["image"]) for row in part], args=(todo[i::4],)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(sl.Dataset(tmp_path / "shared").keys) == sorted(row["key"] for row in todo)
+
+
+def test_nothing_is_kept_of_a_row(tmp_path):
+    image = np.zeros((2000, 1500, 3), np.uint8)
+    column = np.zeros(100_000, np.float32)
+    with sl.Writer(tmp_path / "out", resize=8, crop=8, jobs=1, samples_per_shard=50) as writer:
+        counts = sys.getrefcount(image), sys.getrefcount(column)
+        for i in range(100):  # 900 MB
+            writer.add(str(i), image, big=column)
+        assert (sys.getrefcount(image), sys.getrefcount(column)) == counts
+    high = int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
+    assert high < 1_500_000, f"{high} KiB"  # the queue has 256 MiB at most
+
+
+def test_a_writer_that_is_forgotten_says_so_and_lets_go(tmp_path):
+    before = threading.active_count(), len(os.listdir("/proc/self/task"))
+    writer = sl.Writer(tmp_path / "out", resize=8, crop=8, jobs=3)
+    writer.add("0", png(0))
+    with pytest.warns(ResourceWarning, match="was not closed"):
+        del writer
+        gc.collect()
+    assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == before
+    with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
+        writer.add("0", png(0))
+
+
+def test_the_child_of_a_fork_leaves_the_writer_alone(tmp_path):
+    with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
+        writer.add("0", png(0))
+        pid = os.fork()
+        if pid == 0:
+            try:
+                writer.add("1", png(1))
+            except sl.UnsupportedError:
+                writer.abandon()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+        with pytest.raises(sl.ResourceError):
+            sl.Writer(tmp_path / "out", resize=8, crop=8)
+        writer.add("1", png(1))
+    assert len(sl.Dataset(tmp_path / "out")) == 2
+
+
+def test_ctrl_c_ends_the_wait_and_the_data_set_can_be_resumed(tmp_path):
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+import numpy as np, shardloader as sl
+try:
+    with sl.Writer({str(tmp_path / "out")!r}, resize=224, jobs=1) as writer:
+        print("ready", flush=True)
+        for i in range(100_000):
+            writer.add(str(i), np.zeros((3000, 3000, 3), np.uint8))
+except KeyboardInterrupt:
+    sys.exit(7)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    assert process.wait(timeout=20) == 7
+    assert time.monotonic() - begin < 5
+    with sl.Writer(tmp_path / "out", resize=224, resume=True) as writer:
+        writer.add("0", png(0))
+
+
+def test_each_of_the_two_ends_with_the_words_of_python(tmp_path):
+    with pytest.raises(ValueError, match="nothing was added"), sl.Writer(tmp_path / "out"):
+        pass
+    with pytest.raises(ValueError, match="classes has a name twice"):
+        sl.Writer(tmp_path / "out", classes=["a", "a"])
+    assert EACH * len(CLASSES) == SAMPLES
