@@ -23,6 +23,7 @@
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "convert/key_set.hpp"
+#include "convert/replace.hpp"
 #include "convert/steps.hpp"
 #include "convert/writer_journal.hpp"
 #include "format/shard_profile.hpp"
@@ -171,6 +172,7 @@ Writer::Impl::Impl(const WriterOptions& given)
   options.overwrite = options.refresh = options.append = options.claim = false;
   options.rank = 0;
   options.world_size = 1;
+  options.jobs = options.threads();  // asks the system, so once
   options.check();
   per_shard = options.per_shard();
   for (std::string& name : options.classes) name = escape_key(name);
@@ -211,6 +213,7 @@ void Writer::Impl::open_folder() {
     spec = info;
     summary = summary_of(info);
     summary.was_complete = true;
+    if (has_leftovers(out)) remove_journal(out);  // of a run that was killed after it wrote dataset.json
   } else if (state == FolderState::incomplete) {
     const PlanRecord there = read_plan(out);
     if (there.writer.empty())
