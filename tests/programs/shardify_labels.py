@@ -354,7 +354,7 @@ class Columns(TestCase):
         first = next(iter(self.rows))
         self.rows[first] = ("new",) + self.rows[first][1:]
         self.write()
-        self.assert_refused(self.convert(), "labels are not the same as before")
+        self.assert_refused(self.convert(), "labels or columns are not the same as before")
         self.assert_code(self.convert("--refresh"), 0)
         self.assertEqual(self.stored(), self.rows)
         kept = {name for name, inode in inodes.items() if (self.out / name).stat().st_ino == inode}

@@ -65,6 +65,17 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       ->type_name("NAME:TYPE")
       ->allow_extra_args(false)
       ->group(group);
+  app.add_option("--coco", options.coco, R"(
+      Annotations in the format of COCO: their boxes, keypoints and captions are stored as columns, in pixels of the
+      stored sample)")
+      ->type_name("FILE.json")
+      ->group(group);
+  app.add_option("--missing", given.text.missing, R"(
+      What to do with images that --coco has no annotation for: store them without objects, or skip them. fail: stop,
+      also at annotations without an image, of unknown categories or with boxes without area)")
+      ->type_name("empty|skip|fail")
+      ->default_str("empty")
+      ->group(group);
   app.add_option("--unlisted", given.text.unlisted, R"(
       What to do with images that --labels does not name: reject them, or skip them to convert a subset)")
       ->type_name("reject|skip")

@@ -116,6 +116,22 @@ void print_skipped(const convert::Options& options, const convert::Listing& foun
              quoted(options.labels));
 }
 
+void print_annotations(const convert::Options& options, const convert::AnnotationCounts& found) {
+  if (options.coco.empty()) return;
+  cli::out("annotations: {}\n", cli::counted(found.objects, "object"));
+  const auto print = [](const convert::AnnotationCounts::Count& count, const char* what) {
+    if (count.number > 0)
+      cli::out("  {} {}: {}{}\n", human_count(count.number), what, count.number > 1 ? "first " : "",
+               count.first);
+  };
+  print(found.images_without,
+        options.missing == convert::Missing::skip ? "images without, left out" : "images without");
+  print(found.without_image, "annotations without their image");
+  print(found.unknown_category, "of unknown categories, left out");
+  print(found.invalid_boxes, "boxes without area, left out");
+  print(found.cut_away, "objects outside of the crop, left out");
+}
+
 void print_found(const convert::Options& options, const convert::Listing& found) {
   if (!found.classes.empty())
     cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
@@ -124,6 +140,7 @@ void print_found(const convert::Options& options, const convert::Listing& found)
   else if (options.labels.empty())
     cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
   print_skipped(options, found);
+  print_annotations(options, found.annotations);
 }
 
 void add_found(Json& out, const convert::Listing& found) {
@@ -132,6 +149,13 @@ void add_found(Json& out, const convert::Listing& found) {
   out["skipped"] = std::move(skipped);
   out["empty_folders"] = found.empty_folders;
   out["unlisted"] = found.unlisted;
+  const convert::AnnotationCounts& annotations = found.annotations;
+  out["annotations"] = Json{{"objects", annotations.objects},
+                            {"images_without", annotations.images_without.number},
+                            {"without_image", annotations.without_image.number},
+                            {"unknown_category", annotations.unknown_category.number},
+                            {"invalid_boxes", annotations.invalid_boxes.number},
+                            {"cut_away", annotations.cut_away.number}};
 }
 
 Json describe(const image::WarningCounts& counts) {

@@ -106,6 +106,7 @@ class Worker {
       was_read = true;
       plan_.require_size(item.index, file.size());
       item.job->digests[row] = xxh3(file);
+      check_size(item.index, file);
       found = preprocessor_.run_file(decoder_, file, decode_, sample_);
     } catch (const Error& error) {
       const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
@@ -135,6 +136,18 @@ class Worker {
       hooks_.counters->bytes_read += bytes_read - counted_bytes_;
       counted_bytes_ = bytes_read;
     }
+  }
+
+  // Annotations of an image of another size would be in the wrong places.
+  void check_size(std::uint64_t input, std::span<const std::byte> file) const {
+    if (plan_.stated_sizes.empty()) return;
+    const image::Size stated = plan_.stated_sizes[input];
+    if (stated == image::Size{}) return;
+    const image::ImageInfo info = image::read_info(file, options_.max_pixels);
+    const image::Size is{info.upright_width(), info.upright_height()};
+    if (is != stated)
+      throw Error(ErrorCode::corrupt, fmt::format("its annotations are for {}x{} pixels, it has {}x{}",
+                                                  stated.width, stated.height, is.width, is.height));
   }
 
   void reject(const Item& item, std::uint64_t row, const Input& input, const std::string& reason) {
@@ -167,7 +180,7 @@ class Worker {
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                     std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
                     Summary& summary) {
-  const ShardWriterOptions writer{spec_of(options, plan.column_specs())};
+  const ShardWriterOptions writer{spec_of(options, plan.column_specs(), plan.provenance)};
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, options.claim, hooks);
   // The processes on this machine share its memory.
   const std::uint64_t processes = options.claim ? local_rank_count()
@@ -271,7 +284,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
 }
 
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
-  Ending ending{plan.shards(), DatasetInfo(spec_of(options, plan.column_specs())), plan.list.rejects};
+  Ending ending{plan.shards(), DatasetInfo(spec_of(options, plan.column_specs(), plan.provenance)), plan.list.rejects};
   ending.info.samples_per_shard = plan.per_shard;
   ending.info.classes = plan.labels.classes;
   ending.info.source_digest = plan.source_digest;
@@ -347,7 +360,7 @@ Summary run(const Options& options, const Hooks& hooks) {
   options.check();
   Plan plan = make_plan(options);
   if (hooks.planned) hooks.planned(listing_of(plan));
-  const PlanRecord record = record_of(plan, spec_of(options, plan.column_specs()));
+  const PlanRecord record = record_of(plan, spec_of(options, plan.column_specs(), plan.provenance));
   const double plan_seconds = planning.seconds();
   if (options.append)
     return append_to(std::move(plan), options, record,

@@ -171,7 +171,7 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
     if (!changed.empty())
       differences += changed;
     else if (there.inputs == asked.inputs)
-      differences += "\n  the input files, their sizes or their labels are not the same as before";
+      differences += "\n  the input files, their sizes or their labels or columns are not the same as before";
   }
   if (!differences.empty())
     throw Error(

@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "base/checksum.hpp"
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
+#include "convert/coco.hpp"
+#include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -87,6 +90,11 @@ Plan make_plan(const Options& options) {
   refuse_out_inside_images(options);
   Plan plan;
   plan.list = scan(options.images, options.root);
+  std::optional<CocoAnnotations> annotations;
+  if (!options.coco.empty()) {
+    annotations.emplace(options);
+    annotations->choose(plan.list);
+  }
   if (!options.columns.empty()) {
     CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
     plan.labels = std::move(table.labels);
@@ -95,6 +103,14 @@ Plan make_plan(const Options& options) {
     plan.labels = !options.labels.empty()      ? labels_from_csv(plan.list, options.labels, options.unlisted)
                   : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
                                                : labels_from_folders(plan.list);
+  }
+  if (annotations) {
+    CocoTable coco = annotations->table(plan.list);
+    for (ColumnTable& column : coco.columns) plan.columns.push_back(std::move(column));
+    plan.stated_sizes = std::move(coco.sizes);
+    plan.provenance["categories"] = std::move(coco.categories);
+    plan.annotations = std::move(coco.counts);
+    check_columns(plan.column_specs());
   }
   if (options.strict) reject_skipped(plan.list);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
@@ -129,8 +145,9 @@ std::vector<ColumnSpec> Plan::column_specs() const {
 
 Listing listing_of(const Plan& plan) {
   const bool numbers = plan.labels.classes.empty() && !plan.list.numbers.empty();
-  return {plan.list.inputs.size(), plan.labels.classes, numbers,           plan.list.empty_folders,
-          plan.list.skipped,       plan.list.rejects,   plan.list.unlisted};
+  return {plan.list.inputs.size(), plan.labels.classes, numbers,
+          plan.list.empty_folders, plan.list.skipped,   plan.list.rejects,
+          plan.list.unlisted,      plan.annotations};
 }
 
 }  // namespace shard::convert

@@ -18,6 +18,10 @@ struct Plan {
   InputList list;
   LabelTable labels;
   std::vector<ColumnTable> columns;  // the others
+  // Of each input: what its image must measure, upright. {0, 0}: anything. Empty: the same for all.
+  std::vector<image::Size> stated_sizes;
+  Provenance provenance;  // besides that of the options
+  AnnotationCounts annotations;
   std::uint64_t per_shard = 0;
   std::uint64_t listed = 0;  // inputs, and files that were rejected while listing
   static constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};

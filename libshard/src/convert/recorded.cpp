@@ -82,11 +82,12 @@ std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
 
 }  // namespace
 
-DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns) {
+DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more) {
   DatasetSpec spec;
   spec.spec = options.preprocess.sample_spec();
   spec.normalization = options.preprocess.normalization;
   spec.provenance = provenance_of(options);
+  spec.provenance.insert(more.begin(), more.end());
   spec.codec = options.codec;
   spec.columns = std::move(columns);
   spec.fingerprint = fingerprint(spec, options.per_shard());

@@ -162,6 +162,11 @@ void apply(const TextOptions& text, Options& options) {
     refuse("`on_error`", text.on_error, "expected skip or fail");
   if (text.unlisted != "skip" && text.unlisted != "reject")
     refuse("`unlisted`", text.unlisted, "expected skip or reject");
+  if (text.missing != "empty" && text.missing != "skip" && text.missing != "fail")
+    refuse("`missing`", text.missing, "expected empty, skip or fail");
+  options.missing = text.missing == "empty"  ? Missing::empty
+                    : text.missing == "skip" ? Missing::skip
+                                             : Missing::fail;
   for (const std::string& column : text.columns) options.columns.push_back(parse_column(column));
   options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;

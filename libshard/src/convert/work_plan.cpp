@@ -29,7 +29,8 @@ WorkPlan::WorkPlan(const Options& options) : impl_(std::make_unique<Impl>()) {
   impl_->options.claim = true;
   impl_->options.check();
   impl_->plan = make_plan(impl_->options);
-  impl_->record = record_of(impl_->plan, spec_of(options, impl_->plan.column_specs()));
+  impl_->record =
+      record_of(impl_->plan, spec_of(options, impl_->plan.column_specs(), impl_->plan.provenance));
 }
 WorkPlan::WorkPlan(WorkPlan&&) noexcept = default;
 WorkPlan& WorkPlan::operator=(WorkPlan&&) noexcept = default;

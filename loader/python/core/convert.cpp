@@ -34,6 +34,7 @@ convert::Options options_of(const nb::dict& given) {
   if (given.contains("on_error")) words.on_error = string_of(given, "on_error");
   if (given.contains("on_warning")) words.on_warning = string_of(given, "on_warning");
   if (given.contains("columns")) words.columns = nb::cast<std::vector<std::string>>(given["columns"]);
+  if (given.contains("missing")) words.missing = string_of(given, "missing");
   if (given.contains("unlisted")) words.unlisted = string_of(given, "unlisted");
   for (const auto& [name, field] :
        {std::pair{"resize", &words.resize}, std::pair{"crop", &words.crop},
@@ -48,6 +49,7 @@ convert::Options options_of(const nb::dict& given) {
   set(options.out, given, "out");
   set(options.root, given, "root");
   set(options.labels, given, "labels");
+  set(options.coco, given, "coco");
   set(options.strict, given, "strict");
   set(options.fast_decode, given, "fast_decode");
   set(options.max_pixels, given, "max_pixels");

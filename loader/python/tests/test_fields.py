@@ -1,6 +1,7 @@
 """Columns beside the label: ragged, text and of fixed shape, from a table to data sets and batches."""
 
 import csv
+import json
 import pickle
 
 import numpy as np
@@ -142,3 +143,19 @@ def test_wrong_columns_are_refused(data, table, tmp_path):
         with pytest.raises((sl.InvalidArgumentError, TypeError), match=why):
             sl.Loader(data, **options)
     assert repr(sl.Ragged("f32", 4)) == "shardloader.Ragged('float32', 4)" and pickle.loads(pickle.dumps(COLUMNS)) == COLUMNS
+
+
+def test_coco_annotations_become_columns(table, tmp_path):
+    path = tmp_path / "coco.json"
+    entry = {"id": 1, "image_id": 4, "category_id": 9, "bbox": [12, 10, 6, 5], "area": 30, "iscrowd": 0}
+    path.write_text(json.dumps({"images": [{"id": 4, "file_name": "ant/000.png", "width": 48, "height": 40}], "annotations": [entry],
+                                "categories": [{"id": 9, "name": "leg"}, {"id": 2, "name": "eye"}]}))
+    assert sl.convert(table / "images", tmp_path / "out", preset="train", resize=40, crop=40, coco=path).samples == SAMPLES
+    data = sl.Dataset(tmp_path / "out")
+    assert data.categories == ("eye", "leg")
+    sample = data.fields[0]
+    assert same(sample["boxes"], np.array([[8, 10, 14, 15]], np.float32)) and sample["box_labels"].tolist() == [1] and sample["areas"].tolist() == [30]
+    assert data.column("boxes").counts.tolist() == [1] + [0] * (SAMPLES - 1)
+    assert sl.convert(table / "images", tmp_path / "less", preset="train", resize=40, crop=40, coco=path, missing="skip").samples == 1
+    with pytest.raises(sl.InvalidArgumentError, match='missing "maybe"'):
+        sl.convert(table / "images", tmp_path / "no", coco=path, missing="maybe")

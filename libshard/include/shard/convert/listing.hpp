@@ -36,6 +36,25 @@ struct Skip {
   bool operator==(const Skip&) const = default;
 };
 
+// What was found in a file of annotations besides those that are stored.
+struct AnnotationCounts {
+  struct Count {
+    std::uint64_t number = 0;
+    // The first of them, for messages.
+    std::string first;
+  };
+  // Objects that are stored.
+  std::uint64_t objects = 0;
+  // Inputs without annotations.
+  Count images_without;
+  // Annotations whose image is not among the inputs.
+  Count without_image;
+  // Objects that are left out: their category is not in the file; their box has no area; they lie outside of the crop.
+  Count unknown_category;
+  Count invalid_boxes;
+  Count cut_away;
+};
+
 struct Listing {
   // Images that will be decoded.
   std::uint64_t inputs = 0;
@@ -51,6 +70,7 @@ struct Listing {
   std::vector<Reject> rejects;
   // Images that are left out because the table of labels does not name them.
   std::uint64_t unlisted = 0;
+  AnnotationCounts annotations;
 };
 
 }  // namespace shard::convert

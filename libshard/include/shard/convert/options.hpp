@@ -17,6 +17,10 @@ enum class OnError : std::uint8_t { skip, fail };
 // What becomes of inputs that the table of labels does not name: rejects, or counted and left out.
 enum class Unlisted : std::uint8_t { reject, skip };
 
+// What becomes of images without annotations: stored without objects, left out, or the end of the conversion. With `fail`
+// annotations without image, of unknown categories or with invalid boxes end it too; else they are counted.
+enum class Missing : std::uint8_t { empty, skip, fail };
+
 // Messages of errors name members as `member`, for example `max_pixels`; programs replace these names by
 // those that their users know.
 
@@ -32,6 +36,9 @@ struct Options {
   Unlisted unlisted = Unlisted::reject;
   // Columns of that table that are stored beside the labels. Its first line must name them.
   std::vector<ColumnSpec> columns;
+  // Annotations in the format of COCO: boxes, keypoints and captions become columns (docs/sources.md). Empty: none.
+  std::filesystem::path coco;
+  Missing missing = Missing::empty;
   // True: hidden names and files that are not images are rejects. False: they are skipped and counted.
   bool strict = false;
 

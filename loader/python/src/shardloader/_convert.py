@@ -104,6 +104,8 @@ def _options(
     samples_per_shard: Optional[int] = None,
     labels: Optional[Path] = None,
     columns: "Optional[Mapping[str, Any]]" = None,
+    coco: Optional[Path] = None,
+    missing: Optional[str] = None,
     unlisted: Optional[str] = None,
     root: Optional[Path] = None,
     strict: bool = False,
@@ -123,7 +125,7 @@ def _options(
     if os.fspath(images) == "-":
         raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
     wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "on_error": on_error, "on_warning": on_warning}
+    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "missing": missing, "on_error": on_error, "on_warning": on_warning}
     wanted.update({name: None if word is None else str(word) for name, word in words.items()})
     for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
         wanted[name] = None if size is None else _size(name, size)
@@ -139,7 +141,7 @@ def _options(
         "world_size": world_size,
     }
     wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
-    for name, path in {"labels": labels, "root": root}.items():
+    for name, path in {"labels": labels, "root": root, "coco": coco}.items():
         wanted[name] = None if path is None else os.fspath(path)
     for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
         wanted[name] = True if flag else None
@@ -170,6 +172,8 @@ def convert(
     samples_per_shard: Optional[int] = None,
     labels: Optional[Path] = None,
     columns: "Optional[Mapping[str, Any]]" = None,
+    coco: Optional[Path] = None,
+    missing: Optional[str] = None,
     unlisted: Optional[str] = None,
     root: Optional[Path] = None,
     strict: bool = False,
@@ -207,6 +211,8 @@ def convert(
     Which images, and their labels:
     labels: a CSV file of labels. columns: further columns of that file, which its first line names, for instance
         {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
+    coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
+        sample. missing: what to do with images that it has no annotation for, "empty", "skip" or "fail".
     root: the folder that keys are relative to, for a list of paths.
     on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning: "harmless", "accept" or "reject". strict: files that are no images are rejects.
     max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded, which changes pixels slightly.
@@ -243,6 +249,8 @@ def convert(
         samples_per_shard=samples_per_shard,
         labels=labels,
         columns=columns,
+        coco=coco,
+        missing=missing,
         unlisted=unlisted,
         root=root,
         strict=strict,

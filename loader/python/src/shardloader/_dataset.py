@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -291,6 +292,11 @@ class Dataset:
     def fields(self) -> Fields:
         """What a sample has: `fields["boxes"]` describes one field, and `fields[i]` is a dict of those of sample i."""
         return Fields(self)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The names of the categories of boxes, by the numbers in column "box_labels": those of a conversion with coco=. Else empty."""
+        return tuple(json.loads(self._info["pipeline"].get("categories", "[]")))
 
     @property
     def info(self) -> dict[str, Any]:

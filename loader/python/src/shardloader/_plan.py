@@ -67,7 +67,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
             raise InvalidArgumentError(f"{name} is no option of plan()")
     images = os.fspath(images)
     absolute = "@" + os.path.abspath(images[1:]) if images.startswith("@") else images if images == "-" else os.path.abspath(images)
-    for name in ("labels", "root"):
+    for name in ("labels", "root", "coco"):
         if options.get(name) is not None:
             options[name] = os.path.abspath(options[name])
     try:
