@@ -69,7 +69,7 @@ class Archives(TestCase):
             self.tar(f"w-{shard:03}.tar", members)
         pattern = self.path / "w-{000..002}.tar"
         done = self.assert_code(shardify(pattern, self.out, *SMALL[:-1]), 0)
-        self.assertIn("labels are the numbers in the .cls members", done.out)
+        self.assertIn("labels are the numbers that come with the images", done.out)
         self.assertEqual(self.labels(self.out), {f"{i:05}.png": i % 5 for i in range(12)})
         self.assert_code(shardctl("compare", self.out, pattern), 0)
         # Some without a label, or with none that is a number.

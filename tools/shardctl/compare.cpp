@@ -208,14 +208,16 @@ int compare(const CompareOptions& options) {
   const Source source = Source::open(options.path);
   std::error_code error;
   convert::InputList list;
-  if (convert::names_tars(options.images)) {
+  if (convert::names_tars(options.images) || convert::names_arrays(options.images)) {
     list = convert::scan(options.images, {});
   } else if (std::filesystem::is_directory(options.images, error)) {
     list.root = options.images;
   } else {
-    throw Error(ErrorCode::not_found,
-                fmt::format("{}: not a folder or tar archive; give the one that the data set was made from",
-                            quoted(options.images)));
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format(
+            "{}: not a folder, a tar archive or an array; give the one that the data set was made from",
+            quoted(options.images)));
   }
   const Denormalizer denormalizer(source.info().spec, source.info().normalization);
   const std::uint64_t count = options.samples == 0 ? source.size() : std::min(options.samples, source.size());

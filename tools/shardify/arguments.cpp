@@ -54,6 +54,7 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
   const char* group = "Input";
   app.add_option("--labels", options.labels, R"(
       Take the labels from a CSV table with lines path,label or path,v1,...,vk. The paths are relative to IMAGES.
+      For arrays also an array of labels (.npy, IDX).
       Without a table, the class is the first folder of the path)")
       ->type_name("FILE")
       ->group(group);
@@ -80,6 +81,10 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       What to do with images that --labels does not name: reject them, or skip them to convert a subset)")
       ->type_name("reject|skip")
       ->default_str("reject")
+      ->group(group);
+  app.add_option("--array-layout", given.text.array_layout, R"(
+      The axes of arrays of images: nhwc (images, rows, columns, channels) or nchw. Only where the shape does not say it)")
+      ->type_name("nhwc|nchw")
       ->group(group);
   app.add_option("--root", options.root, R"(
       For lists: keys and classes are relative to this folder. It can be left out if all paths are in one folder,
@@ -234,7 +239,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
                                         ")");
   app.add_option("IMAGES", options.images, R"(
       A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); a tar archive
-      with the same inside, a WebDataset, or several ('train-{000..146}.tar'); @FILE, a text file with one path per line;
+      with the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a text file with one path per line;
       or -, the same list on standard input)")
       ->required();
   app.add_option("OUT", options.out,

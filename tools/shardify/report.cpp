@@ -136,7 +136,7 @@ void print_found(const convert::Options& options, const convert::Listing& found)
   if (!found.classes.empty())
     cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
   else if (found.numbers)
-    cli::out("classes: none, labels are the numbers in the .cls members\n");
+    cli::out("classes: none, labels are the numbers that come with the images\n");
   else if (options.labels.empty())
     cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
   print_skipped(options, found);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -46,7 +47,7 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
   if (!S_ISREG(info.st_mode)) throw UnreadableInput(ErrorCode::unsupported, "is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
   make_room(size);
-  return {buffer_.data(), fill(fd.get(), 0, size, path)};
+  return {buffer_.data(), fill(fd.get(), 0, 0, size, path)};
 }
 
 std::span<const std::byte> InputReader::read(const Input& input) {
@@ -56,7 +57,14 @@ std::span<const std::byte> InputReader::read(const Input& input) {
 std::span<const std::byte> InputReader::read_member(const Input& input) {
   const auto size = static_cast<std::size_t>(input.size_bytes);
   make_room(size);
-  return {buffer_.data(), fill(archive(input.archive), input.offset, size, list_->archives[input.archive])};
+  std::size_t filled = 0;
+  if (!list_->archive_headers.empty()) {
+    const std::vector<std::byte>& header = list_->archive_headers[input.archive];
+    std::copy(header.begin(), header.end(), buffer_.begin());
+    filled = header.size();
+  }
+  filled += fill(archive(input.archive), input.offset, filled, size - filled, list_->archives[input.archive]);
+  return {buffer_.data(), filled};
 }
 
 int InputReader::archive(std::uint32_t number) {
@@ -98,12 +106,12 @@ void InputReader::make_room(std::size_t size) {
 }
 
 // How many bytes there were: fewer if the file was cut meanwhile, and the caller sees the smaller size.
-std::size_t InputReader::fill(int fd, std::uint64_t offset, std::size_t size,
+std::size_t InputReader::fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
                               const std::filesystem::path& path) {
   std::size_t filled = 0;
   while (filled < size) {
     const ssize_t got =
-        ::pread(fd, buffer_.data() + filled, size - filled, static_cast<off_t>(offset + filled));
+        ::pread(fd, buffer_.data() + at + filled, size - filled, static_cast<off_t>(offset + filled));
     if (got < 0) {
       if (errno == EINTR) continue;
       fail_read("read", path, errno);

@@ -38,7 +38,9 @@ class InputReader {
  private:
   std::span<const std::byte> read_member(const Input& input);
   void make_room(std::size_t size);
-  std::size_t fill(int fd, std::uint64_t offset, std::size_t size, const std::filesystem::path& path);
+  // Into the buffer from `at` on.
+  std::size_t fill(int fd, std::uint64_t offset, std::size_t at, std::size_t size,
+                   const std::filesystem::path& path);
   int archive(std::uint32_t number);
 
   std::filesystem::path root_;

@@ -89,7 +89,7 @@ Plan make_plan(const Options& options) {
   options.check();
   refuse_out_inside_images(options);
   Plan plan;
-  plan.list = scan(options.images, options.root);
+  plan.list = scan(options.images, options.root, options.array_layout);
   std::optional<CocoAnnotations> annotations;
   if (!options.coco.empty()) {
     annotations.emplace(options);
@@ -100,7 +100,8 @@ Plan make_plan(const Options& options) {
     plan.labels = std::move(table.labels);
     plan.columns = std::move(table.columns);
   } else {
-    plan.labels = !options.labels.empty()      ? labels_from_csv(plan.list, options.labels, options.unlisted)
+    plan.labels = names_label_array(options.labels) ? labels_from_array(plan.list, options.labels)
+                  : !options.labels.empty()    ? labels_from_csv(plan.list, options.labels, options.unlisted)
                   : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
                                                : labels_from_folders(plan.list);
   }
@@ -127,6 +128,7 @@ Plan make_plan(const Options& options) {
   for (const Input& input : plan.list.inputs) text += input.path + '\0';
   for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
   for (const std::string& name : plan.labels.classes) text += name + '\0';
+  for (const auto& header : plan.list.archive_headers) text += to_hex(xxh3(header));
   for (const ColumnTable& column : plan.columns) text += to_hex(column.digest());
   const std::uint64_t names = xxh3(text) ^ (xxh3(plan.labels.rows) * 0x9E3779B97F4A7C15U);
   plan.names_digest = to_hex(names);

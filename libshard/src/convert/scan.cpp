@@ -40,7 +40,7 @@ void sort_by_key(std::vector<T>& items) {
 
 std::string Input::key() const { return escape_key(path); }
 
-InputList scan(const std::string& images, const std::filesystem::path& list_root) {
+InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout) {
   InputList list;
   if (images == "-") {
     list = scan_list(std::cin, "on standard input", list_root);
@@ -53,6 +53,8 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
     list = scan_list(in, quoted(file), list_root);
   } else if (names_tars(images)) {
     list = scan_tars(images);
+  } else if (names_arrays(images)) {
+    list = scan_arrays(images, layout);
   } else {
     list = scan_folder(images);
   }

@@ -27,7 +27,7 @@ struct Input {
   // In an archive: its position in InputList::archives, and where the bytes of the member are.
   std::uint32_t archive = kNoArchive;
   std::uint64_t offset = 0;
-  std::uint64_t size_bytes = 0;
+  std::uint64_t size_bytes = 0;  // with InputList::archive_headers
 };
 
 struct InputList {
@@ -39,6 +39,8 @@ struct InputList {
   std::vector<std::filesystem::path> archives;
   // Their sizes when they were listed.
   std::vector<std::uint64_t> archive_bytes;
+  // Bytes that come in front of each input of an archive; no elements: none do. Items of arrays are so handed on as files.
+  std::vector<std::vector<std::byte>> archive_headers;
   // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls
   // member (WebDataset).
   std::vector<std::pair<std::string, std::int64_t>> numbers;
@@ -55,7 +57,7 @@ struct InputList {
   std::uint64_t unlisted = 0;
 };
 
-// `images` as in Options: a folder (with all folders below it, symbolic links too), tar archives, "@FILE" or "-". The
+// `images` as in Options: a folder (with all folders below it, symbolic links too), tar archives, arrays, "@FILE" or "-". The
 // result depends only on the files, not on the order in which a folder is read or on the locale. Errors:
 // not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not obvious), naming
 // the path.
@@ -63,7 +65,8 @@ struct InputList {
 // Links to folders: within one top-level folder, each folder (device, inode) is walked once. So loops end,
 // and the work is bounded by the number of folders. Folders that are reached without a link come first, then
 // links in the order of (links passed, bytes of the path). A link to a folder that contains it is a reject.
-InputList scan(const std::string& images, const std::filesystem::path& list_root);
+InputList scan(const std::string& images, const std::filesystem::path& list_root,
+               ArrayLayout layout = ArrayLayout::automatic);
 
 // The parts of scan(), with unsorted results: walk.cpp, list.cpp and scan_tar.cpp.
 InputList scan_folder(const std::string& images);
@@ -72,6 +75,12 @@ InputList scan_tars(const std::string& images);
 // True: `images` is the name of a tar archive, or a pattern of such names, and not a folder. Throws unsupported for compressed
 // archives, which cannot be read in place.
 bool names_tars(const std::string& images);
+
+// True: `images` names arrays of images (scan_arrays.cpp), or is a folder of CIFAR's binary files. Throws unsupported for compressed ones.
+bool names_arrays(const std::string& images);
+InputList scan_arrays(const std::string& images, ArrayLayout layout);
+// Expands the braces of a pattern, from left to right: "a{1..3}" -> a1, a2, a3.
+std::vector<std::string> expanded_pattern(const std::string& pattern);
 
 struct LabelTable {
   ColumnSpec column{"labels", DType::i64, {}};
@@ -86,6 +95,10 @@ LabelTable labels_from_folders(InputList& list);
 
 // The numbers that archives name; inputs without one are moved to list.rejects.
 LabelTable labels_from_numbers(InputList& list);
+
+// An array (.npy, IDX) with a whole number for each input, in their order. Only for inputs from arrays.
+LabelTable labels_from_array(const InputList& list, const std::filesystem::path& path);
+bool names_label_array(const std::filesystem::path& path);
 
 // A table with rows path,label (whole numbers, or numbers, or class names) or path,v1,...,vk (float32).
 // Throws invalid_argument, naming the line, for a row that names no input, a duplicate or a malformed row.

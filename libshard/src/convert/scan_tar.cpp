@@ -5,14 +5,10 @@
 //   tars inside a tar            n01440764.tar, ... (ImageNet)   the class is the name of the inner one
 //
 // Members are read where they lie in the archives, so nothing is unpacked.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <optional>
 #include <system_error>
@@ -20,7 +16,7 @@
 #include "base/cpu_count.hpp"
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
-#include "base/unique_handle.hpp"
+#include "convert/open_archive.hpp"
 #include "convert/scan.hpp"
 #include "convert/tar.hpp"
 #include "shard/error.hpp"
@@ -71,8 +67,9 @@ std::vector<std::string> alternatives(std::string_view inside) {
   return all;
 }
 
-// Expands the braces of a pattern, from left to right.
-std::vector<std::string> expanded(const std::string& pattern) {
+}  // namespace
+
+std::vector<std::string> expanded_pattern(const std::string& pattern) {
   for (std::size_t open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
     const std::size_t close = pattern.find('}', open);
     if (close == std::string::npos) break;
@@ -80,7 +77,7 @@ std::vector<std::string> expanded(const std::string& pattern) {
         alternatives(std::string_view(pattern).substr(open + 1, close - open - 1));
     if (parts.empty()) continue;
     std::vector<std::string> all;
-    for (const std::string& rest : expanded(pattern.substr(close + 1)))
+    for (const std::string& rest : expanded_pattern(pattern.substr(close + 1)))
       for (const std::string& part : parts) all.push_back(pattern.substr(0, open) + part + rest);
     if (all.size() > kMaxArchives)
       throw Error(ErrorCode::invalid_argument, fmt::format("{} names {} archives; at most {} are taken",
@@ -91,45 +88,7 @@ std::vector<std::string> expanded(const std::string& pattern) {
   return {pattern};
 }
 
-class OpenArchive {
- public:
-  explicit OpenArchive(const fs::path& path)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat info {};
-    if (!fd_ || ::fstat(fd_.get(), &info) != 0) {
-      const int error = errno;
-      throw Error(error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
-                  fmt::format("cannot open the archive {}: {}", quoted(path),
-                              std::generic_category().message(error)));
-    }
-    if (!S_ISREG(info.st_mode))
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("the archive {} is not a regular file", quoted(path)));
-    size_ = static_cast<std::uint64_t>(info.st_size);
-    // Headers are far apart: reading ahead would bring in the members.
-    static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM));
-  }
-  std::uint64_t size() const noexcept { return size_; }
-  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const {
-    std::size_t filled = 0;
-    while (filled < out.size()) {
-      const ssize_t got =
-          ::pread(fd_.get(), out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0)
-        throw Error(ErrorCode::io, fmt::format("cannot read the archive {}: {}", quoted(path_),
-                                               std::generic_category().message(errno)));
-      if (got == 0) break;
-      filled += static_cast<std::size_t>(got);
-    }
-    return filled;
-  }
-
- private:
-  fs::path path_;
-  UniqueFd fd_;
-  std::uint64_t size_ = 0;
-};
+namespace {
 
 // What one archive has.
 class Contents {
@@ -257,7 +216,7 @@ bool names_tars(const std::string& images) {
 
 InputList scan_tars(const std::string& images) {
   InputList list;
-  for (std::string& name : expanded(images)) list.archives.emplace_back(std::move(name));
+  for (std::string& name : expanded_pattern(images)) list.archives.emplace_back(std::move(name));
   std::vector<std::optional<Contents>> contents(list.archives.size());
   parallel_for(std::min(cpu_count(), 8U), contents.size(), [&](unsigned, std::uint64_t i) {
     contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i]);

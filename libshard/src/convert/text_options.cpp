@@ -167,6 +167,12 @@ void apply(const TextOptions& text, Options& options) {
   options.missing = text.missing == "empty"  ? Missing::empty
                     : text.missing == "skip" ? Missing::skip
                                              : Missing::fail;
+  if (text.array_layout == "nhwc")
+    options.array_layout = ArrayLayout::nhwc;
+  else if (text.array_layout == "nchw")
+    options.array_layout = ArrayLayout::nchw;
+  else if (!text.array_layout.empty())
+    refuse("`array_layout`", text.array_layout, "expected nhwc or nchw");
   for (const std::string& column : text.columns) options.columns.push_back(parse_column(column));
   options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;

@@ -14,7 +14,8 @@ inline constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.22
 // The values of shardify's options of the same names (docs/shardify.md). Empty: not given.
 struct TextOptions {
   std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
-              on_error = "skip", on_warning = "harmless", unlisted = "reject", missing = "empty";
+              on_error = "skip", on_warning = "harmless", unlisted = "reject", missing = "empty",
+              array_layout;
   // "caption:text", "angle:f32", "pose:f32[7]"; ragged: "ids:i64[]", "boxes:f32[,4]".
   std::vector<std::string> columns;
 };

@@ -60,7 +60,7 @@ struct Listing {
   std::uint64_t inputs = 0;
   // Escaped names. Empty: labels are numbers, or all 0.
   std::vector<std::string> classes;
-  // The labels are numbers that tar archives name (.cls members).
+  // The labels are numbers that come with the images: .cls members of tar archives, arrays of labels.
   bool numbers = false;
   // Escaped names of folders without images, which are not classes.
   std::vector<std::string> empty_folders;

@@ -16,6 +16,8 @@ namespace shard::convert {
 enum class OnError : std::uint8_t { skip, fail };
 // What becomes of inputs that the table of labels does not name: rejects, or counted and left out.
 enum class Unlisted : std::uint8_t { reject, skip };
+// Of arrays of images with four axes: [image, row, column, channel] or [image, channel, row, column]. automatic: as the shape says.
+enum class ArrayLayout : std::uint8_t { automatic, nhwc, nchw };
 
 // What becomes of images without annotations: stored without objects, left out, or the end of the conversion. With `fail`
 // annotations without image, of unknown categories or with invalid boxes end it too; else they are counted.
@@ -25,15 +27,17 @@ enum class Missing : std::uint8_t { empty, skip, fail };
 // those that their users know.
 
 struct Options {
-  // A folder; a tar archive, or several: "train-{000..146}.tar", "{a,b}.tar"; "@FILE" for a list of paths, one a line; "-" for
+  // A folder; a tar archive, or several: "train-{000..146}.tar", "{a,b}.tar"; arrays of images (.npy, .npz,
+  // IDX, CIFAR's binary files; docs/sources.md); "@FILE" for a list of paths, one a line; "-" for
   // such a list on standard input.
   std::string images;
   std::filesystem::path out;
   // Lists: keys and classes are relative to it. Empty: the deepest common folder, where that is obvious.
   std::filesystem::path root;
-  // A CSV table with lines path,label or path,v1,...,vk. Empty: the class is the first folder of the path.
+  // A CSV table with lines path,label or path,v1,...,vk; for arrays also an array of labels (.npy, IDX). Empty: the class is the first folder of the path.
   std::filesystem::path labels;
   Unlisted unlisted = Unlisted::reject;
+  ArrayLayout array_layout = ArrayLayout::automatic;
   // Columns of that table that are stored beside the labels. Its first line must name them.
   std::vector<ColumnSpec> columns;
   // Annotations in the format of COCO: boxes, keypoints and captions become columns (docs/sources.md). Empty: none.

@@ -1,0 +1,47 @@
+#include "convert/open_archive.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "base/quote.hpp"
+
+namespace shard::convert {
+
+OpenArchive::OpenArchive(const std::filesystem::path& path)
+    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  struct stat info {};
+  if (!fd_ || ::fstat(fd_.get(), &info) != 0) {
+    const int error = errno;
+    throw Error(
+        error == ENOENT ? ErrorCode::not_found : ErrorCode::io,
+        fmt::format("cannot open the archive {}: {}", quoted(path), std::generic_category().message(error)));
+  }
+  if (!S_ISREG(info.st_mode))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the archive {} is not a regular file", quoted(path)));
+  size_ = static_cast<std::uint64_t>(info.st_size);
+  // Headers are far apart: reading ahead would bring in the members.
+  static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM));
+}
+
+std::size_t OpenArchive::read(std::uint64_t offset, std::span<std::byte> out) const {
+  std::size_t filled = 0;
+  while (filled < out.size()) {
+    const ssize_t got =
+        ::pread(fd_.get(), out.data() + filled, out.size() - filled, static_cast<off_t>(offset + filled));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      throw Error(ErrorCode::io, fmt::format("cannot read the archive {}: {}", quoted(path_),
+                                             std::generic_category().message(errno)));
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return filled;
+}
+
+}  // namespace shard::convert

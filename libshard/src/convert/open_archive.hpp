@@ -1,0 +1,28 @@
+// A file that holds many inputs, while it is listed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "base/unique_handle.hpp"
+#include "shard/error.hpp"
+
+namespace shard::convert {
+
+class OpenArchive {
+ public:
+  // Errors: not_found, io, invalid_argument (not a regular file), naming the path.
+  explicit OpenArchive(const std::filesystem::path& path);
+  std::uint64_t size() const noexcept { return size_; }
+  // Returns how many bytes there were. Error: io.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace shard::convert

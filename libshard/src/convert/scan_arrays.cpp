@@ -1,0 +1,304 @@
+// Lists arrays of images: .npy and .npz (numpy), IDX (MNIST), binary files of CIFAR-10 and CIFAR-100. Items are read where they lie.
+//
+//   x.npy, x.npz          x.npy/000000, x.npy/000001, ...        labels: the array of .npz that is named so
+//   train-images-idx3-ubyte                                      labels: the file beside it, train-labels-idx1-ubyte
+//   data_batch_1.bin                                             labels: in the records; of CIFAR-100 the fine ones
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "base/quote.hpp"
+#include "convert/array.hpp"
+#include "convert/open_archive.hpp"
+#include "convert/scan.hpp"
+#include "shard/error.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint64_t kCifarPixels = 3 * 32 * 32;
+constexpr std::string_view kImageMembers[] = {"images", "image", "x", "X", "data", "arr_0"};
+constexpr std::string_view kLabelMembers[] = {"labels", "label", "y", "Y", "targets", "arr_1"};
+
+bool has_ending(std::string_view name, std::string_view ending) {
+  return name.size() > ending.size() && name.ends_with(ending);
+}
+
+std::vector<std::byte> header_bytes(const OpenArchive& file, std::uint64_t offset, std::uint64_t size) {
+  std::vector<std::byte> begin(static_cast<std::size_t>(std::min<std::uint64_t>(size, kMaxArrayHeaderBytes)));
+  begin.resize(file.read(offset, begin));
+  return begin;
+}
+
+bool is_idx_file(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return false;
+  const OpenArchive file(path);
+  return is_idx_of_images(header_bytes(file, 0, 4));
+}
+
+// data_batch_1.bin, test_batch.bin (CIFAR-10), train.bin, test.bin (CIFAR-100): how many bytes of labels a record has.
+std::optional<std::uint64_t> cifar_labels(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if ((name.starts_with("data_batch_") && has_ending(name, ".bin")) || name == "test_batch.bin") return 1;
+  if (name == "train.bin" || name == "test.bin") return 2;
+  return std::nullopt;
+}
+
+std::vector<fs::path> cifar_files(const std::string& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return files;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (cifar_labels(at->path()) && at->is_regular_file(error)) files.push_back(at->path());
+  std::sort(files.begin(), files.end());
+  // "train.bin" alone may be anything.
+  const bool plain =
+      std::any_of(files.begin(), files.end(), [](const fs::path& file) { return *cifar_labels(file) == 2; });
+  if (plain && !fs::exists(fs::path(folder) / "fine_label_names.txt", error)) files.clear();
+  return files;
+}
+
+// An array somewhere in a file.
+struct Found {
+  ArrayHeader header;
+  std::uint64_t offset = 0;  // of its header
+  std::uint64_t size_bytes = 0;
+};
+
+class ArrayLister {
+ public:
+  ArrayLister(InputList& list, ArrayLayout layout) : list_(list), layout_(layout) {}
+
+  void add(const fs::path& path, const std::string& prefix) {
+    path_ = path;
+    prefix_ = prefix;
+    file_.emplace(path);
+    list_.archives.push_back(path);
+    list_.archive_bytes.push_back(file_->size());
+    try {
+      const std::string name = path.filename().string();
+      if (has_ending(name, ".npz"))
+        add_npz();
+      else if (has_ending(name, ".npy"))
+        add_array(npy_at(0, file_->size()));
+      else if (const auto labels = cifar_labels(path))
+        add_cifar(*labels);
+      else
+        add_idx();
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
+    }
+  }
+
+ private:
+  Found npy_at(std::uint64_t offset, std::uint64_t size) const {
+    return {parse_npy_header(header_bytes(*file_, offset, size)), offset, size};
+  }
+
+  // The inputs: items of `step` bytes, the first of which begins at `first`.
+  void add_items(const ArrayImages& images, std::uint64_t first, std::uint64_t step) {
+    list_.archive_headers.push_back(tiff_header(images));
+    const auto archive = static_cast<std::uint32_t>(list_.archives.size() - 1);
+    const std::uint64_t size = list_.archive_headers.back().size() + images.item_bytes();
+    for (std::uint64_t i = 0; i < images.count; ++i)
+      list_.inputs.push_back({name_of(i, images.count), archive, first + i * step, size});
+  }
+  std::string name_of(std::uint64_t item, std::uint64_t count) const {
+    const std::size_t digits = std::max<std::size_t>(6, std::to_string(count - 1).size());
+    return fmt::format("{}/{:0{}}", prefix_, item, digits);
+  }
+  std::uint64_t add_array(const Found& found) {
+    const ArrayImages images = images_of(found.header, layout_);
+    static_cast<void>(count_elements(found.header, 1, found.size_bytes));
+    add_items(images, found.offset + found.header.data_offset, images.item_bytes());
+    return images.count;
+  }
+
+  void add_labels(const OpenArchive& file, const Found& found, std::uint64_t count,
+                  const std::string& where) {
+    const std::vector<std::int64_t> values = labels_of(file, found, where);
+    if (values.size() != count)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} has {} labels for {} images", where, values.size(), count));
+    for (std::uint64_t i = 0; i < count; ++i) list_.numbers.emplace_back(name_of(i, count), values[i]);
+  }
+
+ public:
+  // Of an array of whole numbers with one axis (or a second one of length 1).
+  static std::vector<std::int64_t> labels_of(const OpenArchive& file, const Found& found,
+                                             const std::string& where) {
+    const std::uint64_t bytes = integer_bytes(found.header.dtype);
+    const auto& shape = found.header.shape;
+    if (bytes == 0 || shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format(
+              "{}: labels are whole numbers in an array of one axis; the dtype is {} and there are {} axes",
+              where, quoted(found.header.dtype), shape.size()));
+    const std::uint64_t count = count_elements(found.header, bytes, found.size_bytes);
+    std::vector<std::int64_t> values;
+    values.reserve(static_cast<std::size_t>(count));
+    std::vector<std::byte> part(static_cast<std::size_t>(std::min<std::uint64_t>(count, 65536) * bytes));
+    for (std::uint64_t i = 0; i < count;) {
+      const std::uint64_t some = std::min<std::uint64_t>(65536, count - i);
+      const std::span<std::byte> out = std::span(part).first(static_cast<std::size_t>(some * bytes));
+      if (file.read(found.offset + found.header.data_offset + i * bytes, out) != out.size())
+        throw Error(ErrorCode::corrupt, fmt::format("{} is cut off", where));
+      for (std::uint64_t k = 0; k < some; ++k)
+        values.push_back(load_integer(found.header.dtype, out.data() + k * bytes));
+      i += some;
+    }
+    return values;
+  }
+
+ private:
+  void add_npz() {
+    std::vector<std::pair<std::string, Found>> arrays;
+    for (const ZipMember& member :
+         list_npz([this](std::uint64_t at, std::span<std::byte> out) { return file_->read(at, out); },
+                  file_->size()))
+      if (has_ending(member.name, ".npy"))
+        arrays.emplace_back(member.name.substr(0, member.name.size() - 4),
+                            npy_at(member.offset, member.size_bytes));
+    const auto named = [&](const auto& names) -> const std::pair<std::string, Found>* {
+      for (const std::string_view name : names)
+        for (const auto& array : arrays)
+          if (array.first == name) return &array;
+      return nullptr;
+    };
+    const auto* images = arrays.size() == 1 ? &arrays.front() : named(kImageMembers);
+    if (images == nullptr) {
+      std::string names;
+      for (const auto& array : arrays) names += (names.empty() ? "" : ", ") + quoted_excerpt(array.first);
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("has the arrays {}: the images must be named images, x, data or arr_0 (and "
+                              "labels labels, y, targets or arr_1); "
+                              "or save the array of images alone, as .npy",
+                              names.empty() ? "[]" : names));
+    }
+    const std::uint64_t count = add_array(images->second);
+    const auto* labels = named(kLabelMembers);
+    if (labels != nullptr && labels != images)
+      add_labels(*file_, labels->second, count, "the array " + quoted_excerpt(labels->first));
+  }
+
+  void add_idx() {
+    const Found found{parse_idx_header(header_bytes(*file_, 0, 64)), 0, file_->size()};
+    const std::uint64_t count = add_array(found);
+    std::string name = path_.filename().string();
+    for (const std::string_view dot : {"-", "."}) {
+      for (const std::string_view axes : {"3", "4"}) {
+        const std::string images = fmt::format("images{}idx{}", dot, axes);
+        const std::size_t at = name.rfind(images);
+        if (at == std::string::npos) continue;
+        const fs::path beside = path_.parent_path() / (name.substr(0, at) + fmt::format("labels{}idx1", dot) +
+                                                       name.substr(at + images.size()));
+        std::error_code error;
+        if (!fs::exists(beside, error)) return;
+        const OpenArchive file(beside);
+        add_labels(file, {parse_idx_header(header_bytes(file, 0, 64)), 0, file.size()}, count,
+                   quoted(beside));
+        return;
+      }
+    }
+  }
+
+  void add_cifar(std::uint64_t label_bytes) {
+    const std::uint64_t record = label_bytes + kCifarPixels;
+    if (file_->size() == 0 || file_->size() % record != 0)
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("has {} bytes, which are no whole records of CIFAR-{} ({} bytes)",
+                              file_->size(), label_bytes == 1 ? 10 : 100, record));
+    const ArrayImages images{file_->size() / record, 32, 32, 3, true};
+    add_items(images, label_bytes, record);
+    for (std::uint64_t i = 0; i < images.count; ++i) {
+      std::array<std::byte, 2> label{};
+      const std::span<std::byte> out = std::span(label).first(static_cast<std::size_t>(label_bytes));
+      if (file_->read(i * record, out) != out.size()) throw Error(ErrorCode::corrupt, "is cut off");
+      list_.numbers.emplace_back(name_of(i, images.count), std::to_integer<std::int64_t>(out.back()));
+    }
+  }
+
+  InputList& list_;
+  ArrayLayout layout_;
+  fs::path path_;
+  std::string prefix_;
+  std::optional<OpenArchive> file_;
+};
+
+}  // namespace
+
+bool names_arrays(const std::string& images) {
+  std::error_code error;
+  if (fs::is_directory(images, error)) return !cifar_files(images).empty();
+  const std::string_view name = images;
+  for (const std::string_view compressed : {".npy.gz", ".npz.gz", "-ubyte.gz", ".npy.zst", ".npy.xz"})
+    if (has_ending(name, compressed))
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("{} is compressed, so its images cannot be read in place: decompress it first (gunzip)",
+                      quoted(images)));
+  if (has_ending(name, ".npy") || has_ending(name, ".npz") || has_ending(name, "-ubyte")) return true;
+  if (has_ending(name, ".bin") && cifar_labels(expanded_pattern(images).front())) return true;
+  return is_idx_file(images);
+}
+
+InputList scan_arrays(const std::string& images, ArrayLayout layout) {
+  std::vector<fs::path> files = cifar_files(images);
+  if (files.empty())
+    for (const std::string& name : expanded_pattern(images)) files.emplace_back(name);
+  InputList list;
+  ArrayLister lister(list, layout);
+  std::vector<std::string> names;
+  for (const fs::path& file : files) names.push_back(file.filename().string());
+  std::vector<std::string> sorted = names;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    for (std::size_t i = 0; i < files.size(); ++i)
+      names[i] = files[i].lexically_normal().relative_path().string();
+  for (std::size_t i = 0; i < files.size(); ++i) lister.add(files[i], names[i]);
+  std::sort(list.numbers.begin(), list.numbers.end());
+  return list;
+}
+
+LabelTable labels_from_array(const InputList& list, const fs::path& path) {
+  if (list.archive_headers.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`labels` {}: an array has a label for each position, which only images in an "
+                            "array have; give a CSV table",
+                            quoted(path)));
+  const OpenArchive file(path);
+  std::vector<std::int64_t> values;
+  try {
+    const std::vector<std::byte> begin = header_bytes(file, 0, file.size());
+    const Found found{
+        has_ending(path.filename().string(), ".npy") ? parse_npy_header(begin) : parse_idx_header(begin), 0,
+        file.size()};
+    values = ArrayLister::labels_of(file, found, "`labels`");
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
+  }
+  if (values.size() != list.inputs.size())
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} has {} labels for {} images", quoted(path),
+                                                         values.size(), list.inputs.size()));
+  LabelTable table;
+  for (const std::int64_t value : values)
+    for (int i = 0; i < 8; ++i)
+      table.rows.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  return table;
+}
+
+bool names_label_array(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return has_ending(name, ".npy") || has_ending(name, "-ubyte");
+}
+
+}  // namespace shard::convert
