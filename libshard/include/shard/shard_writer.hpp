@@ -33,6 +33,9 @@ struct ShardWriterOptions : DatasetSpec {
   std::uint64_t planned_key_bytes = 0;
   // A hint like that: how many rows all samples have of each column that is ragged or text. Empty: not known.
   std::vector<std::uint64_t> planned_rows;
+  // False: the file grows as samples are stored, for a shard that may get far fewer than planned. True: its space is taken at
+  // the start (codec none), so a full disk is found before work is lost.
+  bool preallocate = true;
   // True: the target may exist. publish() keeps a file with the same bytes and replaces any other. The target
   // is never removed before.
   bool may_exist = false;

@@ -41,7 +41,9 @@ std::uint64_t WorkPlan::inputs() const noexcept { return impl_->plan.list.inputs
 std::string WorkPlan::digest() const { return impl_->record.fingerprint + impl_->record.source_digest; }
 
 ShardResult WorkPlan::convert_shard(std::uint64_t shard, const Hooks& hooks) const {
-  const auto& [options, plan, record] = *impl_;
+  const Options& options = impl_->options;
+  const Plan& plan = impl_->plan;
+  const PlanRecord& record = impl_->record;
   if (shard >= plan.shards())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("there is no shard {}: the plan has {}, from 0 on", shard, plan.shards()));
@@ -85,7 +87,9 @@ ShardResult WorkPlan::convert_shard(std::uint64_t shard, const Hooks& hooks) con
 }
 
 Summary WorkPlan::finish() const {
-  const auto& [options, plan, record] = *impl_;
+  const Options& options = impl_->options;
+  const Plan& plan = impl_->plan;
+  const PlanRecord& record = impl_->record;
   Claim claim;
   claim_folder(plan, options, record, claim);
   Summary summary;

@@ -43,9 +43,22 @@ constexpr std::uint64_t kRowsPerThread = 16;    // that wait in the queue
 constexpr std::uint64_t kWindowPerThread = 32;  // that a thread may be ahead of the slowest
 constexpr auto kForever = std::chrono::hours(24 * 365);
 
+[[noreturn]] void refuse_twice(const WriterRow& row) {
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the key {} was added before: each row needs a key of its own", quoted(row.key)));
+}
+
+std::uint64_t bytes_of(const WriterRow& row) {
+  std::uint64_t bytes = row.image.size() + row.key.size();
+  for (const auto& column : row.columns) bytes += column.size();
+  return bytes;
+}
+
+}  // namespace
+
 // A shard that is being written.
-struct OpenShard {
-  OpenShard(ShardWriter shard_writer, std::uint64_t number)
+struct WriterShard {
+  WriterShard(ShardWriter shard_writer, std::uint64_t number)
       : writer(std::move(shard_writer)), shard(number) {}
 
   ShardWriter writer;
@@ -61,26 +74,13 @@ struct OpenShard {
   bool full = false;            // no more rows follow
 };
 
-struct Task {
+struct WriterTask {
   WriterRow row;
-  OpenShard* shard = nullptr;
+  WriterShard* shard = nullptr;
   InputRow* input = nullptr;
   std::uint64_t index = 0;   // of the row in the shard
   std::uint64_t number = 0;  // of the row in this run
 };
-
-[[noreturn]] void refuse_twice(const WriterRow& row) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("the key {} was added before: each row needs a key of its own", quoted(row.key)));
-}
-
-std::uint64_t bytes_of(const WriterRow& row) {
-  std::uint64_t bytes = row.image.size() + row.key.size();
-  for (const auto& column : row.columns) bytes += column.size();
-  return bytes;
-}
-
-}  // namespace
 
 void WriterRow::set_label(std::int64_t label) {
   columns.resize(std::max<std::size_t>(1, columns.size()));
@@ -97,12 +97,12 @@ struct Writer::Impl {
   void continue_with(const PlanRecord& there);
   void start();
   void check(const WriterRow& row) const;
-  OpenShard* shard_for(const WriterRow& row);
+  WriterShard* shard_for(const WriterRow& row);
   void work() noexcept;
-  void convert(Task& task, struct Tools& tools);
-  void decode(Task& task, struct Tools& tools, InputRow& input, image::WarningSet& found);
+  void convert(WriterTask& task, struct WriterTools& tools);
+  void decode(WriterTask& task, struct WriterTools& tools, InputRow& input, image::WarningSet& found);
   void publish_loop() noexcept;
-  void publish(OpenShard& shard);
+  void publish(WriterShard& shard);
   void fail(std::exception_ptr error) noexcept;
   void throw_if_failed() const;
   std::optional<bool> try_add(WriterRow& row, std::chrono::milliseconds patience);
@@ -128,12 +128,12 @@ struct Writer::Impl {
   std::condition_variable may_publish;
   KeySet done_keys;
   KeySet keys;  // of this run
-  std::deque<Task> queue;
+  std::deque<WriterTask> queue;
   std::uint64_t queue_bytes = 0;
-  std::uint64_t added = 0;                      // rows of this run
-  std::uint64_t handled = 0;                    // each row before it was handled
-  std::deque<bool> ahead;                       // of the rows from `handled` on: whether it was
-  std::deque<std::unique_ptr<OpenShard>> open;  // in order
+  std::uint64_t added = 0;                        // rows of this run
+  std::uint64_t handled = 0;                      // each row before it was handled
+  std::deque<bool> ahead;                         // of the rows from `handled` on: whether it was
+  std::deque<std::unique_ptr<WriterShard>> open;  // in order
   std::uint64_t next_shard = 0;
   std::uint64_t last_key_bytes = 0;  // per row, of the shard before
   bool cancelled = false;
@@ -145,8 +145,8 @@ struct Writer::Impl {
 };
 
 // What each thread has of its own.
-struct Tools {
-  Tools(const Options& options, image::MemoryBudget& memory, const std::atomic<bool>& stop)
+struct WriterTools {
+  WriterTools(const Options& options, image::MemoryBudget& memory, const std::atomic<bool>& stop)
       : reader(fs::path()),
         preprocessor(options.preprocess),
         decode(decode_options(options, &stop)),
@@ -348,17 +348,18 @@ void Writer::Impl::check(const WriterRow& row) const {
 }
 
 // With mutex held. The shard that the next row belongs to; null if no further one may be opened yet.
-OpenShard* Writer::Impl::shard_for(const WriterRow& row) {
+WriterShard* Writer::Impl::shard_for(const WriterRow& row) {
   if (!open.empty() && !open.back()->full) return open.back().get();
   if (open.size() >= kOpenShards) return nullptr;
   ShardWriterOptions shard_options{spec};
   shard_options.may_exist = true;
+  shard_options.preallocate = false;  // the last shard ends where the rows end
   // Keys are usually about as long as those before. If not, rows are moved when the shard is published.
   shard_options.planned_key_bytes =
       last_key_bytes != 0 ? last_key_bytes : per_shard * escape_key(row.key).size();
   auto writer =
       ShardWriter::create(options.out / shard_name(next_shard), per_shard, std::move(shard_options));
-  open.push_back(std::make_unique<OpenShard>(std::move(writer), next_shard));
+  open.push_back(std::make_unique<WriterShard>(std::move(writer), next_shard));
   ++next_shard;
   return open.back().get();
 }
@@ -378,7 +379,7 @@ std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseco
   if (keys.contains(key)) refuse_twice(row);
   start();
   const std::uint64_t bytes = bytes_of(row);
-  OpenShard* shard = nullptr;
+  WriterShard* shard = nullptr;
   const auto room = [&] {
     if (stop) return true;
     if (added - handled >= kWindowPerThread * options.threads()) return false;
@@ -391,7 +392,7 @@ std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseco
   if (!has_room.wait_until(lock, deadline, room)) return std::nullopt;
   throw_if_failed();
   if (!keys.insert(key)) refuse_twice(row);  // another thread has added it meanwhile
-  Task task{std::move(row), shard, &shard->rows.emplace_back(), shard->added++, added++};
+  WriterTask task{std::move(row), shard, &shard->rows.emplace_back(), shard->added++, added++};
   task.row.key = key;
   shard->key_bytes += key.size();
   if (shard->added == per_shard) {
@@ -406,7 +407,7 @@ std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseco
   return true;
 }
 
-void Writer::Impl::decode(Task& task, Tools& tools, InputRow& input, image::WarningSet& found) {
+void Writer::Impl::decode(WriterTask& task, WriterTools& tools, InputRow& input, image::WarningSet& found) {
   const WriterRow& row = task.row;
   if (row.pixels && row.file.empty()) {
     input.size_bytes = row.image.size();
@@ -434,8 +435,8 @@ void Writer::Impl::decode(Task& task, Tools& tools, InputRow& input, image::Warn
   found = tools.preprocessor.run_file(tools.decoder, file, tools.decode, tools.sample);
 }
 
-void Writer::Impl::convert(Task& task, Tools& tools) {
-  OpenShard& shard = *task.shard;
+void Writer::Impl::convert(WriterTask& task, WriterTools& tools) {
+  WriterShard& shard = *task.shard;
   InputRow& input = *task.input;
   input.key = task.row.key;
   image::WarningSet found;
@@ -464,12 +465,12 @@ void Writer::Impl::convert(Task& task, Tools& tools) {
 
 void Writer::Impl::work() noexcept {
   try {
-    Tools tools(options, memory, stop);
+    WriterTools tools(options, memory, stop);
     std::unique_lock lock(mutex);
     for (;;) {
       has_work.wait(lock, [&] { return stop || !queue.empty(); });
       if (stop) return;
-      Task task = std::move(queue.front());
+      WriterTask task = std::move(queue.front());
       queue.pop_front();
       queue_bytes -= bytes_of(task.row);
       lock.unlock();
@@ -491,7 +492,7 @@ void Writer::Impl::work() noexcept {
   }
 }
 
-void Writer::Impl::publish(OpenShard& shard) {
+void Writer::Impl::publish(WriterShard& shard) {
   Receipt receipt;
   if (shard.stored > 0)
     receipt.shard = shard.writer.publish();
@@ -514,7 +515,7 @@ void Writer::Impl::publish_loop() noexcept {
         return stop || (!open.empty() && open.front()->full && open.front()->done == open.front()->added);
       });
       if (stop) return;
-      OpenShard& shard = *open.front();
+      WriterShard& shard = *open.front();
       lock.unlock();
       const Stopwatch watch;
       publish(shard);
@@ -541,7 +542,7 @@ Summary Writer::Impl::close() {
     --next_shard;
   }
   if (!open.empty() && !open.back()->full) {
-    OpenShard& last = *open.back();
+    WriterShard& last = *open.back();
     for (std::uint64_t row = last.added; row < per_shard; ++row) last.writer.skip(row);
     last.full = true;
     may_publish.notify_all();

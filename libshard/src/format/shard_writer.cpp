@@ -123,7 +123,7 @@ ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned
   images_begin =
       lay_out_head(options, planned, options.planned_rows, key_bytes, framed() ? *images / 2 : *images)
           .images_begin;
-  if (!framed()) preallocate(file.fd(), images_begin + *images, path);
+  if (!framed() && options.preallocate) preallocate(file.fd(), images_begin + *images, path);
   const auto count = static_cast<std::size_t>(planned);
   states.resize(count);
   keys.resize(count);

@@ -65,7 +65,6 @@ class PyWriter {
     convert::WriterOptions options;
     static_cast<convert::Options&>(options) = options_of(given);
     if (given.contains("classes")) options.classes = nb::cast<std::vector<std::string>>(given["classes"]);
-    if (given.contains("fields")) options.fields = columns_of(nb::cast<nb::list>(given["fields"]));
     options.resume = given.contains("resume");
     nb::gil_scoped_release without_gil;
     writer_ = std::make_unique<convert::Writer>(options);

@@ -177,6 +177,15 @@ def test_labels(tmp_path):
     assert data.labels.tolist() == [1, 0] and data.classes == ("ant", "bee")
     sl.write([("0", png(0), [0.5, 1]), ("1", png(1), np.array([2, 3]))], tmp_path / "vectors", resize=8, crop=8)
     assert sl.Dataset(tmp_path / "vectors").labels.tolist() == [[0.5, 1], [2, 3]]
+    with sl.Writer(tmp_path / "resumed", resize=8, crop=8, samples_per_shard=1) as writer:
+        writer.add("0", png(0), [0.5, 1])
+        while not (tmp_path / "resumed" / ".shard-00000.done.json").exists():
+            time.sleep(0.01)
+        writer.abandon()
+    with sl.Writer(tmp_path / "resumed", resume=True, resize=8, crop=8, samples_per_shard=1) as writer:
+        assert writer.keys_done() == ["0"]
+        writer.add("1", png(1), [2, 3])
+    assert sl.Dataset(tmp_path / "resumed").labels.tolist() == [[0.5, 1], [2, 3]]
     sl.write([("0", png(0)), ("1", png(1))], tmp_path / "none", resize=8, crop=8)
     assert sl.Dataset(tmp_path / "none").labels.tolist() == [0, 0]
 

@@ -9,10 +9,13 @@
 #include <iostream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shard/convert/convert.hpp"
 #include "shard/convert/estimate.hpp"
+#include "shard/convert/work_plan.hpp"
+#include "shard/convert/writer.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
@@ -59,6 +62,25 @@ void convert_two(const std::filesystem::path& work) {
   const shard::convert::Summary summary = shard::convert::run(options);
   if (!summary.complete || shard::Dataset::open(options.out).size() != 2)
     throw shard::Error(shard::ErrorCode::corrupt, "the conversion is not complete");
+
+  options.out = work / "by shard";
+  const shard::convert::WorkPlan plan(options);
+  for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) plan.convert_shard(shard);
+  if (plan.finish().samples != 2)
+    throw shard::Error(shard::ErrorCode::corrupt, "the shards of a plan are not complete");
+
+  shard::convert::WriterOptions rows;
+  static_cast<shard::convert::Options&>(rows) = options;
+  rows.out = work / "rows";
+  rows.fields = {{"labels", shard::DType::i64, {}}};
+  shard::convert::Writer writer(rows);
+  for (const char* name : {"1", "2"}) {
+    shard::convert::WriterRow row(name, std::vector<std::byte>(std::size_t{kWidth} * kHeight * 3));
+    row.pixels = shard::convert::Pixels{kWidth, kHeight};
+    row.set_label(7);
+    writer.add(std::move(row));
+  }
+  if (writer.close().samples != 2) throw shard::Error(shard::ErrorCode::corrupt, "the rows are not complete");
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_F(Run, ShardsOfAWorkPlanAreConvertedInAnyOrderAndAlsoAtOnce) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&plan] {
-      for (const std::uint64_t shard : {3, 1, 4, 0, 2}) plan.convert_shard(shard);
+      for (const std::uint64_t shard : {3U, 1U, 4U, 0U, 2U}) plan.convert_shard(shard);
     });
   for (std::thread& thread : threads) thread.join();
   const ShardResult again = plan.convert_shard(4);

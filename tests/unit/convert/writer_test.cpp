@@ -223,7 +223,7 @@ TEST_F(WriterTest, TakesPixelsFilesAndColumnsOfEveryKind) {
                  {"caption", DType::u8, {}, ColumnKind::text}};
   Writer writer(with);
   const std::string text = "an ant";
-  for (std::uint32_t channels : {1, 3, 4}) {
+  for (std::uint32_t channels : {1U, 3U, 4U}) {
     WriterRow row;
     row.key = std::to_string(channels);
     row.pixels = Pixels{10, 12, channels};

@@ -172,7 +172,7 @@ class Writer:
         except ShardError as error:
             raise _words.of_convert(error) from None
         if recorded:
-            found = [_Column(name, kind, _LONG[dtype], tuple(shape), name in self._declared) for name, kind, dtype, shape in recorded]
+            found = [_Column(name, kind, _LONG[dtype], tuple(shape), name == "labels" or name in self._declared) for name, kind, dtype, shape in recorded]
             other = [column for name, column in self._declared.items() if column not in found]
             if other:
                 there = "; ".join(f"{column.name}: {column}" for column in found)
