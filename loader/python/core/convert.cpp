@@ -41,7 +41,7 @@ convert::Options options_of(const nb::dict& given) {
         std::pair{"squash", &words.squash}, std::pair{"filter", &words.filter},
         std::pair{"dtype", &words.dtype}, std::pair{"layout", &words.layout}, std::pair{"mean", &words.mean},
         std::pair{"std", &words.std}, std::pair{"normalize", &words.normalize},
-        std::pair{"codec", &words.codec}})
+        std::pair{"codec", &words.codec}, std::pair{"array_layout", &words.array_layout}})
     *field = string_of(given, name);
   convert::Options options;
   convert::apply(words, options);

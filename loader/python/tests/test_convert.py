@@ -207,3 +207,18 @@ def test_archives_give_the_bytes_of_their_folder(images, folder, tmp_path):
     assert filecmp.cmpfiles(folder, tmp_path / "out", files, False)[0] == files
     with pytest.raises(sl.NotFoundError, match="part-2.tar"):
         sl.convert(tmp_path / "part-{0..2}.tar", tmp_path / "other", **options)
+
+
+def test_arrays_are_converted(tmp_path):
+    pixels = np.random.default_rng(1).integers(0, 256, (6, 3, 20, 3), dtype=np.uint8)
+    np.save(tmp_path / "x.npy", pixels)
+    np.save(tmp_path / "y.npy", np.arange(6)[::-1])
+    with pytest.raises(sl.InvalidArgumentError, match="array_layout"):
+        sl.convert(tmp_path / "x.npy", tmp_path / "out", preset="train", squash=(3, 20))
+    sl.convert(tmp_path / "x.npy", tmp_path / "out", preset="train", squash=(3, 20), array_layout="nhwc", labels=tmp_path / "y.npy")
+    data = sl.Dataset(tmp_path / "out")
+    assert list(data.keys[:2]) == ["x.npy/000000", "x.npy/000001"]
+    for i in range(6):
+        image, label = data[i]
+        assert label == 5 - i
+        np.testing.assert_array_equal(image, pixels[i])

@@ -145,6 +145,28 @@ TEST(Decoder, FindsEveryTruncation) {
   }
 }
 
+// libtiff and others have handlers that print: what they say belongs into the error.
+TEST(Decoder, PrintsNothing) {
+  image::Decoder decoder;
+  std::mt19937 random(4);
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  for (const char* folder : {"images", "refused"})
+    for (const auto& path : golden_files(folder)) {
+      const Bytes file = read_file(path);
+      refusal_of(decoder, file);
+      for (int i = 0; i < 20 && !file.empty(); ++i) {
+        Bytes damaged = file;
+        damaged[random() % file.size()] ^= std::byte(1 + random() % 255);
+        image::DecodeOptions options;
+        options.max_pixels = 1 << 20;
+        refusal_of(decoder, damaged, options);
+      }
+    }
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 // Damage may leave a valid image of other pixels; it never crashes, and the decoder stays usable.
 TEST(Decoder, SurvivesDamagedBytes) {
   image::Decoder decoder;

@@ -107,6 +107,7 @@ def _options(
     coco: Optional[Path] = None,
     missing: Optional[str] = None,
     unlisted: Optional[str] = None,
+    array_layout: Optional[str] = None,
     root: Optional[Path] = None,
     strict: bool = False,
     on_error: Optional[str] = None,
@@ -125,7 +126,7 @@ def _options(
     if os.fspath(images) == "-":
         raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
     wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "missing": missing, "on_error": on_error, "on_warning": on_warning}
+    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "array_layout": array_layout, "missing": missing, "on_error": on_error, "on_warning": on_warning}
     wanted.update({name: None if word is None else str(word) for name, word in words.items()})
     for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
         wanted[name] = None if size is None else _size(name, size)
@@ -175,6 +176,7 @@ def convert(
     coco: Optional[Path] = None,
     missing: Optional[str] = None,
     unlisted: Optional[str] = None,
+    array_layout: Optional[str] = None,
     root: Optional[Path] = None,
     strict: bool = False,
     on_error: Optional[str] = None,
@@ -191,7 +193,7 @@ def convert(
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
-    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; or "@FILE": a list of paths, one a line.
+    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line.
     preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
         and normalised while training). The options below change single parts of it; None leaves them as they are.
     progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a
@@ -209,7 +211,7 @@ def convert(
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
-    labels: a CSV file of labels. columns: further columns of that file, which its first line names, for instance
+    labels: a CSV file of labels, or for arrays also a .npy of whole numbers. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
         {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
     coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
         sample. missing: what to do with images that it has no annotation for, "empty", "skip" or "fail".
@@ -252,6 +254,7 @@ def convert(
         coco=coco,
         missing=missing,
         unlisted=unlisted,
+        array_layout=array_layout,
         root=root,
         strict=strict,
         on_error=on_error,
