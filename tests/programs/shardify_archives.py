@@ -5,9 +5,11 @@ import io
 import json
 import os
 import random
+import struct
 import tarfile
 
-from shardify_support import SMALL, TestCase, all_keys, digests, info, main, make_images, png, rejects, run, shardctl, shardify, write, SHARDIFY
+from shardify_support import SMALL, TestCase, all_keys, digests, info, keys_of, main, make_images, png, read_shard, rejects, run, shardctl
+from shardify_support import shardify, shards, write, SHARDIFY
 
 
 def add(archive, name, data, **more):
@@ -136,6 +138,69 @@ class Archives(TestCase):
         expected = self.path / "expected"
         self.assert_code(shardify(path, expected, *SMALL), 0)
         self.assertEqual(digests(self.out), digests(expected), refreshed.out)
+
+    def fields(self, out):
+        """{key: (caption, numbers)} of a text column `caption` and a ragged one `ids`."""
+        found = {}
+        for path in shards(out):
+            tensors = read_shard(path)[1]
+            texts, rows, ids = ([v for (v,) in struct.iter_unpack("<q", tensors[name][2])] for name in ("caption_offsets", "ids_offsets", "ids"))
+            for i, key in enumerate(keys_of(path)):
+                found[key] = (bytes(tensors["caption"][2][texts[i]:texts[i + 1]]).decode(), ids[rows[i]:rows[i + 1]])
+        return found
+
+    COLUMNS = ("--column", "caption:text", "--column", "ids:i64[]")
+
+    def test_columns_of_a_webdataset_are_its_members_or_those_of_its_json(self):
+        members, expected = [], {}
+        for i in range(6):
+            caption, ids = f"caption {i} \u00fc\nof two lines", list(range(i))
+            expected[f"{i:04}.png"] = (caption, ids)
+            members.append((f"{i:04}.png", png(i)))
+            if i % 2:  # its own member is taken before the one in the JSON
+                members += [(f"{i:04}.caption", (caption + "\n").encode()), (f"{i:04}.ids", " ".join(map(str, ids)).encode() + b"\r\n"),
+                            (f"{i:04}.json", json.dumps({"caption": "other", "deep": {"caption": "no", "ids": [9]}}).encode())]
+            else:
+                nested = [[v] for v in ids]
+                members.append((f"{i:04}.json", json.dumps({"x": {"ids": 3}, "caption": caption, "width": None, "ids": nested if i else []}).encode()))
+        random.Random(1).shuffle(members)
+        archive = self.tar("w.tar", members)
+        self.assert_code(shardify(archive, self.out, *SMALL, *self.COLUMNS), 0)
+        self.assertEqual(self.fields(self.out), expected)
+        self.assert_code(shardctl("verify", self.out), 0)
+        before = digests(self.out)
+        split = [self.tar(f"p-{k}.tar", members[k::2]) for k in range(2)]  # images and members in different archives
+        self.assert_code(shardify(str(self.path / "p-{0..1}.tar"), self.path / "parts", *SMALL, *self.COLUMNS), 0)
+        self.assertEqual(digests(self.path / "parts"), before, split)
+        for rank in (1, 0):
+            shardify(archive, self.path / "ranks", *SMALL, *self.COLUMNS, "--rank", str(rank), "--world-size", "2")
+        self.assertEqual(digests(self.path / "ranks"), before)
+        changed = [(name, data.replace(b"other", b"OTHER")) for name, data in members]
+        self.tar("w.tar", changed)
+        self.assert_code(shardify(archive, self.out, *SMALL, *self.COLUMNS), 0)  # nothing that is stored has changed
+        self.tar("w.tar", [(name, data.replace(b"caption 1", b"CAPTION 1")) for name, data in members])
+        self.assert_refused(shardify(archive, self.out, *SMALL, *self.COLUMNS), "columns are not the same as before")
+
+    def test_a_sample_without_a_column_is_a_reject_or_left_out(self):
+        good = {"caption": "x", "ids": [1, 2]}
+        members = [(f"{i}.png", png(i)) for i in range(6)]
+        members += [("0.json", json.dumps(good).encode()), ("1.json", b'{"caption": "y"}'), ("2.json", b'{"caption": "y", "ids": null}'),
+                    ("3.json", b'{"caption": "y", "ids": {"a": 1}}'), ("4.json", b'{"caption": "y", '), ("0.json", json.dumps({**good, "ids": [3]}).encode())]
+        archive = self.tar("w.tar", members)
+        self.assert_code(shardify(archive, self.out, *SMALL, *self.COLUMNS), 1)
+        self.assertEqual(self.fields(self.out), {"0.png": ("x", [3])})  # of two members of one name the last
+        found = rejects(self.out)
+        for name, why in (("1.png", "no member .ids, and none of this name in its .json"), ("2.png", "none of this name"), ("3.png", "none of this name"),
+                          ("4.png", "its .json member is not valid JSON"), ("5.png", "there is no member .caption, and no .json")):
+            self.assertIn(why, found[name].replace('""', '"'))
+        self.assert_code(shardify(archive, self.path / "less", *SMALL, *self.COLUMNS, "--unlisted", "skip"), 0)
+        self.assertEqual(self.fields(self.path / "less"), {"0.png": ("x", [3])})
+        self.assert_refused(shardify(self.tar("no.tar", members[:6]), self.path / "no", *SMALL, *self.COLUMNS, "--unlisted", "skip"),
+                            "none of the 6 images has the columns")
+        self.assert_refused(shardify(self.tar("n.tar", members[:1] + [("0.json", b'{"caption": "y", "ids": [1.5]}')]), self.path / "n", *SMALL, *self.COLUMNS),
+                            'image "0.png", column "ids" (ragged i64 []): "1.5" is not a finite number of i64')
+        self.assert_refused(shardify(self.tar("u.tar", members[:1] + [("0.caption", b"\xff"), ("0.ids", b"")]), self.path / "u", *SMALL, *self.COLUMNS),
+                            "not UTF-8")
 
 
 if __name__ == "__main__":

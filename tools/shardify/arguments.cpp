@@ -62,7 +62,8 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       Store a column of the table of --labels with each sample; may be given several times. The first line of the
       table names its columns: path, the others, and "label" if the classes are not the folders. TYPE is text, a
       dtype, or a dtype with a shape: f32[3] for three numbers, separated by spaces; i64[] for any number of numbers;
-      f32[,4] for any number of rows of four)")
+      f32[,4] for any number of rows of four. Without --labels: from the members of a WebDataset, 0001.NAME or NAME
+      in 0001.json)")
       ->type_name("NAME:TYPE")
       ->allow_extra_args(false)
       ->group(group);

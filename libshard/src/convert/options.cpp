@@ -12,9 +12,6 @@ namespace shard::convert {
 
 void Options::check() const {
   if (!columns.empty()) {
-    if (labels.empty())
-      throw Error(ErrorCode::invalid_argument,
-                  "`column` without `labels`: give the table that has these columns");
     std::vector<ColumnSpec> all{{"labels", DType::i64, {}}};
     all.insert(all.end(), columns.begin(), columns.end());
     check_columns(all);

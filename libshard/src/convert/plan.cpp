@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "convert/coco.hpp"
+#include "convert/member_columns.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
@@ -67,6 +69,13 @@ std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
   return sizes;
 }
 
+// The extensions of members of a WebDataset that have these columns.
+std::set<std::string> members_of(const std::vector<ColumnSpec>& columns) {
+  std::set<std::string> names{"json"};
+  for (const ColumnSpec& column : columns) names.insert(column.name);
+  return names;
+}
+
 }  // namespace
 
 void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
@@ -89,13 +98,19 @@ Plan make_plan(const Options& options) {
   options.check();
   refuse_out_inside_images(options);
   Plan plan;
-  plan.list = scan(options.images, options.root, options.array_layout);
+  const bool from_members = !options.columns.empty() && options.labels.empty();
+  if (from_members && !names_tars(options.images))
+    throw Error(ErrorCode::invalid_argument,
+                "`column` without `labels`: give the table that has these columns, or convert a WebDataset, "
+                "whose archives have them");
+  plan.list = scan(options.images, options.root, options.array_layout,
+                   from_members ? members_of(options.columns) : std::set<std::string>{});
   std::optional<CocoAnnotations> annotations;
   if (!options.coco.empty()) {
     annotations.emplace(options);
     annotations->choose(plan.list);
   }
-  if (!options.columns.empty()) {
+  if (!options.columns.empty() && !from_members) {
     CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
     plan.labels = std::move(table.labels);
     plan.columns = std::move(table.columns);
@@ -105,6 +120,8 @@ Plan make_plan(const Options& options) {
                   : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
                                                : labels_from_folders(plan.list);
   }
+  if (from_members)
+    plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
   if (annotations) {
     CocoTable coco = annotations->table(plan.list);
     for (ColumnTable& column : coco.columns) plan.columns.push_back(std::move(column));

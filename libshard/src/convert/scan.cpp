@@ -40,7 +40,8 @@ void sort_by_key(std::vector<T>& items) {
 
 std::string Input::key() const { return escape_key(path); }
 
-InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout) {
+InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout,
+               const std::set<std::string>& side) {
   InputList list;
   if (images == "-") {
     list = scan_list(std::cin, "on standard input", list_root);
@@ -52,7 +53,7 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
                                                     std::generic_category().message(errno)));
     list = scan_list(in, quoted(file), list_root);
   } else if (names_tars(images)) {
-    list = scan_tars(images);
+    list = scan_tars(images, side);
   } else if (names_arrays(images)) {
     list = scan_arrays(images, layout);
   } else {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,15 @@ struct Input {
   std::uint64_t size_bytes = 0;  // with InputList::archive_headers
 };
 
+// A member of an archive that is no image and belongs to one (WebDataset).
+struct SideMember {
+  std::string sample;     // sample_name() of its path
+  std::string extension;  // what follows it, without the dot
+  std::uint32_t archive = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
+};
+
 struct InputList {
   // The file of an input is root / path. May be empty.
   std::filesystem::path root;
@@ -44,6 +54,8 @@ struct InputList {
   // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls
   // member (WebDataset).
   std::vector<std::pair<std::string, std::int64_t>> numbers;
+  // Members that were asked for, sorted by sample and extension; of several with one name only the last.
+  std::vector<SideMember> side;
   // The classes: top-level folders that contain an input or something that could not be read. Raw names,
   // sorted.
   std::vector<std::string> folders;
@@ -65,13 +77,15 @@ struct InputList {
 // Links to folders: within one top-level folder, each folder (device, inode) is walked once. So loops end,
 // and the work is bounded by the number of folders. Folders that are reached without a link come first, then
 // links in the order of (links passed, bytes of the path). A link to a folder that contains it is a reject.
+//
+// `side`: of archives, which members that are no images are listed too, by their extensions.
 InputList scan(const std::string& images, const std::filesystem::path& list_root,
-               ArrayLayout layout = ArrayLayout::automatic);
+               ArrayLayout layout = ArrayLayout::automatic, const std::set<std::string>& side = {});
 
 // The parts of scan(), with unsorted results: walk.cpp, list.cpp and scan_tar.cpp.
 InputList scan_folder(const std::string& images);
 InputList scan_list(std::istream& in, const std::string& name, const std::filesystem::path& root);
-InputList scan_tars(const std::string& images);
+InputList scan_tars(const std::string& images, const std::set<std::string>& side);
 // True: `images` is the name of a tar archive, or a pattern of such names, and not a folder. Throws unsupported for compressed
 // archives, which cannot be read in place.
 bool names_tars(const std::string& images);

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <optional>
 #include <system_error>
+#include <tuple>
 
 #include "base/cpu_count.hpp"
 #include "base/parallel.hpp"
@@ -93,7 +94,8 @@ namespace {
 // What one archive has.
 class Contents {
  public:
-  Contents(std::uint32_t number, const fs::path& path) : number_(number), name_(path.string()) {}
+  Contents(std::uint32_t number, const fs::path& path, const std::set<std::string>& wanted)
+      : number_(number), name_(path.string()), wanted_(wanted) {}
 
   void list() {
     archive_.emplace(name_);
@@ -107,6 +109,7 @@ class Contents {
   std::vector<Reject> rejects;
   std::vector<Skip> skipped;
   std::vector<std::pair<std::string, std::int64_t>> numbers;
+  std::vector<SideMember> side;
 
  private:
   // The bytes [begin, begin + size) are an archive; its members get `folder` in front of their names.
@@ -142,11 +145,20 @@ class Contents {
             {escape_key(member.name), "an archive in an archive in an archive: unpack one of them"});
     } else if (ends_with(member.name, ".cls")) {
       take_number(member);
+    } else if (is_wanted(member.name)) {
+      std::string sample = sample_name(member.name);
+      side.push_back(
+          {sample, member.name.substr(sample.size() + 1), number_, member.offset, member.size_bytes});
     } else if (has_image_name(member.name) || has_image_bytes(member)) {
       inputs.push_back({std::move(member.name), number_, member.offset, member.size_bytes});
     } else {
       skipped.push_back({escape_key(member.name), SkipReason::no_image});
     }
+  }
+
+  bool is_wanted(const std::string& name) const {
+    const std::size_t sample = sample_name(name).size();
+    return sample < name.size() && wanted_.contains(name.substr(sample + 1)) && !has_image_name(name);
   }
 
   bool has_image_bytes(const TarMember& member) const {
@@ -173,6 +185,7 @@ class Contents {
 
   std::uint32_t number_;
   std::string name_;
+  const std::set<std::string>& wanted_;
   std::optional<OpenArchive> archive_;  // only while it is listed: there may be many
 };
 
@@ -200,6 +213,18 @@ void keep_last(InputList& list) {
   list.inputs = std::move(kept);
 }
 
+// Of several members with one name the last one counts.
+void sort_side(std::vector<SideMember>& side) {
+  const auto name = [](const SideMember& member) { return std::tie(member.sample, member.extension); };
+  std::stable_sort(side.begin(), side.end(),
+                   [&](const SideMember& a, const SideMember& b) { return name(a) < name(b); });
+  std::reverse(side.begin(), side.end());
+  side.erase(std::unique(side.begin(), side.end(),
+                         [&](const SideMember& a, const SideMember& b) { return name(a) == name(b); }),
+             side.end());
+  std::reverse(side.begin(), side.end());
+}
+
 }  // namespace
 
 bool names_tars(const std::string& images) {
@@ -214,12 +239,12 @@ bool names_tars(const std::string& images) {
   return ends_with(images, ".tar");
 }
 
-InputList scan_tars(const std::string& images) {
+InputList scan_tars(const std::string& images, const std::set<std::string>& side) {
   InputList list;
   for (std::string& name : expanded_pattern(images)) list.archives.emplace_back(std::move(name));
   std::vector<std::optional<Contents>> contents(list.archives.size());
   parallel_for(std::min(cpu_count(), 8U), contents.size(), [&](unsigned, std::uint64_t i) {
-    contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i]);
+    contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i], side);
     contents[i]->list();
   });
   for (auto& part : contents) {
@@ -228,10 +253,12 @@ InputList scan_tars(const std::string& images) {
     append(list.rejects, std::move(part->rejects));
     append(list.skipped, std::move(part->skipped));
     append(list.numbers, std::move(part->numbers));
+    append(list.side, std::move(part->side));
     part.reset();
   }
   std::stable_sort(list.numbers.begin(), list.numbers.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  sort_side(list.side);
   keep_last(list);
   for (const Input& input : list.inputs) {
     const std::size_t slash = input.path.find('/');
