@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   try {
     const auto read = [&](std::uint64_t offset, std::span<std::byte> out) {
-      if (offset >= size) return std::size_t{0};
+      if (out.empty() || offset >= size) return std::size_t{0};
       const std::size_t count = std::min(out.size(), size - static_cast<std::size_t>(offset));
       std::memcpy(out.data(), data + offset, count);
       return count;
