@@ -77,6 +77,8 @@ class Arrays(TestCase):
             out = self.path / layout
             self.assert_code(shardify(self.path / "x.npy", out, *SMALL, "--array-layout", layout), 0)
             self.expect_samples_of(out, same)
+            self.assert_code(shardctl("compare", out, self.path / "x.npy", "--array-layout", layout), 0)
+            self.assertEqual(shardctl("compare", out, self.path / "x.npy", "--array-layout", "nhwc" if layout == "nchw" else "nchw").code, 1)
         # A run that goes on with the other layout would mix them.
         self.assert_refused(shardify(self.path / "x.npy", self.path / "nhwc", *SMALL, "--array-layout", "nchw"))
         self.assert_refused(shardify(self.path / "x.npy", self.out, *SMALL, "--array-layout", "hwc"), "expected nhwc or nchw")

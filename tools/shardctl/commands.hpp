@@ -51,6 +51,7 @@ int show(const ShowOptions& options);
 struct CompareOptions {
   std::string path;
   std::string images;
+  std::string array_layout;   // nhwc, nchw; empty: as the shape says
   std::uint64_t samples = 0;  // 0: all, else as many, evenly spread
   std::uint64_t max_pixels = image::DecodeOptions{}.max_pixels;
   unsigned jobs = 0;

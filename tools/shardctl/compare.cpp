@@ -209,7 +209,10 @@ int compare(const CompareOptions& options) {
   std::error_code error;
   convert::InputList list;
   if (convert::names_tars(options.images) || convert::names_arrays(options.images)) {
-    list = convert::scan(options.images, {});
+    list = convert::scan(options.images, {},
+                         options.array_layout == "nhwc"   ? convert::ArrayLayout::nhwc
+                         : options.array_layout == "nchw" ? convert::ArrayLayout::nchw
+                                                          : convert::ArrayLayout::automatic);
   } else if (std::filesystem::is_directory(options.images, error)) {
     list.root = options.images;
   } else {

@@ -124,12 +124,19 @@ int run(int argc, char** argv) {
   CLI::App* compare_command = app.add_subcommand("compare", R"(
       Decode the images again and report how the stored samples differ)");
   add_path(compare_command, compare_options.path);
-  compare_command->add_option("IMAGES", compare_options.images, "The folder of images from which it was made")
+  compare_command
+      ->add_option("IMAGES", compare_options.images,
+                   "The folder, archives or arrays of images from which it was made")
       ->required();
   compare_command
       ->add_option("--samples", compare_options.samples, R"(
       Compare only N samples, evenly spread; 0 means all)")
       ->capture_default_str();
+  compare_command
+      ->add_option("--array-layout", compare_options.array_layout, R"(
+      For arrays of images: nhwc or nchw, where the shape does not say it)")
+      ->check(CLI::IsMember({"nhwc", "nchw"}))
+      ->type_name("nhwc|nchw");
   add_max_pixels(compare_command, compare_options.max_pixels);
   add_jobs(compare_command, compare_options.jobs);
   add_quiet(compare_command, compare_options.quiet);
