@@ -2,6 +2,7 @@
 """shardify: where labels come from, and what is refused in a table of them."""
 
 import csv
+import io
 import json
 import os
 import struct
@@ -385,6 +386,40 @@ class Columns(TestCase):
         self.assert_code(self.convert(out=first), 0)
         self.assert_code(shardctl("join", self.path / "joined", first, other), 0)
         self.assertEqual(self.stored(self.path / "joined"), rows)
+
+    def test_shardctl_lists_and_shows_them(self):
+        self.assert_code(self.convert(), 0)
+        shown = self.assert_code(shardctl("info", self.out), 0).out
+        for line in ("column caption", "text", "ragged f32 [4]", "i64 [2]"):
+            self.assertIn(line, shown)
+        rows = list(csv.DictReader(io.StringIO(self.assert_code(shardctl("ls", self.out, "--csv", "--columns"), 0).out, newline="")))
+        listed = json.loads(self.assert_code(shardctl("ls", self.out, "--json", "--columns"), 0).out)
+        self.assertEqual([row["key"] for row in rows], sorted(self.rows))
+        for row, line in zip(rows, listed):
+            caption, boxes, angle, pose = self.rows[row["key"]]
+            self.assertEqual((row["caption"], row["boxes"], float(row["angle"]), row["pose"]),
+                             (caption, " ".join(f"{v:g}" for v in boxes), angle, f"{pose[0]} {pose[1]}"))
+            self.assertEqual(line["columns"], {"caption": caption, "boxes": [boxes[k:k + 4] for k in range(0, len(boxes), 4)], "angle": angle,
+                                               "pose": list(pose)})
+        self.assertIn("--columns without --csv or --json", self.assert_code(shardctl("ls", self.out, "--columns"), 2).err)
+
+    def test_export_writes_them_for_numpy(self):
+        try:
+            import numpy
+        except ImportError:
+            self.skipTest("python3-numpy is not installed")
+        self.assert_code(self.convert(), 0)
+        result = self.assert_code(shardctl("export", self.out, "--npy", self.path / "npy"), 0)
+        self.assertIn("caption.npy, caption_offsets.npy, boxes.npy, boxes_offsets.npy, angle.npy, pose.npy", result.out)
+        found = {path.stem: numpy.load(path) for path in (self.path / "npy").glob("*.npy")}
+        keys = (self.path / "npy" / "keys.txt").read_text().splitlines()
+        self.assertEqual(found["boxes"].shape[1:], (4,))
+        for i, key in enumerate(keys):
+            caption, boxes, angle, pose = self.rows[key]
+            begin, end = found["caption_offsets"][i:i + 2]
+            self.assertEqual(found["caption"][begin:end].tobytes().decode(), caption)
+            begin, end = found["boxes_offsets"][i:i + 2]
+            self.assertEqual((found["boxes"][begin:end].ravel().tolist(), float(found["angle"][i]), tuple(found["pose"][i])), (boxes, angle, pose))
 
     def test_what_does_not_fit_names_line_image_column_and_value(self):
         path = list(self.rows)[7]

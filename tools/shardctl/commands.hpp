@@ -25,6 +25,7 @@ struct LsOptions {
   std::string path;
   bool json = false;
   bool csv = false;
+  bool columns = false;  // also those beside the labels
 };
 int ls(const LsOptions& options);
 

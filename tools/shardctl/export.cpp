@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <filesystem>
+#include <memory>
 
 #include "base/publish.hpp"
 #include "base/quote.hpp"
@@ -75,6 +76,79 @@ void write_labels(const Source& source, PendingFile& file) {
   }
 }
 
+// NAME.npy of each column beside the labels; of those that are ragged or text the rows of all samples, and NAME_offsets.npy.
+class ColumnFiles {
+ public:
+  ColumnFiles(const Source& source, const fs::path& folder) {
+    for (std::size_t c = 1; c < source.info().columns.size(); ++c)
+      write(source, source.info().columns[c], folder);
+  }
+  const std::vector<std::string>& names() const { return names_; }
+  std::vector<PendingFile*> files() const {
+    std::vector<PendingFile*> all;
+    for (const auto& file : files_) all.push_back(file.get());
+    return all;
+  }
+
+ private:
+  PendingFile& add(const fs::path& folder, const std::string& name, const std::string& header) {
+    names_.push_back(name);
+    PendingFile& file = *files_.emplace_back(std::make_unique<PendingFile>(folder / name));
+    file.append(header);
+    return file;
+  }
+
+  void write(const Source& source, const ColumnSpec& spec, const fs::path& folder) {
+    for (const std::string& taken : {std::string("images"), std::string("labels")})
+      if (spec.name == taken || spec.name + "_offsets" == taken) refuse(spec);
+    if (spec.name.find('/') != std::string::npos || spec.name.find('\0') != std::string::npos ||
+        spec.name.starts_with('.'))
+      refuse(spec);
+    const bool fixed = spec.kind == ColumnKind::fixed;
+    std::vector<std::uint64_t> ends{0};
+    std::vector<std::byte> rows;
+    const auto each = [&](const auto& use) {
+      for (std::uint32_t i = 0; i < source.shards(); ++i) {
+        const ShardReader& reader = source.shard(i);
+        source.each_of(
+            i, [&](std::uint64_t, std::uint64_t sample) { use(reader, reader.column(spec.name), sample); });
+        reader.check_unchanged();
+      }
+    };
+    if (!fixed)
+      each([&](const ShardReader& reader, const Column& column, std::uint64_t sample) {
+        ends.push_back(ends.back() + reader.rows_of(column, sample).count);
+      });
+    std::vector<std::uint64_t> shape{fixed ? source.size() : ends.back()};
+    shape.insert(shape.end(), spec.row_shape.begin(), spec.row_shape.end());
+    const bool widen = spec.dtype == DType::bf16;
+    PendingFile& file =
+        add(folder, spec.name + ".npy", npy_header(numpy_dtype(widen ? DType::f32 : spec.dtype), shape));
+    std::vector<std::byte> wide;
+    each([&](const ShardReader& reader, const Column& column, std::uint64_t sample) {
+      reader.read_column(column, sample, rows);
+      if (widen) {
+        wide.resize(rows.size() * 2);
+        widen_bf16(rows, wide);
+      }
+      file.append(std::span<const std::byte>(widen ? wide : rows));
+    });
+    if (fixed) return;
+    add(folder, spec.name + "_offsets.npy", npy_header("<i8", {ends.size()}))
+        .append(std::as_bytes(std::span(ends)));
+  }
+
+  [[noreturn]] static void refuse(const ColumnSpec& spec) {
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("column {} cannot be a file of this name: it is one of the others, or no plain name",
+                    quoted(spec.name)));
+  }
+
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<PendingFile>> files_;
+};
+
 // All are read also after the first damage, so that every damaged one is named; they are no longer written
 // then.
 void write_images(const Source& source, PendingFile& file, bool quiet, Damage& damage) {
@@ -108,6 +182,7 @@ int export_npy(const ExportOptions& options) {
   PendingFile keys(folder / "keys.txt");
   PendingFile classes(folder / "classes.txt");
   write_labels(source, labels);
+  const ColumnFiles columns(source, folder);
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
     source.each_of(i, [&](std::uint64_t, std::uint64_t sample) {
@@ -123,12 +198,15 @@ int export_npy(const ExportOptions& options) {
     return kExitDifferent;
   }
   // Nothing is visible before all are written.
-  for (PendingFile* file : {&labels, &keys, &classes, &images}) file->flush();
-  for (PendingFile* file : {&labels, &keys, &classes, &images}) file->publish();
+  std::vector<PendingFile*> files = columns.files();
+  files.insert(files.end(), {&labels, &keys, &classes, &images});
+  for (PendingFile* file : files) file->flush();
+  for (PendingFile* file : files) file->publish();
 
   if (!options.quiet) {
-    cli::out("{}: {} samples in images.npy, labels.npy, keys.txt, classes.txt\n", path_text(folder),
-             cli::human_count(source.size()));
+    cli::out("{}: {} samples in images.npy, labels.npy, keys.txt, classes.txt{}{}\n", path_text(folder),
+             cli::human_count(source.size()), columns.names().empty() ? "" : ", ",
+             fmt::join(columns.names(), ", "));
     if (source.info().spec.dtype == DType::bf16) {
       cli::write_out("note: numpy has no bfloat16; images.npy holds the same numbers as float32\n");
     }

@@ -135,6 +135,8 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
   std::string codec = to_string(info.codec);
   if (info.codec.kind != CodecSpec::Kind::none) codec += fmt::format(", {:.2f} bits per value", bits_a_value);
   table.add_row({"codec", codec});
+  for (std::size_t c = 1; c < info.columns.size(); ++c)
+    table.add_row({"column " + escape_key(info.columns[c].name), to_string(info.columns[c])});
   table.add_row(
       {"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
                                     fmt::join(info.normalization.std, ","),

@@ -76,6 +76,16 @@ std::string label_row_text(const ShardReader& reader, std::uint64_t sample, char
   return text;
 }
 
+std::string column_text(const ShardReader& reader, const Column& column, std::uint64_t sample) {
+  if (column.kind == ColumnKind::text) return reader.text(column, sample);
+  std::vector<std::byte> rows;
+  reader.read_column(column, sample, rows);
+  std::string text;
+  for (std::uint64_t i = 0; i < rows.size() / size_bytes(column.dtype); ++i)
+    text += (i > 0 ? " " : "") + element_text(column.dtype, rows, i);
+  return text;
+}
+
 std::string label_name(const Source& source, const ShardReader& reader, std::uint64_t sample) {
   const auto id = class_id(reader, sample);
   const auto& classes = source.info().classes;

@@ -18,6 +18,8 @@ std::string element_text(DType dtype, std::span<const std::byte> bytes, std::uin
 std::optional<std::int64_t> class_id(const ShardReader& reader, std::uint64_t sample);
 // The row of `labels`: one number, or several joined by `separator`. Empty when there is no such column.
 std::string label_row_text(const ShardReader& reader, std::uint64_t sample, char separator);
+// What a column has for a sample: its text, or its numbers, row by row, joined by spaces.
+std::string column_text(const ShardReader& reader, const Column& column, std::uint64_t sample);
 // The class name where there is one, else the row.
 std::string label_name(const Source& source, const ShardReader& reader, std::uint64_t sample);
 

@@ -40,6 +40,34 @@ Json label_json(const ShardReader& reader, std::uint64_t sample) {
   return list;
 }
 
+// What --columns adds: the columns beside the labels.
+std::vector<ColumnSpec> listed_columns(const Source& source, const LsOptions& options) {
+  const std::vector<ColumnSpec>& all = source.info().columns;
+  if (!options.columns) return {};
+  if (!options.csv && !options.json)
+    throw Error(ErrorCode::invalid_argument, "--columns without --csv or --json: give one of them");
+  return {all.begin() + 1, all.end()};
+}
+
+// A text, or a list of numbers; a list of rows if a row is more than one number and the column is ragged.
+Json column_json(const ShardReader& reader, const ColumnSpec& spec, std::uint64_t sample) {
+  const Column& column = reader.column(spec.name);
+  if (spec.kind == ColumnKind::text) return reader.text(column, sample);
+  std::vector<std::byte> bytes;
+  reader.read_column(column, sample, bytes);
+  const std::uint64_t each = spec.row_bytes() / size_bytes(spec.dtype);
+  Json rows = Json::array();
+  for (std::uint64_t at = 0; at < bytes.size() / size_bytes(spec.dtype); ++at) {
+    const std::string text = element_text(spec.dtype, bytes, at);
+    const Json number = Json::parse(text, nullptr, false);  // nan, inf: no JSON numbers
+    if (at % each == 0) rows.push_back(Json::array());
+    rows.back().push_back(number.is_discarded() ? Json(text) : number);
+  }
+  if (spec.row_shape.empty())
+    for (Json& row : rows) row = Json(row[0]);
+  return spec.kind == ColumnKind::fixed ? rows[0] : rows;
+}
+
 std::size_t label_width(const Source& source) {
   std::size_t width = 1;
   for (const std::string& name : source.info().classes)
@@ -93,7 +121,12 @@ int ls(const LsOptions& options) {
   const Source source = Source::open(options.path);
   const std::size_t index_width = std::to_string(source.size() - 1).size();
   const std::size_t class_width = label_width(source);
-  if (options.csv) cli::write_out("index,label,class,key\n");
+  const std::vector<ColumnSpec> columns = listed_columns(source, options);
+  if (options.csv) {
+    std::string header = "index,label,class,key";
+    for (const ColumnSpec& column : columns) header += "," + csv_field(escape_key(column.name));
+    cli::write_out(header + "\n");
+  }
   if (options.json) cli::write_out("[");
   bool first = true;
   Damage damage("shard");
@@ -104,13 +137,17 @@ int ls(const LsOptions& options) {
       const std::string key(reader.key(sample));
       const std::string name = label_name(source, reader, sample);
       if (options.json) {
-        const Json line = {
-            {"index", index}, {"label", label_json(reader, sample)}, {"class", name}, {"key", key}};
+        Json line = {{"index", index}, {"label", label_json(reader, sample)}, {"class", name}, {"key", key}};
+        for (const ColumnSpec& column : columns)
+          line["columns"][column.name] = column_json(reader, column, sample);
         cli::out("{}\n{}", first ? "" : ",", json_text(line));
         first = false;
       } else if (options.csv) {
-        cli::out("{},{},{},{}\n", index, csv_field(label_row_text(reader, sample, ' ')), csv_field(name),
-                 csv_field(key));
+        std::string line = fmt::format("{},{},{},{}", index, csv_field(label_row_text(reader, sample, ' ')),
+                                       csv_field(name), csv_field(key));
+        for (const ColumnSpec& column : columns)
+          line += "," + csv_field(column_text(reader, reader.column(column.name), sample));
+        cli::write_out(line + "\n");
       } else {
         cli::out("{:>{}}  {:<{}}  {}\n", index, index_width, name, class_width, key);
       }

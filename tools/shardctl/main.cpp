@@ -93,6 +93,8 @@ int run(int argc, char** argv) {
   CLI::Option* csv = ls_command->add_flag("--csv", ls_options.csv, "Print CSV: index,label,class,key");
   ls_command->add_flag("--json", ls_options.json, "Print JSON: a list with one line per sample")
       ->excludes(csv);
+  ls_command->add_flag("--columns", ls_options.columns,
+                       "With --csv or --json: also print the columns beside the labels");
 
   VerifyOptions verify_options;
   CLI::App* verify_command = app.add_subcommand("verify", R"(
