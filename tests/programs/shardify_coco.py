@@ -219,7 +219,10 @@ class Coco(TestCase):
                           (json.dumps(two), 'two images have the file_name "000.png"'), (json.dumps(same_id), "two images have the id 100"),
                           (json.dumps(points), "annotation 3 has 2 keypoints, those before it 1"), (json.dumps(no_size), "image 100 has no width and height"),
                           (json.dumps(other), 'none of its 12 images is among the 12 inputs: its first file_name is "train/000.png", the first input "000.png"'),
-                          (good.replace('"bbox"', '"bbix"'), "none of its annotations has a bbox")):
+                          (good.replace('"bbox"', '"bbix"'), "none of its annotations has a bbox"),
+                          ('{"images": [{"id": 1, "file_name": "x", "bbox": [], "caption": 1}], "annotations": [[[1]]]}', "must be an object"),
+                          ('{"images": [{"id": 1, "file_name": "x", "caption": 1}], "annotations": [["text", 3]]}', "must be an object"),
+                          ('{"images": [], "annotations": {"a": {"id": 1, "image_id": 2}}}', "must be lists")):
             self.file.write_text(text)
             result = shardify(self.images, self.out, *SMALL, "--coco", self.file)
             self.assert_refused(result, why)

@@ -63,7 +63,10 @@ class CocoBuilder final : public JsonHandler {
     }
   }
   void begin_object() override {
-    if (++depth_ != 3 || section_ == Section::other) return;
+    ++depth_;
+    if (depth_ == 2 && section_ != Section::other)
+      refuse_coco("its images, annotations and categories must be lists");
+    if (depth_ != 3 || section_ == Section::other) return;
     has_id_ = has_image_ = false;
     numbers_.clear();
     if (section_ == Section::images) coco.images.emplace_back();
@@ -88,6 +91,8 @@ class CocoBuilder final : public JsonHandler {
   }
   void begin_array() override {
     ++depth_;
+    if (depth_ == 3 && section_ != Section::other)
+      refuse_coco("an entry of its images, annotations or categories is a list: it must be an object");
     if (depth_ == 4) numbers_.clear();
   }
   void end_array() override {
@@ -188,6 +193,17 @@ void sort_unique(Entries& entries, const char* what) {
 
 }  // namespace
 
+Coco parse_coco(std::string_view text) {
+  CocoBuilder built;
+  parse_json(text, built, "it");
+  built.check_sections();
+  sort_unique(built.coco.images, "images");
+  sort_unique(built.coco.categories, "categories");
+  std::stable_sort(built.coco.annotations.begin(), built.coco.annotations.end(),
+                   [](const auto& a, const auto& b) { return a.image < b.image; });
+  return std::move(built.coco);
+}
+
 Coco read_coco(const std::filesystem::path& path) {
   const UniqueFd fd = open_read(path);
   const std::uint64_t size = regular_file_size(fd.get(), path);
@@ -195,18 +211,11 @@ Coco read_coco(const std::filesystem::path& path) {
   if (size == 0)
     refuse_coco(fmt::format("{} is empty: annotations in the format of COCO are expected", file));
   const MappedFile mapped(fd.get(), size, path);
-  CocoBuilder built;
   try {
-    parse_json(as_text(mapped.bytes()), built, "it");
-    built.check_sections();
-    sort_unique(built.coco.images, "images");
-    sort_unique(built.coco.categories, "categories");
+    return parse_coco(as_text(mapped.bytes()));
   } catch (const Error& error) {
     refuse_coco(fmt::format("{}: {}", file, error.what()));
   }
-  std::stable_sort(built.coco.annotations.begin(), built.coco.annotations.end(),
-                   [](const auto& a, const auto& b) { return a.image < b.image; });
-  return std::move(built.coco);
 }
 
 }  // namespace shard::convert

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shard::convert {
@@ -43,6 +44,8 @@ struct Coco {
   std::vector<std::string> captions;
 };
 
+// Errors: corrupt (no JSON), invalid_argument.
+Coco parse_coco(std::string_view text);
 // Takes memory for what it returns; the text itself is mapped. Errors: invalid_argument (naming the file and what is wrong),
 // not_found, io, resource.
 Coco read_coco(const std::filesystem::path& path);
