@@ -83,7 +83,7 @@ class NpyText {
     const char quote = text_.empty() ? '\0' : text_.front();
     if (quote != '\'' && quote != '"') damaged_array("its header is damaged: a string is missing");
     const std::size_t end = text_.find(quote, 1);
-    if (end == std::string_view::npos || end > 64)
+    if (end > 64)  // or not found
       damaged_array("its header is damaged: a string does not end");
     std::string value(text_.substr(1, end - 1));
     text_.remove_prefix(end + 1);
