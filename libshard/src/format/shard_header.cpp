@@ -159,6 +159,9 @@ void set_columns(ShardHeader& header) {
     offsets.insert(name + "_offsets");
     require(header, name + "_offsets", DType::u64, {header.samples + 1});
   }
+  for (const auto& [name, kind] : kinds)
+    if (offsets.contains(name))
+      corrupt(fmt::format("field {} has the name of the offsets of another one", quoted_excerpt(name)));
   for (const TensorInfo& tensor : header.container.tensors) {
     if (is_reserved_tensor(tensor.name) || offsets.contains(tensor.name)) continue;
     const auto found = kinds.find(tensor.name);

@@ -135,6 +135,12 @@ TEST_F(Fields, KindsAndTensorsMustFit) {
   refused([](Parts& p) { p.tensor("boxes_offsets").dtype = DType::i64; }, "it must be U64 [5]");
   refused([](Parts& p) { p.erase("boxes"); }, "there is no such column");
   refused(set("shard.profile", "1"), "first axis must be the 4 samples");
+  refused(
+      [](Parts& p) {
+        p.header.metadata["field.boxes_offsets"] = "ragged";
+        p.insert("boxes_offsets_offsets", DType::u64, {5}, 40);
+      },
+      "has the name of the offsets of another one");
 }
 
 TEST_F(Fields, OffsetsAndTextMustBeRight) {
