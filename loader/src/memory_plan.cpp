@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.hpp"
 #include "base/system_memory.hpp"
 #include "codec/stored_form.hpp"
 #include "format/shard_profile.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr std::uint64_t kColumnAlign = 256;
 constexpr std::uint64_t kPage = 4096;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
 std::uint64_t slots_of(const LoaderOptions& options) { return std::uint64_t{options.prefetch} + 1; }
 
