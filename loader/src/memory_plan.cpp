@@ -1,7 +1,5 @@
 #include "memory_plan.hpp"
 
-#include "delivered_columns.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "base/bytes.hpp"
 #include "base/system_memory.hpp"
 #include "codec/stored_form.hpp"
+#include "delivered_columns.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 #include "verdict.hpp"
