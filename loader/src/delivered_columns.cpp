@@ -39,7 +39,8 @@ void set_number(const std::byte* at, std::uint64_t value) {
 
 void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
   const std::vector<ColumnSpec>& columns = dataset.info().columns;
-  for (const auto& [name, given] : options.ragged) {
+  for (const auto& entry : options.ragged) {
+    const std::string& name = entry.first;  // clang 14 captures no structured binding
     const auto found =
         std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.name == name; });
     if (found == columns.end() || found->kind != ColumnKind::ragged)

@@ -366,6 +366,28 @@ class Append(PartsCase):
         self.assertEqual(code, 1, err)
         self.assertEqual(digests(self.out), self.expected)
 
+    def test_what_was_staged_for_an_older_state_goes_when_the_append_is_there(self):
+        self.put_old()
+        self.disturb(self.append(), "fsync", "signal=SIGKILL", 6)
+        keep = self.path / "keep"
+        shutil.copytree(self.out / ".shardify-next", keep)
+        self.assert_code(run(self.append()), 1)
+        shutil.copytree(keep, self.out / ".shardify-next")  # as the other one of two leaves it where locks exclude nobody
+        self.assert_code(run(self.append()), 1)
+        self.assertEqual(digests(self.out), self.expected)
+        self.assertFalse((self.out / ".shardify-next").exists())
+        # What is staged for the data set as it is now stays.
+        self.images["more"] = self.path / "in-more"
+        for i in range(12):
+            write(self.images["more"] / "dog" / f"{i}.png", png(i))
+        self.disturb(self.convert("more", self.out, "--append"), "fsync", "signal=SIGKILL", 8)
+        staged = {path.name for path in shards(self.out / ".shardify-next")}
+        self.assertTrue(staged)
+        self.assert_code(run(self.append()), 1)
+        self.assertEqual({path.name for path in shards(self.out / ".shardify-next")}, staged)
+        self.assert_code(run(self.convert("more", self.out, "--append")), 0)
+        self.assert_code(shardctl("verify", self.out), 0)
+
     def test_two_appends_on_nodes_that_see_no_locks(self):
         nodes = [environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
                              ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("one", "two")]

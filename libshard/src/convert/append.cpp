@@ -229,7 +229,7 @@ void clear_staging(const fs::path& out) {
                   fmt::format("cannot remove what is in {}: {}", quoted(folder), error.message()));
   };
   remove_others(staging, log);
-  remove_others(log, log / kDatasetFile);
+  if (is_present(log)) remove_others(log, log / kDatasetFile);
   if (is_present(log / kDatasetFile)) remove_file(log / kDatasetFile);
   ::rmdir(log.c_str());
   ::rmdir(staging.c_str());
@@ -246,6 +246,22 @@ bool has_shard(const fs::path& staged, const fs::path& moved, std::uint64_t size
   std::error_code error;
   if (is_present(staged)) return true;
   return fs::is_regular_file(moved, error) && fs::file_size(moved, error) == size_bytes && !error;
+}
+
+// In the plan of what is staged: the data set to which it is to be added.
+constexpr const char* kAppendsTo = "appends_to";
+
+std::string state_digest(const DatasetInfo& info) { return to_hex(xxh3(serialize_dataset(info))); }
+
+// What a process staged for a data set that has changed since is of no use to anybody: where locks exclude nobody, one of two
+// equal appends may leave it.
+void drop_outdated_staging(const fs::path& out, const DatasetInfo& info) {
+  const fs::path staging = out / kStagingFolder;
+  if (!is_present(staging / kPlanFile)) return;
+  const PlanRecord there = read_plan(staging);
+  const auto to = there.options.find(kAppendsTo);
+  if (there.stage == Stage::staged && to != there.options.end() && to->second != state_digest(info))
+    clear_staging(out);
 }
 
 std::optional<DatasetInfo> read_decided(const fs::path& folder) {
@@ -308,7 +324,10 @@ Summary append_to(Plan plan, const Options& options, const PlanRecord& record, c
   require_data_set(out);
   const DatasetInfo info = read_dataset_info(out);
   require_same_options(info, record, out);
-  if (auto summary = appended_before(info, plan.source_digest)) return *summary;
+  if (auto summary = appended_before(info, plan.source_digest)) {
+    drop_outdated_staging(out, info);
+    return *summary;
+  }
   // The staged folder is recognised by its conversion.json, so OUT must not have one too.
   if (has_leftovers(out)) remove_journal(out);
 
@@ -325,6 +344,7 @@ Summary append_to(Plan plan, const Options& options, const PlanRecord& record, c
   staged.stage = Stage::staged;
   staged.source_digest = plan.source_digest;
   staged.names_digest = plan.names_digest;
+  staged.options[kAppendsTo] = state_digest(info);
   prepare_staging(inner.out, staged);
   Claim claim;
   claim.folder.try_lock(inner.out, true);

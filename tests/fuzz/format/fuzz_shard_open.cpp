@@ -39,7 +39,8 @@ void read_all(const ShardReader& reader) {
     scratch.resize(static_cast<std::size_t>(sample_bytes));
     tolerate_corrupt([&] { reader.read(i, scratch); });
   }
-  for (const auto& [name, column] : reader.columns()) {
+  for (const auto& entry : reader.columns()) {
+    const Column& column = entry.second;  // clang 14 captures no structured binding
     const bool fixed = column.kind == ColumnKind::fixed;
     if (fixed && column.bytes.size() != reader.size() * column.row_bytes) std::abort();
     std::uint64_t rows = 0;
