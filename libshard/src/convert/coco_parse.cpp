@@ -55,9 +55,11 @@ class CocoBuilder final : public JsonHandler {
   }
   void string(std::string&& value) override {
     if (!in_entry()) return;
-    if (section_ == Section::images && field_ == "file_name") coco.images.back().file_name = std::move(value);
-    if (section_ == Section::categories && field_ == "name") coco.categories.back().name = std::move(value);
-    if (section_ == Section::annotations && field_ == "caption") {
+    if (section_ == Section::images && field_ == "file_name") {
+      coco.images.back().file_name = std::move(value);
+    } else if (section_ == Section::categories && field_ == "name") {
+      coco.categories.back().name = std::move(value);
+    } else if (section_ == Section::annotations && field_ == "caption") {
       coco.captions.push_back(std::move(value));
       annotation().caption = static_cast<std::uint32_t>(coco.captions.size());
     }

@@ -93,7 +93,7 @@ class MemberReader {
         has_json = true;
       } else {
         for (std::size_t c = 0; c < columns_.size(); ++c)
-          if (columns_[c].name == at->extension) fields[c] = std::move(text);
+          if (columns_[c].name == at->extension) fields[c] = text;
       }
     }
     if (problem) return problem;
