@@ -376,6 +376,10 @@ class Append(PartsCase):
         self.assert_code(run(self.append()), 1)
         self.assertEqual(digests(self.out), self.expected)
         self.assertFalse((self.out / ".shardify-next").exists())
+        (self.out / ".shardify-next").mkdir()
+        shutil.copy(next(keep.glob(".shard-*.done.json")), self.out / ".shardify-next")  # without the plan
+        self.assert_code(run(self.append()), 1)
+        self.assertEqual(digests(self.out), self.expected)
         # What is staged for the data set as it is now stays.
         self.images["more"] = self.path / "in-more"
         for i in range(12):

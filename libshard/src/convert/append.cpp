@@ -257,11 +257,15 @@ std::string state_digest(const DatasetInfo& info) { return to_hex(xxh3(serialize
 // equal appends may leave it.
 void drop_outdated_staging(const fs::path& out, const DatasetInfo& info) {
   const fs::path staging = out / kStagingFolder;
-  if (!is_present(staging / kPlanFile)) return;
-  const PlanRecord there = read_plan(staging);
-  const auto to = there.options.find(kAppendsTo);
-  if (there.stage == Stage::staged && to != there.options.end() && to->second != state_digest(info))
-    clear_staging(out);
+  if (!is_present(staging)) return;
+  try {
+    const PlanRecord there = read_plan(staging);
+    const auto to = there.options.find(kAppendsTo);
+    if (there.stage != Stage::staged || to == there.options.end() || to->second == state_digest(info)) return;
+  } catch (const Error& error) {  // without its plan nobody can go on with it
+    if (error.code() == ErrorCode::io || error.code() == ErrorCode::resource) throw;
+  }
+  clear_staging(out);
 }
 
 std::optional<DatasetInfo> read_decided(const fs::path& folder) {
