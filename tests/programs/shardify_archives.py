@@ -185,7 +185,7 @@ class Archives(TestCase):
         good = {"caption": "x", "ids": [1, 2]}
         members = [(f"{i}.png", png(i)) for i in range(6)]
         members += [("0.json", json.dumps(good).encode()), ("1.json", b'{"caption": "y"}'), ("2.json", b'{"caption": "y", "ids": null}'),
-                    ("3.json", b'{"caption": "y", "ids": {"a": 1}}'), ("4.json", b'{"caption": "y", '), ("0.json", json.dumps({**good, "ids": [3]}).encode())]
+                    ("3.json", b'{"caption": "y", "ids": {"a": 1}}'), ("4.json", b'{"caption": "y", '), ("0.json", b'{"caption": "first", "ids": [7, 8], "caption": "x", "ids": [3]}')]
         archive = self.tar("w.tar", members)
         self.assert_code(shardify(archive, self.out, *SMALL, *self.COLUMNS), 1)
         self.assertEqual(self.fields(self.out), {"0.png": ("x", [3])})  # of two members of one name the last

@@ -49,6 +49,7 @@ class JsonFields final : public JsonHandler {
     wanted_ = nullptr;
     for (std::size_t c = 0; c < columns_.size(); ++c)
       if (columns_[c].name == name) wanted_ = &fields_[c];
+    if (wanted_ != nullptr) wanted_->reset();  // of two members with one name the last counts
   }
 
  private:
