@@ -52,21 +52,22 @@ INSTANTIATE_TEST_SUITE_P(Shards, Golden, ::testing::ValuesIn(golden_cases()), []
   return name;
 });
 
-void expect_golden_dataset(const char* name, bool fields) {
+void expect_golden_dataset(const char* name, GoldenDataset which) {
   const Dataset dataset = Dataset::open(kGolden / name);
   EXPECT_EQ(dataset.size(), 3U);
   EXPECT_EQ(dataset.info().classes, (std::vector<std::string>{"caf\xc3\xa9", "quote\"", "raw\\xff"}));
   for (std::uint32_t i = 0; i < 2; ++i) verify_shard(dataset.shard(i));
   const TempDir dir;
-  write_golden_dataset(dir.path(), fields);
+  write_golden_dataset(dir.path(), which);
   for (const auto& entry : std::filesystem::directory_iterator(kGolden / name)) {
     EXPECT_TRUE(file_bytes(dir.path() / entry.path().filename()) == file_bytes(entry.path())) << entry.path();
   }
 }
 
 TEST(GoldenDataset, IsReadAndWrittenInTheSameBytes) {
-  expect_golden_dataset("dataset", false);
-  expect_golden_dataset("dataset-fields", true);
+  expect_golden_dataset("dataset", GoldenDataset::plain);
+  expect_golden_dataset("dataset-fields", GoldenDataset::fields);
+  expect_golden_dataset("dataset-wide", GoldenDataset::wide);
 }
 
 }  // namespace

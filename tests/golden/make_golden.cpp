@@ -41,7 +41,8 @@ void write_seeds(const fs::path& golden, const fs::path& corpus) {
     fs::copy_file(shard, corpus / "fuzz_shard_open" / golden_case.name, fs::copy_options::overwrite_existing);
   }
   for (const auto& [folder, seed] :
-       {std::pair("dataset", "golden"), std::pair("dataset-fields", "golden-fields")})
+       {std::pair("dataset", "golden"), std::pair("dataset-fields", "golden-fields"),
+        std::pair("dataset-wide", "golden-wide")})
     fs::copy_file(golden / folder / kDatasetFile, corpus / "fuzz_dataset_json" / seed,
                   fs::copy_options::overwrite_existing);
   const SampleSpec small = small_options().spec;
@@ -87,12 +88,15 @@ int main(int argc, char** argv) {
   fs::create_directories(fresh / "shards");
   fs::create_directories(fresh / "dataset");
   fs::create_directories(fresh / "dataset-fields");
+  fs::create_directories(fresh / "dataset-wide");
   write_golden_shards(fresh / "shards");
   write_golden_dataset(fresh / "dataset");
-  write_golden_dataset(fresh / "dataset-fields", true);
+  write_golden_dataset(fresh / "dataset-fields", GoldenDataset::fields);
+  write_golden_dataset(fresh / "dataset-wide", GoldenDataset::wide);
   add_new_files(fresh / "shards", tests / "golden" / "shards");
   add_new_files(fresh / "dataset", tests / "golden" / "dataset");
   add_new_files(fresh / "dataset-fields", tests / "golden" / "dataset-fields");
+  add_new_files(fresh / "dataset-wide", tests / "golden" / "dataset-wide");
   fs::remove_all(fresh);
   write_seeds(tests / "golden", tests / "fuzz" / "corpus");
   write_packed_seeds(tests / "fuzz" / "corpus" / "fuzz_packed_sample");

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "shard/dataset.hpp"
 #include "shard_samples.hpp"
 
@@ -25,6 +27,35 @@ inline std::vector<ColumnSpec> golden_fields() {
           {"boxes", DType::f32, {4}, ColumnKind::ragged},
           {"stamps", DType::u64, {}, ColumnKind::ragged},
           {"angle", DType::f32, {}}};
+}
+
+// Samples that only version 2 of the profile can hold.
+inline std::vector<GoldenCase> wide_cases() {
+  constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
+  std::vector<GoldenCase> cases{{"u16-nchw-none", small_options(DType::u16, Layout::nchw)},
+                                {"u16-nhwc-zstd", small_options(DType::u16, Layout::nhwc, kZstd)}};
+  ShardWriterOptions bands = small_options(DType::u8, Layout::nhwc);
+  bands.spec.channels = 13;
+  bands.normalization = {std::vector<float>(13, 0.5F), std::vector<float>(13, 0.25F)};
+  bands.normalization.mean[12] = -2.0F;
+  cases.push_back({"u8-nhwc-13-none", bands});
+  bands.spec = {DType::f32, Layout::nchw, 13, 2, 3};
+  bands.codec = kZstd;
+  cases.push_back({"f32-nchw-13-zstd", bands});
+  const auto tensor = [&](DType dtype, std::vector<std::uint64_t> axes, CodecSpec codec) {
+    ShardWriterOptions options = small_options();
+    options.spec = tensor_spec(dtype, axes);
+    options.normalization = {};
+    options.codec = codec;
+    cases.push_back({fmt::format("{}-tensor{}-{}", to_string(dtype), axes.size(),
+                                 codec.kind == CodecSpec::Kind::none ? "none" : "zstd"),
+                     options});
+  };
+  tensor(DType::i64, {7}, {});
+  tensor(DType::u16, {3, 5}, kZstd);
+  tensor(DType::bf16, {4, 2, 3}, kZstd);
+  tensor(DType::f32, {2, 3, 1, 5}, {});
+  return cases;
 }
 
 inline std::vector<GoldenCase> golden_cases() {
@@ -56,6 +87,7 @@ inline std::vector<GoldenCase> golden_cases() {
   cases.push_back({"u8-nchw-none-fields", fields});
   fields.codec = kPacked;
   cases.push_back({"u8-nchw-packed-fields", fields});
+  for (const GoldenCase& wide : wide_cases()) cases.push_back(wide);
   return cases;
 }
 
@@ -66,9 +98,12 @@ inline void write_golden_shards(const std::filesystem::path& folder) {
 }
 
 // Two shards, one reject.
-inline void write_golden_dataset(const std::filesystem::path& folder, bool fields = false) {
-  ShardWriterOptions options = small_options();
-  if (fields) options.columns = golden_fields();
+enum class GoldenDataset { plain, fields, wide };
+
+inline void write_golden_dataset(const std::filesystem::path& folder,
+                                 GoldenDataset which = GoldenDataset::plain) {
+  ShardWriterOptions options = which == GoldenDataset::wide ? wide_cases()[2].options : small_options();
+  if (which == GoldenDataset::fields) options.columns = golden_fields();
   DatasetInfo info{options};
   info.classes = {"caf\xc3\xa9", "quote\"", "raw\\xff"};
   info.source_digest = "fedcba9876543210";

@@ -38,7 +38,7 @@ struct DatasetShape {
   CodecSpec codec;
 };
 
-inline constexpr Normalization kNormalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+inline const Normalization kNormalization{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
 // With codec packed few values, so that packing pays, but for each fifth sample, which is noise; floats are
 // normalised bytes.

@@ -137,10 +137,11 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
   table.add_row({"codec", codec});
   for (std::size_t c = 1; c < info.columns.size(); ++c)
     table.add_row({"column " + escape_key(info.columns[c].name), to_string(info.columns[c])});
-  table.add_row(
-      {"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
-                                    fmt::join(info.normalization.std, ","),
-                                    spec.dtype == DType::u8 ? "to be applied after loading" : "applied")});
+  table.add_row({"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
+                                              fmt::join(info.normalization.std, ","),
+                                              spec.dtype == DType::u8 || spec.dtype == DType::u16
+                                                  ? "to be applied after loading"
+                                                  : "applied")});
   for (const auto& [key, value] : info.provenance) table.add_row({"pipeline " + key, escape_key(value)});
   table.add_row({"fingerprint", info.fingerprint});
 }

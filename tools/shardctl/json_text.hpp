@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 namespace shard::ctl {
@@ -19,8 +19,10 @@ inline std::string json_text(const Json& json, int indent = -1) {
 // 0.485, not 0.48500001430511475.
 inline double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
 
-inline Json floats_json(const std::array<float, 3>& values) {
-  return Json::array({shortest(values[0]), shortest(values[1]), shortest(values[2])});
+inline Json floats_json(std::span<const float> values) {
+  Json json = Json::array();
+  for (const float value : values) json.push_back(shortest(value));
+  return json;
 }
 
 }  // namespace shard::ctl

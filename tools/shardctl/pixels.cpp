@@ -1,6 +1,10 @@
 #include "shardctl/pixels.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "shard/dtype.hpp"
+#include "shard/error.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -17,7 +21,14 @@ std::uint32_t load32(std::span<const std::byte> bytes, std::uint64_t element) {
 }  // namespace
 
 Denormalizer::Denormalizer(const SampleSpec& spec, const Normalization& normalization) : spec_(spec) {
-  if (spec.dtype == DType::u8) return;
+  if (spec.is_tensor())
+    throw Error(ErrorCode::unsupported,
+                "samples of layout tensor are not images: they have no pixels to show");
+  if (spec.dtype == DType::u8 || spec.dtype == DType::u16) return;
+  if (spec.channels > table_.size()) {
+    normalization_ = normalization;
+    return;
+  }
   values_ = ValueTable(spec.dtype, normalization, spec.channels);
   if (size_bytes(spec.dtype) != 2) return;
   for (std::uint32_t channel = 0; channel < spec.channels; ++channel) {
@@ -32,11 +43,23 @@ std::uint8_t Denormalizer::value(std::span<const std::byte> sample, std::uint64_
   switch (spec_.dtype) {
     case DType::u8:
       return std::to_integer<std::uint8_t>(sample[element]);
+    case DType::u16:
+      return static_cast<std::uint8_t>((load16(sample, element) + 128U) / 257U);
     case DType::f32:
+      if (spec_.channels > table_.size()) return nearest_byte(load32(sample, element), channel);
       return values_.nearest_byte(load32(sample, element), channel);
     default:
+      if (spec_.channels > table_.size()) return nearest_byte(load16(sample, element), channel);
       return table_[channel][load16(sample, element)];
   }
+}
+
+std::uint8_t Denormalizer::nearest_byte(std::uint32_t bits, std::uint32_t channel) const {
+  const float byte = (value_of_bits(spec_.dtype, bits) * std_of(normalization_, channel) +
+                      mean_of(normalization_, channel)) *
+                     255.0F;
+  return byte > 0.0F ? static_cast<std::uint8_t>(std::lround(std::min(byte, 255.0F)))
+                     : std::uint8_t{0};  // NaN: 0
 }
 
 void Denormalizer::bytes(std::span<const std::byte> sample, std::span<std::uint8_t> out) const {

@@ -18,6 +18,8 @@ namespace shard::ctl {
 // be called from several threads at once.
 class Denormalizer {
  public:
+  // Samples of images: throws unsupported for layout tensor. A value of u16 becomes the nearest of byte x 257;
+  // floats of more than four channels become the nearest byte.
   Denormalizer(const SampleSpec& spec, const Normalization& normalization);
 
   const SampleSpec& spec() const noexcept { return spec_; }
@@ -30,9 +32,11 @@ class Denormalizer {
 
  private:
   std::uint8_t value(std::span<const std::byte> sample, std::uint64_t element, std::uint32_t channel) const;
+  std::uint8_t nearest_byte(std::uint32_t bits, std::uint32_t channel) const;
 
   SampleSpec spec_;
   ValueTable values_;
+  Normalization normalization_;                     // more than four channels
   std::array<std::vector<std::uint8_t>, 4> table_;  // 16-bit dtypes: nearest_byte() by [channel][bits]
 };
 

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <vector>
 
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
@@ -18,6 +20,7 @@
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
+#include "shard/packed_format.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/json_text.hpp"
@@ -29,8 +32,8 @@ namespace {
 
 // Exact: sums of bytes and of their squares fit 64 bits for up to 2.8e14 pixels.
 struct Sums {
-  std::array<std::uint64_t, 4> sum{};
-  std::array<std::uint64_t, 4> squares{};
+  std::vector<std::uint64_t> sum;  // by channel
+  std::vector<std::uint64_t> squares;
   std::uint64_t pixels = 0;
   std::uint64_t samples = 0;
   std::uint64_t skipped = 0;
@@ -41,7 +44,12 @@ struct Sums {
     ++packed_samples;
     packed_bytes += frame_bytes;
   }
+  void need(std::size_t channels) {
+    sum.resize(std::max(sum.size(), channels));
+    squares.resize(sum.size());
+  }
   void add(std::span<const std::uint8_t> packed, std::uint32_t channels) {
+    need(channels);
     for (std::size_t i = 0; i < packed.size(); i += channels) {
       for (std::uint32_t c = 0; c < channels; ++c) {
         const std::uint64_t value = packed[i + c];
@@ -53,7 +61,8 @@ struct Sums {
     ++samples;
   }
   void add(const Sums& other) {
-    for (std::size_t c = 0; c < 4; ++c) {
+    need(other.sum.size());
+    for (std::size_t c = 0; c < other.sum.size(); ++c) {
       sum[c] += other.sum[c];
       squares[c] += other.squares[c];
     }
@@ -87,7 +96,9 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
-  const Codec packer(kPackedCodec, {DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
+  std::optional<Codec> packer;
+  if (spec.channels <= packed::kMaxChannels)
+    packer.emplace(kPackedCodec, SampleSpec{DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
   const std::uint64_t step = (source.size() + kPacked - 1) / kPacked;
   std::vector<Sums> sums(threads);
   std::vector<std::vector<std::byte>> samples(threads, std::vector<std::byte>(spec.size_bytes()));
@@ -96,8 +107,8 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
     if (!damage.survives(index, [&] { source.read(index, samples[thread]); })) return;
     denormalizer.bytes(samples[thread], bytes[thread]);
     sums[thread].add(bytes[thread], spec.channels);
-    if (index % step == 0)
-      sums[thread].add_packed(packer.encode(std::as_bytes(std::span(bytes[thread]))).size());
+    if (packer && index % step == 0)
+      sums[thread].add_packed(packer->encode(std::as_bytes(std::span(bytes[thread]))).size());
     if (progress.due()) progress.update(fmt::format("{} of {} samples", index + 1, source.size()));
   });
   return total(sums);

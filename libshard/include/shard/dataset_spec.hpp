@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,24 +18,41 @@
 
 namespace shard {
 
+inline constexpr std::uint32_t kMaxSampleChannels = 4096;
+// Of one sample: 64 GiB.
+inline constexpr std::uint64_t kMaxSampleBytes = std::uint64_t{1} << 36;
+// Of a sample with layout tensor.
+inline constexpr std::uint64_t kMaxTensorElements = (std::uint64_t{1} << 31) - 1;
+inline constexpr std::size_t kMaxTensorAxes = 4;
+
 struct SampleSpec {
-  // u8, f16, bf16 or f32.
+  // u8, u16, f16, bf16 or f32; with layout tensor, any.
   DType dtype = DType::f16;
   Layout layout = Layout::nchw;
-  // 1 to 4.
+  // 1 to 4096.
   std::uint32_t channels = 3;
   // Rows and columns, 1 to 65535.
   std::uint32_t height = 224;
   std::uint32_t width = 224;
+  // Layout tensor only: the extents of one to four axes, followed by zeros. There, channels and height are 1,
+  // and width is the number of elements, so the sample is one row. See tensor_spec().
+  std::array<std::uint32_t, kMaxTensorAxes> axes{};
 
   std::uint64_t elements() const noexcept { return std::uint64_t{channels} * height * width; }
   std::uint64_t size_bytes() const noexcept { return elements() * shard::size_bytes(dtype); }
-  // [channels, height, width] or [height, width, channels], depending on the layout.
-  std::array<std::uint32_t, 3> shape() const noexcept;
+  // [channels, height, width], [height, width, channels] or the axes, depending on the layout.
+  std::vector<std::uint32_t> shape() const;
+  bool is_tensor() const noexcept { return layout == Layout::tensor; }
   // Throws invalid_argument, naming the field and its bounds.
   void check() const;
   bool operator==(const SampleSpec&) const = default;
 };
+// The spec of tensors: layout tensor with these axes. Throws invalid_argument: not 1 to 4 axes, an axis of 0, more
+// than kMaxTensorElements.
+SampleSpec tensor_spec(DType dtype, std::span<const std::uint64_t> axes);
+// The spec with this shape in stored order, which must have three axes if the layout is not tensor. Throws
+// invalid_argument, also for what check() refuses.
+SampleSpec spec_of_shape(DType dtype, Layout layout, std::span<const std::uint64_t> shape);
 
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.
 using Provenance = std::map<std::string, std::string>;

@@ -24,9 +24,10 @@ std::optional<DType> dtype_from_string(std::string_view name) noexcept;
 // "float16", "bfloat16", "float32", ... The metadata of files has the short spelling only.
 std::optional<DType> dtype_from_option(std::string_view name) noexcept;
 
-// Order of a sample's axes: nchw = [channel, row, column], nhwc = [row, column, channel].
-enum class Layout : std::uint8_t { nchw, nhwc };
-std::string_view to_string(Layout layout) noexcept;  // "nchw", "nhwc"
+// Order of a sample's axes: nchw = [channel, row, column], nhwc = [row, column, channel]. tensor: one to four
+// axes without a meaning, such as latents, waveforms or volumes.
+enum class Layout : std::uint8_t { nchw, nhwc, tensor };
+std::string_view to_string(Layout layout) noexcept;  // "nchw", "nhwc", "tensor"
 std::optional<Layout> layout_from_string(std::string_view name) noexcept;
 
 // IEEE 754 binary16 and bfloat16 bit patterns. The functions round to nearest, ties to even; NaN stays NaN.

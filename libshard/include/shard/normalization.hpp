@@ -3,6 +3,8 @@
 //   value = (float(byte) / 255 - mean) / std      each step rounded to float32
 //                                                 then rounded once to the dtype, to nearest, ties to even
 //
+// A value of 16 bits is divided by 65535 instead of 255.
+//
 // This is the contract of the whole project: the converter stores these bits, codec packed computes them from
 // the bytes that it keeps, the loader delivers them on every device, and shardctl turns them back into
 // pixels.
@@ -11,26 +13,35 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "shard/dtype.hpp"
 
 namespace shard {
 
-// c = red, green, blue. Float samples are stored with it applied. For u8 samples it is only recorded, to be
-// applied after loading.
+// Mean and std by channel. Float samples are stored with it applied. For u8 and u16 samples it is only
+// recorded, to be applied after loading.
+//
+// Both have the same length: 3 (red, green, blue), or, for samples of four and more channels, the number of
+// channels. Channels beyond the length have mean 0 and std 1.
 struct Normalization {
-  std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
-  std::array<float, 3> std{1.0F, 1.0F, 1.0F};
+  std::vector<float> mean{0.0F, 0.0F, 0.0F};
+  std::vector<float> std{1.0F, 1.0F, 1.0F};
   bool operator==(const Normalization&) const = default;
 };
 
-// Mean and std of a channel. A data set records them for red, green and blue; a fourth channel has mean 0 and
-// std 1.
 inline float mean_of(const Normalization& normalization, std::size_t channel) noexcept {
-  return channel < 3 ? normalization.mean[channel] : 0.0F;
+  return channel < normalization.mean.size() ? normalization.mean[channel] : 0.0F;
 }
 inline float std_of(const Normalization& normalization, std::size_t channel) noexcept {
-  return channel < 3 ? normalization.std[channel] : 1.0F;
+  return channel < normalization.std.size() ? normalization.std[channel] : 1.0F;
+}
+// Whether every channel has mean 0 and std 1.
+bool is_identity(const Normalization& normalization) noexcept;
+// The largest value of a dtype that is normalised: 255 of u8, 65535 of u16, and 1 of floats, which are not
+// divided.
+constexpr float full_scale(DType dtype) noexcept {
+  return dtype == DType::u8 ? 255.0F : dtype == DType::u16 ? 65535.0F : 1.0F;
 }
 
 // The value before it is rounded to the dtype.
@@ -41,7 +52,7 @@ std::uint32_t rounded_bits(DType dtype, float value) noexcept;
 // The way back, which is exact.
 float value_of_bits(DType dtype, std::uint32_t bits) noexcept;
 
-// All values of one dtype. Immutable use from several threads is safe.
+// All values of one dtype, of up to four channels of bytes. Immutable use from several threads is safe.
 struct ValueTable {
   using Channel = std::array<std::uint32_t, 256>;
 

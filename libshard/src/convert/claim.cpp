@@ -76,8 +76,8 @@ std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
 }  // namespace
 
 void record_values(Provenance& options, const Normalization& n, const std::vector<ColumnSpec>& columns) {
-  options["mean"] = fmt::format("{},{},{}", n.mean[0], n.mean[1], n.mean[2]);
-  options["std"] = fmt::format("{},{},{}", n.std[0], n.std[1], n.std[2]);
+  options["mean"] = fmt::format("{}", fmt::join(n.mean, ","));
+  options["std"] = fmt::format("{}", fmt::join(n.std, ","));
   options["labels"] = to_string(columns.front());
   if (columns.size() == 1) return;
   std::string& others = options["columns"];

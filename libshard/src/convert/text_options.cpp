@@ -13,9 +13,8 @@ namespace shard::convert {
 
 namespace {
 
-constexpr Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F},
-                              {0.26862954F, 0.26130258F, 0.27577711F}};
-constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
+const Normalization kClip{{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}};
+const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
 
 [[noreturn]] void refuse(const char* option, const std::string& value, const std::string& expected) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} {}: {}", option, quoted(value), expected));
@@ -36,14 +35,16 @@ image::Size parse_extent(const char* option, const std::string& text) {
   return {parse_side(option, text.substr(0, x)), parse_side(option, text.substr(x + 1))};
 }
 
-std::array<float, 3> parse_channels(const char* option, const std::string& text) {
-  std::array<float, 3> values{};
+std::vector<float> parse_channels(const char* option, const std::string& text) {
+  std::vector<float> values{};
   const char* at = text.data();
   const char* end = text.data() + text.size();
   for (std::size_t c = 0; c < 3; ++c) {
-    auto [last, error] = std::from_chars(at, end, values[c]);
+    float value = 0;
+    auto [last, error] = std::from_chars(at, end, value);
     if (error != std::errc{} || (c < 2 ? last == end || *last != ',' : last != end))
       refuse(option, text, "expected three numbers: RED,GREEN,BLUE");
+    values.push_back(value);
     at = last + 1;
   }
   return values;
@@ -153,6 +154,7 @@ void apply(const TextOptions& text, Options& options) {
   if (p.dtype != DType::u8 && p.dtype != DType::f16 && p.dtype != DType::bf16 && p.dtype != DType::f32)
     refuse("`dtype`", text.dtype, "expected u8, f16, bf16 or f32");
   set_if_given(p.layout, "`layout`", text.layout, layout_from_string, "expected nchw or nhwc");
+  if (p.layout == Layout::tensor) refuse("`layout`", text.layout, "expected nchw or nhwc");
   if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
   if (!text.mean.empty()) p.normalization.mean = parse_channels("`mean`", text.mean);
   if (!text.std.empty()) p.normalization.std = parse_channels("`std`", text.std);

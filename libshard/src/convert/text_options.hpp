@@ -9,7 +9,7 @@
 namespace shard::convert {
 
 // Mean and standard deviation of ImageNet: `normalize` imagenet, and both presets.
-inline constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+inline const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
 
 // The values of shardify's options of the same names (docs/shardify.md). Empty: not given.
 struct TextOptions {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "format/codec_filter.hpp"
 #include "format/codec_zstd.hpp"
 #include "format/packed_frame.hpp"
 #include "format/packed_values.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 
-// Memory of this thread for the bytes of a sample of floats. Not kept when it is large.
+// Memory of this thread for the bytes of a sample. Not kept when it is large.
 class ScratchBytes {
  public:
   explicit ScratchBytes(std::size_t size) : bytes_(size > kKeptBytes ? own_ : kept()) { bytes_.resize(size); }
@@ -49,7 +50,8 @@ struct Codec::Impl {
 
 Codec::Codec(const CodecSpec& codec_spec, const SampleSpec& spec, const Normalization& normalization) {
   spec.check();
-  check_normalization(normalization);
+  check_normalization(normalization, spec);
+  check_codec(codec_spec, spec);
   auto impl = std::make_shared<Impl>();
   impl->codec_spec = codec_spec_from_string(to_string(codec_spec));
   impl->spec = spec;
@@ -69,7 +71,12 @@ std::vector<std::byte> Codec::encode(std::span<const std::byte> sample) const {
     case CodecSpec::Kind::none:
       break;
     case CodecSpec::Kind::zstd:
-      return zstd_compress(sample, self.codec_spec.level);
+      if (!is_filtered(self.spec)) return zstd_compress(sample, self.codec_spec.level);
+      {
+        ScratchBytes filtered(self.sample_bytes);
+        filter_sample(self.spec, sample, std::as_writable_bytes(filtered.values()));
+        return zstd_compress(std::as_bytes(filtered.values()), self.codec_spec.level);
+      }
     case CodecSpec::Kind::packed:
       if (!self.values) return packed::encode(self.kernels, self.shape, self.spec.layout, sample);
       ScratchBytes bytes(self.shape.pixels_bytes());
@@ -86,7 +93,13 @@ void Codec::decode(std::span<const std::byte> frame, std::span<std::byte> sample
     case CodecSpec::Kind::none:
       break;
     case CodecSpec::Kind::zstd:
-      return zstd_decompress(frame, sample);
+      if (!is_filtered(self.spec)) return zstd_decompress(frame, sample);
+      {
+        zstd_check_frame(frame, sample.size());  // before memory of that size is taken
+        ScratchBytes filtered(self.sample_bytes);
+        zstd_decompress(frame, std::as_writable_bytes(filtered.values()));
+        return unfilter_sample(self.spec, std::as_bytes(filtered.values()), sample);
+      }
     case CodecSpec::Kind::packed:
       if (!self.values) return packed::decode(self.kernels, self.shape, self.spec.layout, frame, sample);
       ScratchBytes bytes(self.shape.pixels_bytes());

@@ -68,7 +68,7 @@ class DatasetBuilder final : public JsonHandler {
     if (std::uint64_t* const place = number_place()) {
       *place = value;
     } else if (section_ == "shape" && depth_ == 2) {
-      if (shape.size() == 3) corrupt("shape has more than three axes");
+      if (shape.size() == kMaxTensorAxes) corrupt("shape has more than four axes");
       shape.push_back(value);
     } else if (in_row_shape()) {
       if (info.columns.back().row_shape.size() == 8) corrupt("a column has more than 8 axes");
@@ -195,8 +195,9 @@ class DatasetBuilder final : public JsonHandler {
   void take_float(std::string_view text) {
     std::vector<float>& list = section_ == "mean" ? mean : std;
     const auto value = float_from_text(text);
-    if (list.size() == 3 || !value)
-      corrupt(fmt::format("{} must be three finite numbers of float32", quoted_excerpt(section_)));
+    if (list.size() == kMaxSampleChannels || !value)
+      corrupt(fmt::format("{} must be finite numbers of float32: three, or one for each of up to {} channels",
+                          quoted_excerpt(section_), kMaxSampleChannels));
     list.push_back(*value);
   }
 

@@ -96,18 +96,12 @@ void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
   if (!layout)
     throw Error(ErrorCode::unsupported,
                 fmt::format("dataset.json: layout {} is not known", quoted_excerpt(built.layout_name)));
-  if (built.shape.size() != 3 || built.mean.size() != 3 || built.std.size() != 3)
-    corrupt("shape, mean and std must have three entries each");
-  for (std::uint64_t axis : built.shape) {
-    if (axis > 65535) corrupt(fmt::format("an axis of {} in shape: at most 65535", axis));
+  try {
+    info.spec = spec_of_shape(*dtype, *layout, built.shape);
+  } catch (const Error& error) {
+    corrupt(fmt::format("shape: {}", error.what()));
   }
-  const auto axis = [&](std::size_t i) { return static_cast<std::uint32_t>(built.shape[i]); };
-  const bool nchw = *layout == Layout::nchw;
-  info.spec = {*dtype, *layout, axis(nchw ? 0 : 2), axis(nchw ? 1 : 0), axis(nchw ? 2 : 1)};
-  for (std::size_t i = 0; i < 3; ++i) {
-    info.normalization.mean[i] = built.mean[i];
-    info.normalization.std[i] = built.std[i];
-  }
+  info.normalization = {built.mean, built.std};
   try {
     info.codec = codec_spec_from_string(built.codec_name);
   } catch (const Error& error) {
@@ -137,10 +131,10 @@ DatasetInfo parse_dataset(std::string_view json) {
   DatasetInfo& info = built.info;
   set_spec(info, built);
   if (built.version < profile_version(info))
-    corrupt(fmt::format("version {} has no columns of kind ragged or text", built.version));
+    corrupt(fmt::format("version {} does not have {}", built.version, use_of_version_2(info)));
   try {
-    info.spec.check();
-    check_normalization(info.normalization);
+    check_normalization(info.normalization, info.spec);
+    check_codec(info.codec, info.spec);
     check_provenance(info.provenance);
     check_columns(info.columns);
     for (const std::string& name : info.classes) unescape_key(name);

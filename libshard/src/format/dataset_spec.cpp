@@ -15,6 +15,8 @@ namespace {
 constexpr int kMinZstdLevel = 1;
 constexpr int kMaxZstdLevel = 19;
 
+[[noreturn]] void refuse_spec(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
+
 void check_range(std::string_view field, std::uint32_t value, std::uint32_t last) {
   if (value >= 1 && value <= last) return;
   throw Error(ErrorCode::invalid_argument,
@@ -98,19 +100,65 @@ std::string to_string(const ColumnSpec& column) {
                      fmt::join(column.row_shape, ", "));
 }
 
-std::array<std::uint32_t, 3> SampleSpec::shape() const noexcept {
+std::vector<std::uint32_t> SampleSpec::shape() const {
   if (layout == Layout::nchw) return {channels, height, width};
-  return {height, width, channels};
+  if (layout == Layout::nhwc) return {height, width, channels};
+  return {axes.begin(), std::find(axes.begin(), axes.end(), 0U)};
 }
 
 void SampleSpec::check() const {
-  if (dtype != DType::u8 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("sample dtype is {}: it must be u8, f16, bf16 or f32", shard::to_string(dtype)));
+  if (layout == Layout::tensor) {
+    const std::vector<std::uint32_t> shape = this->shape();
+    if (*this != tensor_spec(dtype, std::vector<std::uint64_t>(shape.begin(), shape.end())))
+      refuse_spec("sample of layout tensor: its channels, height, width and axes contradict each other");
+    return;
   }
-  check_range("channels", channels, 4);
+  if (layout != Layout::nchw && layout != Layout::nhwc)
+    refuse_spec(
+        fmt::format("sample layout is {}: it must be nchw, nhwc or tensor", static_cast<int>(layout)));
+  if (dtype != DType::u8 && dtype != DType::u16 && dtype != DType::f16 && dtype != DType::bf16 &&
+      dtype != DType::f32)
+    refuse_spec(
+        fmt::format("sample dtype is {}: it must be u8, u16, f16, bf16 or f32", shard::to_string(dtype)));
+  if (axes != decltype(axes){})
+    refuse_spec("a sample that is an image has axes: only those of layout tensor do");
+  check_range("channels", channels, kMaxSampleChannels);
   check_range("height", height, 65535);
   check_range("width", width, 65535);
+  if (size_bytes() > kMaxSampleBytes)
+    refuse_spec(fmt::format("a sample of {} channels, {} rows and {} columns has {} bytes: at most {}",
+                            channels, height, width, size_bytes(), kMaxSampleBytes));
+}
+
+SampleSpec tensor_spec(DType dtype, std::span<const std::uint64_t> axes) {
+  if (dtype > DType::f64) refuse_spec("the dtype of a tensor is not known");
+  if (axes.empty() || axes.size() > kMaxTensorAxes)
+    refuse_spec(fmt::format("a sample with {} axes: a tensor has 1 to {}", axes.size(), kMaxTensorAxes));
+  SampleSpec spec{dtype, Layout::tensor, 1, 1, 1};
+  std::uint64_t elements = 1;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i] < 1 || axes[i] > kMaxTensorElements || elements * axes[i] > kMaxTensorElements)
+      refuse_spec(
+          fmt::format("a sample of [{}] elements: each axis must be at least 1, and their product at most {}",
+                      fmt::join(axes, ", "), kMaxTensorElements));
+    elements *= axes[i];
+    spec.axes[i] = static_cast<std::uint32_t>(axes[i]);
+  }
+  spec.width = static_cast<std::uint32_t>(elements);
+  return spec;
+}
+
+SampleSpec spec_of_shape(DType dtype, Layout layout, std::span<const std::uint64_t> shape) {
+  if (layout == Layout::tensor) return tensor_spec(dtype, shape);
+  if (shape.size() != 3)
+    refuse_spec(fmt::format("a sample with {} axes: layout {} has 3", shape.size(), to_string(layout)));
+  const auto axis = [&](std::size_t i) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(shape[i], 0xffffffffU));
+  };
+  const bool nchw = layout == Layout::nchw;
+  SampleSpec spec{dtype, layout, axis(nchw ? 0 : 2), axis(nchw ? 1 : 0), axis(nchw ? 2 : 1)};
+  spec.check();
+  return spec;
 }
 
 std::string to_string(const CodecSpec& codec) {

@@ -36,8 +36,6 @@ std::uint64_t DatasetInfo::samples() const noexcept {
 }
 
 std::string serialize_dataset(const DatasetInfo& info) {
-  const auto& mean = info.normalization.mean;
-  const auto& std = info.normalization.std;
   std::string text = "{\n";
   const auto member = [&](std::string_view name, const std::string& json) {
     text += fmt::format("  \"{}\": {},\n", name, json);
@@ -58,8 +56,8 @@ std::string serialize_dataset(const DatasetInfo& info) {
   member("dtype", json_quote(to_string(info.spec.dtype)));
   member("layout", json_quote(to_string(info.spec.layout)));
   member("shape", fmt::format("[{}]", fmt::join(info.spec.shape(), ", ")));
-  member("mean", fmt::format("[{}, {}, {}]", mean[0], mean[1], mean[2]));
-  member("std", fmt::format("[{}, {}, {}]", std[0], std[1], std[2]));
+  member("mean", fmt::format("[{}]", fmt::join(info.normalization.mean, ", ")));
+  member("std", fmt::format("[{}]", fmt::join(info.normalization.std, ", ")));
   member("codec", json_quote(to_string(info.codec)));
   member("pipeline", lines(info.provenance, '{', '}', [](const auto& entry) {
            return json_quote(entry.first) + ": " + json_quote(entry.second);

@@ -59,11 +59,14 @@ std::optional<DType> dtype_from_option(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-std::string_view to_string(Layout layout) noexcept { return layout == Layout::nchw ? "nchw" : "nhwc"; }
+std::string_view to_string(Layout layout) noexcept {
+  return layout == Layout::nchw ? "nchw" : layout == Layout::nhwc ? "nhwc" : "tensor";
+}
 
 std::optional<Layout> layout_from_string(std::string_view name) noexcept {
   if (name == "nchw") return Layout::nchw;
   if (name == "nhwc") return Layout::nhwc;
+  if (name == "tensor") return Layout::tensor;
   return std::nullopt;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/bytes.hpp"
 #include "format/shard_profile.hpp"
@@ -12,7 +13,6 @@ namespace shard {
 namespace {
 
 std::map<std::string, std::string> make_metadata(const ShardWriterOptions& options) {
-  const auto shape = options.spec.shape();
   std::map<std::string, std::string> metadata{
       {std::string(kProfileKey), fmt::to_string(profile_version(options))},
       {std::string(kHeadDigestKey), std::string(kDigestDigits, '0')},
@@ -21,7 +21,7 @@ std::map<std::string, std::string> make_metadata(const ShardWriterOptions& optio
       {"fingerprint", options.fingerprint},
       {"layout", std::string(to_string(options.spec.layout))},
       {"mean", floats_to_text(options.normalization.mean)},
-      {"shape", fmt::format("{},{},{}", shape[0], shape[1], shape[2])},
+      {"shape", fmt::format("{}", fmt::join(options.spec.shape(), ","))},
       {"std", floats_to_text(options.normalization.std)},
   };
   for (const auto& [key, value] : options.provenance)
@@ -102,8 +102,8 @@ HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples
   const std::uint64_t keys_begin = set_offsets(layout.table.tensors, samples);
   if (key_bytes > kMaxHeadBytes) too_large(samples);
 
-  const auto shape = options.spec.shape();
-  TensorInfo images{"images", options.spec.dtype, {samples, shape[0], shape[1], shape[2]}, 0, 0};
+  TensorInfo images{"images", options.spec.dtype, {samples}, 0, 0};
+  for (const std::uint32_t axis : options.spec.shape()) images.shape.push_back(axis);
   if (options.codec.kind != CodecSpec::Kind::none) images = {"image_frames", DType::u8, {images_bytes}, 0, 0};
   layout.table.tensors.push_back({"keys", DType::u8, {0}, keys_begin, keys_begin});
   layout.table.tensors.push_back(std::move(images));

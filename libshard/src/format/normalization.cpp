@@ -7,6 +7,13 @@
 
 namespace shard {
 
+bool is_identity(const Normalization& normalization) noexcept {
+  const auto all = [](const std::vector<float>& values, float one) {
+    return std::all_of(values.begin(), values.end(), [one](float value) { return value == one; });
+  };
+  return all(normalization.mean, 0.0F) && all(normalization.std, 1.0F);
+}
+
 float normalized_value(std::uint8_t byte, float mean, float std) noexcept {
   const float scaled = static_cast<float>(byte) / 255.0F;
   const float centered = scaled - mean;
@@ -26,7 +33,7 @@ float value_of_bits(DType dtype, std::uint32_t bits) noexcept {
 }
 
 ValueTable::ValueTable(DType type, const Normalization& normalization, std::uint32_t channel_count) noexcept
-    : dtype(type), channels(channel_count) {
+    : dtype(type), channels(std::min<std::uint32_t>(channel_count, 4)) {
   for (std::size_t channel = 0; channel < channels; ++channel) {
     mean[channel] = mean_of(normalization, channel);
     std[channel] = std_of(normalization, channel);

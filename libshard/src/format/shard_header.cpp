@@ -28,38 +28,43 @@ const std::string& metadata(const ShardHeader& header, std::string_view key) {
   return found->second;
 }
 
-std::array<std::uint32_t, 3> parse_shape(std::string_view text) {
-  std::array<std::uint32_t, 3> shape{};
+std::vector<std::uint64_t> parse_shape(std::string_view text, Layout layout) {
+  const std::size_t most = layout == Layout::tensor ? kMaxTensorAxes : 3;
+  const std::size_t least = layout == Layout::tensor ? 1 : 3;
+  std::vector<std::uint64_t> shape;
   const char* at = text.data();
   const char* const end = at + text.size();
-  for (std::size_t i = 0; i < 3; ++i) {
-    const auto [next, status] = std::from_chars(at, end, shape[i]);
-    const bool more = i < 2;
-    if (status != std::errc{} || (more ? next == end || *next != ',' : next != end)) {
-      corrupt(
-          fmt::format("shape is {}: it must be three numbers such as \"3,224,224\"", quoted_excerpt(text)));
+  for (;;) {
+    std::uint32_t axis = 0;
+    const auto [next, status] = std::from_chars(at, end, axis);
+    const bool more = status == std::errc{} && next != end && *next == ',' && shape.size() + 1 < most;
+    if (status != std::errc{} || (!more && next != end)) break;
+    shape.push_back(axis);
+    at = next + 1;
+    if (!more) {
+      if (shape.size() < least) break;
+      return shape;
     }
-    at = next + (more ? 1 : 0);
   }
-  return shape;
+  if (layout == Layout::tensor)
+    corrupt(
+        fmt::format("shape is {}: it must be one to four numbers such as \"4,64,64\"", quoted_excerpt(text)));
+  corrupt(fmt::format("shape is {}: it must be three numbers such as \"3,224,224\"", quoted_excerpt(text)));
 }
 
 SampleSpec parse_spec(const ShardHeader& header) {
-  SampleSpec spec;
   const std::string& dtype = metadata(header, "dtype");
   const std::string& layout = metadata(header, "layout");
   const auto known_dtype = dtype_from_string(dtype);
   const auto known_layout = layout_from_string(layout);
   if (!known_dtype) unsupported(fmt::format("dtype {} is not known", quoted_excerpt(dtype)));
   if (!known_layout) unsupported(fmt::format("layout {} is not known", quoted_excerpt(layout)));
-  spec.dtype = *known_dtype;
-  spec.layout = *known_layout;
-  const auto shape = parse_shape(metadata(header, "shape"));
-  const bool nchw = spec.layout == Layout::nchw;
-  spec.channels = shape[nchw ? 0 : 2];
-  spec.height = shape[nchw ? 1 : 0];
-  spec.width = shape[nchw ? 2 : 1];
-  return spec;
+  const std::vector<std::uint64_t> shape = parse_shape(metadata(header, "shape"), *known_layout);
+  try {
+    return spec_of_shape(*known_dtype, *known_layout, shape);
+  } catch (const Error& error) {
+    corrupt(error.what());
+  }
 }
 
 CodecSpec parse_codec_spec(const std::string& text) {
@@ -84,7 +89,8 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
   header.spec = parse_spec(header);
   const auto mean = floats_from_text(metadata(header, "mean"));
   const auto std = floats_from_text(metadata(header, "std"));
-  if (!mean || !std) corrupt("mean and std must be three finite numbers such as \"0.5,0.5,0.5\"");
+  if (!mean || !std)
+    corrupt("mean and std must be three finite numbers such as \"0.5,0.5,0.5\", or one for each channel");
   header.normalization = {*mean, *std};
   header.codec = parse_codec_spec(metadata(header, "codec"));
   header.fingerprint = metadata(header, "fingerprint");
@@ -101,8 +107,8 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
       header.provenance.emplace(key.substr(kPipelinePrefix.size()), value);
   }
   try {
-    header.spec.check();
-    check_normalization(header.normalization);
+    check_normalization(header.normalization, header.spec);
+    check_codec(header.codec, header.spec);
     check_provenance(header.provenance);
   } catch (const Error& error) {
     corrupt(error.what());
@@ -203,8 +209,9 @@ void check_tensors(ShardHeader& header) {
     require(header, "frame_checksums", DType::u64, {n});
     require(header, images, DType::u8, {last.size_bytes()});
   } else {
-    const auto shape = header.spec.shape();
-    require(header, images, header.spec.dtype, {n, shape[0], shape[1], shape[2]});
+    std::vector<std::uint64_t> shape{n};
+    for (const std::uint32_t axis : header.spec.shape()) shape.push_back(axis);
+    require(header, images, header.spec.dtype, shape);
   }
   for (std::string_view foreign : {"images", "image_frames", "frame_offsets", "frame_checksums"}) {
     const bool belongs = (foreign == "images") != frames;
@@ -213,6 +220,9 @@ void check_tensors(ShardHeader& header) {
     }
   }
   set_columns(header);
+  const std::string_view newer = use_of_version_2(header);
+  if (!newer.empty() && header.container.metadata.at(std::string(kProfileKey)) == "1")
+    corrupt(fmt::format("version 1 does not have {}", newer));
   for (const TensorInfo& tensor : header.container.tensors) {
     const std::uint64_t begin = header.container.data_begin + tensor.begin;
     if (begin % size_bytes(tensor.dtype) != 0) {

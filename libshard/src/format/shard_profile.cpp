@@ -15,6 +15,7 @@
 #include "base/quote.hpp"
 #include "base/utf8.hpp"
 #include "shard/error.hpp"
+#include "shard/packed_format.hpp"
 
 namespace shard {
 namespace {
@@ -50,8 +51,8 @@ bool is_reserved_tensor(std::string_view name) noexcept {
   return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
 }
 
-std::string floats_to_text(const std::array<float, 3>& values) {
-  return fmt::format("{},{},{}", values[0], values[1], values[2]);
+std::string floats_to_text(std::span<const float> values) {
+  return fmt::format("{}", fmt::join(values, ","));
 }
 
 std::optional<float> float_from_text(std::string_view text) noexcept {
@@ -61,21 +62,31 @@ std::optional<float> float_from_text(std::string_view text) noexcept {
   return value;
 }
 
-std::optional<std::array<float, 3>> floats_from_text(std::string_view text) {
-  std::array<float, 3> values{};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t comma = i + 1 < values.size() ? text.find(',') : text.size();
-    if (comma == std::string_view::npos) return std::nullopt;
+std::optional<std::vector<float>> floats_from_text(std::string_view text) {
+  std::vector<float> values;
+  for (;;) {
+    const std::size_t comma = text.find(',');
     const std::optional<float> value = float_from_text(text.substr(0, comma));
-    if (!value) return std::nullopt;
-    values[i] = *value;
-    text.remove_prefix(std::min(comma + 1, text.size()));
+    if (!value || values.size() == kMaxSampleChannels) return std::nullopt;
+    values.push_back(*value);
+    if (comma == std::string_view::npos) return values;
+    text.remove_prefix(comma + 1);
   }
-  return values;
 }
 
-void check_normalization(const Normalization& normalization) {
-  for (std::size_t i = 0; i < 3; ++i) {
+void check_normalization(const Normalization& normalization, const SampleSpec& spec) {
+  const std::size_t count = normalization.mean.size();
+  if (count != normalization.std.size())
+    refuse(fmt::format("mean has {} numbers and std {}: one for each channel in both", count,
+                       normalization.std.size()));
+  if (count != 3 && (count < 4 || count != spec.channels))
+    refuse(fmt::format(
+        "mean and std have {} numbers: they must have 3, or, for samples of more than 3 channels, as "
+        "many as there are channels, here {}",
+        count, spec.channels));
+  if (spec.is_tensor() && !is_identity(normalization))
+    refuse("samples of layout tensor have a mean and std: they must be 0 and 1");
+  for (std::size_t i = 0; i < count; ++i) {
     const float mean = normalization.mean[i];
     const float std = normalization.std[i];
     if (!std::isfinite(mean)) refuse(fmt::format("mean of channel {} is {}: it must be finite", i, mean));
@@ -136,7 +147,8 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
 
 void check_writer_options(const ShardWriterOptions& options) {
   options.spec.check();
-  check_normalization(options.normalization);
+  check_normalization(options.normalization, options.spec);
+  check_codec(options.codec, options.spec);
   check_provenance(options.provenance);
   check_columns(options.columns);
   if (codec_spec_from_string(to_string(options.codec)).kind != options.codec.kind)
@@ -147,11 +159,26 @@ void check_writer_options(const ShardWriterOptions& options) {
   }
 }
 
-std::uint64_t profile_version(const DatasetSpec& spec) {
-  const bool fixed = std::all_of(spec.columns.begin(), spec.columns.end(),
-                                 [](const ColumnSpec& column) { return column.kind == ColumnKind::fixed; });
-  return fixed ? 1 : 2;
+void check_codec(const CodecSpec& codec, const SampleSpec& spec) {
+  if (codec.kind != CodecSpec::Kind::packed) return;
+  if (spec.dtype == DType::u16 || spec.channels > packed::kMaxChannels || spec.is_tensor())
+    refuse(fmt::format(
+        "codec packed holds images of 8 bits and up to {} channels, not {} {} with {} channels: use "
+        "zstd or none",
+        packed::kMaxChannels, to_string(spec.dtype), to_string(spec.layout), spec.channels));
 }
+
+std::string_view use_of_version_2(const DatasetSpec& spec) noexcept {
+  if (spec.spec.is_tensor()) return "samples of layout tensor";
+  if (spec.spec.dtype == DType::u16) return "samples of dtype u16";
+  if (spec.spec.channels > 4) return "samples of more than 4 channels";
+  if (spec.normalization.mean.size() != 3) return "a mean and std of more than three channels";
+  for (const ColumnSpec& column : spec.columns)
+    if (column.kind != ColumnKind::fixed) return "columns of kind ragged or text";
+  return {};
+}
+
+std::uint64_t profile_version(const DatasetSpec& spec) { return use_of_version_2(spec).empty() ? 1 : 2; }
 
 std::string offsets_name(const ColumnSpec& column) { return column.name + "_offsets"; }
 

@@ -36,19 +36,23 @@ std::uint64_t digest_head(std::span<const std::byte> head, std::size_t digits_at
 bool is_reserved_tensor(std::string_view name) noexcept;
 
 // "0.485,0.456,0.406": the shortest decimals that read back as the same float32.
-std::string floats_to_text(const std::array<float, 3>& values);
-// Finite numbers only.
-std::optional<std::array<float, 3>> floats_from_text(std::string_view text);
+std::string floats_to_text(std::span<const float> values);
+// Finite numbers only, 1 to kMaxSampleChannels of them.
+std::optional<std::vector<float>> floats_from_text(std::string_view text);
 std::optional<float> float_from_text(std::string_view text) noexcept;
 
 // Check the options of a writer, and what dataset.json states. Throw invalid_argument.
 void check_writer_options(const ShardWriterOptions& options);
-void check_normalization(const Normalization& normalization);
+void check_normalization(const Normalization& normalization, const SampleSpec& spec);
+// Codec packed holds bytes of up to four channels.
+void check_codec(const CodecSpec& codec, const SampleSpec& spec);
 void check_provenance(const Provenance& pipeline);
 void check_columns(const std::vector<ColumnSpec>& columns);
 
 // The version of the profile, and of dataset.json, that can describe this: 1 if nothing of version 2 is used.
 std::uint64_t profile_version(const DatasetSpec& spec);
+// What of version 2 it uses, for a message; empty: nothing.
+std::string_view use_of_version_2(const DatasetSpec& spec) noexcept;
 inline constexpr std::uint64_t kLastVersion = 2;
 
 // The tensor with the offsets of a ragged or text column.

@@ -100,8 +100,8 @@ TransformOptions transform_options(const nb::dict& given) {
   if (has(given, "dtype")) transform.dtype = choice(given, "dtype", kDTypes);
   if (has(given, "layout")) transform.layout = choice(given, "layout", kLayouts);
   if (has(given, "mean"))
-    transform.normalization = Normalization{get<std::array<float, 3>>(given, "mean", "three numbers"),
-                                            get<std::array<float, 3>>(given, "std", "three numbers")};
+    transform.normalization = Normalization{get<std::vector<float>>(given, "mean", "numbers"),
+                                            get<std::vector<float>>(given, "std", "numbers")};
   return transform;
 }
 

@@ -1,5 +1,6 @@
 // Whether a transform is possible for some samples, and what it delivers.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -15,9 +16,7 @@ namespace shard {
 
 namespace {
 
-std::string numbers(const std::array<float, 3>& values) {
-  return fmt::format("[{}, {}, {}]", values[0], values[1], values[2]);
-}
+std::string numbers(const std::vector<float>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
@@ -25,6 +24,8 @@ std::string numbers(const std::array<float, 3>& values) {
 
 SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options) {
   stored.check();
+  if (stored.is_tensor() || stored.channels > 4 || stored.dtype == DType::u16)
+    refuse("samples of u16, of more than 4 channels and of layout tensor cannot be delivered yet");
   SampleSpec delivered = stored;
   delivered.dtype = options.dtype.value_or(stored.dtype);
   delivered.layout = options.layout.value_or(stored.layout);

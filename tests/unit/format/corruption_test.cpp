@@ -2,10 +2,12 @@
 // files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 
 #include "expect_error.hpp"
+#include "golden_cases.hpp"
 #include "memory_file.hpp"
 #include "shard/dataset.hpp"
 #include "shard_samples.hpp"
@@ -84,6 +86,32 @@ TEST_P(Damage, NoExtensionSurvives) {
     }
   }
 }
+
+// Every golden case of version 2's samples: dtypes, channels, ranks.
+class WideDamage : public ::testing::TestWithParam<GoldenCase> {};
+
+TEST_P(WideDamage, NoFlippedByteSurvives) {
+  const TempDir dir;
+  write_shard(dir.path() / "good", GetParam().options, 2);
+  const std::vector<std::byte> bytes = file_bytes(dir.path() / "good");
+  MemoryFile file;
+  file.assign(bytes);
+  ASSERT_FALSE(damage_found(file.path())) << "the undamaged shard must pass";
+  std::size_t survivors = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::byte flipped = bytes[i] ^ std::byte{0x01};
+    file.write(i, {&flipped, 1});
+    if (!damage_found(file.path())) ++survivors;
+    file.write(i, {&bytes[i], 1});
+  }
+  EXPECT_EQ(survivors, 0U) << "of " << bytes.size();
+}
+
+INSTANTIATE_TEST_SUITE_P(Samples, WideDamage, ::testing::ValuesIn(wide_cases()), [](const auto& wide) {
+  std::string name = wide.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
                          ::testing::Values(std::pair(CodecSpec{CodecSpec::Kind::none, 3}, false),

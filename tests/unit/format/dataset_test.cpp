@@ -83,7 +83,7 @@ TEST(DatasetJson, ColumnsThatAreNotFixedMakeItVersion2) {
   const auto refused = [&](const std::string& from, const std::string& to, ErrorCode code, const char* why) {
     EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), code, why);
   };
-  refused("\"version\": 2", "\"version\": 1", ErrorCode::corrupt, "version 1 has no columns of kind");
+  refused("\"version\": 2", "\"version\": 1", ErrorCode::corrupt, "version 1 does not have columns of kind");
   refused("\"version\": 2", "\"version\": 3", ErrorCode::unsupported, "reads versions 1 to 2");
   refused("\"version\": 2", "\"version\": 0", ErrorCode::unsupported, "reads versions 1 to 2");
   refused("\"kind\": \"text\"", "\"kind\": \"image\"", ErrorCode::unsupported, "kind \"image\"");
@@ -184,13 +184,15 @@ TEST(DatasetJson, RefusesWhatBreaksARuleThoughTheDigestIsRight) {
   corrupt("\"samples\": 3, ", "", "has 3 members");
   corrupt("\"samples\": 3", "\"samples\": 3, \"x\": 3", "is not allowed");
   corrupt("xxh3:0000000000000001", "xxh3:000000000000000X", "head_digest");
-  corrupt("[4, 5, 3]", "[4, 5]", "three entries");
-  corrupt("[4, 5, 3]", "[4, 5, 3, 1]", "more than three");
-  corrupt("[4, 5, 3]", "[4, 5, 9]", "channels is 9");
+  corrupt("[4, 5, 3]", "[4, 5]", "2 axes: layout nhwc has 3");
+  corrupt("[4, 5, 3]", "[4, 5, 3, 1]", "4 axes: layout nhwc has 3");
+  corrupt("[4, 5, 3]", "[4, 5, 3, 1, 1]", "more than four");
+  corrupt("[4, 5, 3]", "[4, 5, 9]", "version 1 does not have samples of more than 4 channels");
+  corrupt("[4, 5, 3]", "[4, 5, 4097]", "channels is 4097");
   corrupt("[4, 5, 3]", "[4, 70000, 3]", "70000");
   corrupt("[4, 5, 3]", "[[4, 5, 3]]", "is not allowed");
   corrupt("0.229", "0", "std of channel 0");
-  corrupt("0.456", "1e39", "three finite numbers");
+  corrupt("0.456", "1e39", "finite numbers of float32");
   corrupt("\"cat\"", "\"ca\\nt\"", "not an escaped key");
   corrupt("\"dtype\": \"i64\"", "\"dtype\": \"u8\"", "labels must be");
   corrupt("\"fingerprint\": \"0123456789abcdef\"", "\"fingerprint\": \"0123\"", "16 lower-case");

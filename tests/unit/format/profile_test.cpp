@@ -8,6 +8,7 @@
 #include "base/checksum.hpp"
 #include "expect_error.hpp"
 #include "format/shard_profile.hpp"
+#include "golden_cases.hpp"
 #include "memory_file.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
@@ -78,7 +79,6 @@ std::vector<std::byte> put_together(Parts parts, std::size_t align_images = 4096
 class Profile : public ::testing::Test {
  protected:
   static Parts good(const CodecSpec& codec = {}, bool fields = false) {
-    const TempDir dir;
     const DType dtype = codec.kind == CodecSpec::Kind::packed ? DType::u8 : DType::f16;
     ShardWriterOptions options = small_options(dtype, Layout::nchw, codec);
     options.columns.push_back({"mask", DType::u8, {3}});
@@ -86,6 +86,10 @@ class Profile : public ::testing::Test {
       options.columns.push_back({"caption", DType::u8, {}, ColumnKind::text});
       options.columns.push_back({"boxes", DType::f32, {4}, ColumnKind::ragged});
     }
+    return good(options);
+  }
+  static Parts good(const ShardWriterOptions& options) {
+    const TempDir dir;
     write_shard(dir.path() / "s", options, 4);
     return take_apart(file_bytes(dir.path() / "s"));
   }
@@ -178,7 +182,8 @@ TEST_F(Profile, MetadataRules) {
   refused(set("dtype", "i64"), "dtype is i64");
   refused(set("dtype", "f32"), "it must be F32 [4, 3, 4, 5]");
   refused(set("layout", "chwn"), "layout \"chwn\"", ErrorCode::unsupported);
-  refused(set("layout", "nhwc"), "channels is 5");
+  refused(set("layout", "nhwc"), "version 1 does not have samples of more than 4 channels");
+  refused(set("layout", "tensor"), "samples of layout tensor have a mean and std");
   refused(set("codec", "lz4"), "codec \"lz4\"", ErrorCode::unsupported);
   refused(set("codec", "packed:1"), "codec \"packed:1\"", ErrorCode::unsupported);
   refused(set("codec", "zstd"), "must be written zstd:3");
@@ -187,13 +192,41 @@ TEST_F(Profile, MetadataRules) {
     refused(set("shape", shape), "three numbers");
   refused(set("shape", "3,4,6"), "it must be F16 [4, 3, 4, 6]");
   refused(set("shape", "3,0,5"), "height is 0");
-  for (const char* mean : {"", "0.5", "0.5,0.5", "0.5,0.5,0.5,", "0.5,0.5,nan", "0.5,0.5,inf", "0.5,,0.5"})
+  for (const char* mean : {"", "0.5,0.5,0.5,", "0.5,0.5,nan", "0.5,0.5,inf", "0.5,,0.5"})
     refused(set("mean", mean), "three finite numbers");
+  refused(set("mean", "0.5,0.5"), "mean has 2 numbers and std 3");
   refused(set("std", "1,0,1"), "std of channel 1");
   refused(set("fingerprint", "0123456789ABCDEF"), "fingerprint");
   refused(set("head_digest", "0123456789ABCDEF"), "in exactly this form");
   refused(set("head_digest", "0"), "in exactly this form");
   refused(set("pipeline.A", "x"), "pipeline key");
+}
+
+TEST_F(Profile, RulesOfWideSamples) {
+  const ShardWriterOptions tensor = wide_cases().back().options;  // f32 [2, 3, 1, 5]
+  const auto set = [](const char* key, const char* value) {
+    return [=](Parts& p) { p.header.metadata[key] = value; };
+  };
+  const auto refused_of = [&](const ShardWriterOptions& options, auto&& change, const char* why) {
+    Parts parts = good(options);
+    change(parts);
+    EXPECT_SHARD_ERROR(open(put_together(parts)), ErrorCode::corrupt, why);
+  };
+  EXPECT_NO_THROW(open(put_together(good(tensor))));
+  refused_of(tensor, set("shard.profile", "1"), "version 1 does not have samples of layout tensor");
+  for (const char* shape : {"", "2,3,1,5,1", "2,3,1,5,", "2,,5", "-2,3,5"})
+    refused_of(tensor, set("shape", shape), "one to four numbers");
+  refused_of(tensor, set("shape", "2,3,5"), "it must be F32 [4, 2, 3, 5]");
+  refused_of(tensor, set("shape", "2,0,5"), "each axis must be at least 1");
+  refused_of(tensor, set("shape", "65536,65536"), "at most 2147483647");
+  refused_of(tensor, set("codec", "packed"), "codec packed holds images");
+  const ShardWriterOptions bands = wide_cases()[2].options;  // u8 [4, 5, 13], a mean for each band
+  refused_of(bands, set("shard.profile", "1"), "version 1 does not have samples of more than 4 channels");
+  refused_of(bands, set("shape", "4,5,4097"), "channels is 4097");
+  refused_of(bands, set("mean", "0,0,0"), "mean has 3 numbers and std 13");
+  const ShardWriterOptions deep = wide_cases()[0].options;  // u16
+  refused_of(deep, set("shard.profile", "1"), "version 1 does not have samples of dtype u16");
+  refused_of(deep, set("dtype", "f16"), "it must be F16 [4, 3, 4, 5]");
 }
 
 TEST_F(Profile, UnknownMetadataAreIgnored) {

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "expect_error.hpp"
+#include "format/codec_filter.hpp"
+#include "golden_cases.hpp"
 #include "shard/dataset.hpp"
 #include "shard_samples.hpp"
 #include "temp_dir.hpp"
@@ -154,6 +156,44 @@ TEST(RoundTrip, PackedFloatsAreTheValuesOfTheUnpackedShardBitForBit) {
       }
     }
   }
+}
+
+TEST(RoundTrip, WideSamplesComeBackEqual) {
+  const TempDir dir;
+  for (const GoldenCase& wide : wide_cases()) {
+    for (const char* codec : {"none", "zstd:1"}) {
+      SCOPED_TRACE(wide.name + " " + codec);
+      ShardWriterOptions options = wide.options;
+      options.codec = codec_spec_from_string(codec);
+      const std::filesystem::path path = dir.path() / (wide.name + codec[0]);
+      write_shard(path, options, 5);
+      const ShardReader reader = ShardReader::open(path);
+      EXPECT_EQ(reader.header().container.metadata.at("shard.profile"), "2");
+      EXPECT_EQ(reader.header().spec, options.spec);
+      EXPECT_EQ(reader.header().normalization, options.normalization);
+      verify_shard(reader);
+      std::vector<std::byte> sample(static_cast<std::size_t>(options.spec.size_bytes()));
+      for (std::uint64_t i = 0; i < 5; ++i) {
+        reader.read(i, sample);
+        EXPECT_EQ(sample, sample_bytes(options.spec, i));
+      }
+    }
+  }
+}
+
+// What docs/format.md says, on numbers that it works out.
+TEST(RoundTrip, TheFilterOfZstdIsTheDocumentedOne) {
+  const SampleSpec spec{DType::u16, Layout::nhwc, 2, 1, 3};
+  const std::vector<std::uint16_t> values{10, 500, 12, 499, 12, 65535};
+  std::vector<std::byte> filtered(12);
+  filter_sample(spec, std::as_bytes(std::span(values)), filtered);
+  // Left differences: 10, 500, 2, -1, 0, 65036 = -500; folded: 20, 1000, 4, 1, 0, 999.
+  const std::vector<unsigned> expected{20, 232, 4, 1, 0, 231, 0, 3, 0, 0, 0, 3};
+  for (std::size_t i = 0; i < filtered.size(); ++i)
+    EXPECT_EQ(std::to_integer<unsigned>(filtered[i]), expected[i]) << i;
+  EXPECT_FALSE(is_filtered({DType::f16, Layout::nchw, 4, 2, 2})) << "version 1 has these without a filter";
+  EXPECT_TRUE(is_filtered({DType::f16, Layout::nchw, 5, 2, 2}));
+  EXPECT_FALSE(is_filtered({DType::u8, Layout::nchw, 5, 2, 2}));
 }
 
 TEST(RoundTrip, PackedRefusesFloatsThatNoByteGives) {

@@ -135,7 +135,37 @@ TEST_F(Writer, OptionsOutOfBoundsAreRefused) {
     EXPECT_SHARD_ERROR(ShardWriter::create(path(), 1, options), ErrorCode::invalid_argument, why);
   };
   using O = ShardWriterOptions;
-  refused([](O& o) { o.spec.channels = 5; }, "channels is 5");
+  refused([](O& o) { o.spec.channels = 4097; }, "channels is 4097: it must be 1 to 4096");
+  refused([](O& o) { o.spec = {DType::f32, Layout::nchw, 4096, 65535, 65535}; }, "at most 68719476736");
+  refused([](O& o) { o.spec.dtype = DType::i16; }, "it must be u8, u16, f16, bf16 or f32");
+  refused([](O& o) { o.spec.axes[0] = 3; }, "axes: only those of layout tensor do");
+  refused([](O& o) { o.spec.layout = Layout::tensor; }, "a sample with 0 axes");
+  refused(
+      [](O& o) {
+        o.spec = tensor_spec(DType::f32, std::vector<std::uint64_t>{4, 3});
+      },
+      "samples of layout tensor have a mean and std");
+  refused(
+      [](O& o) {
+        o.spec = tensor_spec(DType::f32, std::vector<std::uint64_t>{4, 3});
+        o.spec.width = 13;
+      },
+      "contradict each other");
+  refused([](O& o) { o.normalization.mean = {0.5F}; }, "mean has 1 numbers and std 3");
+  refused([](O& o) { o.normalization = {{0, 0}, {1, 1}}; }, "have 2 numbers: they must have 3");
+  refused([](O& o) { o.normalization = {{0, 0, 0, 0}, {1, 1, 1, 1}}; }, "have 4 numbers: they must have 3");
+  refused(
+      [](O& o) {
+        o.spec.dtype = DType::u16;
+        o.codec.kind = CodecSpec::Kind::packed;
+      },
+      "codec packed holds images of 8 bits and up to 4 channels, not u16");
+  refused(
+      [](O& o) {
+        o.spec.channels = 5;
+        o.codec.kind = CodecSpec::Kind::packed;
+      },
+      "use zstd or none");
   refused([](O& o) { o.spec.height = 0; }, "height is 0");
   refused([](O& o) { o.spec.width = 65536; }, "width is 65536");
   refused([](O& o) { o.spec.dtype = DType::i64; }, "dtype is i64");

@@ -251,8 +251,8 @@ class PlanTransform : public CheckTransform {
     EXPECT_SHARD_ERROR(plan_transform(info_, options_), ErrorCode::invalid_argument, piece);
     EXPECT_SHARD_ERROR(is_identity(info_, options_), ErrorCode::invalid_argument, piece);
   }
-  static constexpr Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-  static constexpr Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
+  inline static const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  inline static const Normalization kHalf{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
   DatasetInfo info_;
 };
 

@@ -28,7 +28,9 @@ std::uint64_t bytes_of_shards(const DatasetInfo& info) {
 std::string normalization_text(const DatasetInfo& info) {
   return fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ", "),
                      fmt::join(info.normalization.std, ", "),
-                     info.spec.dtype == DType::u8 ? "to be applied after loading" : "applied");
+                     info.spec.dtype == DType::u8 || info.spec.dtype == DType::u16
+                         ? "to be applied after loading"
+                         : "applied");
 }
 
 Json facts_of(const Source& source) {
