@@ -21,6 +21,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
 
+std::vector<std::unique_ptr<Stream>> make_copy_streams(Device& device) {
+  std::vector<std::unique_ptr<Stream>> streams;
+  const bool by_kernels = device.info().kind == DeviceKind::cuda && !device.info().batched_copy;
+  for (int i = 0; i < (by_kernels ? 2 : 1); ++i) streams.push_back(device.create_stream());
+  return streams;
+}
+
 }  // namespace
 
 BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mailbox)
@@ -28,13 +35,15 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
       mailbox_(mailbox),
       work_(ring.slots().size()),
       pool_(std::make_unique<ThreadPool>(setup.options.threads)),
-      copy_stream_(setup.device->create_stream()),
+      copy_streams_(make_copy_streams(*setup.device)),
       compute_stream_(setup.device->create_stream()),
       transform_(setup.transform),
       last_placed_(setup.dataset.info().shards.size()),
       columns_(setup.dataset, setup.options) {
-  TransportContext context{&setup.dataset, setup.form,         setup.device, &setup.options,
-                           &setup.order,   copy_stream_.get(), pool_.get()};
+  TransportContext context{&setup.dataset, setup.form,   setup.device,
+                           &setup.options, &setup.order, copy_streams_.front().get(),
+                           pool_.get()};
+  context.other_copy_stream = copy_streams_.back().get();
   context.stopping = [this] { return mailbox_.stopping(); };
   transport_ = make_transport(context, reason_);
   prepare_slots(ring);

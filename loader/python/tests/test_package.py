@@ -38,6 +38,12 @@ def test_the_extension_exports_one_symbol():
     assert exported == ["PyInit__core"]
 
 
+def test_the_import_brings_neither_numpy_nor_a_framework():
+    code = "import sys, shardloader; print([name for name in ('numpy', 'torch', 'jax', 'cupy', 'PIL') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_pillow_and_we_decode_the_same_jpegs_in_one_process(tmp_path):
     # Pillow has a libjpeg of its own. Ours must neither use that nor be used by it: both orders of the first call.
     pytest.importorskip("PIL", reason="Pillow is not installed")

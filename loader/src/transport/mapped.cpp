@@ -270,6 +270,7 @@ class Mapped final : public Transport {
   void queue(Slot& slot) {
     Batch& batch = batches_[slot.number];
     queue_copies(*context_.copy_stream, slot, batch.copies);
+    if (context_.other_copy_stream != nullptr) std::swap(context_.copy_stream, context_.other_copy_stream);
     if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;
     release(batch, slot.copied_event);
   }

@@ -6,10 +6,9 @@ import importlib.util
 import sys
 from typing import Any, Callable, Optional
 
-import numpy as np
-
 from ._core import Tensor
 from ._errors import InvalidArgumentError
+from ._numpy import np
 
 FRAMEWORKS = ("torch", "numpy", "jax", "cupy")
 

@@ -8,12 +8,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
 
-import numpy as np
-
 from . import _core
 from ._arrays import DTYPES, to_numpy
 from ._fields import Fields, RaggedArray
 from ._errors import CorruptError, InvalidArgumentError
+from ._numpy import np
 
 
 class Finding(NamedTuple):

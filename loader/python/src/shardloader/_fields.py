@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Iterator, NamedTuple, Union
 
-import numpy as np
-
 from ._errors import InvalidArgumentError
+from ._numpy import np
 
 _SHORT = {
     "bool": "bool", "uint8": "u8", "int8": "i8", "uint16": "u16", "int16": "i16", "float16": "f16", "bfloat16": "bf16", "uint32": "u32",
@@ -75,7 +74,7 @@ def column_text(name: str, kind: Any) -> str:
     return f"{name}:{_short_dtype(kind)}"
 
 
-class RaggedArray(Sequence[np.ndarray[Any, Any]]):
+class RaggedArray(Sequence["np.ndarray[Any, Any]"]):
     """A ragged column of many samples. array[i]: the rows of sample i. values: the rows of all samples, one after the other.
     offsets: int64 [samples + 1], where those of each sample begin. counts: int64 [samples]."""
 

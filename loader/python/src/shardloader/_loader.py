@@ -8,14 +8,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-import numpy as np
-
 from . import _core
 from ._arrays import DTYPES, Framework, Torch, dtype_name, framework_of
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
+from ._numpy import np
 
 #: This build has the CUDA device.
 has_cuda: bool = _core.has_cuda

@@ -10,12 +10,11 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
-import numpy as np
-
 from . import _core, _words
 from ._convert import Conversion, Path, Size, _options
 from ._errors import InvalidArgumentError, ShardError
 from ._fields import _LONG, _SHORT, Ragged, Text, _short_dtype
+from ._numpy import np
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
