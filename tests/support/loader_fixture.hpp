@@ -64,7 +64,7 @@ inline std::vector<std::byte> sample_of(const DatasetShape& shape, std::uint64_t
 inline void write_dataset(const std::filesystem::path& folder, const DatasetShape& shape) {
   DatasetInfo info;
   info.spec = shape.spec;
-  info.normalization = kNormalization;
+  if (!shape.spec.is_tensor()) info.normalization = kNormalization;
   info.codec = shape.codec;
   info.fingerprint = "0123456789abcdef";
   info.source_digest = "0123456789abcdef";

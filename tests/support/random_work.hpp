@@ -139,6 +139,53 @@ inline RandomWork random_work(Random& random, std::uint32_t largest) {
   return work;
 }
 
+// The same for samples that only version 2 of the profile has: u16, or more than four channels of any type.
+inline RandomWork random_wide_work(Random& random, std::uint32_t largest, std::uint32_t most_channels = 40) {
+  RandomWork work = random_work(random, largest);
+  SampleSpec& stored = work.stored;
+  stored.dtype = random.one_of({DType::u8, DType::u16, DType::u16, DType::f16, DType::bf16, DType::f32});
+  if (stored.dtype != DType::u16 || random.coin()) stored.channels = random.between(5, most_channels);
+  work.delivered.channels = stored.channels;
+  const bool floats = stored.dtype != DType::u8 && stored.dtype != DType::u16;
+  work.delivered.dtype = random.coin() ? stored.dtype : random.one_of({DType::f16, DType::bf16, DType::f32});
+  work.normalize = random.coin() && (floats || work.delivered.dtype != stored.dtype);
+  if (stored.channels > 4 && random.coin()) {
+    work.normalization = {std::vector<float>(stored.channels), std::vector<float>(stored.channels)};
+    for (std::size_t c = 0; c < stored.channels; ++c) {
+      work.normalization.mean[c] = static_cast<float>(random.between(0, 1000)) / 1000.0F;
+      work.normalization.std[c] = static_cast<float>(random.between(1, 1000)) / 999.0F;
+    }
+  }
+  for (std::size_t i = 0; i < work.samples.size(); ++i) {
+    work.samples[i].resize(stored.size_bytes());
+    random.fill(work.samples[i]);
+    if (floats) fill_floats(random, stored.dtype, random.coin(), work.samples[i]);
+    work.sources[i] = work.samples[i].data();
+  }
+  return work;
+}
+
+// Tensors of one to four axes, as they are or from float to float.
+inline RandomWork random_tensor_work(Random& random) {
+  RandomWork work;
+  std::vector<std::uint64_t> axes;
+  for (std::uint32_t i = random.between(1, 4); i > 0; --i) axes.push_back(random.between(1, 20));
+  const DType dtype = random.one_of({DType::f16, DType::bf16, DType::f32, DType::f32, DType::i64,
+                                     DType::boolean, DType::u16, DType::f64, DType::i32});
+  const bool floats = dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
+  work.stored = tensor_spec(dtype, axes);
+  work.delivered = work.stored;
+  if (floats && random.coin()) work.delivered.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
+  for (std::uint32_t i = random.between(1, 4); i > 0; --i) {
+    work.samples.emplace_back(work.stored.size_bytes());
+    random.fill(work.samples.back());
+    if (floats) fill_floats(random, dtype, random.coin(), work.samples.back());
+    work.crops.push_back({0, 0, work.stored.width, 1, false});
+  }
+  for (const auto& sample : work.samples) work.sources.push_back(sample.data());
+  return work;
+}
+
 // Pictures that packing pays for, unlike noise: a slope with some noise on it, the noise of every strength.
 inline void make_smooth(Random& random, RandomWork& work) {
   const SampleSpec& spec = work.stored;

@@ -76,7 +76,7 @@ inline void reference_value(const TransformWork& work, std::size_t c, std::uint8
   std::memcpy(out, &half, 2);
 }
 
-// Samples stored as floats.
+// Samples stored as floats, and wide ones.
 inline float float_of(const TransformWork& work, std::size_t i, std::size_t c, std::size_t y, std::size_t x) {
   const std::byte* const at =
       work.sources[i] + element_of(work.stored, c, y, x) * size_bytes(work.stored.dtype);
@@ -85,8 +85,10 @@ inline float float_of(const TransformWork& work, std::size_t i, std::size_t c, s
     std::memcpy(&value, at, 4);
     return value;
   }
+  if (work.stored.dtype == DType::u8) return static_cast<float>(static_cast<std::uint8_t>(*at));
   std::uint16_t half = 0;
   std::memcpy(&half, at, 2);
+  if (work.stored.dtype == DType::u16) return static_cast<float>(half);
   return work.stored.dtype == DType::f16 ? f16_to_f32(half) : bf16_to_f32(half);
 }
 
@@ -138,9 +140,17 @@ inline std::vector<float> reference_float_resize(const TransformWork& work, std:
 // Normalised and rounded to the delivered type; a NaN is that of float_arithmetic.hpp.
 inline void reference_float(const TransformWork& work, std::size_t c, float stored, std::byte* out) {
   volatile float value = stored;
+  if (work.delivered.dtype == DType::u8 || work.delivered.dtype == DType::u16) {  // ties to even
+    const auto whole = static_cast<std::uint16_t>(std::lrint(stored));
+    std::memcpy(out, &whole, size_bytes(work.delivered.dtype));
+    return;
+  }
+  if (work.stored.dtype == DType::u8) value = value / 255.0F;
+  if (work.stored.dtype == DType::u16) value = value / 65535.0F;
   if (work.normalize) {
-    value = value - (c < 3 ? work.normalization.mean[c] : 0.0F);
-    value = value / (c < 3 ? work.normalization.std[c] : 1.0F);
+    const bool known = c < work.normalization.mean.size();
+    value = value - (known ? work.normalization.mean[c] : 0.0F);
+    value = value / (known ? work.normalization.std[c] : 1.0F);
   }
   const float rounded = value;
   std::uint32_t bits = 0;
@@ -189,7 +199,7 @@ inline std::vector<std::byte> reference_transform(const TransformWork& work) {
   const std::size_t element_bytes = size_bytes(out.dtype);
   std::vector<std::byte> batch(out.size_bytes() * work.sources.size());
   for (std::size_t i = 0; i < work.sources.size(); ++i) {
-    if (work.stored.dtype != DType::u8) {
+    if (work.stored.dtype != DType::u8 || work.stored.channels > 4) {
       reference_float_sample(work, i, batch.data());
       continue;
     }

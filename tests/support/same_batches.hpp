@@ -40,11 +40,46 @@ inline DatasetShape random_shape(Random& random) {
   return shape;
 }
 
+// One whose samples only version 2 of the format has.
+inline DatasetShape random_wide_shape(Random& random) {
+  DatasetShape shape = random_shape(random);
+  SampleSpec& spec = shape.spec;
+  spec.height = random.between(1, 12);
+  spec.width = random.between(1, 14);
+  switch (random.between(0, 4)) {
+    case 0:
+      spec.dtype = DType::u16;
+      break;
+    case 1:
+      spec.dtype = DType::u16;
+      spec.channels = 13;
+      break;
+    case 2:
+      spec.channels = random.between(5, 20);
+      break;
+    case 3:
+      spec = {random.one_of({DType::u8, DType::u16, DType::f16}), spec.layout, 4096, 2, random.between(1, 3)};
+      break;
+    default: {
+      std::vector<std::uint64_t> axes;
+      for (std::uint32_t i = random.one_of({1U, 2U, 4U}); i > 0; --i) axes.push_back(random.between(1, 6));
+      spec = tensor_spec(random.one_of({DType::f16, DType::f32, DType::i64, DType::u8}), axes);
+    }
+  }
+  if (shape.codec.kind == CodecSpec::Kind::packed) shape.codec = {CodecSpec::Kind::zstd, 1};
+  return shape;
+}
+
 inline TransformOptions random_transform(Random& random, const DatasetInfo& info) {
   TransformOptions options;
   const SampleSpec& stored = info.spec;
-  const bool bytes =
-      stored.dtype == DType::u8 || (info.codec.kind == CodecSpec::Kind::packed && !info.mixed_codecs);
+  if (stored.is_tensor()) {
+    if (stored.dtype == DType::f16 || stored.dtype == DType::f32)
+      options.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
+    return options;
+  }
+  const bool bytes = stored.dtype == DType::u8 || stored.dtype == DType::u16 ||
+                     (info.codec.kind == CodecSpec::Kind::packed && !info.mixed_codecs);
   options.crop =
       random.one_of({CropKind::none, CropKind::center, CropKind::random, CropKind::random_resized});
   if (options.crop == CropKind::center || options.crop == CropKind::random) {
@@ -60,10 +95,17 @@ inline TransformOptions random_transform(Random& random, const DatasetInfo& info
   options.flip_probability = random.one_of({0.0, 0.5, 1.0});
   if (random.coin()) options.layout = random.one_of({Layout::nchw, Layout::nhwc});
   if (random.coin()) options.dtype = random.one_of({DType::f16, DType::bf16, DType::f32});
-  if (bytes && random.between(0, 4) == 0) options.dtype = DType::u8;
-  if (options.dtype.value_or(stored.dtype) != DType::u8 && random.coin())
+  const DType whole = stored.dtype == DType::u16 ? DType::u16 : DType::u8;
+  if (bytes && random.between(0, 4) == 0) options.dtype = whole;
+  if (options.dtype.value_or(stored.dtype) != whole && random.coin()) {
     options.normalization =
         bytes ? Normalization{{0.1F, 0.2F, 0.3F}, {0.5F, 0.25F, 2.0F}} : info.normalization;
+    if (stored.channels > 4 && !bytes) options.normalization.reset();
+    if (stored.channels > 4 && bytes) {
+      options.normalization->mean.resize(stored.channels, 0.7F);
+      options.normalization->std.resize(stored.channels, 0.3F);
+    }
+  }
   return options;
 }
 
@@ -280,13 +322,13 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
   }
 
   Dataset dataset(Random& random) {
-    const std::uint32_t number = random.between(0, 23);
+    const std::uint32_t number = random.between(0, 33);  // from 24 on: wide samples
     std::optional<Dataset>& data = datasets_[number];
     if (!data) {
       Random own(1000 + number);  // the same data set whichever round asks first
       const auto folder = dir_.path() / std::to_string(number);
       std::filesystem::create_directory(folder);
-      DatasetShape shape = random_shape(own);
+      DatasetShape shape = number < 24 ? random_shape(own) : random_wide_shape(own);
       write_dataset(folder, shape);
       data = Dataset::open(folder);
       if (number % 4 == 0) {  // and one with another codec behind it

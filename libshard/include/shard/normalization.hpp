@@ -38,6 +38,8 @@ inline float std_of(const Normalization& normalization, std::size_t channel) noe
 }
 // Whether every channel has mean 0 and std 1.
 bool is_identity(const Normalization& normalization) noexcept;
+// One that was given for samples of one or two channels, with as many numbers, as it is recorded: with three.
+Normalization for_channels(Normalization normalization, std::uint32_t channels);
 // The largest value of a dtype that is normalised: 255 of u8, 65535 of u16, and 1 of floats, which are not
 // divided.
 constexpr float full_scale(DType dtype) noexcept {

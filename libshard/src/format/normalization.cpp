@@ -14,6 +14,14 @@ bool is_identity(const Normalization& normalization) noexcept {
   return all(normalization.mean, 0.0F) && all(normalization.std, 1.0F);
 }
 
+Normalization for_channels(Normalization normalization, std::uint32_t channels) {
+  if (channels < 3 && normalization.mean.size() == channels && normalization.std.size() == channels) {
+    normalization.mean.resize(3, 0.0F);
+    normalization.std.resize(3, 1.0F);
+  }
+  return normalization;
+}
+
 float normalized_value(std::uint8_t byte, float mean, float std) noexcept {
   const float scaled = static_cast<float>(byte) / 255.0F;
   const float centered = scaled - mean;

@@ -152,8 +152,10 @@ void launch_copy(const TransformWork& work, const Launch& launch, cudaStream_t s
     launch_copy_elements<std::uint8_t>(launch, stream);
   else if (element_bytes == 2)
     launch_copy_elements<std::uint16_t>(launch, stream);
-  else
+  else if (element_bytes == 4)
     launch_copy_elements<std::uint32_t>(launch, stream);
+  else
+    launch_copy_elements<unsigned long long>(launch, stream);
 }
 
 }  // namespace shard::gpu

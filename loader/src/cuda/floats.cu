@@ -1,5 +1,5 @@
-// Samples stored as floats of which values are computed: cast, normalised or resized, by the arithmetic of
-// transform/float_arithmetic.hpp. Built without contraction of floating-point expressions (see
+// Samples stored as floats, and wide samples (transform/check_work.hpp), of which values are computed: cast,
+// normalised or resized, by the arithmetic of transform/float_arithmetic.hpp. Built without contraction of floating-point expressions (see
 // CMakeLists.txt).
 #include <cuda_runtime_api.h>
 
@@ -15,21 +15,24 @@ namespace shard::gpu {
 
 namespace {
 
-enum class FloatType : std::uint32_t { f16, bf16, f32 };
+enum class FloatType : std::uint32_t { f16, bf16, f32, u8, u16 };
 
 struct FloatLaunch {
   Launch launch;
   FloatType stored;
   FloatType delivered;
   bool converts;  // values are computed even if the box has the delivered size
+  float divisor;  // before that; 1: none
   bool normalize;
-  float mean[4];
+  float mean[4];  // of up to four channels
   float std[4];
 };
 
 FloatType float_type(DType dtype) {
   if (dtype == DType::f16) return FloatType::f16;
-  return dtype == DType::bf16 ? FloatType::bf16 : FloatType::f32;
+  if (dtype == DType::bf16) return FloatType::bf16;
+  if (dtype == DType::u8) return FloatType::u8;
+  return dtype == DType::u16 ? FloatType::u16 : FloatType::f32;
 }
 
 FloatLaunch make_float_launch(const TransformWork& work, const Launch& launch) {
@@ -38,6 +41,7 @@ FloatLaunch make_float_launch(const TransformWork& work, const Launch& launch) {
   floats.stored = float_type(work.stored.dtype);
   floats.delivered = float_type(work.delivered.dtype);
   floats.converts = converts_floats(work);
+  floats.divisor = scale_of(work);
   floats.normalize = work.normalize;
   for (std::size_t c = 0; c < 4; ++c) {
     floats.mean[c] = mean_of(work.normalization, c);
@@ -54,6 +58,10 @@ __device__ float load_float(FloatType type, const std::uint8_t* sample, std::uin
       const std::uint32_t bits = __ldcs(reinterpret_cast<const std::uint16_t*>(sample) + element);
       return __uint_as_float(bits << 16U);
     }
+    case FloatType::u8:
+      return static_cast<float>(__ldcs(sample + element));
+    case FloatType::u16:
+      return static_cast<float>(__ldcs(reinterpret_cast<const std::uint16_t*>(sample) + element));
     case FloatType::f32:
       break;
   }
@@ -62,9 +70,25 @@ __device__ float load_float(FloatType type, const std::uint8_t* sample, std::uin
 
 __device__ void store_float(const FloatLaunch& floats, std::uint32_t channel, float value,
                             std::uint64_t element) {
-  if (floats.normalize) value = __fdiv_rn(__fsub_rn(value, floats.mean[channel]), floats.std[channel]);
+  if (floats.divisor != 1.0F) value = __fdiv_rn(value, floats.divisor);
+  if (floats.normalize) {
+    const Launch& launch = floats.launch;
+    const bool many = launch.channels > 4;
+    const float mean = many ? launch.normalization[channel] : floats.mean[channel];
+    const float std = many ? launch.normalization[launch.channels + channel] : floats.std[channel];
+    value = __fdiv_rn(__fsub_rn(value, mean), std);
+  }
   const bool nan = value != value;
   std::byte* const target = floats.launch.target;
+  if (floats.delivered == FloatType::u8 || floats.delivered == FloatType::u16) {
+    const float most = floats.delivered == FloatType::u8 ? 255.0F : 65535.0F;
+    const int whole = __float2int_rn(fminf(fmaxf(value, 0.0F), most));
+    if (floats.delivered == FloatType::u8)
+      __stcs(reinterpret_cast<std::uint8_t*>(target) + element, static_cast<std::uint8_t>(whole));
+    else
+      __stcs(reinterpret_cast<std::uint16_t*>(target) + element, static_cast<std::uint16_t>(whole));
+    return;
+  }
   if (floats.delivered == FloatType::f32) {
     __stcs(reinterpret_cast<std::uint32_t*>(target) + element, nan ? kFloatNanF32 : __float_as_uint(value));
   } else {
@@ -80,7 +104,9 @@ __device__ void store_float(const FloatLaunch& floats, std::uint32_t channel, fl
 // For a sample whose box has the delivered size, and whose values are only copied.
 __device__ void copy_bits(const FloatLaunch& floats, const std::uint8_t* sample, std::uint64_t from,
                           std::uint64_t to) {
-  if (floats.stored == FloatType::f32)
+  if (floats.stored == FloatType::u8)
+    __stcs(reinterpret_cast<std::uint8_t*>(floats.launch.target) + to, __ldcs(sample + from));
+  else if (floats.stored == FloatType::f32)
     __stcs(reinterpret_cast<std::uint32_t*>(floats.launch.target) + to,
            __ldcs(reinterpret_cast<const std::uint32_t*>(sample) + from));
   else
@@ -171,12 +197,14 @@ __global__ void __launch_bounds__(kThreads)
   const std::uint32_t columns = min(shape.tile, launch.out.width - left);
   const std::uint32_t rows = min(kBandRows, launch.out.height - top);
   const std::uint32_t pitch = columns * kChannels;
+  // Of more than four channels, each block makes one.
+  const std::uint32_t first_channel = kChannels == 1 ? blockIdx.z : 0;
 
   // Calls body(x, channel, element) for each value of the tile's part of output row `top + row`, by one warp,
   // in the target's order.
   const auto for_row = [&](std::uint32_t sample, std::uint32_t row, const auto& body) {
-    const std::uint64_t out =
-        sample * launch.out.sample + (top + row) * launch.out.row + std::uint64_t{left} * launch.out.pixel;
+    const std::uint64_t out = sample * launch.out.sample + first_channel * launch.out.plane +
+                              (top + row) * launch.out.row + std::uint64_t{left} * launch.out.pixel;
     const auto value = [&](std::uint32_t x, std::uint32_t channel) {
       body(x, channel, out + channel * launch.out.plane + std::uint64_t{x} * launch.out.pixel);
     };
@@ -190,7 +218,8 @@ __global__ void __launch_bounds__(kThreads)
 
   for (std::uint32_t sample = blockIdx.y; sample < launch.samples; sample += gridDim.y) {
     const SampleRecord record = launch.records[sample];
-    const std::uint64_t box = record.top * launch.in.row + std::uint64_t{record.left} * launch.in.pixel;
+    const std::uint64_t box = first_channel * launch.in.plane + record.top * launch.in.row +
+                              std::uint64_t{record.left} * launch.in.pixel;
     if (!floats.converts && record.width == launch.out.width && record.height == launch.out.height) {
       for (std::uint32_t row = warp; row < rows; row += kWarps)
         for_row(sample, row, [&](std::uint32_t x, std::uint32_t channel, std::uint64_t element) {
@@ -260,7 +289,7 @@ __global__ void __launch_bounds__(kThreads)
             weight += kBandRows;
             sum = __fadd_rn(sum, __fmul_rn(*value, *weight));
           }
-          store_float(floats, channel, sum, element);
+          store_float(floats, first_channel + channel, sum, element);
         });
       }
       __syncthreads();
@@ -282,6 +311,7 @@ void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, 
   }
   const std::uint32_t width = work.delivered.width;
   const std::uint32_t height = work.delivered.height;
+  const std::uint32_t block_channels = floats.launch.channels > 4 ? 1 : floats.launch.channels;
   FloatShape shape{};
   shape.bands = (height + kBandRows - 1) / kBandRows;
   shape.column_taps = most_taps(widest, width);
@@ -290,7 +320,7 @@ void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, 
   std::size_t room = 0;
   for (shape.tiles = (width + kMaxTile - 1) / kMaxTile; room < shape.row_taps; ++shape.tiles) {
     shape.tile = (width + shape.tiles - 1) / shape.tiles;
-    row_bytes = sizeof(float) * shape.tile * floats.launch.channels;
+    row_bytes = sizeof(float) * shape.tile * block_channels;
     room = (kSharedBytes - values_offset(shape)) / row_bytes;
   }
   shape.tiles = (width + shape.tile - 1) / shape.tile;
@@ -300,8 +330,9 @@ void launch_resize_floats(const TransformWork& work, const FloatLaunch& floats, 
   const std::size_t shared_bytes = values_offset(shape) + shape.stored_rows * row_bytes;
 
   const dim3 grid(shape.tiles * shape.bands,
-                  static_cast<unsigned>(std::min<std::size_t>(floats.launch.samples, kMaxGridY)));
-  switch (floats.launch.channels) {
+                  static_cast<unsigned>(std::min<std::size_t>(floats.launch.samples, kMaxGridY)),
+                  floats.launch.channels / block_channels);
+  switch (block_channels) {
     case 1:
       resize_floats<1><<<grid, kThreads, shared_bytes, stream>>>(floats, shape);
       break;

@@ -82,11 +82,17 @@ void check_frame(const TransformWork& work, std::size_t row) {
               "transform: row " + std::to_string(row) + ": its frame is not 16-byte aligned");
 }
 
+// Behind the records: the mean and std of each channel, if there are too many for the parameters of a launch. In
+// units of 16 bytes, as launch_upload() takes them.
+std::size_t normalization_bytes(const TransformWork& work) noexcept {
+  return work.stored.channels > 4 ? (2 * sizeof(float) * work.stored.channels + 15) / 16 * 16 : 0;
+}
+
 }  // namespace
 
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
   const std::size_t passes = work.frame_bytes.empty() ? 1 : 2;
-  return sizeof(Tables) + passes * work.sources.size() * sizeof(SampleRecord);
+  return sizeof(Tables) + passes * work.sources.size() * sizeof(SampleRecord) + normalization_bytes(work);
 }
 
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
@@ -124,16 +130,26 @@ bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* d
     }
     uploaded = 2 * samples;
   }
-  const bool of_bytes = work.stored.dtype == DType::u8;
+  const bool of_bytes = work.stored.dtype == DType::u8 && !is_wide(work.stored);
   const ValueMap* const map =
       of_bytes && work.delivered.dtype != DType::u8 ? &cached_value_map(work) : nullptr;
   const bool tables =
       map != nullptr && !(with.tables_there && std::memcmp(pinned, map->bits.data(), sizeof(Tables)) == 0);
   if (tables) std::memcpy(pinned, map->bits.data(), sizeof(Tables));
   const std::size_t begin = tables ? 0 : sizeof(Tables);
-  const std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
+  std::size_t end = sizeof(Tables) + uploaded * sizeof(SampleRecord);
+  const std::size_t normalization_at = end;
+  if (const std::size_t bytes = normalization_bytes(work); bytes != 0) {
+    auto* const numbers = reinterpret_cast<float*>(pinned + end);
+    for (std::size_t c = 0; c < work.stored.channels; ++c) {
+      numbers[c] = mean_of(work.normalization, c);
+      numbers[work.stored.channels + c] = std_of(work.normalization, c);
+    }
+    end += bytes;
+  }
   launch_upload({device + begin, pinned + begin, end - begin}, stream, with.upload);
   Launch launch = make_launch(work, map, device);
+  launch.normalization = reinterpret_cast<const float*>(device + normalization_at);
   const gpu::Unpacking unpacking = make_unpacking(work, resized);
   if (packed && resized) {
     TransformWork unpacked = work;

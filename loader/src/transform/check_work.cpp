@@ -16,8 +16,16 @@ void check_work(const TransformWork& work) {
   if (work.stored.channels != work.delivered.channels)
     refuse(fmt::format("{} stored and {} delivered channels; they must be equal", work.stored.channels,
                        work.delivered.channels));
-  if (work.stored.dtype != DType::u8 && work.delivered.dtype == DType::u8)
-    refuse(fmt::format("stored {} cannot be delivered as u8", to_string(work.stored.dtype)));
+  const bool floats = is_float(work.delivered.dtype);
+  const bool values =
+      work.stored.dtype == DType::u8 || work.stored.dtype == DType::u16 || is_float(work.stored.dtype);
+  if (work.stored.dtype != work.delivered.dtype && !(floats && values))
+    refuse(fmt::format("stored {} cannot be delivered as {}", to_string(work.stored.dtype),
+                       to_string(work.delivered.dtype)));
+  if (work.stored.is_tensor() &&
+      (work.stored.axes != work.delivered.axes || work.normalize || !work.delivered.is_tensor()))
+    refuse("tensors keep their axes and are not normalised");
+  if (work.stored.is_tensor() != work.delivered.is_tensor()) refuse("images are not delivered as tensors");
   if (work.crops.size() != work.sources.size())
     refuse(fmt::format("{} sources and {} crops; each source needs one", work.sources.size(),
                        work.crops.size()));
@@ -44,6 +52,8 @@ void check_crop(const TransformWork& work, std::size_t row) {
     refuse(fmt::format(
         "the box of {} x {} at row {}, column {} is not inside the stored {} x {} (rows x columns)",
         crop.height, crop.width, crop.top, crop.left, stored.height, stored.width));
+  if (stored.is_tensor() && (crop.flip || resizes(work, crop)))
+    refuse("tensors are neither cropped nor flipped");
   if (!resizes(work, crop)) return;
   if (delivered.height > kMaxResized || delivered.width > kMaxResized ||
       crop.height > kMaxShrink * delivered.height || crop.width > kMaxShrink * delivered.width)

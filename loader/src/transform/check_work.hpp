@@ -18,9 +18,27 @@ inline bool resizes(const TransformWork& work, const SampleCrop& crop) noexcept 
   return crop.width != work.delivered.width || crop.height != work.delivered.height;
 }
 
-// Whether the samples are stored as floats, and each value is computed: cast to another type, or normalised.
+// Samples that only version 2 of the profile has. They are computed in float32, also if they are u8 or u16.
+inline bool is_wide(const SampleSpec& stored) noexcept {
+  return stored.dtype == DType::u16 || stored.channels > 4 || stored.is_tensor();
+}
+
+// Whether each value is computed: cast to another type, or normalised.
+inline bool converts_values(const TransformWork& work) noexcept {
+  return work.stored.dtype != work.delivered.dtype || work.normalize;
+}
+// The same for samples stored as floats, or computed as such.
 inline bool converts_floats(const TransformWork& work) noexcept {
-  return work.stored.dtype != DType::u8 && (work.stored.dtype != work.delivered.dtype || work.normalize);
+  return (work.stored.dtype != DType::u8 || is_wide(work.stored)) && converts_values(work);
+}
+
+inline bool is_float(DType dtype) noexcept {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
+}
+
+// What values are divided by before they are normalised: 255 and 65535 where u8 and u16 become floats, else 1.
+inline float scale_of(const TransformWork& work) noexcept {
+  return is_float(work.delivered.dtype) ? full_scale(work.stored.dtype) : 1.0F;
 }
 
 }  // namespace shard

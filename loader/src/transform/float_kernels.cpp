@@ -27,7 +27,7 @@ using VF = hn::Vec<DF>;
 using VU = hn::Vec<DU>;
 constexpr std::size_t kFloats = hn::MaxLanes(DF());
 static_assert(kFloatRowMultiple % kFloats == 0);
-static_assert(FloatNormalization::kLanes >= kFloats + 4);
+static_assert(FloatNormalization::kLanes >= kFloats);
 
 struct F32 {
   using Stored = std::uint32_t;
@@ -96,6 +96,22 @@ struct F16 {
   }
 };
 
+template <class Int, std::int32_t kMost>
+struct Whole {
+  using Stored = Int;
+  using DStored = hn::Rebind<Int, DF>;
+  static HWY_INLINE VF load(const Stored* in) {
+    return hn::ConvertTo(DF(), hn::PromoteTo(DI(), hn::LoadU(DStored(), in)));
+  }
+  static HWY_INLINE void store(VF value, Stored* out) {
+    const DF df;
+    const VF inside = hn::Min(hn::Max(value, hn::Zero(df)), hn::Set(df, static_cast<float>(kMost)));
+    hn::StoreU(hn::DemoteTo(DStored(), hn::NearestInt(inside)), DStored(), out);
+  }
+};
+using U8 = Whole<std::uint8_t, 255>;
+using U16 = Whole<std::uint16_t, 65535>;
+
 template <class Type>
 void load_as(const std::byte* in_bytes, std::size_t n, float* out) {
   using Stored = typename Type::Stored;
@@ -112,6 +128,8 @@ void load_as(const std::byte* in_bytes, std::size_t n, float* out) {
 void load(DType stored, const std::byte* in, std::size_t n, float* out) {
   if (stored == DType::f32) return load_as<F32>(in, n, out);
   if (stored == DType::f16) return load_as<F16>(in, n, out);
+  if (stored == DType::u8) return load_as<U8>(in, n, out);
+  if (stored == DType::u16) return load_as<U16>(in, n, out);
   load_as<Bf16>(in, n, out);
 }
 
@@ -149,9 +167,12 @@ void store_as(const FloatNormalization& normalization, const float* in, std::siz
   using Stored = typename Type::Stored;
   auto* const out = reinterpret_cast<Stored*>(out_bytes);
   const DF df;
+  const bool divides = normalization.divisor != 1.0F;
+  const VF divisor = hn::Set(df, normalization.divisor);
   std::size_t lane = 0;
   for (std::size_t x = 0; x < n; x += kFloats) {
     VF value = hn::LoadU(df, in + x);
+    if (divides) value = hn::Div(value, divisor);
     if (!normalization.none) {
       value = hn::Sub(value, hn::LoadU(df, normalization.mean.data() + lane));
       value = hn::Div(value, hn::LoadU(df, normalization.std.data() + lane));
@@ -171,6 +192,8 @@ void store(DType delivered, const FloatNormalization& normalization, const float
            std::byte* out) {
   if (delivered == DType::f32) return store_as<F32>(normalization, in, n, out);
   if (delivered == DType::f16) return store_as<F16>(normalization, in, n, out);
+  if (delivered == DType::u8) return store_as<U8>(normalization, in, n, out);
+  if (delivered == DType::u16) return store_as<U16>(normalization, in, n, out);
   store_as<Bf16>(normalization, in, n, out);
 }
 

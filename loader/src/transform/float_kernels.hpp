@@ -1,5 +1,5 @@
 // The inner loops of the host's transform of floats (float_arithmetic.hpp), with vectors for the CPU it runs
-// on.
+// on. u8 and u16 are loaded and stored too.
 #pragma once
 
 #include <array>
@@ -48,14 +48,18 @@ struct FloatColumns {
   FloatTaps taps_;
 };
 
-// mean and std of each value of a row, lane by lane: those of one channel, or of interleaved channels in
-// turn.
+// What becomes of the values of a row: value / divisor, then (value - mean) / std. mean and std lie lane by lane:
+// those of one channel, or of interleaved channels in turn.
 struct FloatNormalization {
-  static constexpr std::size_t kLanes = 32;  // more than a vector has, and the channels of a pixel
-  bool none = true;
+  static constexpr std::size_t kLanes = 32;  // more than a vector has: so many lie behind the channels
+  float divisor = 1;
+  bool none = true;  // no mean and std
   std::uint32_t channels = 1;
-  std::array<float, kLanes> mean{};
-  std::array<float, kLanes> std{};
+  std::vector<float> mean;
+  std::vector<float> std;
+
+  // Of a work's channels [first, first + count). Reuses its memory.
+  void set(const TransformWork& work, std::uint32_t first, std::uint32_t count);
 };
 
 struct FloatKernels {
@@ -65,7 +69,8 @@ struct FloatKernels {
   void (*columns)(const FloatColumns& columns, const float* row, float* out);
   // Weighted sum of `taps` rows, n values of each rounded up to a multiple of kFloatRowMultiple.
   void (*rows)(const float* const* rows, const float* weights, std::size_t taps, std::size_t n, float* out);
-  // n floats -> delivered values, normalised first.
+  // n floats -> delivered values, normalised first. u8 and u16: rounded to nearest, ties to even, and clamped;
+  // not for NaN.
   void (*store)(DType delivered, const FloatNormalization& normalization, const float* in, std::size_t n,
                 std::byte* out);
 };

@@ -1,9 +1,23 @@
 // Built without contraction of floating-point expressions (see CMakeLists.txt).
 #include <algorithm>
 
+#include "transform/check_work.hpp"
 #include "transform/float_kernels.hpp"
 
 namespace shard {
+
+void FloatNormalization::set(const TransformWork& work, std::uint32_t first, std::uint32_t count) {
+  divisor = scale_of(work);
+  none = !work.normalize;
+  channels = count;
+  mean.resize(count + kLanes);
+  std.resize(count + kLanes);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const std::size_t c = first + i % count;
+    mean[i] = mean_of(work.normalization, c);
+    std[i] = std_of(work.normalization, c);
+  }
+}
 
 void FloatTaps::build(std::uint32_t box, std::uint32_t out) {
   const auto box_size = static_cast<std::int32_t>(box);

@@ -16,18 +16,6 @@ float* at_least(std::vector<float>& values, std::size_t count) {
   return values.data();
 }
 
-FloatNormalization normalization_of(const TransformWork& work, std::uint32_t first, std::uint32_t channels) {
-  FloatNormalization all;
-  all.none = !work.normalize;
-  all.channels = channels;
-  for (std::size_t i = 0; i < all.mean.size(); ++i) {
-    const std::size_t c = first + i % channels;
-    all.mean[i] = mean_of(work.normalization, c);
-    all.std[i] = std_of(work.normalization, c);
-  }
-  return all;
-}
-
 }  // namespace
 
 void FloatTransformer::begin(const TransformWork& work) {
@@ -39,8 +27,8 @@ void FloatTransformer::begin(const TransformWork& work) {
   planar_out_ = channels_ > 1 && work.delivered.layout == Layout::nchw;
   planes_in_ = planar_in_ ? channels_ : 1;
   pixel_channels_ = planar_in_ ? 1 : channels_;
-  for (std::uint32_t c = 0; c < channels_; ++c) normalization_[c] = normalization_of(work, c, 1);
-  normalization_[4] = normalization_of(work, 0, channels_);
+  for (std::uint32_t c = 0; c < channels_; ++c) normalization_[c].set(work, c, 1);
+  normalization_[4].set(work, 0, channels_);
 }
 
 void FloatTransformer::sample(std::size_t index) {

@@ -15,6 +15,7 @@
 #include "transform/resize_plan.hpp"
 #include "transform/transform_kernels.hpp"
 #include "transform/value_map.hpp"
+#include "transform/wide_transform.hpp"
 
 namespace shard {
 
@@ -341,7 +342,12 @@ void transform_rows(const TransformWork& work, std::size_t first, std::size_t la
                 fmt::format("transform: rows {} to {} of a batch of {}", first, last, work.sources.size()));
   for (std::size_t row = first; row < last; ++row) check_crop(work, row);
   static thread_local RowTransformer transformer;
-  if (work.stored.dtype != DType::u8) {
+  if (is_wide(work.stored)) {
+    static thread_local WideTransformer wide;
+    const DefaultFloatEnvironment environment;
+    wide.begin(work);
+    for (std::size_t row = first; row < last; ++row) wide.sample(row);
+  } else if (work.stored.dtype != DType::u8) {
     transform_floats(transformer, work, first, last);
   } else {
     transformer.begin(work);

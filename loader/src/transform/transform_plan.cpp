@@ -11,6 +11,7 @@
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
 #include "transform/arithmetic.hpp"
+#include "transform/check_work.hpp"
 
 namespace shard {
 
@@ -20,12 +21,30 @@ std::string numbers(const std::vector<float>& values) { return fmt::format("[{}]
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
+// Tensors are delivered as they are, or cast from float to float.
+SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& options) {
+  const std::string what = fmt::format("the samples are tensors, {} [{}]", to_string(stored.dtype),
+                                       fmt::join(stored.shape(), ", "));
+  if (options.crop != CropKind::none || options.crop_height != 0 || options.crop_width != 0)
+    refuse(what + ": they cannot be cropped; leave crop out");
+  if (options.flip_probability != 0) refuse(what + ": they cannot be flipped; leave flip_probability at 0");
+  if (options.layout.value_or(Layout::tensor) != Layout::tensor)
+    refuse(what + ": they have no layout; leave layout out");
+  if (options.normalization) refuse(what + ": they are not normalised; leave normalization out");
+  SampleSpec delivered = stored;
+  delivered.dtype = options.dtype.value_or(stored.dtype);
+  if (delivered.dtype != stored.dtype && !(is_float(stored.dtype) && is_float(delivered.dtype)))
+    refuse(fmt::format("{}: they are delivered as stored{}; dtype {} is not possible", what,
+                       is_float(stored.dtype) ? ", or as f16, bf16 or f32" : "",
+                       delivered.dtype > DType::f64 ? "unknown" : to_string(delivered.dtype)));
+  return delivered;
+}
+
 }  // namespace
 
 SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& options) {
   stored.check();
-  if (stored.is_tensor() || stored.channels > 4 || stored.dtype == DType::u16)
-    refuse("samples of u16, of more than 4 channels and of layout tensor cannot be delivered yet");
+  if (stored.is_tensor()) return check_tensors(stored, options);
   SampleSpec delivered = stored;
   delivered.dtype = options.dtype.value_or(stored.dtype);
   delivered.layout = options.layout.value_or(stored.layout);
@@ -74,21 +93,31 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
     refuse(fmt::format("flip_probability is {}; it must be 0 to 1", options.flip_probability));
   const DType to = delivered.dtype;
   if (to > DType::f64)
-    refuse(fmt::format("dtype is {}: not a valid dtype; u8, f16, bf16 or f32 can be delivered",
-                       static_cast<int>(to)));
-  if (to != DType::u8 && to != DType::f16 && to != DType::bf16 && to != DType::f32)
+    refuse(fmt::format("dtype is {}: not a valid dtype; {}, f16, bf16 or f32 can be delivered",
+                       static_cast<int>(to), stored.dtype == DType::u16 ? "u16" : "u8"));
+  if (stored.dtype == DType::u16 && to != DType::u16 && !is_float(to))
+    refuse(fmt::format("dtype {} cannot be delivered from samples stored as u16: u16, f16, bf16 or f32",
+                       to_string(to)));
+  if (stored.dtype != DType::u16 && to != DType::u8 && !is_float(to))
     refuse(fmt::format("dtype {} cannot be delivered: u8, f16, bf16 or f32", to_string(to)));
-  if (stored.dtype != DType::u8 && to == DType::u8)
+  if (is_float(stored.dtype) && to == DType::u8)
     refuse(
         fmt::format("dtype is u8, but the samples are stored as {} values, whose bytes are not known; "
                     "deliver f16, bf16 or f32, or convert the images with dtype u8 or codec packed",
                     to_string(stored.dtype)));
   if (options.normalization) {
-    if (to == DType::u8)
+    if (!is_float(to))
       refuse(
           "normalization applies to samples delivered as f16, bf16 or f32; choose one of them as dtype, or "
           "leave normalization out");
-    for (std::size_t c = 0; c < 3; ++c)
+    const std::size_t count = options.normalization->mean.size();
+    if (count != options.normalization->std.size() ||
+        count != (stored.channels <= 3 || (count == 3 && stored.channels == 4) ? 3 : stored.channels))
+      refuse(fmt::format(
+          "normalization has {} means and {} stds, but the samples have {} channels: give one for "
+          "each channel",
+          count, options.normalization->std.size(), stored.channels));
+    for (std::size_t c = 0; c < count; ++c)
       if (!std::isfinite(options.normalization->mean[c]) || !std::isfinite(options.normalization->std[c]) ||
           options.normalization->std[c] == 0)
         refuse(fmt::format(
@@ -99,20 +128,22 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 }
 
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
-  const bool normalizes = stored.dtype != DType::u8 && options.normalization;
+  const bool normalizes = is_float(stored.dtype) && options.normalization;
   return !normalizes && options.flip_probability == 0 && options.crop != CropKind::random_resized &&
          check_transform(stored, options) == stored;
 }
 
-TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options) {
+TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& given) {
+  TransformOptions options = given;
+  if (options.normalization) options.normalization = for_channels(*options.normalization, info.spec.channels);
   TransformWork work;
   work.stored = make_stored_form(info)->transform_input();
   work.normalization = options.normalization.value_or(info.normalization);
   TransformOptions asked = options;
   asked.dtype = options.dtype.value_or(info.spec.dtype);
-  if (work.stored.dtype != DType::u8 && options.normalization) {
+  if (is_float(work.stored.dtype) && options.normalization) {
     const bool has_it = *options.normalization == info.normalization;
-    if (!has_it && info.normalization != Normalization{})
+    if (!has_it && !is_identity(info.normalization))
       refuse(fmt::format(
           "normalization has mean {}, std {}, but the {} samples were stored with mean {}, std {}: leave "
           "normalization out, or convert the images with dtype u8 or codec packed to choose it when loading",
@@ -121,8 +152,8 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& op
     if (has_it) asked.normalization.reset();
   }
   work.delivered = check_transform(work.stored, asked);
-  work.normalize =
-      work.stored.dtype == DType::u8 ? work.delivered.dtype != DType::u8 : asked.normalization.has_value();
+  work.normalize = !work.stored.is_tensor() && (is_float(work.stored.dtype) ? asked.normalization.has_value()
+                                                                            : is_float(work.delivered.dtype));
   return work;
 }
 

@@ -119,6 +119,22 @@ TEST_F(TransformCuda, EqualsTheHostForSmallSamples) {
     expect_same(testing::random_work(random, 40));
 }
 
+TEST_F(TransformCuda, EqualsTheHostForWideSamples) {
+  Random random(61);
+  for (int round = 0; round < 300 && !HasFatalFailure(); ++round)
+    expect_same(testing::random_wide_work(random, 40));
+  for (int round = 0; round < 10 && !HasFatalFailure(); ++round)
+    expect_same(testing::random_wide_work(random, 300, 14));
+  for (int round = 0; round < 6 && !HasFatalFailure(); ++round)
+    expect_same(testing::random_wide_work(random, 12, 4096));
+}
+
+TEST_F(TransformCuda, EqualsTheHostForTensors) {
+  Random random(64);
+  for (int round = 0; round < 200 && !HasFatalFailure(); ++round)
+    expect_same(testing::random_tensor_work(random));
+}
+
 TEST_F(TransformCuda, EqualsTheHostForLargeSamples) {
   Random random(32);
   for (int round = 0; round < 150 && !HasFatalFailure(); ++round)

@@ -13,6 +13,13 @@
 //                                                                                values already have; any,
 //                                                                                if none is recorded
 //   floats, packed  yes                  in bytes          u8, f16, bf16, f32    any; none: the recorded one
+//   u16             yes                  in float32        u16, f16, bf16, f32   any; none: the recorded one
+//   tensors         no                   no                as stored; floats     none
+//                                                          also as other floats
+//
+// u16 is divided by 65535 where u8 is divided by 255. u8 of more than four channels is resized in float32 too, and
+// rounded to bytes. Resized values that stay u16 differ from the exact ones by half a unit and what
+// float_arithmetic.hpp says.
 //
 // Codec packed stores floats as bytes, so they are treated as u8. They are delivered in the recorded dtype
 // unless another one is requested. Other floats are values. A byte cannot be recovered from them exactly, so
@@ -55,11 +62,11 @@ struct TransformOptions {
   std::array<double, 2> ratio{3.0 / 4.0, 4.0 / 3.0};
   // Of a horizontal flip, 0 to 1.
   double flip_probability = 0.0;
-  // Delivered dtype (u8, f16, bf16, f32) and layout. None: as stored.
+  // Delivered dtype (u8, u16, f16, bf16, f32) and layout. None: as stored.
   std::optional<DType> dtype;
   std::optional<Layout> layout;
-  // For samples delivered as floats (see above). None: what the data set recorded. A fourth channel has mean
-  // 0 and std 1. If no normalisation is recorded for floats (mean 0, std 1), they become (value - mean) / std
+  // For samples delivered as floats (see above). None: what the data set recorded. One mean and std for each
+  // channel; up to four channels may have three, and a fourth has mean 0 and std 1 then. If no normalisation is recorded for floats (mean 0, std 1), they become (value - mean) / std
   // after the resize.
   std::optional<Normalization> normalization;
 };
@@ -94,8 +101,8 @@ struct TransformWork {
   SampleSpec stored;
   SampleSpec delivered;
   Normalization normalization;
-  // True: u8 becomes (byte / 255 - mean) / std, and floats become (value - mean) / std. False: u8 becomes
-  // byte / 255, and floats stay.
+  // True: u8 becomes (byte / 255 - mean) / std, u16 likewise with 65535, and floats become (value - mean) / std.
+  // False: u8 becomes byte / 255, u16 value / 65535, and floats stay.
   bool normalize = false;
   // Readable by the device.
   std::span<const std::byte* const> sources;

@@ -13,11 +13,11 @@ from ._numpy import np
 FRAMEWORKS = ("torch", "numpy", "jax", "cupy")
 
 # dtype names of the C++ library as Python's frameworks spell them.
-DTYPES = {"u8": "uint8", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}
+DTYPES = {"u8": "uint8", "u16": "uint16", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 def dtype_name(dtype: Any) -> str:
-    """ "uint8", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16", torch.float16, np.float16, a numpy dtype."""
+    """ "uint8", "uint16", "float16", "bfloat16" or "float32" of any spelling: "f16", "float16", torch.float16, np.float16, a numpy dtype."""
     if isinstance(dtype, str):
         name = dtype
     elif type(dtype).__module__.partition(".")[0] == "torch":

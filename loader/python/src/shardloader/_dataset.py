@@ -232,18 +232,19 @@ class Dataset:
         return self._path
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """Shape of a sample: (channels, rows, columns) or (rows, columns, channels), depending on `layout`."""
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a sample: (channels, rows, columns) or (rows, columns, channels), depending on `layout`. A tensor has one to
+        four axes."""
         return self._info["shape"]
 
     @property
     def dtype(self) -> str:
-        """Dtype of the stored values: "uint8", "float16", "bfloat16" or "float32"."""
+        """Dtype of the stored values: "uint8", "uint16", "float16", "bfloat16" or "float32". Tensors may have any of numpy."""
         return self._info["dtype"]
 
     @property
     def layout(self) -> str:
-        """ "nchw" or "nhwc"."""
+        """ "nchw", "nhwc" or "tensor": axes without a meaning."""
         return self._info["layout"]
 
     @property
@@ -267,13 +268,13 @@ class Dataset:
         return Keys(self._core)
 
     @property
-    def mean(self) -> tuple[float, float, float]:
-        """Mean of red, green, blue, in units of 0 to 1. Float samples are stored with it applied; for uint8 samples it is
-        recorded for the loader."""
+    def mean(self) -> tuple[float, ...]:
+        """Mean of red, green, blue, in units of 0 to 1; of samples of more channels there may be a number for each. Float samples are
+        stored with it applied; for uint8 and uint16 samples it is recorded for the loader."""
         return self._info["mean"]
 
     @property
-    def std(self) -> tuple[float, float, float]:
+    def std(self) -> tuple[float, ...]:
         """Standard deviation, like `mean`."""
         return self._info["std"]
 

@@ -101,9 +101,16 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
     return {"crop": "none"}
 
 
+def _other(recorded: "tuple[float, ...]", given: Any, default: float) -> "tuple[float, ...]":
+    """The recorded numbers beside given ones, if they are as many."""
+    return recorded if len(recorded) == len(given) else (default,) * len(given)
+
+
 def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framework: Framework) -> Optional[str]:
     """None: as stored."""
-    if layout is None and (isinstance(framework, Torch) or (dtype or data.dtype) != "uint8"):
+    if layout is None and data.layout == "tensor":
+        return None
+    if layout is None and (isinstance(framework, Torch) or (dtype or data.dtype) not in ("uint8", "uint16")):
         return "nchw"
     return layout
 
@@ -182,10 +189,11 @@ class Loader:
     Transform, in one pass on the device. Sizes are N or (height, width).
     center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale and ratio belong to the last.
     flip: True (half of the samples), or a probability.
-    dtype: "uint8", "float16", "bfloat16", "float32" (or "u8", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
-        stored. uint8 samples delivered as floats are (byte / 255 - mean) / std.
+    dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
+        stored. uint8 samples delivered as floats are (byte / 255 - mean) / std; uint16 ones are
+        divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
     layout: "nchw" or "nhwc". Default: "nchw" with PyTorch and for float dtypes; for uint8 with other frameworks, as stored.
-    mean, std: three numbers each. Default: those recorded in the data set.
+    mean, std: a number for each channel. Default: those recorded in the data set.
 
     Columns. Batch.column() delivers them.
     max_rows: for ragged columns, by name: how many rows of a sample are delivered; further ones are left out. Default: as many as any
@@ -238,8 +246,8 @@ class Loader:
         flip: Union[bool, float] = False,
         dtype: Any = None,
         layout: Optional[str] = None,
-        mean: Optional["tuple[float, float, float]"] = None,
-        std: Optional["tuple[float, float, float]"] = None,
+        mean: Optional["tuple[float, ...]"] = None,
+        std: Optional["tuple[float, ...]"] = None,
         transport: str = "auto",
         prefetch: int = 4,
         threads: int = 0,
@@ -260,8 +268,8 @@ class Loader:
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
         if mean is not None or std is not None:
-            mean = tuple(self.data.mean if mean is None else mean)  # type: ignore[assignment]
-            std = tuple(self.data.std if std is None else std)  # type: ignore[assignment]
+            mean = tuple(_other(self.data.mean, std, 0.0) if mean is None else mean)
+            std = tuple(_other(self.data.std, mean, 1.0) if std is None else std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
         options = {
@@ -304,7 +312,7 @@ class Loader:
         shape, delivered, self.layout = self._engine.core().delivered()
         #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
         self.shape: tuple[int, int, int] = shape
-        #: Dtype of delivered values: "uint8", "float16", "bfloat16" or "float32".
+        #: Dtype of delivered values: "uint8", "uint16", "float16", "bfloat16" or "float32".
         self.dtype: str = DTYPES[delivered]
 
     def __len__(self) -> int:
