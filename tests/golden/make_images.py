@@ -416,7 +416,7 @@ def make_refused():
     )
     refuse("corrupt-webp-cut.webp", webp[:-40])
     refuse("corrupt-webp-header-only.webp", webp[:12])
-    refuse("unsupported-heic.jpg", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
+    refuse("unsupported-photoshop.jpg", b"8BPS\0\1" + bytes(20))
     refuse("unsupported-text.png", b"not an image\n")
     refuse("unsupported-riff-wave.webp", b"RIFF\x10\0\0\0WAVEfmt ")
     refuse("corrupt-empty.jpg", b"")

@@ -235,9 +235,8 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       Convert a folder of images into shards: decoded, resized and normalised once, and stored in safetensors
       files that training maps. An interrupted conversion continues with the same command.)",
                "shardify");
-  app.set_version_flag("--version", std::string(SHARD_VERSION_STRING) +
-                                        "\nimages: JPEG, PNG, WebP, TIFF, GIF (" + image::decoder_versions() +
-                                        ")");
+  app.set_version_flag("--version", std::string(SHARD_VERSION_STRING) + "\nimages: " +
+                                        image::decodable_formats() + " (" + image::decoder_versions() + ")");
   app.add_option("IMAGES", options.images, R"(
       A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); a tar archive
       with the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a text file with one path per line;

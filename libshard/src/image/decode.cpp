@@ -4,6 +4,7 @@
 #include "image/gif.hpp"
 #include "image/jpeg.hpp"
 #include "image/memory_errors.hpp"
+#include "image/optional_formats.hpp"
 #include "image/orient.hpp"
 #include "image/png.hpp"
 #include "image/stored_image.hpp"
@@ -40,7 +41,8 @@ StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, con
 }  // namespace
 
 ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
-  switch (detect_format(file)) {
+  const Format format = detect_format(file);
+  switch (format) {
     case Format::jpeg: {
       DecodeOptions options;
       options.max_pixels = max_pixels;
@@ -59,6 +61,13 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
       return read_tiff_info(file, max_pixels);
     case Format::gif:
       return read_gif_info(file, max_pixels);
+    case Format::bmp:
+    case Format::pnm:
+    case Format::avif:
+    case Format::heic:
+    case Format::jxl:
+      if (!is_built_in(format)) break;
+      return read_optional_info(format, file, max_pixels);
     case Format::unknown:
       break;
   }
@@ -67,8 +76,10 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
 
 std::string decoder_versions() {
   return jpeg_version() + "; " + png_version() + "; " + webp_version() + "; " + tiff_version() + "; " +
-         gif_version();
+         gif_version() + optional_versions();
 }
+
+std::string decodable_formats() { return "JPEG, PNG, WebP, TIFF, GIF" + optional_names(); }
 
 struct Decoder::Impl {
   JpegReader jpeg;
@@ -102,7 +113,8 @@ RgbView Decoder::decode(std::span<const std::byte> file, const DecodeOptions& op
 RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptions& options) {
   StoredImage image;
   warnings = {};
-  switch (detect_format(file)) {
+  const Format format = detect_format(file);
+  switch (format) {
     case Format::jpeg:
       image = decode_jpeg(jpeg, file, options, stored);
       break;
@@ -117,6 +129,14 @@ RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptio
       break;
     case Format::gif:
       image = decode_gif(file, options, stored);
+      break;
+    case Format::bmp:
+    case Format::pnm:
+    case Format::avif:
+    case Format::heic:
+    case Format::jxl:
+      if (!is_built_in(format)) refuse_unknown(file);
+      image = decode_optional(format, file, options, stored);
       break;
     case Format::unknown:
       refuse_unknown(file);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/bytes.hpp"
+#include "image/media_brand.hpp"
+#include "image/optional_formats.hpp"
 #include "shard/image/decode.hpp"
 
 namespace shard::image {
@@ -25,8 +28,6 @@ constexpr std::array kMagics{
     Magic{0, "IIRO"sv, {Class::image, "an Olympus raw image"}},
     Magic{0, "IIU\0"sv, {Class::image, "a Panasonic raw image"}},
     Magic{0, "FUJIFILMCCD-RAW"sv, {Class::image, "a Fujifilm raw image"}},
-    Magic{0, "\0\0\0\x0CJXL \r\n\x87\n"sv, {Class::image, "a JPEG XL image"}},
-    Magic{0, "\xFF\x0A"sv, {Class::image, "a JPEG XL image"}},
     Magic{0, "\0\0\0\x0CjP  \r\n\x87\n"sv, {Class::image, "a JPEG 2000 image"}},
     Magic{0, "\xFF\x4F\xFF\x51"sv, {Class::image, "a JPEG 2000 image"}},
     Magic{0, "II\xBC\x01"sv, {Class::image, "a JPEG XR image"}},
@@ -79,41 +80,32 @@ bool matches(std::string_view text, std::size_t offset, std::string_view magic) 
   return text.size() >= offset && text.substr(offset).starts_with(magic);
 }
 
-// ISO base media: [size] "ftyp" [major brand] [minor version] [compatible brands ...]
-FileKind kind_of_media(std::string_view text) noexcept {
-  constexpr std::array kAvif{"avif"sv, "avis"sv};
-  constexpr std::array kHeic{"heic"sv, "heix"sv, "heim"sv, "heis"sv, "hevc"sv, "hevx"sv};
-  const auto any_of = [](std::string_view brand, const auto& brands) {
-    return std::find(brands.begin(), brands.end(), brand) != brands.end();
-  };
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < 4; ++i) end = end << 8 | static_cast<unsigned char>(text[i]);
-  end = std::min({end, text.size(), std::size_t{256}});
-  bool heif = false;
-  for (std::size_t at = 8; at + 4 <= end; at += at == 8 ? 8 : 4) {
-    const std::string_view brand = text.substr(at, 4);
-    if (any_of(brand, kAvif)) return {Class::image, "an AVIF image"};
-    if (any_of(brand, kHeic)) return {Class::image, "a HEIC image"};
-    if (brand == "crx ") return {Class::image, "a Canon raw image"};
-    heif = heif || brand == "mif1" || brand == "msf1";
+FileKind kind_of_media(MediaBrand brand) noexcept {
+  switch (brand) {
+    case MediaBrand::avif:
+      return {Class::image, "an AVIF image"};
+    case MediaBrand::heic:
+      return {Class::image, "a HEIC image"};
+    case MediaBrand::heif:
+      return {Class::image, "a HEIF image"};
+    case MediaBrand::canon:
+      return {Class::image, "a Canon raw image"};
+    case MediaBrand::none:
+    case MediaBrand::other:
+      break;
   }
-  if (heif) return {Class::image, "a HEIF image"};
   return {Class::other, "an MP4 or QuickTime video"};
 }
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
+// What this build cannot decode is an image all the same.
+Class optional(Format format) noexcept { return is_built_in(format) ? Class::decodable : Class::image; }
+
 bool is_portable_map(std::string_view text) noexcept {
   if (text.size() < 3 || text[0] != 'P') return false;
   if ((text[1] == 'f' || text[1] == 'F') && text[2] == '\n') return true;
   return text[1] >= '1' && text[1] <= '7' && (is_space(text[2]) || text[2] == '#');
-}
-
-// "BM", the size of a known header at 14, and what is reserved at 6 is 0.
-bool is_bitmap(std::string_view text) noexcept {
-  if (!text.starts_with("BM") || text.size() < 18 || text.substr(6, 4) != "\0\0\0\0"sv) return false;
-  const auto header = static_cast<unsigned char>(text[14]);
-  return text.substr(15, 3) == "\0\0\0"sv && (header == 12 || (header >= 16 && header <= 124));
 }
 
 char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -172,6 +164,17 @@ FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept {
       return {Class::decodable, "a TIFF image"};
     case Format::gif:
       return {Class::decodable, "a GIF image"};
+    case Format::bmp:
+      return {optional(Format::bmp), "a BMP image"};
+    case Format::pnm:
+      return {optional(Format::pnm), "a Netpbm image"};
+    case Format::avif:
+      return {optional(Format::avif), "an AVIF image"};
+    case Format::heic:
+      return {optional(Format::heic),
+              media_brand(as_text(first_bytes)) == MediaBrand::heif ? "a HEIF image" : "a HEIC image"};
+    case Format::jxl:
+      return {optional(Format::jxl), "a JPEG XL image"};
     case Format::unknown:
       break;
   }
@@ -180,11 +183,11 @@ FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept {
   if (text.empty()) return {};
   for (const Magic& magic : kMagics)
     if (matches(text, magic.offset, magic.bytes)) return magic.kind;
-  if (matches(text, 4, "ftyp") && text.size() >= 12) return kind_of_media(text);
+  const MediaBrand brand = media_brand(text);
+  if (brand != MediaBrand::none) return kind_of_media(brand);
   if (matches(text, 4, "moov") || matches(text, 4, "mdat")) return {Class::other, "a QuickTime video"};
   if (text.starts_with("RIFF") && text.size() >= 12) return kind_of_riff(text);
   if (is_portable_map(text)) return {Class::image, "a Netpbm image"};
-  if (is_bitmap(text)) return {Class::image, "a BMP image"};
   if (is_text(text)) return kind_of_text(text);
   return {};
 }
@@ -192,6 +195,10 @@ FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept {
 std::string why_not_decodable(std::span<const std::byte> first_bytes) {
   if (first_bytes.empty()) return "the file is empty";
   const FileKind kind = recognize_file(first_bytes);
+  const Format format = detect_format(first_bytes);
+  if (!is_built_in(format))
+    return fmt::format("is {}, and this build reads none: build with {}, or convert it to PNG or JPEG first",
+                       kind.name, optional_package(format));
   switch (kind.group) {
     case Class::image:
       return fmt::format("is {}; convert it to PNG or JPEG first", kind.name);
@@ -204,7 +211,7 @@ std::string why_not_decodable(std::span<const std::byte> first_bytes) {
   std::string hex;
   for (const std::byte b : first_bytes.first(std::min<std::size_t>(first_bytes.size(), 8)))
     hex += fmt::format("{}{:02x}", hex.empty() ? "" : " ", std::to_integer<unsigned>(b));
-  return fmt::format("neither JPEG, PNG, WebP, TIFF nor GIF: the file starts with {}", hex);
+  return fmt::format("not one of {}: the file starts with {}", decodable_formats(), hex);
 }
 
 }  // namespace shard::image

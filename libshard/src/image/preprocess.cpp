@@ -201,6 +201,11 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
     case Format::webp:
     case Format::tiff:
     case Format::gif:
+    case Format::bmp:
+    case Format::pnm:
+    case Format::avif:
+    case Format::heic:
+    case Format::jxl:
     case Format::unknown:
       break;
   }

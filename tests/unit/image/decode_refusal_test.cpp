@@ -75,7 +75,7 @@ TEST(Decoder, SaysWhyItRefuses) {
   expect_refusal("unsupported-tiff-dng.tif", "a camera raw file");
   expect_refusal("unsupported-tiff-lzma.tif", "LZMA");
   expect_refusal("unsupported-tiff-4-bits-rgb.tif", "3 bands of 4 bits");
-  expect_refusal("unsupported-heic.jpg", "is a HEIC image; convert it to PNG or JPEG first");
+  expect_refusal("unsupported-photoshop.jpg", "is a Photoshop image; convert it to PNG or JPEG first");
   expect_refusal("unsupported-text.png", "is a text file, not an image");
   expect_refusal("unsupported-jpeg-12-bits.jpg", "precision 12");
   expect_refusal("unsupported-jpeg-2-components.jpg", "2 colour components");

@@ -16,6 +16,9 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
+// What a build may lack: an image in any case.
+constexpr Class kOptional = Class{99};
+
 struct Case {
   std::string_view bytes;
   Class group;
@@ -25,16 +28,16 @@ struct Case {
 constexpr Case kCases[] = {
     {"\0\0\0\x18"
      "ftypheic\0\0\0\0mif1heic"sv,
-     Class::image, "a HEIC image"},
+     kOptional, "a HEIC image"},
     {"\0\0\0\x18"
      "ftypmif1\0\0\0\0mif1heic"sv,
-     Class::image, "a HEIC image"},
+     kOptional, "a HEIC image"},
     {"\0\0\0\x1C"
      "ftypmif1\0\0\0\0mif1avifmiaf"sv,
-     Class::image, "an AVIF image"},
+     kOptional, "an AVIF image"},
     {"\0\0\0\x14"
      "ftypmif1\0\0\0\0mif1"sv,
-     Class::image, "a HEIF image"},
+     kOptional, "a HEIF image"},
     {"\0\0\0\x14"
      "ftypisom\0\0\2\0isom"sv,
      Class::other, "an MP4 or QuickTime video"},
@@ -42,15 +45,15 @@ constexpr Case kCases[] = {
      "ftypcrx \0\0\0\1crx isom"sv,
      Class::image, "a Canon raw image"},
     {"GIF89a\1\0\1\0"sv, Class::decodable, "a GIF image"},
-    {"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"sv, Class::image, "a BMP image"},
+    {"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\2\0\0\0"sv, kOptional, "a BMP image"},
     {"BMW and other cars, a list"sv, Class::other, "a text file"},
     {"II*\0\x08\0\0\0"sv, Class::decodable, "a TIFF image"},
     {"MM\0*\0\0\0\x08"sv, Class::decodable, "a TIFF image"},
     {"II*\0\x10\0\0\0CR\2\0"sv, Class::image, "a Canon raw image"},
-    {"\xFF\x0A\xFA\x1F"sv, Class::image, "a JPEG XL image"},
-    {"\0\0\0\x0CJXL \r\n\x87\n\0\0\0\x14"sv, Class::image, "a JPEG XL image"},
+    {"\xFF\x0A\xFA\x1F"sv, kOptional, "a JPEG XL image"},
+    {"\0\0\0\x0CJXL \r\n\x87\n\0\0\0\x14"sv, kOptional, "a JPEG XL image"},
     {"8BPS\0\1\0\0"sv, Class::image, "a Photoshop image"},
-    {"P6\n3 2\n255\n"sv, Class::image, "a Netpbm image"},
+    {"P6\n3 2\n255\n"sv, kOptional, "a Netpbm image"},
     {"<?xml version=\"1.0\"?>\n<!-- drawn -->\n<svg width=\"3\"/>"sv, Class::image, "an SVG drawing"},
     {"  <svg xmlns=\"http://www.w3.org/2000/svg\"/>"sv, Class::image, "an SVG drawing"},
     {"<!DOCTYPE html><html><body>404</body></html>"sv, Class::other, "an HTML page"},
@@ -77,16 +80,19 @@ TEST(FileKind, IsToldByContent) {
   for (const Case& c : kCases) {
     const image::FileKind kind = image::recognize_file(bytes_of(c.bytes));
     EXPECT_EQ(kind.name, c.name);
-    EXPECT_EQ(kind.group, c.group) << c.name;
+    if (c.group == kOptional)
+      EXPECT_TRUE(kind.group == Class::image || kind.group == Class::decodable) << c.name;
+    else
+      EXPECT_EQ(kind.group, c.group) << c.name;
   }
 }
 
 TEST(FileKind, RefusalsNameItAndSayWhatToDo) {
-  EXPECT_EQ(image::why_not_decodable(bytes_of(kCases[0].bytes)),
-            "is a HEIC image; convert it to PNG or JPEG first");
+  EXPECT_EQ(image::why_not_decodable(bytes_of("8BPS\0\1\0\0"sv)),
+            "is a Photoshop image; convert it to PNG or JPEG first");
   EXPECT_EQ(image::why_not_decodable(bytes_of("%PDF-1.7")), "is a PDF document, not an image");
   EXPECT_EQ(image::why_not_decodable(bytes_of("\1\2\3"sv)),
-            "neither JPEG, PNG, WebP, TIFF nor GIF: the file starts with 01 02 03");
+            "not one of " + image::decodable_formats() + ": the file starts with 01 02 03");
   EXPECT_EQ(image::why_not_decodable({}), "the file is empty");
 }
 

@@ -1,7 +1,7 @@
 // Decoder: bytes of an image file -> upright RGB, 8 bits per channel.
 //
-// Decodes JPEG (libjpeg-turbo, ISLOW, fancy upsampling), PNG (libspng), WebP (libwebp), TIFF (libtiff) and GIF (giflib), recognised by
-// content. The result equals Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: alpha is
+// Decodes JPEG (libjpeg-turbo, ISLOW, fancy upsampling), PNG (libspng), WebP (libwebp), TIFF (libtiff) and GIF (giflib), and where
+// the build has their libraries BMP and PNM (TurboJPEG), AVIF (libavif), HEIC (libheif) and JPEG XL (libjxl), recognised by content. The result equals Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: alpha is
 // dropped, gray is replicated, CMYK and YCCK are converted as in Pillow, 16 bits keep the high byte, and
 // of an animation or several pages the first is taken.
 #pragma once
@@ -21,7 +21,7 @@
 
 namespace shard::image {
 
-enum class Format : std::uint8_t { unknown, jpeg, png, webp, tiff, gif };
+enum class Format : std::uint8_t { unknown, jpeg, png, webp, tiff, gif, bmp, pnm, avif, heic, jxl };
 std::string_view to_string(Format format) noexcept;
 Format detect_format(std::span<const std::byte> file) noexcept;
 
@@ -71,8 +71,11 @@ struct DecodeOptions {
   MemoryBudget* memory = nullptr;
 };
 
-// "libjpeg-turbo 2.1.5; libspng 0.7.3; libwebp 1.2.4; libtiff 4.5.0; giflib 5.2.1". Data sets record it, because it affects the bytes.
+// "libjpeg-turbo 2.1.5; libspng 0.7.3; libwebp 1.2.4; libtiff 4.5.0; giflib 5.2.1", and what else the build has. Data sets record
+// it, because it affects the bytes.
 std::string decoder_versions();
+// "JPEG, PNG, WebP, TIFF, GIF, AVIF": what this build reads.
+std::string decodable_formats();
 
 // Keeps buffers and codec state for reuse. Use one per thread.
 class Decoder {
