@@ -63,6 +63,10 @@ void BatchMaker::prepare_slots(Ring& ring) {
     scratch_ = device.allocate_device(bytes);
     counts_.device_bytes += bytes;
   }
+  if (const std::uint64_t bytes = augment_memory_bytes(info, device.info(), setup_.options); bytes > 0) {
+    augment_scratch_ = device.allocate_device(bytes);
+    counts_.device_bytes += bytes;
+  }
   for (Slot& slot : ring.slots()) {
     slot.images = device.allocate_device(memory.images_bytes);
     if (memory.raw_bytes > 0) work_[slot.number].raw = device.allocate_device(memory.raw_bytes);
@@ -127,6 +131,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
   if (!setup_.identity) draw_crops(slot);
+  if (!setup_.options.transform.operations.empty()) draw_programs(slot);
   open_shards(slot);
   place_samples(slot);
   if (slot.fetch.empty())
@@ -157,6 +162,17 @@ void BatchMaker::draw_crops(const Slot& slot) {
   work.crops.clear();
   for (const std::uint64_t draw : work.indices.draws)
     work.crops.push_back(draw_crop(transform_.stored, transform, setup_.options.seed, slot.epoch, draw));
+}
+
+void BatchMaker::draw_programs(const Slot& slot) {
+  Work& work = work_[slot.number];
+  work.instructions.clear();
+  work.begins.assign(1, 0);
+  for (const std::uint64_t draw : work.indices.draws) {
+    draw_program(setup_.transform.delivered, setup_.options.transform.operations, setup_.options.seed,
+                 slot.epoch, draw, 0, work.instructions);
+    work.begins.push_back(static_cast<std::uint32_t>(work.instructions.size()));
+  }
 }
 
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
@@ -281,6 +297,9 @@ void BatchMaker::queue_transform(Slot& slot) {
     transform_.sources = transport_->sources(slot);
     if (work.raw || resident_) transform_.sources = work.sources;
     transform_.crops = work.crops;
+    transform_.instructions = work.instructions;
+    transform_.begins = work.begins;
+    transform_.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
     transform_.target = slot.images->data();
     setup_.form->describe(transform_, work.sizes, scratch_ ? scratch_->data() : nullptr);
     if (slot.verdict) transform_.broken = slot.verdict->entries();

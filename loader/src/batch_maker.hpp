@@ -63,6 +63,9 @@ class BatchMaker {
     // A copy, because the consumer's work may still read Slot::indices of the batch before.
     BatchIndices indices;
     std::vector<SampleCrop> crops;
+    // The programs of the operations (TransformWork).
+    std::vector<Instruction> instructions;
+    std::vector<std::uint32_t> begins;
     // Where each sample is on the device. Null: the device reads it where it is mapped.
     std::vector<const std::byte*> sources;
     // The bytes of each sample that go to the device.
@@ -74,6 +77,7 @@ class BatchMaker {
   void make_resident();
   void wait_for_last_use(const Slot& slot);
   void draw_crops(const Slot& slot);
+  void draw_programs(const Slot& slot);
   void open_shards(const Slot& slot);
   void place_samples(Slot& slot);
   void wait_copied(const Slot& slot);
@@ -88,7 +92,8 @@ class BatchMaker {
   // Declared before the streams and the pool, whose work reads and writes it: so it is destroyed after them.
   std::vector<Work> work_;  // by slot
   std::optional<ResidentSamples> resident_;
-  std::unique_ptr<Block> scratch_;  // device: StoredForm::scratch_bytes() of a batch
+  std::unique_ptr<Block> scratch_;          // device: StoredForm::scratch_bytes() of a batch
+  std::unique_ptr<Block> augment_scratch_;  // device: augment_memory_bytes()
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   std::unique_ptr<ThreadPool> pool_;

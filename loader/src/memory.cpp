@@ -55,7 +55,8 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
     memory.pinned_bytes = staging_memory(info, options, last_cache_bytes()).size_bytes();
   }
   memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +
-                        scratch_memory_bytes(info, device, options);
+                        scratch_memory_bytes(info, device, options) +
+                        augment_memory_bytes(info, device, options);
   memory.pinned_bytes += slots * (slot.columns_bytes + slot.verdict_bytes);
   return memory;
 }

@@ -55,6 +55,13 @@ std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& de
   return make_stored_form(info)->scratch_bytes(options.transform, device) * options.batch_size;
 }
 
+std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
+                                   const LoaderOptions& options) {
+  if (device.kind == DeviceKind::host || options.transform.operations.empty()) return 0;
+  return augment_scratch_bytes(plan_transform(info, options.transform).delivered, options.batch_size,
+                               mixes(options.transform.operations));
+}
+
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;

@@ -31,6 +31,10 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
 std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
                                    const LoaderOptions& options);
 
+// Device memory in which a GPU executes operations. All slots share it. 0: none is needed.
+std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
+                                   const LoaderOptions& options);
+
 // The staging buffers of transport staged, and of mapped until all shards are registered.
 struct StagingMemory {
   std::uint64_t batch_bytes = 0;  // of one buffer

@@ -11,9 +11,11 @@
 
 #include "expect_error.hpp"
 #include "loader_fixture.hpp"
+#include "random_program.hpp"
 #include "random_work.hpp"
 #include "reference_transform.hpp"
 #include "rounds.hpp"
+#include "transform/augment/host_augment.hpp"
 
 namespace shard::testing {
 
@@ -105,6 +107,10 @@ inline TransformOptions random_transform(Random& random, const DatasetInfo& info
       options.normalization->mean.resize(stored.channels, 0.7F);
       options.normalization->std.resize(stored.channels, 0.3F);
     }
+  }
+  if (bytes && stored.dtype != DType::u16 && random.coin()) {
+    const SampleSpec pixels = augment::pixels_of(plan_transform(info, options).delivered);
+    if (pixels.height >= 16 && pixels.width >= 16) options.operations = random_operations(random, pixels, 6);
   }
   return options;
 }
@@ -210,6 +216,32 @@ inline std::vector<std::byte> bytes_of(const DatasetInfo& info, const std::vecto
   return bytes;
 }
 
+// reference_transform(), with the operations between two of them.
+inline std::vector<std::byte> reference_augment(const Setting& setting,
+                                                const std::vector<std::uint64_t>& draws, TransformWork work) {
+  const std::vector<Operation>& operations = setting.options.transform.operations;
+  if (operations.empty()) return reference_transform(work);
+  TransformWork to_pixels = work;
+  to_pixels.delivered = augment::pixels_of(work.delivered);
+  to_pixels.normalize = false;
+  std::vector<std::byte> pixels = reference_transform(to_pixels);
+  const std::size_t size = to_pixels.delivered.size_bytes();
+  std::vector<const std::byte*> sources;
+  for (std::size_t row = 0; row < draws.size(); ++row) {
+    std::vector<Instruction> program;
+    draw_program(to_pixels.delivered, operations, setting.options.seed, setting.epoch, draws[row], 0,
+                 program);
+    run_program(to_pixels.delivered, program, reinterpret_cast<std::uint8_t*>(pixels.data() + row * size));
+    sources.push_back(pixels.data() + row * size);
+  }
+  const std::vector<SampleCrop> whole(draws.size(),
+                                      {0, 0, work.delivered.width, work.delivered.height, false});
+  work.stored = to_pixels.delivered;
+  work.sources = sources;
+  work.crops = whole;
+  return reference_transform(work);
+}
+
 // One rank's batches of an epoch by the plainest means: Order, ShardReader::read, loops over the arithmetic.
 inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t world, std::uint32_t rank) {
   const DatasetInfo& info = setting.data.info();
@@ -243,7 +275,7 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
     }
     work.crops = crops;
     work.sources = sources;
-    seen.images = reference_transform(work);
+    seen.images = reference_augment(setting, indices.draws, work);
   }
   return epoch;
 }

@@ -123,7 +123,13 @@ void StepStream::transform(const TransformWork& work) {
   owned.sources = *sources;
   owned.crops = *crops;
   owned.frame_bytes = *frames;
-  push({[owned, sources, crops, frames] { transform_rows(owned, 0, sources->size()); }, nullptr});
+  auto instructions =
+      std::make_shared<std::vector<Instruction>>(work.instructions.begin(), work.instructions.end());
+  auto begins = std::make_shared<std::vector<std::uint32_t>>(work.begins.begin(), work.begins.end());
+  owned.instructions = *instructions;
+  owned.begins = *begins;
+  push({[owned, sources, crops, frames, instructions, begins] { transform_rows(owned, 0, sources->size()); },
+        nullptr});
 }
 
 Event StepStream::record() {

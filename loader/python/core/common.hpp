@@ -33,6 +33,7 @@ void wait_with_signals(Step step) {
 // Text of the library: UTF-8, but for bytes of paths, which are escaped.
 nb::str text(std::string_view bytes);
 
+void bind_augment(nb::module_& module);
 void bind_errors();
 void bind_tensor(nb::module_& module);
 void bind_dataset(nb::module_& module);

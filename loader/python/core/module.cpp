@@ -7,6 +7,7 @@ NB_MODULE(_core, module) {
   module.doc() = "The library behind shardloader. Private: use the names of the package.";
   module.attr("version") = SHARD_VERSION_STRING;
   nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no error
+  bind_augment(module);
   bind_errors();
   bind_tensor(module);
   bind_dataset(module);

@@ -91,6 +91,7 @@ std::size_t normalization_bytes(const TransformWork& work) noexcept {
 }  // namespace
 
 std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
+  if (!work.begins.empty()) return augmented_scratch_bytes(work);
   const std::size_t passes = work.frame_bytes.empty() ? 1 : 2;
   return sizeof(Tables) + passes * work.sources.size() * sizeof(SampleRecord) + normalization_bytes(work);
 }
@@ -98,6 +99,10 @@ std::size_t transform_scratch_bytes(const TransformWork& work) noexcept {
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const TransformLaunch& with) {
   check_work(work);
+  if (!work.begins.empty()) {
+    launch_augmented(work, pinned, device, stream, with.upload);
+    return false;
+  }
   const std::size_t samples = work.sources.size();
   if (samples == 0) {
     launch_upload(with.upload, stream);

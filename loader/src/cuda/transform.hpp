@@ -40,6 +40,11 @@ struct TransformLaunch {
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const TransformLaunch& with = {});
 
+// The same for a work with programs (TransformWork::begins); launch_transform() calls it. `upload`: as in TransformLaunch.
+std::size_t augmented_scratch_bytes(const TransformWork& work) noexcept;
+void launch_augmented(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
+                      const CopyItem& upload);
+
 // The most ranges that one launch_copy_large() takes.
 inline constexpr std::size_t kLargeItems = 512;
 // The same for ranges of any size, of up to 64 TiB, in place of the copy engine. items: 1 to kLargeItems.

@@ -190,6 +190,8 @@ class HostStream final : public Stream {
       std::vector<const std::byte*> sources;
       std::vector<SampleCrop> crops;
       std::vector<std::uint64_t> frame_bytes;
+      std::vector<Instruction> instructions;
+      std::vector<std::uint32_t> begins;
     };
     auto owned = std::make_shared<Owned>();
     owned->work = work;
@@ -199,6 +201,10 @@ class HostStream final : public Stream {
     owned->work.crops = owned->crops;
     owned->frame_bytes.assign(work.frame_bytes.begin(), work.frame_bytes.end());
     owned->work.frame_bytes = owned->frame_bytes;
+    owned->instructions.assign(work.instructions.begin(), work.instructions.end());
+    owned->work.instructions = owned->instructions;
+    owned->begins.assign(work.begins.begin(), work.begins.end());
+    owned->work.begins = owned->begins;
     queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
       guarded("transform", [&] { transform_rows(owned->work, first, last); });
     });

@@ -10,6 +10,7 @@
 
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
+#include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
 #include "transform/float_transform.hpp"
 #include "transform/resize_plan.hpp"
@@ -258,7 +259,8 @@ class RowTransformer {
         for (std::size_t k = 0; k < taps.count; ++k) tap_rows[k] = slot(plane, taps.first + k);
         std::byte* const place = row_place(plane, y);
         kernels_.vertical(tap_rows, &vertical_.weights[y * vertical_.max_taps], taps.count, n,
-                          reinterpret_cast<std::uint8_t*>(place), rows_are_final());
+                          reinterpret_cast<std::uint8_t*>(place),
+                          rows_are_final() && !work_->target_is_read_soon);
         rows[plane] = place;
       }
       finish_row(y, rows);
@@ -341,6 +343,10 @@ void transform_rows(const TransformWork& work, std::size_t first, std::size_t la
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("transform: rows {} to {} of a batch of {}", first, last, work.sources.size()));
   for (std::size_t row = first; row < last; ++row) check_crop(work, row);
+  if (!work.begins.empty()) {
+    augment::check_programs(work);
+    return augment::augment_rows(work, first, last);
+  }
   static thread_local RowTransformer transformer;
   if (is_wide(work.stored)) {
     static thread_local WideTransformer wide;

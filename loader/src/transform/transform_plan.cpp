@@ -11,6 +11,7 @@
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
 #include "transform/arithmetic.hpp"
+#include "transform/augment/host_augment.hpp"
 #include "transform/check_work.hpp"
 
 namespace shard {
@@ -18,6 +19,13 @@ namespace shard {
 namespace {
 
 std::string numbers(const std::vector<float>& values) { return fmt::format("[{}]", fmt::join(values, ", ")); }
+
+// What operations are applied to, if the stored dtype allows it.
+SampleSpec pixels_to_augment(const TransformWork& work) {
+  SampleSpec pixels = augment::pixels_of(work.delivered);
+  pixels.dtype = work.stored.dtype;
+  return pixels;
+}
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
@@ -31,6 +39,7 @@ SampleSpec check_tensors(const SampleSpec& stored, const TransformOptions& optio
   if (options.layout.value_or(Layout::tensor) != Layout::tensor)
     refuse(what + ": they have no layout; leave layout out");
   if (options.normalization) refuse(what + ": they are not normalised; leave normalization out");
+  if (!options.operations.empty()) refuse(what + ": they have no pixels; leave operations out");
   SampleSpec delivered = stored;
   delivered.dtype = options.dtype.value_or(stored.dtype);
   if (delivered.dtype != stored.dtype && !(is_float(stored.dtype) && is_float(delivered.dtype)))
@@ -129,8 +138,8 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
 
 bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
   const bool normalizes = is_float(stored.dtype) && options.normalization;
-  return !normalizes && options.flip_probability == 0 && options.crop != CropKind::random_resized &&
-         check_transform(stored, options) == stored;
+  return !normalizes && options.operations.empty() && options.flip_probability == 0 &&
+         options.crop != CropKind::random_resized && check_transform(stored, options) == stored;
 }
 
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& given) {
@@ -154,13 +163,15 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   work.delivered = check_transform(work.stored, asked);
   work.normalize = !work.stored.is_tensor() && (is_float(work.stored.dtype) ? asked.normalization.has_value()
                                                                             : is_float(work.delivered.dtype));
+  check_operations(pixels_to_augment(work), options.operations);
   return work;
 }
 
 bool is_identity(const DatasetInfo& info, const TransformOptions& options) {
   const TransformWork work = plan_transform(info, options);
   return !make_stored_form(info)->decoded_by_device() && work.delivered == info.spec && !work.normalize &&
-         options.flip_probability == 0 && options.crop != CropKind::random_resized;
+         options.operations.empty() && options.flip_probability == 0 &&
+         options.crop != CropKind::random_resized;
 }
 
 }  // namespace shard

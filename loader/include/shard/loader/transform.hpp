@@ -31,9 +31,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/augment.hpp"
 
 namespace shard {
 
@@ -69,6 +71,9 @@ struct TransformOptions {
   // channel; up to four channels may have three, and a fourth has mean 0 and std 1 then. If no normalisation is recorded for floats (mean 0, std 1), they become (value - mean) / std
   // after the resize.
   std::optional<Normalization> normalization;
+  // Executed in this order on the cropped, resized and flipped pixels, for samples stored as u8 or with codec packed
+  // (augment.hpp).
+  std::vector<Operation> operations;
 };
 
 // What is cut out of one stored sample: a box, which is resized to the delivered size, and whether the result is
@@ -119,9 +124,22 @@ struct TransformWork {
   // Codec packed on a GPU, if boxes are resized: device memory for sources.size() stored samples, used only
   // during the work.
   std::byte* unpacked = nullptr;
+
+  // Programs (augment.hpp), for stored u8: that of sample i is instructions[begins[i]] to instructions[begins[i + 1]].
+  // begins: empty, or sources.size() + 1 entries.
+  std::span<const Instruction> instructions{};
+  std::span<const std::uint32_t> begins{};
+  // On a GPU, with programs: device memory of augment_scratch_bytes(), 256-byte aligned, used only during the work.
+  std::byte* augment_scratch = nullptr;
+  // The target is read again soon, so it is not written past the caches.
+  bool target_is_read_soon = false;
 };
 
-// The same for a data set, with its codec and recorded normalisation. Returns the work without its samples:
+// What a GPU needs for the programs of `samples` delivered samples. `with_mix`: mixes(operations).
+std::uint64_t augment_scratch_bytes(const SampleSpec& delivered, std::uint64_t samples,
+                                    bool with_mix) noexcept;
+
+// check_transform() for a data set, with its codec and recorded normalisation. Returns the work without its samples:
 // what is stored (codec packed: u8), what is delivered, and the normalisation. Throws like check_transform().
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options);
 // True if the delivered bytes are those in the data set. False for codec packed.

@@ -14,6 +14,7 @@ FileNotFoundError, OSError, RuntimeError).
 """
 
 from . import _core
+from ._augment import Augment, Instruction, Operation, ops
 from ._convert import Conversion, convert
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
 from ._fields import Field, Fields, Ragged, RaggedArray, Text
@@ -36,6 +37,7 @@ from ._writer import Writer, write
 __version__ = _core.version
 
 __all__ = [
+    "Augment",
     "Batch",
     "CancelledError",
     "Columns",
@@ -46,12 +48,14 @@ __all__ = [
     "Field",
     "Fields",
     "Finding",
+    "Instruction",
     "InvalidArgumentError",
     "IoError",
     "Keys",
     "Loader",
     "Mix",
     "NotFoundError",
+    "Operation",
     "Plan",
     "Ragged",
     "RaggedArray",
@@ -70,6 +74,7 @@ __all__ = [
     "finish",
     "has_cuda",
     "mix",
+    "ops",
     "plan",
     "write",
 ]

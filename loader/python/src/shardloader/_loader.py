@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
 from ._arrays import DTYPES, Framework, Torch, dtype_name, framework_of
+from ._augment import Augment
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
 from ._engine import Engine
@@ -189,6 +190,7 @@ class Loader:
     Transform, in one pass on the device. Sizes are N or (height, width).
     center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale and ratio belong to the last.
     flip: True (half of the samples), or a probability.
+    augment: an Augment: operations on the pixels, such as color jitter or RandAugment, and its own crop and flip instead of those here.
     dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
         stored. uint8 samples delivered as floats are (byte / 255 - mean) / std; uint16 ones are
         divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
@@ -244,6 +246,7 @@ class Loader:
         scale: "tuple[float, float]" = (0.08, 1.0),
         ratio: "tuple[float, float]" = (3 / 4, 4 / 3),
         flip: Union[bool, float] = False,
+        augment: Optional[Augment] = None,
         dtype: Any = None,
         layout: Optional[str] = None,
         mean: Optional["tuple[float, ...]"] = None,
@@ -272,6 +275,13 @@ class Loader:
             std = tuple(_other(self.data.std, mean, 1.0) if std is None else std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
+        if augment is not None:
+            if not isinstance(augment, Augment):
+                raise InvalidArgumentError(f"augment is {augment!r}; expected an Augment")
+            own = augment.geometry
+            if own.keys() & {"center_crop", "random_crop", "random_resized_crop"}:
+                center_crop, random_crop, random_resized_crop = (own.get(f"{kind}_crop") for kind in ("center", "random", "random_resized"))
+            scale, ratio, flip = own.get("scale", scale), own.get("ratio", ratio), own.get("flip", flip)
         options = {
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
@@ -286,6 +296,7 @@ class Loader:
             "scale": tuple(scale),
             "ratio": tuple(ratio),
             "flip": (0.5 if flip else 0.0) if isinstance(flip, bool) else flip,
+            "operations": None if augment is None else augment._core(),
             "dtype": None if dtype is None else dtype_name(dtype),
             "layout": _layout(layout, None if dtype is None else dtype_name(dtype), self.data, arrays),
             "mean": mean,

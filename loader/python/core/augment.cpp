@@ -1,0 +1,254 @@
+// Augmentation: operations from (name, parameters), programs, and their execution on the host.
+#include "augment.hpp"
+
+#include <fmt/format.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "shard/error.hpp"
+
+namespace shard::python {
+
+namespace {
+
+// The parameters of one operation. Each must be asked for once; others are refused.
+class Parameters {
+ public:
+  Parameters(std::string name, const nb::dict& given) : name_(std::move(name)), given_(given) {}
+
+  template <class T>
+  T get(const char* key, T otherwise, const char* expected) {
+    const nb::object value = take(key);
+    if (!value.is_valid() || value.is_none()) return otherwise;
+    return cast<T>(value, key, expected);
+  }
+  double number(const char* key, double otherwise) { return get<double>(key, otherwise, "a number"); }
+  std::uint32_t whole(const char* key, std::uint32_t otherwise) {
+    return get<std::uint32_t>(key, otherwise, "a whole number from 0 on");
+  }
+  bool flag(const char* key, bool otherwise) { return get<bool>(key, otherwise, "True or False"); }
+  std::optional<Range> maybe_range(const char* key) {
+    const nb::object value = take(key);
+    if (!value.is_valid() || value.is_none()) return std::nullopt;
+    const auto both = cast<std::array<double, 2>>(value, key, "two numbers");
+    return Range{both[0], both[1]};
+  }
+  Range range(const char* key, Range otherwise) { return maybe_range(key).value_or(otherwise); }
+  Interpolation interpolation(Interpolation otherwise) {
+    const nb::object value = take("interpolation");
+    if (!value.is_valid() || value.is_none()) return otherwise;
+    const auto word = cast<std::string>(value, "interpolation", "\"nearest\" or \"bilinear\"");
+    if (word == "nearest") return Interpolation::nearest;
+    if (word == "bilinear") return Interpolation::bilinear;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("{}: interpolation is \"{}\"; expected \"nearest\" or \"bilinear\"", name_, word));
+  }
+  // A number for all channels, or one for each.
+  Fill fill(const char* key, const Fill& otherwise) {
+    if (!given_.contains(key)) return otherwise;
+    const nb::object value = take(key);
+    if (value.is_none()) return std::nullopt;
+    std::array<float, 4> values{};
+    if (nb::isinstance<nb::sequence>(value)) {
+      const auto numbers = cast<std::vector<float>>(value, key, "a number, or one for each channel");
+      if (numbers.empty() || numbers.size() > 4)
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("{}: {} has {} numbers; expected one, or one for each of up to 4 channels",
+                                name_, key, numbers.size()));
+      for (std::size_t i = 0; i < 4; ++i)
+        values[i] = numbers.size() == 1 ? numbers[0] : i < numbers.size() ? numbers[i] : 0.0F;
+    } else {
+      values.fill(cast<float>(value, key, "a number, or one for each channel"));
+    }
+    return values;
+  }
+  void end() const {
+    for (const auto& [key, value] : given_) {
+      const auto word = nb::cast<std::string>(key);
+      bool known = false;
+      for (const std::string& taken : taken_) known = known || taken == word;
+      if (!known)
+        throw Error(ErrorCode::invalid_argument, fmt::format("{} has no parameter {}", name_, word));
+    }
+  }
+
+ private:
+  nb::object take(const char* key) {
+    taken_.emplace_back(key);
+    return given_.contains(key) ? nb::object(given_[key]) : nb::object();
+  }
+  template <class T>
+  T cast(const nb::object& value, const char* key, const char* expected) const {
+    try {
+      return nb::cast<T>(value);
+    } catch (const nb::cast_error&) {
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: {} is {}; expected {}", name_, key, nb::repr(value).c_str(), expected));
+    }
+  }
+
+  std::string name_;
+  nb::dict given_;
+  std::vector<std::string> taken_;
+};
+
+ops::AutoAugmentPolicy policy_of(const std::string& name) {
+  if (name == "imagenet") return ops::AutoAugmentPolicy::imagenet;
+  if (name == "cifar10") return ops::AutoAugmentPolicy::cifar10;
+  if (name == "svhn") return ops::AutoAugmentPolicy::svhn;
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("auto_augment: policy is \"{}\"; expected \"imagenet\", \"cifar10\" or \"svhn\"", name));
+}
+
+Operation operation_of(const std::string& name, Parameters& of) {
+  const double p = of.number("p", 1);
+  if (name == "color_jitter")
+    return ops::ColorJitter{of.maybe_range("brightness"),  of.maybe_range("contrast"),
+                            of.maybe_range("saturation"),  of.maybe_range("hue"),
+                            of.flag("random_order", true), p};
+  if (name == "grayscale") return ops::Grayscale{p};
+  if (name == "gaussian_blur")
+    return ops::GaussianBlur{of.whole("kernel_size", 23), of.range("sigma", {0.1, 2}), p};
+  if (name == "solarize") return ops::Solarize{of.number("threshold", 128), p};
+  if (name == "posterize") return ops::Posterize{of.whole("bits", 8), p};
+  if (name == "equalize") return ops::Equalize{p};
+  if (name == "auto_contrast") return ops::AutoContrast{p};
+  if (name == "sharpness") return ops::Sharpness{of.range("factor", {2, 2}), p};
+  if (name == "invert") return ops::Invert{p};
+  if (name == "permute") {
+    ops::ChannelPermutation permutation{std::nullopt, p};
+    const auto order = of.get<std::vector<std::uint32_t>>("order", {}, "a list of channels");
+    if (order.size() > 4)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("permute: order has {} channels; it takes 1 to 4", order.size()));
+    if (!order.empty()) {
+      permutation.order = std::array<std::uint32_t, 4>{0, 1, 2, 3};
+      std::copy(order.begin(), order.end(), permutation.order->begin());
+    }
+    return permutation;
+  }
+  if (name == "affine")
+    return ops::Affine{of.range("degrees", {}),
+                       of.get<std::array<double, 2>>("translate", {}, "two numbers"),
+                       of.range("scale", {1, 1}),
+                       of.range("shear_x", {}),
+                       of.range("shear_y", {}),
+                       of.interpolation(Interpolation::nearest),
+                       of.fill("fill", std::array<float, 4>{}),
+                       p};
+  if (name == "rotation")
+    return ops::Rotation{of.range("degrees", {}), of.interpolation(Interpolation::nearest),
+                         of.fill("fill", std::array<float, 4>{}), p};
+  if (name == "perspective")
+    return ops::Perspective{of.number("distortion", 0.5), of.interpolation(Interpolation::bilinear),
+                            of.fill("fill", std::array<float, 4>{}), p};
+  if (name == "erasing")
+    return ops::Erasing{of.range("scale", {0.02, 0.33}), of.range("ratio", {0.3, 3.3}),
+                        of.fill("value", std::array<float, 4>{}), p};
+  if (name == "vertical_flip") return ops::VerticalFlip{p};
+  if (name == "turns") {
+    ops::QuarterTurns turns{std::nullopt, p};
+    if (const std::uint32_t fixed = of.whole("turns", 4); fixed != 4) turns.turns = fixed;
+    return turns;
+  }
+  if (name == "padded_crop") {
+    ops::PaddedCrop crop{of.whole("padding", 4), of.flag("reflect", false), {}, p};
+    crop.fill = of.fill("fill", std::array<float, 4>{}).value_or(std::array<float, 4>{});
+    return crop;
+  }
+  if (name == "rand_augment")
+    return ops::RandAugment{of.whole("count", 2),          of.whole("magnitude", 9),
+                            of.whole("bins", 31),          of.interpolation(Interpolation::nearest),
+                            of.fill("fill", std::nullopt), p};
+  if (name == "trivial_augment")
+    return ops::TrivialAugmentWide{of.whole("bins", 31), of.interpolation(Interpolation::nearest),
+                                   of.fill("fill", std::nullopt), p};
+  if (name == "auto_augment")
+    return ops::AutoAugment{policy_of(of.get<std::string>("policy", "imagenet", "a policy")),
+                            of.interpolation(Interpolation::nearest), of.fill("fill", std::nullopt), p};
+  if (name == "aug_mix")
+    return ops::AugMix{of.whole("severity", 3),
+                       of.whole("width", 3),
+                       of.whole("depth", 0),
+                       of.number("alpha", 1),
+                       of.flag("all_operations", true),
+                       of.interpolation(Interpolation::bilinear),
+                       of.fill("fill", std::nullopt),
+                       p};
+  if (name == "three_augment") return ops::ThreeAugment{p};
+  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not an operation", name));
+}
+
+using Drawn = std::tuple<std::string, std::array<std::int32_t, 7>, std::array<float, 16>>;
+
+SampleSpec pixels(const std::array<std::uint32_t, 3>& shape) {
+  SampleSpec spec{DType::u8, Layout::nhwc, shape[2], shape[0], shape[1]};
+  spec.check();
+  return spec;
+}
+
+std::vector<Drawn> draw(const nb::list& operations, const std::array<std::uint32_t, 3>& shape,
+                        std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample, std::uint32_t view) {
+  const std::vector<Operation> all = operations_of(operations);
+  check_operations(pixels(shape), all, view);
+  std::vector<Instruction> program;
+  draw_program(pixels(shape), all, seed, epoch, sample, view, program);
+  std::vector<Drawn> drawn;
+  for (const Instruction& one : program)
+    drawn.emplace_back(std::string(to_string(one.opcode)), one.whole, one.real);
+  return drawn;
+}
+
+// The pixels after the operations.
+nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::array<std::uint32_t, 3>& shape,
+                std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample, std::uint32_t view) {
+  const SampleSpec spec = pixels(shape);
+  if (image.size() != spec.size_bytes())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("an image of {} bytes; {} x {} x {} needs {}", image.size(), shape[0], shape[1],
+                            shape[2], spec.size_bytes()));
+  const std::vector<Operation> all = operations_of(operations);
+  check_operations(spec, all, view);
+  std::vector<std::uint8_t> values(image.size());
+  std::memcpy(values.data(), image.data(), values.size());
+  {
+    nb::gil_scoped_release without_gil;
+    std::vector<Instruction> program;
+    draw_program(spec, all, seed, epoch, sample, view, program);
+    run_program(spec, program, values.data());
+  }
+  return nb::bytes(values.data(), values.size());
+}
+
+}  // namespace
+
+std::vector<Operation> operations_of(const nb::list& given) {
+  std::vector<Operation> operations;
+  for (const nb::handle one : given) {
+    const auto [name, parameters] = nb::cast<std::pair<std::string, nb::dict>>(one);
+    Parameters of(name, parameters);
+    operations.push_back(operation_of(name, of));
+    of.end();
+  }
+  return operations;
+}
+
+void bind_augment(nb::module_& module) {
+  module.def("draw_program", &draw);
+  module.def("apply_operations", &apply);
+}
+
+}  // namespace shard::python

@@ -1,0 +1,14 @@
+// Operations of augmentation from Python's (name, parameters).
+#pragma once
+
+#include <vector>
+
+#include "common.hpp"
+#include "shard/loader/augment.hpp"
+
+namespace shard::python {
+
+// A list of tuples (name, dict). Throws invalid_argument naming operation and parameter.
+std::vector<Operation> operations_of(const nb::list& given);
+
+}  // namespace shard::python

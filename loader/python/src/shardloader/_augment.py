@@ -1,0 +1,303 @@
+"""Augmentation: operations on the pixels of each sample, drawn from (seed, epoch, sample, view, operation)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+from . import _core
+from ._errors import InvalidArgumentError
+from ._numpy import np
+
+Size = Union[int, "tuple[int, int]"]
+Span = Union[float, "Sequence[float]"]
+Fill = Union[None, float, "Sequence[float]"]
+
+
+class Operation(NamedTuple):
+    """One operation: its name and parameters. Made by the functions of shardloader.ops."""
+
+    name: str
+    parameters: "Mapping[str, Any]"
+
+
+class Instruction(NamedTuple):
+    """One step of a drawn program, with all parameters (docs/augment.md)."""
+
+    opcode: str
+    whole: "tuple[int, ...]"
+    real: "tuple[float, ...]"
+
+
+def _span(value: Span, centre: Optional[float] = None) -> "tuple[float, float]":
+    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1, as in torchvision."""
+    if isinstance(value, (int, float)):
+        if centre is None:
+            return (float(value), float(value))
+        if value < 0:
+            raise InvalidArgumentError(f"{value} is negative: expected a number from 0 on, or (low, high)")
+        low = centre - value
+        return (max(low, 0.0) if centre == 1 else low, centre + value)
+    low, high = value
+    return (float(low), float(high))
+
+
+class ops:
+    """Operations for Augment(ops=[...]). p: the probability of being applied. Each has torchvision's definition (docs/augment.md)."""
+
+    @staticmethod
+    def color_jitter(brightness: Span = 0, contrast: Span = 0, saturation: Span = 0, hue: Span = 0, *, random_order: bool = True, p: float = 1) -> Operation:
+        """torchvision's ColorJitter. A number v: factors from 1 - v to 1 + v, and hues from -v to v."""
+        given: "dict[str, Any]" = {"random_order": random_order, "p": p}
+        for name, value, centre in (("brightness", brightness, 1.0), ("contrast", contrast, 1.0), ("saturation", saturation, 1.0), ("hue", hue, 0.0)):
+            span = _span(value, centre)
+            if span != (centre, centre):
+                given[name] = span
+        return Operation("color_jitter", given)
+
+    @staticmethod
+    def grayscale(p: float = 1) -> Operation:
+        """All channels become the gray value."""
+        return Operation("grayscale", {"p": p})
+
+    @staticmethod
+    def gaussian_blur(kernel_size: int = 23, sigma: Span = (0.1, 2.0), *, p: float = 1) -> Operation:
+        """kernel_size: odd, up to 31. sigma: a number, or bounds."""
+        return Operation("gaussian_blur", {"kernel_size": kernel_size, "sigma": _span(sigma), "p": p})
+
+    @staticmethod
+    def solarize(threshold: float = 128, *, p: float = 1) -> Operation:
+        """Inverts values of at least `threshold`."""
+        return Operation("solarize", {"threshold": threshold, "p": p})
+
+    @staticmethod
+    def posterize(bits: int, *, p: float = 1) -> Operation:
+        """Keeps the upper bits of each value."""
+        return Operation("posterize", {"bits": bits, "p": p})
+
+    @staticmethod
+    def equalize(p: float = 1) -> Operation:
+        """Makes the histogram of each channel flat."""
+        return Operation("equalize", {"p": p})
+
+    @staticmethod
+    def auto_contrast(p: float = 1) -> Operation:
+        """Stretches each channel to 0 to 255."""
+        return Operation("auto_contrast", {"p": p})
+
+    @staticmethod
+    def sharpness(factor: Span = 2, *, p: float = 1) -> Operation:
+        """0 blurs, 1 changes nothing."""
+        return Operation("sharpness", {"factor": _span(factor), "p": p})
+
+    @staticmethod
+    def invert(p: float = 1) -> Operation:
+        """255 - value."""
+        return Operation("invert", {"p": p})
+
+    @staticmethod
+    def permute(order: "Optional[Sequence[int]]" = None, *, p: float = 1) -> Operation:
+        """Output channel c is input channel order[c]. None: a random order."""
+        return Operation("permute", {"order": None if order is None else list(order), "p": p})
+
+    @staticmethod
+    def affine(
+        degrees: Span = 0,
+        translate: "Sequence[float]" = (0, 0),
+        scale: Span = 1,
+        shear: "Union[float, Sequence[float]]" = 0,
+        *,
+        interpolation: str = "nearest",
+        fill: Fill = 0,
+        p: float = 1,
+    ) -> Operation:
+        """torchvision's RandomAffine. shear: a number, (low, high) along x, or four numbers: those of x and y."""
+        shears = (-shear, shear, 0.0, 0.0) if isinstance(shear, (int, float)) else tuple(shear) + (0.0, 0.0) * (len(shear) == 2)
+        if len(shears) != 4:
+            raise InvalidArgumentError(f"shear is {shear!r}; expected a number, two or four of them")
+        given = {"degrees": _span(degrees, 0.0), "translate": tuple(translate), "scale": _span(scale), "shear_x": shears[:2], "shear_y": shears[2:]}
+        return Operation("affine", {**given, "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def rotation(degrees: Span, *, interpolation: str = "nearest", fill: Fill = 0, p: float = 1) -> Operation:
+        """Counter-clockwise, about the centre. A number v: from -v to v."""
+        return Operation("rotation", {"degrees": _span(degrees, 0.0), "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def perspective(distortion: float = 0.5, *, interpolation: str = "bilinear", fill: Fill = 0, p: float = 0.5) -> Operation:
+        """torchvision's RandomPerspective."""
+        return Operation("perspective", {"distortion": distortion, "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def erasing(scale: Span = (0.02, 0.33), ratio: Span = (0.3, 3.3), value: "Union[float, Sequence[float], str]" = 0, *, p: float = 0.5) -> Operation:
+        """A rectangle gets `value` (of bytes, 0 to 255), or with "random" uniform bytes."""
+        if isinstance(value, str) and value != "random":
+            raise InvalidArgumentError(f'value is {value!r}; expected a number, one for each channel, or "random"')
+        return Operation("erasing", {"scale": _span(scale), "ratio": _span(ratio), "value": None if isinstance(value, str) else value, "p": p})
+
+    @staticmethod
+    def vertical_flip(p: float = 0.5) -> Operation:
+        """The first row becomes the last."""
+        return Operation("vertical_flip", {"p": p})
+
+    @staticmethod
+    def turns(turns: Optional[int] = None, *, p: float = 1) -> Operation:
+        """Quarter turns counter-clockwise: 0 to 3. None: each equally often."""
+        return Operation("turns", {"turns": turns, "p": p})
+
+    @staticmethod
+    def padded_crop(padding: int = 4, *, reflect: bool = False, fill: Fill = 0, p: float = 1) -> Operation:
+        """torchvision's RandomCrop of the sample's own size with padding."""
+        return Operation("padded_crop", {"padding": padding, "reflect": reflect, "fill": 0 if fill is None else fill, "p": p})
+
+    @staticmethod
+    def rand_augment(count: int = 2, magnitude: int = 9, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, p: float = 1) -> Operation:
+        """torchvision's RandAugment."""
+        return Operation("rand_augment", {"count": count, "magnitude": magnitude, "bins": bins, "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def trivial_augment(*, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, p: float = 1) -> Operation:
+        """torchvision's TrivialAugmentWide."""
+        return Operation("trivial_augment", {"bins": bins, "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def auto_augment(policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, p: float = 1) -> Operation:
+        """torchvision's AutoAugment: "imagenet", "cifar10" or "svhn"."""
+        return Operation("auto_augment", {"policy": policy, "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def aug_mix(
+        severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, *, all_operations: bool = True, interpolation: str = "bilinear", fill: Fill = None, p: float = 1
+    ) -> Operation:
+        """torchvision's AugMix. depth: operations in each of `width` chains; 0: 1 to 3."""
+        given = {"severity": severity, "width": width, "depth": depth, "alpha": alpha, "all_operations": all_operations}
+        return Operation("aug_mix", {**given, "interpolation": interpolation, "fill": fill, "p": p})
+
+    @staticmethod
+    def three_augment(p: float = 1) -> Operation:
+        """DeiT III: grayscale, solarize or gaussian blur. A color_jitter(0.3, 0.3, 0.3) follows it there."""
+        return Operation("three_augment", {"p": p})
+
+
+class Augment:
+    """What is done with each sample: crop and flip, then operations on its pixels, in this order.
+
+        sl.Augment(random_resized_crop=224, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), grayscale=0.2)
+        sl.Augment.rand_augment(2, 9)
+        sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
+
+    center_crop, random_crop, random_resized_crop, scale, ratio, flip: as for Loader; not given: what the Loader says.
+    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p. grayscale, equalize, auto_contrast, invert,
+        vertical_flip: probabilities. gaussian_blur: a kernel size, with gaussian_blur_sigma and gaussian_blur_p. solarize: a threshold, with
+        solarize_p. They are applied in the order of this sentence and the ones before.
+    policy: "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment", before those.
+    ops: further operations, made by the functions of shardloader.ops; they follow. erasing: the probability of ops.erasing(), at the end.
+
+    The same (seed, epoch, sample, view) gives the same result on every device, bit for bit. Raises InvalidArgumentError (a ValueError)
+    naming operation, value and bounds.
+    """
+
+    def __init__(
+        self,
+        *,
+        center_crop: Optional[Size] = None,
+        random_crop: Optional[Size] = None,
+        random_resized_crop: Optional[Size] = None,
+        scale: "Optional[tuple[float, float]]" = None,
+        ratio: "Optional[tuple[float, float]]" = None,
+        flip: Union[None, bool, float] = None,
+        policy: Optional[str] = None,
+        color_jitter: "Optional[Sequence[Span]]" = None,
+        color_jitter_p: float = 1,
+        grayscale: float = 0,
+        equalize: float = 0,
+        auto_contrast: float = 0,
+        invert: float = 0,
+        vertical_flip: float = 0,
+        gaussian_blur: Optional[int] = None,
+        gaussian_blur_sigma: Span = (0.1, 2.0),
+        gaussian_blur_p: float = 1,
+        solarize: Optional[float] = None,
+        solarize_p: float = 1,
+        ops: "Iterable[Operation]" = (),
+        erasing: float = 0,
+    ) -> None:
+        make = globals()["ops"]
+        #: What the Loader's options of the same names become.
+        self.geometry: "dict[str, Any]" = {
+            name: value
+            for name, value in {
+                "center_crop": center_crop,
+                "random_crop": random_crop,
+                "random_resized_crop": random_resized_crop,
+                "scale": scale,
+                "ratio": ratio,
+                "flip": flip,
+            }.items()
+            if value is not None
+        }
+        all_of: "list[Operation]" = []
+        if policy is not None:
+            if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
+                raise InvalidArgumentError(f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"')
+            all_of.append(getattr(make, policy)())
+        if color_jitter is not None:
+            all_of.append(make.color_jitter(*color_jitter, p=color_jitter_p))
+        for name, p in (("grayscale", grayscale), ("equalize", equalize), ("auto_contrast", auto_contrast), ("invert", invert), ("vertical_flip", vertical_flip)):
+            if p != 0:
+                all_of.append(getattr(make, name)(p=p))
+        if gaussian_blur is not None:
+            all_of.append(make.gaussian_blur(gaussian_blur, gaussian_blur_sigma, p=gaussian_blur_p))
+        if solarize is not None:
+            all_of.append(make.solarize(solarize, p=solarize_p))
+        all_of.extend(ops)
+        if erasing != 0:
+            all_of.append(make.erasing(p=erasing))
+        #: The operations, in their order.
+        self.operations: "tuple[Operation, ...]" = tuple(all_of)
+
+    @classmethod
+    def rand_augment(cls, count: int = 2, magnitude: int = 9, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any) -> "Augment":
+        """RandAugment of `count` operations with this magnitude of `bins`; further keywords are those of Augment."""
+        return cls(ops=[ops.rand_augment(count, magnitude, bins=bins, interpolation=interpolation, fill=fill), *more.pop("ops", ())], **more)
+
+    @classmethod
+    def trivial_augment(cls, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any) -> "Augment":
+        """TrivialAugmentWide; further keywords are those of Augment."""
+        return cls(ops=[ops.trivial_augment(bins=bins, interpolation=interpolation, fill=fill), *more.pop("ops", ())], **more)
+
+    @classmethod
+    def auto_augment(cls, policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, **more: Any) -> "Augment":
+        """AutoAugment; further keywords are those of Augment."""
+        return cls(ops=[ops.auto_augment(policy, interpolation=interpolation, fill=fill), *more.pop("ops", ())], **more)
+
+    @classmethod
+    def aug_mix(cls, severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, **more: Any) -> "Augment":
+        """AugMix; further keywords are those of Augment."""
+        return cls(ops=[ops.aug_mix(severity, width, depth, alpha), *more.pop("ops", ())], **more)
+
+    @classmethod
+    def three_augment(cls, **more: Any) -> "Augment":
+        """3-Augment with its color_jitter(0.3, 0.3, 0.3); further keywords are those of Augment."""
+        return cls(ops=[ops.three_augment(), ops.color_jitter(0.3, 0.3, 0.3), *more.pop("ops", ())], **more)
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={value!r}" for name, value in self.geometry.items()]
+        return f"Augment({', '.join(parts + [one.name for one in self.operations])})"
+
+    def _core(self) -> "list[tuple[str, dict[str, Any]]]":
+        return [(one.name, dict(one.parameters)) for one in self.operations]
+
+    def draw(self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0) -> "list[Instruction]":
+        """The program of one sample: what the operations will do, with all drawn parameters. shape: (rows, columns, channels) after the crop."""
+        rows, columns, channels = (operator.index(side) for side in shape)
+        return [Instruction(*one) for one in _core.draw_program(self._core(), (rows, columns, channels), seed, epoch, sample, view)]
+
+    def apply(self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0) -> "np.ndarray[Any, Any]":
+        """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host: what a Loader gives for this sample."""
+        pixels = np.ascontiguousarray(image)
+        if pixels.dtype != np.uint8 or pixels.ndim != 3:
+            raise InvalidArgumentError(f"the image is {pixels.dtype} {list(pixels.shape)}; expected uint8 [rows, columns, channels]")
+        done = _core.apply_operations(self._core(), pixels.tobytes(), pixels.shape, seed, epoch, sample, view)
+        return np.frombuffer(done, np.uint8).reshape(pixels.shape).copy()

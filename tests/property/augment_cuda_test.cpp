@@ -1,0 +1,168 @@
+// Random pipelines of up to 6 operations: the CUDA kernel equals the host, bit for bit. Skips where there is no device.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "cuda/transform.hpp"
+#include "random_program.hpp"
+#include "random_work.hpp"
+#include "rounds.hpp"
+#include "transform/augment/host_augment.hpp"
+#include "transform/host_transform.hpp"
+
+namespace shard {
+namespace {
+
+using testing::Random;
+using testing::RandomWork;
+
+void require(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
+}
+
+class Memory {
+ public:
+  Memory(std::size_t size, bool pinned) : pinned_(pinned) {
+    require(pinned ? cudaMallocHost(&data_, size + 1) : cudaMalloc(&data_, size + 1));
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { pinned_ ? cudaFreeHost(data_) : cudaFree(data_); }
+  std::byte* get() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+  bool pinned_;
+};
+
+class AugmentCuda : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no CUDA device";
+  }
+
+  void expect_same(const RandomWork& random, const std::vector<Instruction>& instructions,
+                   const std::vector<std::uint32_t>& begins) {
+    const std::size_t samples = random.samples.size();
+    std::vector<std::byte> host(random.target_bytes());
+    TransformWork work = random.work(host.data());
+    work.instructions = instructions;
+    work.begins = begins;
+    std::vector<std::uint32_t> host_broken(samples);
+    work.broken = host_broken.data();
+    transform_rows(work, 0, samples);
+
+    std::vector<std::unique_ptr<Memory>> blocks;
+    std::vector<const std::byte*> sources;
+    for (const std::vector<std::byte>& sample : random.samples) {
+      blocks.push_back(std::make_unique<Memory>(sample.size(), false));
+      require(cudaMemcpy(blocks.back()->get(), sample.data(), sample.size(), cudaMemcpyHostToDevice));
+      sources.push_back(blocks.back()->get());
+    }
+    const Memory target(random.target_bytes(), false);
+    const bool with_mix = std::any_of(instructions.begin(), instructions.end(),
+                                      [](const Instruction& one) { return one.opcode == Opcode::keep; });
+    const Memory augment_scratch(augment_scratch_bytes(random.delivered, samples, with_mix), false);
+    const Memory unpacked(random.stored.size_bytes() * samples, false);
+    const Memory broken(4 * samples, true);
+    std::memset(broken.get(), 0, 4 * samples);
+    work.sources = sources;
+    work.target = target.get();
+    work.augment_scratch = augment_scratch.get();
+    work.unpacked = unpacked.get();
+    work.broken = reinterpret_cast<std::uint32_t*>(broken.get());
+    const Memory pinned(transform_scratch_bytes(work), true);
+    const Memory scratch(transform_scratch_bytes(work), false);
+    launch_transform(work, pinned.get(), scratch.get(), nullptr);
+    require(cudaDeviceSynchronize());
+    std::vector<std::byte> device(host.size());
+    require(cudaMemcpy(device.data(), target.get(), device.size(), cudaMemcpyDeviceToHost));
+    const std::size_t row = random.delivered.size_bytes();
+    for (std::size_t i = 0; i < host.size(); ++i)
+      if (host[i] != device[i] && host_broken[i / row] == 0) {
+        std::string names;
+        for (std::uint32_t k = begins[i / row]; k < begins[i / row + 1]; ++k)
+          names += std::string(to_string(instructions[k].opcode)) + " ";
+        FAIL() << "byte " << i << ": host " << int(host[i]) << ", kernel " << int(device[i]) << ": "
+               << random.describe() << ", program of row " << i / row << ": " << names;
+      }
+  }
+
+  // Every sample has a program of its own, of `most` operations or fewer; the same operations for all samples.
+  void expect_same(Random& random, RandomWork work, std::uint32_t most) {
+    const SampleSpec pixels = augment::pixels_of(work.delivered);
+    const std::vector<Operation> operations = testing::random_operations(random, pixels, most);
+    check_operations(pixels, operations);
+    std::vector<Instruction> instructions;
+    std::vector<std::uint32_t> begins{0};
+    for (std::size_t i = 0; i < work.samples.size(); ++i) {
+      draw_program(pixels, operations, random.between(0, 1000), 0, i, 0, instructions);
+      begins.push_back(static_cast<std::uint32_t>(instructions.size()));
+    }
+    expect_same(work, instructions, begins);
+  }
+
+  static RandomWork random_pixels(Random& random, std::uint32_t largest) {
+    RandomWork work;
+    do {
+      work = testing::random_work(random, largest);
+    } while (work.stored.dtype != DType::u8 || work.delivered.height < 16 || work.delivered.width < 16 ||
+             work.samples.empty());
+    return work;
+  }
+};
+
+TEST_F(AugmentCuda, EqualsTheHostForRandomPipelines) {
+  Random random(81);
+  for (std::uint64_t round = 0; round < 400 && !HasFatalFailure(); ++round)
+    expect_same(random, random_pixels(random, 80), 6);
+}
+
+TEST_F(AugmentCuda, EqualsTheHostForLargeSamples) {
+  Random random(82);
+  for (std::uint64_t round = 0; round < 60 && !HasFatalFailure(); ++round)
+    expect_same(random, random_pixels(random, 400), 6);
+}
+
+// One kind after the other, so that a failure names it.
+TEST_F(AugmentCuda, EqualsTheHostForEachOperation) {
+  Random random(83);
+  for (std::uint32_t kind = 0; kind < testing::kOperationKinds; ++kind)
+    for (int round = 0; round < 20 && !HasFatalFailure(); ++round) {
+      RandomWork work;
+      work.stored = work.delivered = {DType::u8, Layout::nhwc, random.one_of({1U, 3U}),
+                                      random.between(16, 90), random.between(16, 90)};
+      for (int i = 0; i < 5; ++i) {
+        work.samples.emplace_back(work.stored.size_bytes());
+        random.fill(work.samples.back());
+        work.crops.push_back({0, 0, work.stored.width, work.stored.height, random.coin()});
+      }
+      for (const auto& sample : work.samples) work.sources.push_back(sample.data());
+      std::vector<Instruction> instructions;
+      std::vector<std::uint32_t> begins{0};
+      for (std::uint64_t i = 0; i < 5; ++i) {
+        draw_program(work.delivered, {testing::random_operation(random, work.delivered, kind)}, 5, 0, i, 0,
+                     instructions);
+        begins.push_back(static_cast<std::uint32_t>(instructions.size()));
+      }
+      expect_same(work, instructions, begins);
+    }
+}
+
+TEST_F(AugmentCuda, EqualsTheHostForPackedFrames) {
+  Random random(84);
+  for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
+    RandomWork work = random_pixels(random, 200);
+    testing::make_smooth(random, work);
+    expect_same(random, testing::packed_work(work), 4);
+  }
+}
+
+}  // namespace
+}  // namespace shard

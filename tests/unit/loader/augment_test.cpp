@@ -1,0 +1,412 @@
+// Each instruction against a plain reference, for every instruction set of this CPU; what is drawn; what is refused.
+// tests/golden/check_augment_with_torchvision.py compares the same with torchvision.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/simd_targets.hpp"
+#include "expect_error.hpp"
+#include "random_program.hpp"
+#include "shard/loader/augment.hpp"
+
+namespace shard {
+namespace {
+
+using testing::Random;
+
+using Pixels = std::vector<std::uint8_t>;
+
+constexpr SampleSpec kColor{DType::u8, Layout::nhwc, 3, 37, 53};
+
+// Noise in which each of the 256 values occurs.
+Pixels noise(const SampleSpec& spec, std::uint64_t seed = 1) {
+  Random random(seed);
+  Pixels pixels(spec.elements());
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = i < 256 ? static_cast<std::uint8_t>(i) : static_cast<std::uint8_t>(random.between(0, 255));
+  return pixels;
+}
+
+Pixels run(const SampleSpec& spec, const std::vector<Instruction>& program, Pixels pixels) {
+  run_program(spec, program, pixels.data());
+  return pixels;
+}
+Pixels run(const SampleSpec& spec, const Instruction& one, const Pixels& pixels) {
+  return run(spec, std::vector<Instruction>{one}, pixels);
+}
+
+std::vector<Instruction> drawn(const SampleSpec& spec, const std::vector<Operation>& operations,
+                               std::uint64_t sample = 0, std::uint64_t seed = 0, std::uint64_t epoch = 0,
+                               std::uint32_t view = 0) {
+  check_operations(spec, operations, view);
+  std::vector<Instruction> program;
+  draw_program(spec, operations, seed, epoch, sample, view, program);
+  return program;
+}
+
+float real(std::uint8_t v) { return static_cast<float>(v); }
+float cut(float v) { return std::floor(std::clamp(v, 0.0F, 255.0F)); }
+float gray(const std::uint8_t* p) {
+  return std::floor(std::fma(real(p[2]), 0.114F, std::fma(real(p[1]), 0.587F, real(p[0]) * 0.2989F)));
+}
+
+class EachSet : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { use_simd_target(GetParam()); }
+  void TearDown() override { use_simd_target(""); }
+};
+INSTANTIATE_TEST_SUITE_P(Augment, EachSet, ::testing::ValuesIn(simd_targets()),
+                         [](const auto& set) { return set.param; });
+
+TEST_P(EachSet, TablesAreTheirFormulas) {
+  const Pixels in = noise(kColor);
+  for (const float factor : {0.0F, 0.1F, 0.77F, 1.3F, 2.0F, 9.5F}) {
+    const Pixels bright = run(kColor, {Opcode::brightness, {}, {factor}}, in);
+    for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(bright[i], cut(real(in[i]) * factor)) << factor;
+  }
+  for (const float threshold : {0.0F, 1.0F, 127.5F, 255.0F}) {
+    const Pixels got = run(kColor, {Opcode::solarize, {}, {threshold}}, in);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      ASSERT_EQ(got[i], real(in[i]) >= threshold ? 255 - in[i] : in[i]);
+  }
+  const Pixels posterized = run(kColor, {Opcode::posterize, {0xE0}}, in);
+  for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(posterized[i], in[i] & 0xE0);
+}
+
+TEST_P(EachSet, SeveralTablesAreAppliedInTheirOrder) {
+  const Pixels in = noise(kColor);
+  const Instruction invert{Opcode::invert};
+  const Instruction solarize{Opcode::solarize, {}, {100}};
+  const Instruction equalize{Opcode::equalize};
+  const Instruction contrast{Opcode::contrast, {}, {1.5F, -0.5F}};
+  EXPECT_EQ(
+      run(kColor, {invert, solarize, contrast, equalize, invert}, in),
+      run(kColor, invert,
+          run(kColor, equalize, run(kColor, contrast, run(kColor, solarize, run(kColor, invert, in))))));
+}
+
+TEST_P(EachSet, BlendsAreTheirFormulas) {
+  const Pixels in = noise(kColor);
+  double sum = 0;
+  for (std::size_t i = 0; i < in.size(); i += 3) sum += double{gray(&in[i])};
+  const float mean = static_cast<float>(sum) / static_cast<float>(in.size() / 3);
+  for (const float factor : {0.0F, 0.3F, 0.9F, 1.7F}) {
+    const auto rest = static_cast<float>(1.0 - double{factor});
+    const Pixels contrast = run(kColor, {Opcode::contrast, {}, {factor, rest}}, in);
+    const Pixels saturation = run(kColor, {Opcode::saturation, {}, {factor, rest}}, in);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const float value = real(in[i]) * factor;
+      ASSERT_EQ(contrast[i], cut(std::fma(mean, rest, value))) << i;
+      ASSERT_EQ(saturation[i], cut(std::fma(gray(&in[i / 3 * 3]), rest, value))) << i;
+    }
+  }
+  const Pixels grayscale = run(kColor, Instruction{Opcode::grayscale}, in);
+  for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(grayscale[i], gray(&in[i / 3 * 3]));
+}
+
+// In double: hue in turns, with what is left of float32's rounding.
+TEST_P(EachSet, HueTurnsTheColorCircle) {
+  const Pixels in = noise(kColor);
+  for (const float shift : {-0.5F, -0.17F, 0.0F, 0.05F, 1.0F / 3, 0.5F}) {
+    const Pixels got = run(kColor, {Opcode::hue, {}, {shift}}, in);
+    for (std::size_t i = 0; i < in.size(); i += 3) {
+      const double high = *std::max_element(&in[i], &in[i] + 3);
+      const double low = *std::min_element(&in[i], &in[i] + 3);
+      double hue = 0;
+      if (high > low) {
+        if (in[i] == high)
+          hue = (in[i + 1] - in[i + 2]) / (high - low) / 6;
+        else if (in[i + 1] == high)
+          hue = (in[i + 2] - in[i]) / (high - low) / 6 + 1.0 / 3;
+        else
+          hue = (in[i] - in[i + 1]) / (high - low) / 6 + 2.0 / 3;
+      }
+      hue += double{shift} + 1;
+      for (int c = 0; c < 3; ++c) {
+        // The share of a channel falls linearly from 1 at its own hue, over a sixth, 60 degrees from it.
+        double away = std::abs(std::remainder(hue - c / 3.0, 1.0)) * 6;
+        away = std::clamp(away - 1, 0.0, 1.0);
+        const double expected = (high - (high - low) * away) / 255 * 255.999;
+        ASSERT_NEAR(got[i + static_cast<std::size_t>(c)], std::floor(expected + 1e-4),
+                    expected - std::floor(expected) < 1e-3 || expected - std::floor(expected) > 0.999 ? 1 : 0)
+            << shift << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(EachSet, StatisticsAreThoseOfTheChannel) {
+  Pixels in = noise(kColor);
+  for (std::size_t i = 0; i < in.size(); i += 3) in[i] = static_cast<std::uint8_t>(20 + in[i] / 2);
+  const Pixels stretched = run(kColor, Instruction{Opcode::autocontrast}, in);
+  const Pixels equalized = run(kColor, Instruction{Opcode::equalize}, in);
+  for (std::size_t c = 0; c < 3; ++c) {
+    std::vector<int> counts(256);
+    for (std::size_t i = c; i < in.size(); i += 3) ++counts[in[i]];
+    int low = 0;
+    int high = 255;
+    while (counts[static_cast<std::size_t>(low)] == 0) ++low;
+    while (counts[static_cast<std::size_t>(high)] == 0) --high;
+    const int step = (static_cast<int>(in.size() / 3) - counts[static_cast<std::size_t>(high)]) / 255;
+    ASSERT_GT(step, 0);
+    for (std::size_t i = c; i < in.size(); i += 3) {
+      ASSERT_NEAR(stretched[i], (in[i] - low) * 255.0 / (high - low), 1);
+      const int below = std::accumulate(counts.begin(), counts.begin() + in[i], 0);
+      ASSERT_EQ(equalized[i], in[i] == 0 ? 0 : std::min(255, (below + step / 2) / step));
+    }
+  }
+  const Pixels flat(kColor.elements(), 9);
+  EXPECT_EQ(run(kColor, Instruction{Opcode::equalize}, flat), flat);
+  EXPECT_EQ(run(kColor, Instruction{Opcode::autocontrast}, flat), flat);
+}
+
+std::size_t at(const SampleSpec& spec, int y, int x, std::uint32_t c) {
+  return (static_cast<std::size_t>(y) * spec.width + static_cast<std::size_t>(x)) * spec.channels + c;
+}
+
+TEST_P(EachSet, NeighboursAreWeighed) {
+  for (const std::uint32_t channels : {1U, 2U, 3U, 5U}) {
+    const SampleSpec spec{DType::u8, Layout::nhwc, channels, 21, 34};
+    const Pixels in = noise(spec, channels);
+    for (const std::uint32_t size : {1U, 3U, 9U, 31U}) {
+      const auto program = drawn(spec, {ops::GaussianBlur{size, {1.7, 1.7}}});
+      const Pixels got = run(spec, program, in);
+      const int radius = static_cast<int>(size / 2);
+      const auto mirror = [](int i, int n) { return i < 0 ? -i : i >= n ? 2 * n - 2 - i : i; };
+      for (int y = 0; y < 21; ++y)
+        for (int x = 0; x < 34; ++x)
+          for (std::uint32_t c = 0; c < channels; ++c) {
+            double sum = 0;
+            double weights = 0;
+            for (int dy = -radius; dy <= radius; ++dy)
+              for (int dx = -radius; dx <= radius; ++dx) {
+                const double w = std::exp(-(dx * dx + dy * dy) / (2 * 1.7 * 1.7));
+                sum += w * in[at(spec, mirror(y + dy, 21), mirror(x + dx, 34), c)];
+                weights += w;
+              }
+            const double value = sum / weights;
+            const bool tie = std::abs(value - std::floor(value) - 0.5) < 1e-3;
+            ASSERT_NEAR(got[at(spec, y, x, c)], tie ? value : std::round(value), tie ? 0.51 : 0)
+                << size << " " << y << " " << x;
+          }
+    }
+  }
+  const Pixels in = noise(kColor);
+  const Pixels sharp = run(kColor, {Opcode::sharpness, {}, {-1}}, in);
+  for (int y = 0; y < 37; ++y)
+    for (int x = 0; x < 53; ++x)
+      for (std::uint32_t c = 0; c < 3; ++c) {
+        double expected = in[at(kColor, y, x, c)];
+        if (y > 0 && x > 0 && y < 36 && x < 52) {
+          double sum = 4 * expected;
+          for (int dy = -1; dy <= 1; ++dy)
+            for (int dx = -1; dx <= 1; ++dx) sum += in[at(kColor, y + dy, x + dx, c)];
+          expected = std::clamp(2 * expected - std::round(sum / 13), 0.0, 255.0);
+        }
+        ASSERT_EQ(sharp[at(kColor, y, x, c)], expected) << y << " " << x;
+      }
+}
+
+TEST_P(EachSet, EveryProgramGivesTheBytesOfTheFirstSet) {
+  Random random(7);
+  for (int round = 0; round < 60; ++round) {
+    const SampleSpec spec{DType::u8, Layout::nhwc, random.one_of({1U, 3U, 3U, 3U, 4U, 6U}),
+                          random.between(16, 70), random.between(16, 70)};
+    const auto program =
+        drawn(spec, testing::random_operations(random, spec, 6), static_cast<std::uint64_t>(round));
+    const Pixels in = noise(spec, static_cast<std::uint64_t>(round));
+    const Pixels got = run(spec, program, in);
+    use_simd_target(simd_targets().back());
+    ASSERT_EQ(got, run(spec, program, in)) << round;
+    use_simd_target(GetParam());
+  }
+}
+
+TEST(Augment, PixelsMoveAsTheOperationSays) {
+  const SampleSpec spec{DType::u8, Layout::nhwc, 3, 40, 40};
+  const Pixels in = noise(spec);
+  const Pixels flipped = run(spec, Instruction{Opcode::flip_rows}, in);
+  const Pixels turned = run(spec, drawn(spec, {ops::QuarterTurns{1}}), in);
+  const Pixels rotated = run(spec, drawn(spec, {ops::Rotation{{90, 90}}}), in);
+  const Pixels moved = run(spec, {Opcode::shift, {3, -5}, {1, 2, 3}}, in);
+  const Pixels mirrored = run(spec, {Opcode::shift, {3, -5, 1}}, in);
+  for (int y = 0; y < 40; ++y)
+    for (int x = 0; x < 40; ++x)
+      for (std::uint32_t c = 0; c < 3; ++c) {
+        ASSERT_EQ(flipped[at(spec, y, x, c)], in[at(spec, 39 - y, x, c)]);
+        ASSERT_EQ(turned[at(spec, y, x, c)], in[at(spec, x, 39 - y, c)]);
+        const bool inside = y >= 3 && x + 5 < 40;
+        ASSERT_EQ(moved[at(spec, y, x, c)], inside ? in[at(spec, y - 3, x + 5, c)] : c + 1);
+        ASSERT_EQ(mirrored[at(spec, y, x, c)],
+                  in[at(spec, std::abs(y - 3), x + 5 < 40 ? x + 5 : 78 - x - 5, c)]);
+      }
+  EXPECT_EQ(turned, rotated);
+  EXPECT_EQ(run(spec, drawn(spec, {ops::Affine{}}), in), in);
+  EXPECT_EQ(run(spec, drawn(spec, {ops::Affine{.interpolation = Interpolation::bilinear}}), in), in);
+  EXPECT_EQ(run(spec, drawn(spec, {ops::Rotation{{720, 720}}}), in), in);
+}
+
+TEST(Augment, ErasingFillsItsRectangleOnly) {
+  const Pixels in = noise(kColor);
+  const Pixels filled = run(kColor, {Opcode::erase, {5, 7, 10, 20}, {1, 2, 3}}, in);
+  const Pixels noisy = run(kColor, {Opcode::erase_noise, {5, 7, 10, 20, 1, 2}}, in);
+  int same = 0;
+  for (int y = 0; y < 37; ++y)
+    for (int x = 0; x < 53; ++x)
+      for (std::uint32_t c = 0; c < 3; ++c) {
+        const std::size_t i = at(kColor, y, x, c);
+        const bool inside = y >= 5 && y < 15 && x >= 7 && x < 27;
+        ASSERT_EQ(filled[i], inside ? c + 1 : in[i]);
+        if (inside)
+          same += noisy[i] == in[i] ? 1 : 0;
+        else
+          ASSERT_EQ(noisy[i], in[i]);
+      }
+  EXPECT_LT(same, 600 / 30);
+}
+
+TEST(Augment, AugMixOfNothingIsTheSample) {
+  const Pixels in = noise(kColor);
+  const std::vector<Instruction> program{
+      {Opcode::keep},    {Opcode::mix_set, {}, {0.25F}}, {Opcode::invert},
+      {Opcode::restore}, {Opcode::mix_add, {}, {0.75F}}, {Opcode::mix_end}};
+  EXPECT_EQ(run(kColor, program, in), in);
+}
+
+TEST(Augment, WhatIsDrawnDependsOnItsKeyOnly) {
+  const std::vector<Operation> jitter{
+      ops::ColorJitter{Range{0.5, 1.5}, Range{0.5, 1.5}, Range{0.5, 1.5}, Range{-0.1, 0.1}}};
+  const auto base = drawn(kColor, jitter, 5, 1, 2, 0);
+  EXPECT_EQ(base, drawn(kColor, jitter, 5, 1, 2, 0));
+  EXPECT_NE(base, drawn(kColor, jitter, 6, 1, 2, 0));
+  EXPECT_NE(base, drawn(kColor, jitter, 5, 2, 2, 0));
+  EXPECT_NE(base, drawn(kColor, jitter, 5, 1, 3, 0));
+  EXPECT_NE(base, drawn(kColor, jitter, 5, 1, 2, 1));
+  // Another kind before it changes nothing; a second one of its kind is drawn anew.
+  const std::vector<Operation> more{ops::Erasing{.probability = 0}, jitter[0], jitter[0]};
+  const auto longer = drawn(kColor, more, 5, 1, 2, 0);
+  ASSERT_EQ(longer.size(), 2 * base.size());
+  EXPECT_TRUE(std::equal(base.begin(), base.end(), longer.begin()));
+  EXPECT_FALSE(
+      std::equal(base.begin(), base.end(), longer.begin() + static_cast<std::ptrdiff_t>(base.size())));
+}
+
+// Chi-squared of `counts`, which are to be equally frequent; 5 standard deviations above its mean at most.
+void expect_uniform(const std::vector<int>& counts) {
+  const double mean = std::accumulate(counts.begin(), counts.end(), 0.0) / static_cast<double>(counts.size());
+  double chi = 0;
+  for (const int count : counts) chi += (count - mean) * (count - mean) / mean;
+  const auto freedom = static_cast<double>(counts.size() - 1);
+  EXPECT_LT(chi, freedom + 5 * std::sqrt(2 * freedom));
+  EXPECT_GT(chi, freedom - 5 * std::sqrt(2 * freedom));
+}
+
+TEST(Augment, DrawsAreUniform) {
+  std::vector<int> factors(20);
+  std::vector<int> orders(24);
+  std::vector<int> hues(20);
+  std::vector<int> rows(9);
+  std::vector<int> turns(4);
+  std::vector<int> acts(14);
+  int applied = 0;
+  constexpr int kSamples = 48000;
+  const std::vector<Operation> jitter{
+      ops::ColorJitter{Range{0.5, 1.5}, Range{0.5, 1.5}, Range{0.5, 1.5}, Range{-0.5, 0.5}}};
+  const SampleSpec square{DType::u8, Layout::nhwc, 3, 64, 64};
+  for (int sample = 0; sample < kSamples; ++sample) {
+    const auto id = static_cast<std::uint64_t>(sample);
+    const auto program = drawn(square, jitter, id);
+    ASSERT_EQ(program.size(), 4U);
+    std::vector<int> order;
+    for (const Instruction& one : program) {
+      order.push_back(static_cast<int>(one.opcode));
+      if (one.opcode == Opcode::brightness)
+        ++factors[static_cast<std::size_t>((one.real[0] - 0.5F) * 19.9999F)];
+      if (one.opcode == Opcode::hue) ++hues[static_cast<std::size_t>((one.real[0] + 0.5F) * 19.9999F)];
+    }
+    int rank = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      rank = rank * static_cast<int>(4 - i) +
+             static_cast<int>(std::count_if(order.begin() + static_cast<std::ptrdiff_t>(i), order.end(),
+                                            [&](int o) { return o < order[i]; }));
+    ++orders[static_cast<std::size_t>(rank)];
+    const auto moved = drawn(square, {ops::PaddedCrop{4}}, id);
+    ++rows[moved.empty() ? 4 : static_cast<std::size_t>(moved[0].whole[0] + 4)];
+    const auto turned = drawn(square, {ops::QuarterTurns{}}, id);
+    ++turns[turned.empty() ? 0 : static_cast<std::size_t>(turned[0].whole[0])];
+    applied += drawn(square, {ops::Invert{0.3}}, id).empty() ? 0 : 1;
+  }
+  expect_uniform(factors);
+  expect_uniform(hues);
+  expect_uniform(orders);
+  expect_uniform(rows);
+  expect_uniform(turns);
+  EXPECT_NEAR(applied, 0.3 * kSamples, 5 * std::sqrt(0.21 * kSamples));
+}
+
+TEST(Augment, PoliciesHaveTheirOperationsEquallyOften) {
+  const SampleSpec square{DType::u8, Layout::nhwc, 3, 64, 64};
+  std::vector<int> counts(kOpcodes + 1);
+  constexpr int kSamples = 28000;
+  for (int sample = 0; sample < kSamples; ++sample) {
+    const auto program = drawn(square, {ops::RandAugment{1, 9}}, static_cast<std::uint64_t>(sample));
+    ASSERT_LE(program.size(), 1U);
+    ++counts[program.empty() ? kOpcodes : static_cast<std::size_t>(program[0].opcode)];
+  }
+  std::vector<int> once;
+  for (const Opcode opcode : {Opcode::brightness, Opcode::saturation, Opcode::contrast, Opcode::sharpness,
+                              Opcode::posterize, Opcode::solarize, Opcode::autocontrast, Opcode::equalize})
+    once.push_back(counts[static_cast<std::size_t>(opcode)]);
+  once.push_back(counts[kOpcodes]);
+  expect_uniform(once);
+  EXPECT_NEAR(counts[static_cast<std::size_t>(Opcode::affine)], 5 * kSamples / 14.0,
+              5 * std::sqrt(kSamples * 0.23));
+}
+
+TEST(Augment, RefusalsNameViewOperationValueAndBound) {
+  const auto refused = [](const SampleSpec& spec, const Operation& operation, const char* message) {
+    EXPECT_SHARD_ERROR(check_operations(spec, std::vector<Operation>({ops::Invert{}, operation}), 2),
+                       ErrorCode::invalid_argument, message);
+  };
+  SampleSpec bands = kColor;
+  bands.channels = 4;
+  refused(bands, ops::ColorJitter{.hue = Range{0, 0.1}},
+          "view 2, operation 1 (color_jitter): the samples have 4 channels; it is defined for 1 or 3");
+  refused(bands, ops::RandAugment{}, "(rand_augment): the samples have 4 channels");
+  refused(kColor, ops::ColorJitter{.hue = Range{0, 0.6}},
+          "hue is [0, 0.6]; it must be -0.5 <= low <= high <= 0.5");
+  refused(kColor, ops::ColorJitter{.brightness = Range{-1, 0.6}}, "brightness is [-1, 0.6]");
+  refused(kColor, ops::GaussianBlur{22}, "kernel_size is 22; it must be odd, 1 to 31");
+  refused({DType::u8, Layout::nhwc, 3, 11, 40}, ops::GaussianBlur{23},
+          "half of kernel_size is 11; it must be less than rows and columns, which are 11 x 40");
+  refused(kColor, ops::GaussianBlur{3, {0, 1}}, "sigma is [0, 1]");
+  refused(kColor, ops::Solarize{256}, "threshold is 256; it must be 0 to 255");
+  refused(kColor, ops::Posterize{9}, "bits is 9; it must be 0 to 8");
+  refused(kColor, ops::Sharpness{{std::nan(""), 1}}, "factor is [nan, 1]");
+  refused(kColor, ops::ChannelPermutation{{{0, 0, 1, 0}}},
+          "order has channel 0 at 1; it must have each of 0 to 2 once");
+  refused(kColor, ops::Affine{.translate = {0, 1.5}}, "translate is 1.5; it must be 0 to 1");
+  refused(kColor, ops::Affine{.scale = {0, 1}}, "scale is [0, 1]");
+  refused(kColor, ops::Rotation{.fill = std::array<float, 4>{0, 300, 0, 0}},
+          "fill is 300; it must be 0 to 255");
+  refused(kColor, ops::Perspective{1.1}, "distortion is 1.1; it must be 0 to 1");
+  refused(kColor, ops::Erasing{{0.5, 0.2}}, "scale is [0.5, 0.2]");
+  refused(kColor, ops::QuarterTurns{}, "the sample must be as high as wide, or turns 2");
+  refused(kColor, ops::QuarterTurns{4}, "turns is 4; it must be 0 to 3");
+  refused(kColor, ops::PaddedCrop{37, true}, "padding is 37; it must be less than rows and columns");
+  refused(kColor, ops::RandAugment{2, 31}, "magnitude is 31; it must be 0 to 30");
+  refused(kColor, ops::AugMix{0}, "severity is 0; it must be 1 to 10");
+  refused(kColor, ops::Invert{1.5}, "probability is 1.5; it must be 0 to 1");
+  SampleSpec floats = kColor;
+  floats.dtype = DType::f16;
+  refused(floats, ops::Grayscale{},
+          "view 2, operation 0 (invert): operations are defined for samples stored as u8 or with codec "
+          "packed, not as f16");
+}
+
+}  // namespace
+}  // namespace shard
