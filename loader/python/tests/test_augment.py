@@ -1,0 +1,108 @@
+"""Augmentation through the package: what a Loader delivers, what is drawn, what is refused."""
+
+import numpy as np
+import pytest
+import shardloader as sl
+from shardloader import ops
+
+
+def collect(loader):
+    """Images and indices of epoch 0, by index."""
+    images, ids = [], []
+    for batch in loader.epoch(0):
+        images.append(np.array(batch.images))
+        ids.append(np.array(batch.ids))
+    order = np.argsort(np.concatenate(ids))
+    return np.concatenate(images)[order]
+
+
+def loader(data, **options):
+    return sl.Loader(data, framework="numpy", batch_size=20, drop_last=False, dtype="uint8", layout="nhwc", **options)
+
+
+ALL = [
+    ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8),
+    ops.grayscale(0.2),
+    ops.gaussian_blur(9, p=0.5),
+    ops.solarize(100, p=0.3),
+    ops.affine(10, (0.1, 0.1), (0.8, 1.2), 5, interpolation="bilinear"),
+    ops.erasing(value="random"),
+]
+
+
+def test_a_loader_delivers_what_apply_gives(data):
+    augment = sl.Augment(ops=ALL)
+    plain, changed = collect(loader(data, seed=3)), collect(loader(data, seed=3, augment=augment))
+    assert (plain != changed).any()
+    for sample in range(len(plain)):
+        assert (changed[sample] == augment.apply(plain[sample], sample, seed=3)).all(), augment.draw(plain[sample].shape, sample, seed=3)
+
+
+def test_the_result_depends_on_seed_and_epoch_but_not_on_threads_or_world(data):
+    options = {"augment": sl.Augment.rand_augment(2, 9), "seed": 5}
+    whole = collect(loader(data, **options))
+    assert (whole == collect(loader(data, threads=3, prefetch=1, transport="staged", **options))).all()
+    assert (whole != collect(loader(data, augment=options["augment"], seed=6))).any()
+    halves = {}
+    for rank in range(2):
+        for batch in loader(data, rank=rank, world_size=2, **options).epoch(0):
+            halves.update(zip(np.array(batch.ids).tolist(), np.array(batch.images)))
+    assert all((halves[sample] == whole[sample]).all() for sample in halves) and len(halves) == len(whole)
+
+
+def test_crop_and_flip_of_an_augment_are_those_of_the_loader(data):
+    ours = collect(loader(data, augment=sl.Augment(random_resized_crop=16, scale=(0.3, 1), flip=0.5)))
+    assert ours.shape[1:3] == (16, 16)
+    assert (ours == collect(loader(data, random_resized_crop=16, scale=(0.3, 1), flip=0.5))).all()
+    assert collect(loader(data, center_crop=20, augment=sl.Augment(invert=1))).shape[1:3] == (20, 20)
+
+
+@pytest.mark.parametrize("policy", ["rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"])
+def test_each_policy_changes_samples(data, policy):
+    augment = getattr(sl.Augment, policy)()
+    assert (collect(loader(data)) != collect(loader(data, augment=augment))).any()
+    assert augment.operations[0] == sl.Augment(policy=policy).operations[0]
+
+
+def test_keywords_are_operations():
+    augment = sl.Augment(random_resized_crop=8, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), grayscale=0.2, gaussian_blur=9, solarize=128, erasing=0.25)
+    assert [one.name for one in augment.operations] == ["color_jitter", "grayscale", "gaussian_blur", "solarize", "erasing"]
+    assert augment.operations[0].parameters["brightness"] == (0.6, 1.4) and augment.operations[0].parameters["hue"] == (-0.1, 0.1)
+    assert repr(augment).startswith("Augment(random_resized_crop=8, flip=0.5, color_jitter")
+
+
+def test_what_is_drawn_can_be_read():
+    (one,) = sl.Augment(ops=[ops.color_jitter(brightness=(0.5, 0.5))]).draw((32, 32, 3), 7)
+    assert one.opcode == "brightness" and one.real[0] == 0.5
+    assert sl.Augment(invert=0.5).draw((32, 32, 3), 7) == sl.Augment(invert=0.5).draw((32, 32, 3), 7)
+    drawn = sum(len(sl.Augment(invert=0.25).draw((32, 32, 3), sample)) for sample in range(2000))
+    assert 400 < drawn < 600
+
+
+def test_normalised_values_are_made_of_the_changed_bytes(data):
+    augment = sl.Augment(ops=[ops.posterize(3)])
+    bytes_ = collect(loader(data, augment=augment))
+    floats = collect(sl.Loader(data, framework="numpy", batch_size=20, drop_last=False, dtype="float32", layout="nhwc", mean=(0, 0, 0), std=(1, 1, 1), augment=augment))
+    assert (floats == bytes_.astype(np.float32) / np.float32(255)).all()
+
+
+@pytest.mark.parametrize(
+    "attempt, message",
+    [
+        (lambda data: loader(data, augment=sl.Augment(ops=[ops.posterize(9)])), r"view 0, operation 0 \(posterize\): bits is 9; it must be 0 to 8"),
+        (lambda data: loader(data, augment=sl.Augment(invert=2)), "probability is 2; it must be 0 to 1"),
+        (lambda data: loader(data, augment="rand_augment"), "augment is 'rand_augment'; expected an Augment"),
+        (lambda data: sl.Augment(policy="best"), "policy is 'best'"),
+        (lambda data: loader(data, augment=sl.Augment(ops=[ops.affine(3, interpolation="cubic")])), 'interpolation is "cubic"'),
+        (lambda data: loader(data, augment=sl.Augment(ops=[ops.affine(3, fill=[1] * 5)])), "fill has 5 numbers"),
+        (lambda data: loader(data, augment=sl.Augment(ops=[sl.Operation("blur", {})])), '"blur" is not an operation'),
+        (lambda data: loader(data, augment=sl.Augment(ops=[sl.Operation("invert", {"q": 1})])), "invert has no parameter q"),
+        (lambda data: loader(data, augment=sl.Augment(ops=[ops.solarize("x")])), "solarize: threshold is 'x'; expected a number"),
+        (lambda data: ops.color_jitter(-0.1), "-0.1 is negative"),
+        (lambda data: ops.erasing(value="noise"), "value is 'noise'"),
+        (lambda data: sl.Augment().apply(np.zeros((3, 4))), "expected uint8"),
+    ],
+)
+def test_refusals_name_what_and_why(data, attempt, message):
+    with pytest.raises(sl.InvalidArgumentError, match=message):
+        attempt(data)
