@@ -62,11 +62,11 @@ constexpr std::array kVerify{std::pair{"never", Verify::never}, std::pair{"first
 constexpr std::array kCrops{std::pair{"none", CropKind::none}, std::pair{"center", CropKind::center},
                             std::pair{"random", CropKind::random},
                             std::pair{"random_resized", CropKind::random_resized}};
-constexpr std::array kDTypes{std::pair{"uint8", DType::u8},      std::pair{"uint16", DType::u16},
-                             std::pair{"float16", DType::f16},   std::pair{"bfloat16", DType::bf16},
-                             std::pair{"float32", DType::f32},   std::pair{"u8", DType::u8},
-                             std::pair{"u16", DType::u16},       std::pair{"f16", DType::f16},
-                             std::pair{"bf16", DType::bf16},     std::pair{"f32", DType::f32}};
+constexpr std::array kDTypes{std::pair{"uint8", DType::u8},    std::pair{"uint16", DType::u16},
+                             std::pair{"float16", DType::f16}, std::pair{"bfloat16", DType::bf16},
+                             std::pair{"float32", DType::f32}, std::pair{"u8", DType::u8},
+                             std::pair{"u16", DType::u16},     std::pair{"f16", DType::f16},
+                             std::pair{"bf16", DType::bf16},   std::pair{"f32", DType::f32}};
 constexpr std::array kLayouts{std::pair{"nchw", Layout::nchw}, std::pair{"nhwc", Layout::nhwc}};
 
 bool has(const nb::dict& given, const char* name) {
