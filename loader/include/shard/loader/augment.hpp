@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "shard/dataset_spec.hpp"
+#include "shard/error.hpp"
 
 namespace shard {
 
