@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """kill -9 at random moments. SHARD_KILLS: how many (default 20); SHARD_KILL_SEED: which (default 1)."""
 
+import gzip
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -102,6 +104,42 @@ class RandomKills(TestCase):
             finished += 1
             shutil.rmtree(self.path / f"whole-{codec[:4]}")
         print(f"{killed} runs killed on {finished} conversions, left {self.seen}")
+
+    def test_kills_of_conversions_of_arrays(self):
+        """A .npy that is read in place, and the same compressed; of both the same bytes, and no temporary file is left."""
+        pixels = self.random.randbytes(90 * 50 * 60 * 3)
+        header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (90, 50, 60, 3), }".ljust(117) + b"\n"
+        array = b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + pixels
+        write(self.path / "x.npy", array)
+        write(self.path / "x.npy.gz", gzip.compress(array, 1))
+        temporary = self.path / "temporary"
+        temporary.mkdir()
+        expected = None
+        killed = 0
+        for name in "x.npy", "x.npy.gz":
+            def command(out, source=self.path / name):
+                return ["env", f"TMPDIR={temporary}", *[str(source) if part == str(self.images) else part for part in self.command(out, "packed")]]
+
+            begin = time.monotonic()
+            whole = self.path / f"whole-{name}"
+            self.assert_code(run(command(whole)), 0)
+            longest = time.monotonic() - begin
+            expected = expected or digests(whole)
+            self.assertEqual(digests(whole), expected)
+            for attempt in range(max(4, KILLS // 4)):
+                out = self.path / f"{name}-{attempt}"
+                for _ in range(3):
+                    with subprocess.Popen(command(out), env=environment(), stderr=subprocess.DEVNULL) as process:
+                        time.sleep(self.random.uniform(0, longest))
+                        process.send_signal(signal.SIGKILL)
+                    killed += process.returncode == -9
+                    self.check(out, expected)
+                self.assert_code(run(command(out)), 0)
+                self.assertEqual(digests(out), expected)
+                shutil.rmtree(out)
+        self.assertGreater(killed, 0)
+        self.assertEqual(list(temporary.iterdir()), [])
+        print(f"{killed} conversions of arrays killed")
 
     def test_kills_of_one_of_three_processes(self):
         expected, longest = self.undisturbed("none")

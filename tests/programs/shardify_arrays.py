@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """shardify on arrays: .npy, .npz, IDX, CIFAR's binary files. Samples are those of the same pixels as PNG; damaged files are refused."""
 
+import gzip
 import json
 import struct
 import sys
@@ -12,7 +13,7 @@ except ImportError:
     print("no numpy")
     sys.exit(77)
 
-from shardify_support import SMALL, TestCase, all_keys, all_labels, digests, main, shardctl, shardify, stored_samples, write
+from shardify_support import SMALL, TestCase, all_keys, all_labels, digests, environment, main, shardctl, shardify, stored_samples, write
 
 
 def png_of(pixels):
@@ -113,10 +114,89 @@ class Arrays(TestCase):
             self.assert_code(shardify(self.path / f"{name}.npz", out, *SMALL), 0)
             self.assertEqual(all_labels(out), [0] * 5 if name == "d" else labels.tolist())
             self.expect_samples_of(out, images)
-        np.savez_compressed(self.path / "z.npz", images=images)
-        self.assert_refused(shardify(self.path / "z.npz", self.out, *SMALL), "compressed", "numpy.savez")
         np.savez(self.path / "e.npz", p=images, q=labels)
         self.assert_refused(shardify(self.path / "e.npz", self.out, *SMALL), '"p", "q"', "must be named")
+
+    def test_compressed_arrays_are_those_they_unpack_to(self):
+        images, labels = self.images(9, 20, 30, 3), np.arange(9) % 4
+        np.savez(self.path / "a.npz", images=images, labels=labels)
+        plain = self.path / "plain"
+        self.assert_code(shardify(self.path / "a.npz", plain, *SMALL), 0)
+        np.savez_compressed(self.path / "a.npz", images=images, other=np.array([{}], object), labels=labels)
+        packed = self.path / "packed"
+        self.assert_code(shardify(self.path / "a.npz", packed, *SMALL, "--jobs", "2"), 0)
+        self.assertEqual(digests(packed), digests(plain))
+        self.assert_code(shardctl("compare", packed, self.path / "a.npz"), 0)
+
+        write(self.path / "train-images-idx3-ubyte", idx(images[..., 0]))
+        write(self.path / "train-labels-idx1-ubyte", idx(labels.astype(np.uint8)))
+        mnist = self.path / "mnist"
+        self.assert_code(shardify(self.path / "train-images-idx3-ubyte", mnist, *SMALL), 0)
+        for name in "train-images-idx3-ubyte", "train-labels-idx1-ubyte":
+            data = (self.path / name).read_bytes()
+            (self.path / name).unlink()
+            half = len(data) // 2
+            write(self.path / f"{name}.gz", gzip.compress(data[:half]) + gzip.compress(data[half:]) + bytes(700))
+        out = self.path / "mnist-gz"
+        self.assert_code(shardify(self.path / "train-images-idx3-ubyte.gz", out, *SMALL), 0)
+        self.assertEqual(digests(out), digests(mnist))
+
+        np.save(self.path / "x.npy", images)
+        np.save(self.path / "y.npy", labels)
+        for name in "xy":
+            write(self.path / f"{name}.npy.gz", gzip.compress((self.path / f"{name}.npy").read_bytes()))
+        for kind in "npy", "npy.gz":
+            self.assert_code(shardify(self.path / f"x.{kind}", self.path / f"out-{kind}", *SMALL, "--labels", self.path / f"y.{kind}"), 0)
+        self.assertEqual(digests(self.path / "out-npy.gz"), digests(self.path / "out-npy"))
+        self.assertEqual(all_labels(self.path / "out-npy"), labels.tolist())
+
+    def test_damaged_compressed_arrays_are_refused_and_leave_no_files(self):
+        images = self.images(9, 20, 30, 3)
+        np.save(self.path / "x.npy", images)
+        good = (self.path / "x.npy").read_bytes()
+        packed = gzip.compress(good, mtime=0)
+        flipped = bytearray(packed)
+        flipped[-6] ^= 1
+        header = good[:128].replace(b"(9, 20, 30, 3)", b"(9999999, 90, 90, 3)")[:128]
+        for name, data, words in (
+            ("cut", packed[:-100], "cut off"),
+            ("cut-trailer", packed[:-4], "cut off"),
+            ("checksum", bytes(flipped), "is damaged"),
+            ("garbage", packed + b"garbage", "is damaged"),
+            ("no-gzip", good, "is damaged"),
+            ("empty", b"", "cut off"),
+            ("short", gzip.compress(good[:-1]), "fewer than the"),
+            ("long", gzip.compress(good + b"1"), "more than the"),
+            ("bomb-header", gzip.compress(header), "too few"),
+            ("bomb", gzip.compress(good + bytes(1 << 26)), "more than the"),
+        ):
+            write(self.path / f"{name}.npy.gz", data)
+            with self.subTest(name):
+                self.assert_refused(shardify(self.path / f"{name}.npy.gz", self.out, *SMALL), words, f"{name}.npy.gz")
+        np.savez_compressed(self.path / "z.npz", images=images)
+        whole = (self.path / "z.npz").read_bytes()
+        directory = whole.rindex(b"PK\1\2")
+        member = whole.index(b"\x93") if b"\x93" in whole[:60] else 60
+
+        def changed(at, data):
+            return whole[:at] + data + whole[at + len(data):]
+
+        for name, data, words in (
+            ("bytes", changed(member + 1000, b"\0\1\2\3" * 8), "is damaged"),
+            ("sum", changed(directory + 16, b"\0\1\2\3"), "its checksum"),
+            ("large", changed(directory + 24, struct.pack("<I", len(good) + 5)), "fewer than the"),
+            ("small", changed(directory + 24, struct.pack("<I", len(good) - 5)), "more than the"),
+            ("huge", changed(directory + 24, struct.pack("<I", 0xFFFFFFF0)), "cannot have"),
+            ("method", changed(directory + 10, b"\x0e"), "numpy does not use (14)"),
+            ("encrypted", changed(directory + 8, b"\1"), "encrypted"),
+        ):
+            write(self.path / f"{name}.npz", data)
+            with self.subTest(name):
+                self.assert_refused(shardify(self.path / f"{name}.npz", self.out, *SMALL), words, f"{name}.npz")
+        temporary = self.path / "temporary"
+        temporary.mkdir()
+        self.assert_code(shardify(self.path / "z.npz", self.path / "z", *SMALL, env=environment(TMPDIR=str(temporary))), 0)
+        self.assertEqual(list(temporary.iterdir()), [])
 
     def test_idx_and_cifar(self):
         images, labels = self.images(7, 28, 28), self.random.integers(0, 10, 7).astype(np.uint8)
@@ -126,8 +206,8 @@ class Arrays(TestCase):
         self.assert_code(shardify(self.path / "train-images-idx3-ubyte", mnist, *SMALL), 0)
         self.assertEqual(all_labels(mnist), labels.tolist())
         self.expect_samples_of(mnist, images)
-        write(self.path / "t10k-images-idx3-ubyte.gz", b"\x1f\x8b")
-        self.assert_refused(shardify(self.path / "t10k-images-idx3-ubyte.gz", self.out, *SMALL), "decompress it first")
+        write(self.path / "t10k.npz.gz", b"\x1f\x8b")
+        self.assert_refused(shardify(self.path / "t10k.npz.gz", self.out, *SMALL), "unpack it first")
 
         folder = self.path / "cifar"
         images = self.images(8, 3, 32, 32)

@@ -393,6 +393,9 @@ std::vector<ZipMember> list_npz(const FileBytes& bytes, std::uint64_t file_bytes
     const std::uint64_t method = zip_field(directory, at + 10, 2);
     const bool encrypted = (zip_field(directory, at + 8, 2) & 1U) != 0;
     member.size_bytes = zip_field(directory, at + 24, 4);
+    member.stored_bytes = zip_field(directory, at + 20, 4);
+    member.checksum = static_cast<std::uint32_t>(zip_field(directory, at + 16, 4));
+    member.deflated = method == 8;
     std::uint64_t local = zip_field(directory, at + 42, 4);
     // Sizes beyond 32 bits: in this order, those that do not fit.
     const std::span<const std::byte> extra =
@@ -409,25 +412,24 @@ std::vector<ZipMember> list_npz(const FileBytes& bytes, std::uint64_t file_bytes
         value += 8;
       };
       if (id == 1) {
-        std::uint64_t packed = zip_field(directory, at + 20, 4);
         next(member.size_bytes);
-        next(packed);
+        next(member.stored_bytes);
         next(local);
       }
       field += size;
     }
     at += kEntry + name_bytes + extra_bytes + comment_bytes;
-    if (method != 0 || encrypted)
+    if ((method != 0 && method != 8) || encrypted)
       unsupported_array(fmt::format(
-          "has the compressed member {}, which cannot be read in place: save it with numpy.savez instead of "
-          "savez_compressed, or its arrays with numpy.save",
-          quoted_excerpt(member.name)));
+          "has the member {}, which is {}: save it with numpy.savez", quoted_excerpt(member.name),
+          encrypted ? "encrypted" : fmt::format("compressed in a way that numpy does not use ({})", method)));
     if (local > file_bytes || file_bytes - local < kLocal)
       damaged_array("is a ZIP file (.npz) with a damaged directory");
     const std::vector<std::byte> head = zip_bytes(bytes, local, kLocal);
     if (zip_field(head, 0, 4) != 0x04034B50) damaged_array("is a ZIP file (.npz) with a damaged member");
     member.offset = local + kLocal + zip_field(head, 26, 2) + zip_field(head, 28, 2);
-    if (member.offset > file_bytes || member.size_bytes > file_bytes - member.offset)
+    if (!member.deflated) member.stored_bytes = member.size_bytes;
+    if (member.offset > file_bytes || member.stored_bytes > file_bytes - member.offset)
       damaged_array(fmt::format("is a ZIP file (.npz) whose member {} reaches beyond its end",
                                 quoted_excerpt(member.name)));
     members.push_back(std::move(member));

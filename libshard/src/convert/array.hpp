@@ -37,7 +37,7 @@ bool is_idx_of_images(std::span<const std::byte> begin) noexcept;
 std::uint64_t count_elements(const ArrayHeader& header, std::uint64_t element_bytes,
                              std::uint64_t file_bytes);
 
-// A whole number of one of numpy's dtypes; element_bytes() is 0 for others.
+// A whole number of one of numpy's dtypes; integer_bytes() is 0 for others.
 std::uint64_t integer_bytes(const std::string& dtype) noexcept;
 // Errors: corrupt, if it is more than int64 holds.
 std::int64_t load_integer(const std::string& dtype, const std::byte* element);
@@ -59,15 +59,19 @@ ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout);
 // An uncompressed TIFF file up to its samples, which are those of an item as the array has them. So an item is a file like others.
 std::vector<std::byte> tiff_header(const ArrayImages& images);
 
-// A member of a ZIP archive that is stored as it is.
+// A member of a ZIP archive: stored as it is, or compressed with Deflate.
 struct ZipMember {
   std::string name;
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
+  // The same, unless it is compressed.
+  std::uint64_t stored_bytes = 0;
+  bool deflated = false;
+  std::uint32_t checksum = 0;  // CRC-32 of its bytes
 };
 // Fills `out` from `offset` on; returns how many bytes there were.
 using FileBytes = std::function<std::size_t(std::uint64_t offset, std::span<std::byte> out)>;
-// The members of an .npz file. Errors: corrupt; unsupported (compressed members: what to do).
+// The members of an .npz file. Errors: corrupt; unsupported (encrypted members, other compression: what to do).
 std::vector<ZipMember> list_npz(const FileBytes& bytes, std::uint64_t file_bytes);
 
 }  // namespace shard::convert

@@ -68,6 +68,7 @@ std::span<const std::byte> InputReader::read_member(const Input& input) {
 }
 
 int InputReader::archive(std::uint32_t number) {
+  if (number < list_->unpacked.size() && list_->unpacked[number]) return list_->unpacked[number]->fd();
   for (const Open& open : open_)
     if (open.archive == number) return open.fd.get();
   const std::filesystem::path& path = list_->archives[number];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <utility>
 
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
@@ -15,6 +16,10 @@ class OpenArchive {
  public:
   // Errors: not_found, io, invalid_argument (not a regular file), naming the path.
   explicit OpenArchive(const std::filesystem::path& path);
+  // A file that is open. `path` is for messages.
+  OpenArchive(std::filesystem::path path, UniqueFd fd, std::uint64_t size_bytes) noexcept
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size_bytes) {}
+  int fd() const noexcept { return fd_.get(); }
   std::uint64_t size() const noexcept { return size_; }
   // Returns how many bytes there were. Error: io.
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;

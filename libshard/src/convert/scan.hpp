@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "convert/column_table.hpp"
 #include "convert/input_name.hpp"
+#include "convert/open_archive.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
 #include "shard/shard_writer.hpp"
@@ -49,6 +51,8 @@ struct InputList {
   std::vector<std::filesystem::path> archives;
   // Their sizes when they were listed.
   std::vector<std::uint64_t> archive_bytes;
+  // Those that were unpacked into files without names; null: archives[i] is read itself. Empty: all are.
+  std::vector<std::shared_ptr<const OpenArchive>> unpacked;
   // Bytes that come in front of each input of an archive; no elements: none do. Items of arrays are so handed on as files.
   std::vector<std::vector<std::byte>> archive_headers;
   // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls
@@ -90,7 +94,8 @@ InputList scan_tars(const std::string& images, const std::set<std::string>& side
 // archives, which cannot be read in place.
 bool names_tars(const std::string& images);
 
-// True: `images` names arrays of images (scan_arrays.cpp), or is a folder of CIFAR's binary files. Throws unsupported for compressed ones.
+// True: `images` names arrays of images (scan_arrays.cpp), or is a folder of CIFAR's binary files. Throws unsupported for
+// compressed ones, except for .npy.gz and -ubyte.gz.
 bool names_arrays(const std::string& images);
 InputList scan_arrays(const std::string& images, ArrayLayout layout);
 // Expands the braces of a pattern, from left to right: "a{1..3}" -> a1, a2, a3.

@@ -1,4 +1,5 @@
-// Lists arrays of images: .npy and .npz (numpy), IDX (MNIST), binary files of CIFAR-10 and CIFAR-100. Items are read where they lie.
+// Lists arrays of images: .npy and .npz (numpy), IDX (MNIST), binary files of CIFAR-10 and CIFAR-100. Items are read where they lie,
+// except for those of compressed arrays, which are unpacked first (unpack.hpp).
 //
 //   x.npy, x.npz          x.npy/000000, x.npy/000001, ...        labels: the array of .npz that is named so
 //   train-images-idx3-ubyte                                      labels: the file beside it, train-labels-idx1-ubyte
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -15,6 +17,7 @@
 #include "convert/array.hpp"
 #include "convert/open_archive.hpp"
 #include "convert/scan.hpp"
+#include "convert/unpack.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -66,12 +69,46 @@ std::vector<fs::path> cifar_files(const std::string& folder) {
   return files;
 }
 
+// The name without ".gz".
+std::string unpacked_name(const fs::path& path) {
+  std::string name = path.filename().string();
+  if (has_ending(name, ".gz")) name.resize(name.size() - 3);
+  return name;
+}
+
 // An array somewhere in a file.
 struct Found {
   ArrayHeader header;
   std::uint64_t offset = 0;  // of its header
   std::uint64_t size_bytes = 0;
+  std::shared_ptr<const OpenArchive> unpacked;  // where this is; null: in the file itself
 };
+
+std::vector<std::byte> unpacked_header(Unpacker& unpacker) {
+  std::vector<std::byte> begin(kMaxArrayHeaderBytes);
+  begin.resize(unpacker.read(begin));
+  return begin;
+}
+
+ArrayHeader parse_header(const std::string& name, std::span<const std::byte> begin) {
+  return has_ending(name, ".npy") ? parse_npy_header(begin) : parse_idx_header(begin);
+}
+
+// The array of a file with a header of its own: .npy or IDX, perhaps with .gz behind its name.
+Found find_array(const OpenArchive& file, const fs::path& path) {
+  const std::string name = unpacked_name(path);
+  if (name == path.filename().string())
+    return {parse_header(name, header_bytes(file, 0, file.size())), 0, file.size(), nullptr};
+  Unpacker unpacker(file, 0, file.size(), Packed::gzip);
+  const std::vector<std::byte> begin = unpacked_header(unpacker);
+  Found found{parse_header(name, begin), 0, 0, nullptr};
+  const std::uint64_t bytes = integer_bytes(found.header.dtype);
+  if (bytes == 0) return found;  // of use to nobody: who asked for it says so
+  const std::uint64_t count = count_elements(found.header, bytes, Unpacker::most_bytes(file.size()));
+  found.size_bytes = found.header.data_offset + count * bytes;
+  found.unpacked = unpack_file(unpacker, begin, found.size_bytes);
+  return found;
+}
 
 class ArrayLister {
  public:
@@ -83,12 +120,13 @@ class ArrayLister {
     file_.emplace(path);
     list_.archives.push_back(path);
     list_.archive_bytes.push_back(file_->size());
+    list_.unpacked.emplace_back();
     try {
-      const std::string name = path.filename().string();
+      const std::string name = unpacked_name(path);
       if (has_ending(name, ".npz"))
         add_npz();
       else if (has_ending(name, ".npy"))
-        add_array(npy_at(0, file_->size()));
+        add_array(find_array(*file_, path));
       else if (const auto labels = cifar_labels(path))
         add_cifar(*labels);
       else
@@ -99,8 +137,19 @@ class ArrayLister {
   }
 
  private:
-  Found npy_at(std::uint64_t offset, std::uint64_t size) const {
-    return {parse_npy_header(header_bytes(*file_, offset, size)), offset, size};
+  Found find_member(const ZipMember& member) const {
+    if (!member.deflated)
+      return {parse_npy_header(header_bytes(*file_, member.offset, member.size_bytes)), member.offset,
+              member.size_bytes, nullptr};
+    if (member.size_bytes > Unpacker::most_bytes(member.stored_bytes))
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("has the member {}, which cannot have {} bytes: it is damaged",
+                              quoted_excerpt(member.name), member.size_bytes));
+    Unpacker unpacker(*file_, member.offset, member.stored_bytes, Packed::deflate);
+    const std::vector<std::byte> begin = unpacked_header(unpacker);
+    Found found{parse_npy_header(begin), 0, member.size_bytes, nullptr};
+    found.unpacked = unpack_file(unpacker, begin, member.size_bytes, member.checksum);
+    return found;
   }
 
   // The inputs: items of `step` bytes, the first of which begins at `first`.
@@ -118,6 +167,7 @@ class ArrayLister {
   std::uint64_t add_array(const Found& found) {
     const ArrayImages images = images_of(found.header, layout_);
     static_cast<void>(count_elements(found.header, 1, found.size_bytes));
+    list_.unpacked.back() = found.unpacked;
     add_items(images, found.offset + found.header.data_offset, images.item_bytes());
     return images.count;
   }
@@ -133,8 +183,9 @@ class ArrayLister {
 
  public:
   // Of an array of whole numbers with one axis (or a second one of length 1).
-  static std::vector<std::int64_t> labels_of(const OpenArchive& file, const Found& found,
+  static std::vector<std::int64_t> labels_of(const OpenArchive& in, const Found& found,
                                              const std::string& where) {
+    const OpenArchive& file = found.unpacked ? *found.unpacked : in;
     const std::uint64_t bytes = integer_bytes(found.header.dtype);
     const auto& shape = found.header.shape;
     if (bytes == 0 || shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
@@ -161,14 +212,13 @@ class ArrayLister {
 
  private:
   void add_npz() {
-    std::vector<std::pair<std::string, Found>> arrays;
+    std::vector<std::pair<std::string, ZipMember>> arrays;
     for (const ZipMember& member :
          list_npz([this](std::uint64_t at, std::span<std::byte> out) { return file_->read(at, out); },
                   file_->size()))
       if (has_ending(member.name, ".npy"))
-        arrays.emplace_back(member.name.substr(0, member.name.size() - 4),
-                            npy_at(member.offset, member.size_bytes));
-    const auto named = [&](const auto& names) -> const std::pair<std::string, Found>* {
+        arrays.emplace_back(member.name.substr(0, member.name.size() - 4), member);
+    const auto named = [&](const auto& names) -> const std::pair<std::string, ZipMember>* {
       for (const std::string_view name : names)
         for (const auto& array : arrays)
           if (array.first == name) return &array;
@@ -184,28 +234,30 @@ class ArrayLister {
                               "or save the array of images alone, as .npy",
                               names.empty() ? "[]" : names));
     }
-    const std::uint64_t count = add_array(images->second);
+    const std::uint64_t count = add_array(find_member(images->second));
     const auto* labels = named(kLabelMembers);
     if (labels != nullptr && labels != images)
-      add_labels(*file_, labels->second, count, "the array " + quoted_excerpt(labels->first));
+      add_labels(*file_, find_member(labels->second), count, "the array " + quoted_excerpt(labels->first));
   }
 
   void add_idx() {
-    const Found found{parse_idx_header(header_bytes(*file_, 0, 64)), 0, file_->size()};
-    const std::uint64_t count = add_array(found);
-    std::string name = path_.filename().string();
+    const std::uint64_t count = add_array(find_array(*file_, path_));
+    const std::string name = unpacked_name(path_);
     for (const std::string_view dot : {"-", "."}) {
       for (const std::string_view axes : {"3", "4"}) {
         const std::string images = fmt::format("images{}idx{}", dot, axes);
         const std::size_t at = name.rfind(images);
         if (at == std::string::npos) continue;
-        const fs::path beside = path_.parent_path() / (name.substr(0, at) + fmt::format("labels{}idx1", dot) +
-                                                       name.substr(at + images.size()));
-        std::error_code error;
-        if (!fs::exists(beside, error)) return;
-        const OpenArchive file(beside);
-        add_labels(file, {parse_idx_header(header_bytes(file, 0, 64)), 0, file.size()}, count,
-                   quoted(beside));
+        const std::string labels =
+            name.substr(0, at) + fmt::format("labels{}idx1", dot) + name.substr(at + images.size());
+        for (const char* packed : {"", ".gz"}) {
+          const fs::path beside = path_.parent_path() / (labels + packed);
+          std::error_code error;
+          if (!fs::exists(beside, error)) continue;
+          const OpenArchive file(beside);
+          add_labels(file, find_array(file, beside), count, quoted(beside));
+          return;
+        }
         return;
       }
     }
@@ -240,13 +292,13 @@ bool names_arrays(const std::string& images) {
   std::error_code error;
   if (fs::is_directory(images, error)) return !cifar_files(images).empty();
   const std::string_view name = images;
-  for (const std::string_view compressed : {".npy.gz", ".npz.gz", "-ubyte.gz", ".npy.zst", ".npy.xz"})
+  for (const std::string_view compressed :
+       {".npz.gz", ".bin.gz", ".npy.zst", ".npy.xz", ".npy.bz2", "-ubyte.xz", "-ubyte.zst"})
     if (has_ending(name, compressed))
-      throw Error(
-          ErrorCode::unsupported,
-          fmt::format("{} is compressed, so its images cannot be read in place: decompress it first (gunzip)",
-                      quoted(images)));
-  if (has_ending(name, ".npy") || has_ending(name, ".npz") || has_ending(name, "-ubyte")) return true;
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("{} is compressed in a way that is not read: unpack it first", quoted(images)));
+  for (const std::string_view ending : {".npy", ".npz", "-ubyte", ".npy.gz", "-ubyte.gz"})
+    if (has_ending(name, ending)) return true;
   if (has_ending(name, ".bin") && cifar_labels(expanded_pattern(images).front())) return true;
   return is_idx_file(images);
 }
@@ -258,7 +310,7 @@ InputList scan_arrays(const std::string& images, ArrayLayout layout) {
   InputList list;
   ArrayLister lister(list, layout);
   std::vector<std::string> names;
-  for (const fs::path& file : files) names.push_back(file.filename().string());
+  for (const fs::path& file : files) names.push_back(unpacked_name(file));
   std::vector<std::string> sorted = names;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
@@ -278,11 +330,7 @@ LabelTable labels_from_array(const InputList& list, const fs::path& path) {
   const OpenArchive file(path);
   std::vector<std::int64_t> values;
   try {
-    const std::vector<std::byte> begin = header_bytes(file, 0, file.size());
-    const Found found{
-        has_ending(path.filename().string(), ".npy") ? parse_npy_header(begin) : parse_idx_header(begin), 0,
-        file.size()};
-    values = ArrayLister::labels_of(file, found, "`labels`");
+    values = ArrayLister::labels_of(file, find_array(file, path), "`labels`");
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
   }
@@ -297,7 +345,7 @@ LabelTable labels_from_array(const InputList& list, const fs::path& path) {
 }
 
 bool names_label_array(const fs::path& path) {
-  const std::string name = path.filename().string();
+  const std::string name = unpacked_name(path);
   return has_ending(name, ".npy") || has_ending(name, "-ubyte");
 }
 

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       return count;
     };
     for (const ZipMember& member : list_npz(read, size))
-      if (member.offset > size || member.size_bytes > size - member.offset) std::abort();
+      if (member.offset > size || member.stored_bytes > size - member.offset) std::abort();
   } catch (const shard::Error&) {
   }
   return 0;
