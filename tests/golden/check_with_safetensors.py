@@ -42,6 +42,21 @@ def read(path):
     return dict(safetensors.deserialize(raw)), metadata, 8 + length
 
 
+def check_field(path, tensors, metadata, name):
+    """A further image field: its tensors have the dtypes and shapes of its metadata; the padding is zero."""
+    shape = [int(axis) for axis in metadata[f"image.{name}.shape"].split(",")]
+    samples = tensors["checksums"]["shape"][0]
+    dtype, width = DTYPES[metadata[f"image.{name}.dtype"]]
+    assert tensors[f"{name}.checksums"]["shape"] == [samples], path
+    assert not any(bytes(tensors[f"{name}.padding"]["data"])), path
+    if metadata[f"image.{name}.codec"] == "none":
+        assert (tensors[name]["dtype"], list(tensors[name]["shape"])) == (dtype, [samples] + shape), path
+        assert len(tensors[name]["data"]) == samples * width * int(np.prod(shape)), path
+    else:
+        ends = np.frombuffer(bytes(tensors[f"{name}.frame_offsets"]["data"]), "<u8")
+        assert ends[0] == 0 and ends[-1] == len(tensors[f"{name}.frames"]["data"]), path
+
+
 def check_any(path):
     tensors, metadata, _ = read(path)
     fields = {key[6:]: value for key, value in metadata.items() if key.startswith("field.")}
@@ -51,7 +66,10 @@ def check_any(path):
     wide = wide or metadata["mean"].count(",") != 2
     assert metadata["shard.profile"] == ("2" if fields or wide else "1"), path
     assert len(shape) == 3 or tensor and 1 <= len(shape) <= 4, path
-    for name in fields:
+    images = {name: role for name, role in fields.items() if role in ("image", "mask")}
+    for name in images:
+        check_field(path, tensors, metadata, name)
+    for name in fields.keys() - images.keys():
         ends = np.frombuffer(bytes(tensors[f"{name}_offsets"]["data"]), "<u8")
         assert len(ends) == tensors["checksums"]["shape"][0] + 1 and ends[-1] == tensors[name]["shape"][0], path
     samples = tensors["checksums"]["shape"][0]
@@ -85,6 +103,17 @@ def check_golden(path):
     size = len(images) // samples
     for i in range(samples):
         assert images[i * size : (i + 1) * size] == sample_bytes(size, i), (path, i)
+    roles = [key[6:] for key in metadata if key.startswith("field.") and metadata[key] in ("image", "mask")]
+    # In the order in which they are stored; sample i of field f is sample_bytes(i + 50 (f + 1)).
+    with open(path, "rb") as f:
+        header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+    begin = lambda name: header[name if name in header else f"{name}.frames"]["data_offsets"][0]
+    for f, name in enumerate(sorted(roles, key=begin)):
+        if name in tensors:
+            data = bytes(tensors[name]["data"])
+            size = len(data) // samples
+            for i in range(samples):
+                assert data[i * size : (i + 1) * size] == sample_bytes(size, i + 50 * (f + 1)), (path, name, i)
     # numpy.memmap, as in docs/format.md
     with open(path, "rb") as f:
         length = int.from_bytes(f.read(8), "little")

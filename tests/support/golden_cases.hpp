@@ -58,6 +58,27 @@ inline std::vector<GoldenCase> wide_cases() {
   return cases;
 }
 
+// Masks, depth and latents beside the image: version 2 of the profile.
+inline std::vector<FieldSpec> golden_image_fields(CodecSpec mask = {CodecSpec::Kind::packed, 3},
+                                                  CodecSpec others = {}) {
+  const std::uint64_t axes[] = {4, 2, 2};
+  return {{"mask", FieldRole::mask, {DType::u8, Layout::nhwc, 1, 4, 5}, {}, mask},
+          {"depth", FieldRole::image, {DType::u16, Layout::nchw, 1, 3, 2}, {{0.5F, 0, 0}, {2, 1, 1}}, others},
+          {"latent z", FieldRole::image, tensor_spec(DType::f16, axes), {}, others}};
+}
+
+inline std::vector<GoldenCase> image_field_cases() {
+  constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
+  ShardWriterOptions options = small_options(DType::u8, Layout::nhwc);
+  options.fields = golden_image_fields();
+  std::vector<GoldenCase> cases{{"u8-nhwc-none-images", options}};
+  options = small_options(DType::f16, Layout::nchw, kZstd);
+  options.columns = golden_fields();
+  options.fields = golden_image_fields({}, kZstd);
+  cases.push_back({"f16-nchw-zstd-images", options});
+  return cases;
+}
+
 inline std::vector<GoldenCase> golden_cases() {
   constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};
   std::vector<GoldenCase> cases;
@@ -88,6 +109,7 @@ inline std::vector<GoldenCase> golden_cases() {
   fields.codec = kPacked;
   cases.push_back({"u8-nchw-packed-fields", fields});
   for (const GoldenCase& wide : wide_cases()) cases.push_back(wide);
+  for (const GoldenCase& images : image_field_cases()) cases.push_back(images);
   return cases;
 }
 
@@ -98,12 +120,13 @@ inline void write_golden_shards(const std::filesystem::path& folder) {
 }
 
 // Two shards, one reject.
-enum class GoldenDataset { plain, fields, wide };
+enum class GoldenDataset { plain, fields, wide, images };
 
 inline void write_golden_dataset(const std::filesystem::path& folder,
                                  GoldenDataset which = GoldenDataset::plain) {
   ShardWriterOptions options = which == GoldenDataset::wide ? wide_cases()[2].options : small_options();
   if (which == GoldenDataset::fields) options.columns = golden_fields();
+  if (which == GoldenDataset::images) options = image_field_cases()[0].options;
   DatasetInfo info{options};
   info.classes = {"caf\xc3\xa9", "quote\"", "raw\\xff"};
   info.source_digest = "fedcba9876543210";

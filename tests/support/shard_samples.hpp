@@ -93,10 +93,20 @@ inline std::vector<std::byte> read_columns(const ShardReader& reader, const std:
   return bytes;
 }
 
+// The sample of further image field `field`.
+inline std::vector<std::byte> field_bytes(const std::vector<FieldSpec>& fields, std::size_t field,
+                                          std::uint64_t index) {
+  return sample_bytes(fields[field].spec, index + 50 * (field + 1));
+}
+
 inline void put_sample(ShardWriter& writer, const ShardWriterOptions& options, std::uint64_t index) {
   const auto rows = column_rows(options.columns, index);
   const std::vector<std::span<const std::byte>> views(rows.begin(), rows.end());
-  writer.put(index, sample_key(index), views, sample_bytes(options.spec, index));
+  std::vector<std::vector<std::byte>> fields;
+  for (std::size_t f = 0; f < options.fields.size(); ++f)
+    fields.push_back(field_bytes(options.fields, f, index));
+  const std::vector<std::span<const std::byte>> field_views(fields.begin(), fields.end());
+  writer.put(index, sample_key(index), views, sample_bytes(options.spec, index), field_views);
 }
 
 inline ShardSummary write_shard(const std::filesystem::path& path, const ShardWriterOptions& options,

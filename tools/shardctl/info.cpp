@@ -137,6 +137,8 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
   table.add_row({"codec", codec});
   for (std::size_t c = 1; c < info.columns.size(); ++c)
     table.add_row({"column " + escape_key(info.columns[c].name), to_string(info.columns[c])});
+  for (const FieldSpec& field : info.fields)
+    table.add_row({"field " + escape_key(field.name), to_string(field)});
   table.add_row({"normalisation", fmt::format("mean {}, std {} ({})", fmt::join(info.normalization.mean, ","),
                                               fmt::join(info.normalization.std, ","),
                                               spec.dtype == DType::u8 || spec.dtype == DType::u16
@@ -157,6 +159,15 @@ Json description_json(const DatasetInfo& info) {
                   {"shape", spec.shape()},
                   {"sample_bytes", spec.size_bytes()}};
   json["codec"] = to_string(info.codec);
+  for (const FieldSpec& field : info.fields)
+    json["fields"].push_back({{"name", field.name},
+                              {"role", to_string(field.role)},
+                              {"dtype", to_string(field.spec.dtype)},
+                              {"layout", to_string(field.spec.layout)},
+                              {"shape", field.spec.shape()},
+                              {"mean", floats_json(field.normalization.mean)},
+                              {"std", floats_json(field.normalization.std)},
+                              {"codec", to_string(field.codec)}});
   json["normalization"] = {{"mean", floats_json(info.normalization.mean)},
                            {"std", floats_json(info.normalization.std)}};
   json["pipeline"] = info.provenance;

@@ -56,6 +56,16 @@ void read_columns(const ShardReader& reader, const std::vector<ColumnSpec>& colu
     reader.read_column(reader.columns().at(columns[c].name), sample, rows[c]);
 }
 
+// The samples of further image fields, which keep their codecs.
+void read_fields(const ShardReader& reader, std::uint64_t sample, Rows& fields) {
+  const std::vector<FieldSpec>& specs = reader.header().fields;
+  fields.resize(specs.size());
+  for (std::size_t f = 0; f < specs.size(); ++f) {
+    fields[f].resize(static_cast<std::size_t>(specs[f].spec.size_bytes()));
+    reader.read_field(f, sample, fields[f]);
+  }
+}
+
 // A shard that an earlier run has finished: it must hold the same samples.
 ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const DatasetInfo& info) {
   const ShardReader there = ShardReader::open(path);
@@ -65,6 +75,8 @@ ShardSummary finished_shard(const fs::path& path, const ShardReader& from, const
   Rows expected;
   for (std::uint64_t sample = 0; same && sample < from.size(); ++sample) {
     same = there.checksum(sample) == from.checksum(sample) && there.key(sample) == from.key(sample);
+    for (std::size_t f = 0; same && f < info.fields.size(); ++f)
+      same = there.field_checksum(f, sample) == from.field_checksum(f, sample);
     if (!same) break;
     read_columns(there, info.columns, sample, row);
     read_columns(from, info.columns, sample, expected);
@@ -93,7 +105,8 @@ void copy_text(const fs::path& from, const fs::path& to) {
 struct Buffers {
   std::vector<std::byte> sample;
   Rows columns;
-  std::vector<std::span<const std::byte>> rows;  // views of them
+  Rows fields;
+  std::vector<std::span<const std::byte>> rows, images;  // views of them
 };
 
 }  // namespace
@@ -134,7 +147,9 @@ int repack(const RepackOptions& options) {
         reader.verify_sample(sample, own.sample);
         read_columns(reader, info.columns, sample, own.columns);
         own.rows.assign(own.columns.begin(), own.columns.end());
-        writer.put(sample, reader.key(sample), own.rows, own.sample);
+        read_fields(reader, sample, own.fields);
+        own.images.assign(own.fields.begin(), own.fields.end());
+        writer.put(sample, reader.key(sample), own.rows, own.sample, own.images);
         if (progress.due())
           progress.update(fmt::format("{} of {} samples, {} of {} shards", done + sample, source.size(), i,
                                       from.shards.size()));

@@ -59,7 +59,7 @@ struct DatasetInfo : DatasetSpec {
   // Inputs per shard, of which rejects were left out; the last shard of each part has the rest. It is part of the
   // fingerprint. 0: not recorded (data sets of earlier versions).
   std::uint64_t samples_per_shard = 0;
-  // Of several data sets whose codecs differ: `codec` is that of the first.
+  // Of several data sets whose codecs differ, also of further image fields: `codec` is that of the first.
   bool mixed_codecs = false;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;
@@ -165,6 +165,9 @@ class Dataset {
   void read_column(std::uint64_t index, std::string_view name, std::vector<std::byte>& out) const;
   // Errors: those of read_column(), and unsupported if the column is not text.
   std::string text(std::uint64_t index, std::string_view name) const;
+  // The sample of a further image field, info().fields[field], decoded, is copied to `out` (as long as the field's spec says).
+  // Errors: those of locate(), shard() and ShardReader::read_field().
+  void read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const;
   // The label in this data set of a sample that has the label `stored` in that shard. Errors: corrupt.
   std::int64_t label_of(std::uint32_t shard, std::int64_t stored) const;
   // Some labels of the shard are not as they are stored.

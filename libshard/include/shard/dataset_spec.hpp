@@ -95,6 +95,31 @@ struct ColumnSpec {
 // "f32 [4]", "ragged f32 [4]" or "text", for messages and tables.
 std::string to_string(const ColumnSpec& column);
 
+// What a further image field holds.
+enum class FieldRole : std::uint8_t {
+  // Values that may be interpolated: depth, another camera, a latent.
+  image,
+  // Class ids, which must stay what they are: u8 or u16 with one channel.
+  mask,
+};
+std::string_view to_string(FieldRole role) noexcept;  // "image", "mask"
+std::optional<FieldRole> field_role_from_string(std::string_view name) noexcept;
+
+// A further image field: an image or tensor that each sample has beside its main one. It has a shape and a codec of its own.
+struct FieldSpec {
+  std::string name;
+  FieldRole role = FieldRole::image;
+  SampleSpec spec;
+  // Of role image, as for the main image. Of masks mean 0 and std 1.
+  Normalization normalization;
+  CodecSpec codec;
+  bool operator==(const FieldSpec&) const = default;
+};
+// "mask u8 nhwc [224, 224, 1] packed", for messages and tables.
+std::string to_string(const FieldSpec& field);
+// The position of the field with this name. Empty: there is none.
+std::optional<std::size_t> find_field(std::span<const FieldSpec> fields, std::string_view name) noexcept;
+
 struct DatasetSpec {
   SampleSpec spec;
   Normalization normalization;
@@ -103,11 +128,13 @@ struct DatasetSpec {
   // 16 hexadecimal digits over all options that shape the bytes.
   std::string fingerprint;
   std::vector<ColumnSpec> columns{{"labels", DType::i64, {}}};
+  // Further image fields, in the order in which they are stored.
+  std::vector<FieldSpec> fields{};
 };
 
 // The first thing that two specs state differently, as text for a message.
 struct SpecDifference {
-  std::string what;  // "sample", "codec", "fingerprint", "normalization", "provenance" or "columns"
+  std::string what;  // "sample", "codec", "fingerprint", "normalization", "provenance", "columns" or "fields"
   std::string found;
   std::string stated;
   bool operator==(const SpecDifference&) const = default;

@@ -37,11 +37,19 @@ class UniqueHandle;
 struct ShardHeader : DatasetSpec {
   SafetensorsHeader container;
   std::uint64_t samples = 0;
-  // XXH3-64 of the bytes before `images` / `image_frames`, with zeros as its own digits.
+  // XXH3-64 of the bytes before head_end, with zeros as its own digits.
   std::uint64_t head_digest = 0;
+  // File offset of the first image: of a further field if there are any, else images_begin.
+  std::uint64_t head_end = 0;
   // File offsets of `images` or `image_frames`: a multiple of 4096, and the size of the file.
   std::uint64_t images_begin = 0;
   std::uint64_t images_end = 0;
+  // File offsets of the rows or frames of each further field, in the order of `fields`. Each begins at a multiple of 4096.
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+  std::vector<Range> field_ranges;
 };
 
 // Pure. Throws corrupt or unsupported, naming the rule. `head` as for parse_safetensors.
@@ -131,10 +139,21 @@ class ShardReader {
   // path and sample, if a frame does not hold exactly one sample or the file was changed; io.
   void read(std::uint64_t sample, std::span<std::byte> out) const;
 
-  // Checks the whole head: head digest, order of keys, offsets, UTF-8 rules. Throws corrupt.
+  // Further image fields: the same for one of header().fields, by its position there. Errors: as above, and
+  // invalid_argument if there is no such field.
+  std::uint64_t field_checksum(std::size_t field, std::uint64_t sample) const;
+  std::span<const std::byte> field_frame(std::size_t field, std::uint64_t sample) const;
+  void read_field_frame(std::size_t field, std::uint64_t sample, std::vector<std::byte>& out) const;
+  const Codec& field_codec(std::size_t field) const;
+  void read_field(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const;
+  // The position of the field with this name. Throws not_found, naming those that there are.
+  std::size_t field_index(std::string_view name) const;
+
+  // Checks the whole head: head digest, order of keys, offsets, UTF-8 rules, and that padding
+  // is zero. Throws corrupt.
   void verify_head() const;
-  // Compares the stored frame and the decoded sample with their XXH3-64. `scratch` is resized as needed.
-  // Throws corrupt.
+  // Compares the stored frames and the decoded sample, of each image field, with their XXH3-64. `scratch` is resized as
+  // needed, and has the decoded sample of the main images at the end. Throws corrupt.
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
  private:

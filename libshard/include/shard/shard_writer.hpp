@@ -66,9 +66,10 @@ class ShardWriter {
   // column is ragged, or UTF-8 text. Thread safe; once for each index. Compression and hashing run on the
   // caller's thread. Frames of variable size are written in the order of the indices, so frames that wait for
   // an earlier one are held in memory. Errors: invalid_argument (sizes, text that is not UTF-8), io.
+  // `fields` has the samples of options.fields, in that order, each with the size of its spec.
   void put(std::uint64_t index, std::string_view key, std::span<const std::span<const std::byte>> rows,
-           std::span<const std::byte> sample);
-  // For fixed columns alone: their rows, one after the other.
+           std::span<const std::byte> sample, std::span<const std::span<const std::byte>> fields = {});
+  // For fixed columns alone and no further fields: their rows, one after the other.
   void put(std::uint64_t index, std::string_view key, std::span<const std::byte> columns,
            std::span<const std::byte> sample);
   // Leaves out planned sample `index` (its input was rejected). Thread safe.

@@ -27,6 +27,8 @@ void check_joinable(const Dataset& a, const Dataset& b) {
   DatasetSpec ours = a.info();
   const DatasetSpec& theirs = b.info();
   ours.codec = theirs.codec;
+  for (std::size_t i = 0; i < std::min(ours.fields.size(), theirs.fields.size()); ++i)
+    ours.fields[i].codec = theirs.fields[i].codec;
   ours.fingerprint = theirs.fingerprint;
   ours.provenance = theirs.provenance;
   if (const auto it = difference(theirs, ours))
@@ -83,7 +85,8 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
     const DatasetInfo& of = part.info();
     check_joinable(parts.front(), part);
     keep_common(info.provenance, of.provenance);
-    info.mixed_codecs = info.mixed_codecs || of.mixed_codecs || of.codec != info.codec;
+    info.mixed_codecs =
+        info.mixed_codecs || of.mixed_codecs || of.codec != info.codec || of.fields != info.fields;
     const auto labels = classes.add(of.classes);
     for (ViewShard shard : part.impl_->shards) {
       shard.labels = chain(shard.labels, labels);

@@ -87,6 +87,11 @@ void Dataset::read(std::uint64_t index, std::span<std::byte> out) const {
   shard(at.shard).read(at.sample, out);
 }
 
+void Dataset::read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const {
+  const Location at = locate(index);
+  shard(at.shard).read_field(field, at.sample, out);
+}
+
 std::int64_t Dataset::label(std::uint64_t index) const {
   const Location at = locate(index);
   return label_of(at.shard, shard(at.shard).label(at.sample));

@@ -33,7 +33,7 @@ class DatasetBuilder final : public JsonHandler {
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
   // Not in data sets of earlier versions; not in those of one conversion.
-  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts"};
+  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts", "fields"};
 
   static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;
   static constexpr std::size_t kMaxShards = std::size_t{1} << 20;
@@ -47,6 +47,13 @@ class DatasetBuilder final : public JsonHandler {
   std::string format_name, dtype_name, layout_name, codec_name, digest_text;
   std::vector<std::uint64_t> shape;
   std::vector<float> mean, std;
+  // What an entry of "fields" says, in the order of info.fields, which has the names.
+  struct Field {
+    std::string role, dtype, layout, codec;
+    std::vector<std::uint64_t> shape;
+    std::vector<float> mean, std;
+  };
+  std::vector<Field> fields;
   std::set<std::string> sections;  // of kSections, that were there
 
   DatasetBuilder() { info.columns.clear(); }
@@ -67,9 +74,10 @@ class DatasetBuilder final : public JsonHandler {
     if (is_float_list()) return take_float(fmt::to_string(value));
     if (std::uint64_t* const place = number_place()) {
       *place = value;
-    } else if (section_ == "shape" && depth_ == 2) {
-      if (shape.size() == kMaxTensorAxes) corrupt("shape has more than four axes");
-      shape.push_back(value);
+    } else if ((section_ == "shape" && depth_ == 2) || in_field_list("shape")) {
+      std::vector<std::uint64_t>& axes = section_ == "shape" ? shape : fields.back().shape;
+      if (axes.size() == kMaxTensorAxes) corrupt("shape has more than four axes");
+      axes.push_back(value);
     } else if (in_row_shape()) {
       if (info.columns.back().row_shape.size() == 8) corrupt("a column has more than 8 axes");
       info.columns.back().row_shape.push_back(value);
@@ -114,12 +122,18 @@ class DatasetBuilder final : public JsonHandler {
   void begin_object() override {
     enter();
     if (skipped()) return;
-    const bool item = depth_ == 3 && (section_ == "columns" || section_ == "shards" || section_ == "parts");
+    const bool item = depth_ == 3 && (section_ == "columns" || section_ == "fields" || section_ == "shards" ||
+                                      section_ == "parts");
     if (depth_ != 1 && !(depth_ == 2 && section_ == "pipeline") && !item) misfit("an object");
     fields_.clear();
     if (item && section_ == "columns") {
       bound("columns", info.columns.size(), kMaxColumns);
       info.columns.emplace_back();
+    }
+    if (item && section_ == "fields") {
+      bound("fields", info.fields.size(), kMaxFields);
+      info.fields.emplace_back();
+      fields.emplace_back();
     }
     if (item && section_ == "shards") {
       bound("shards", info.shards.size(), kMaxShards);
@@ -151,7 +165,8 @@ class DatasetBuilder final : public JsonHandler {
   }
 
   void end_object() override {
-    const std::size_t expected = section_ == "columns" ? (fields_.contains("kind") ? 4 : 3) : 4;
+    std::size_t expected = section_ == "fields" ? 8 : 4;
+    if (section_ == "columns" && !fields_.contains("kind")) expected = 3;
     if (!skipped() && depth_ == 3 && fields_.size() != expected) {
       corrupt(fmt::format("an entry of {} has {} members: it must have {}", quoted_excerpt(section_),
                           fields_.size(), expected));
@@ -162,10 +177,12 @@ class DatasetBuilder final : public JsonHandler {
   void begin_array() override {
     enter();
     if (skipped()) return;
-    constexpr std::string_view kLists[] = {"shape", "mean", "std", "columns", "classes", "shards", "parts"};
+    constexpr std::string_view kLists[] = {"shape",  "mean",    "std",    "columns",
+                                           "fields", "classes", "shards", "parts"};
     const bool list =
         depth_ == 2 && std::find(std::begin(kLists), std::end(kLists), section_) != std::end(kLists);
-    if (!list && !in_row_shape()) misfit("an array");
+    const bool in_field = in_field_list("shape") || in_field_list("mean") || in_field_list("std");
+    if (!list && !in_row_shape() && !in_field) misfit("an array");
   }
 
   void end_array() override { --depth_; }
@@ -182,7 +199,13 @@ class DatasetBuilder final : public JsonHandler {
   }
 
   bool skipped() const { return in_member_ && !known_; }
-  bool is_float_list() const { return depth_ == 2 && (section_ == "mean" || section_ == "std"); }
+  bool is_float_list() const {
+    return (depth_ == 2 && (section_ == "mean" || section_ == "std")) || in_field_list("mean") ||
+           in_field_list("std");
+  }
+  bool in_field_list(std::string_view name) const {
+    return depth_ == 4 && section_ == "fields" && field_ == name;
+  }
   bool in_row_shape() const { return depth_ == 4 && section_ == "columns" && field_ == "row_shape"; }
 
   void misfit(std::string_view found) const {
@@ -193,11 +216,15 @@ class DatasetBuilder final : public JsonHandler {
   }
 
   void take_float(std::string_view text) {
-    std::vector<float>& list = section_ == "mean" ? mean : std;
+    const bool in_field = section_ == "fields";
+    const std::string& name = in_field ? field_ : section_;
+    std::vector<float>& means = in_field ? fields.back().mean : mean;
+    std::vector<float>& stds = in_field ? fields.back().std : std;
+    std::vector<float>& list = name == "mean" ? means : stds;
     const auto value = float_from_text(text);
     if (list.size() == kMaxSampleChannels || !value)
       corrupt(fmt::format("{} must be finite numbers of float32: three, or one for each of up to {} channels",
-                          quoted_excerpt(section_), kMaxSampleChannels));
+                          quoted_excerpt(name), kMaxSampleChannels));
     list.push_back(*value);
   }
 
@@ -235,6 +262,13 @@ class DatasetBuilder final : public JsonHandler {
     if (depth_ == 3 && section_ == "parts" && field_ == "source_digest")
       return &info.parts.back().source_digest;
     if (depth_ == 3 && section_ == "columns" && field_ == "name") return &info.columns.back().name;
+    if (depth_ == 3 && section_ == "fields") {
+      if (field_ == "name") return &info.fields.back().name;
+      if (field_ == "role") return &fields.back().role;
+      if (field_ == "dtype") return &fields.back().dtype;
+      if (field_ == "layout") return &fields.back().layout;
+      if (field_ == "codec") return &fields.back().codec;
+    }
     return nullptr;
   }
 

@@ -87,25 +87,46 @@ void check_parts(const DatasetInfo& info) {
     corrupt("inputs, rejects and shards must be the sums over the parts");
 }
 
-void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
-  const auto dtype = dtype_from_string(built.dtype_name);
-  const auto layout = layout_from_string(built.layout_name);
-  if (!dtype)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("dataset.json: dtype {} is not known", quoted_excerpt(built.dtype_name)));
-  if (!layout)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("dataset.json: layout {} is not known", quoted_excerpt(built.layout_name)));
+[[noreturn]] void unsupported(const std::string& why) {
+  throw Error(ErrorCode::unsupported, "dataset.json: " + why);
+}
+
+SampleSpec spec_from(const std::string& dtype_name, const std::string& layout_name,
+                     std::span<const std::uint64_t> shape) {
+  const auto dtype = dtype_from_string(dtype_name);
+  const auto layout = layout_from_string(layout_name);
+  if (!dtype) unsupported(fmt::format("dtype {} is not known", quoted_excerpt(dtype_name)));
+  if (!layout) unsupported(fmt::format("layout {} is not known", quoted_excerpt(layout_name)));
   try {
-    info.spec = spec_of_shape(*dtype, *layout, built.shape);
+    return spec_of_shape(*dtype, *layout, shape);
   } catch (const Error& error) {
     corrupt(fmt::format("shape: {}", error.what()));
   }
-  info.normalization = {built.mean, built.std};
+}
+
+CodecSpec codec_from(const std::string& name) {
   try {
-    info.codec = codec_spec_from_string(built.codec_name);
+    return codec_spec_from_string(name);
   } catch (const Error& error) {
-    throw Error(ErrorCode::unsupported, std::string("dataset.json: ") + error.what());
+    unsupported(error.what());
+  }
+}
+
+void set_spec(DatasetInfo& info, const DatasetBuilder& built) {
+  info.spec = spec_from(built.dtype_name, built.layout_name, built.shape);
+  info.normalization = {built.mean, built.std};
+  info.codec = codec_from(built.codec_name);
+  for (std::size_t i = 0; i < info.fields.size(); ++i) {
+    const DatasetBuilder::Field& from = built.fields[i];
+    FieldSpec& field = info.fields[i];
+    const auto role = field_role_from_string(from.role);
+    if (!role)
+      unsupported(fmt::format("field {} has the role {}: this build knows image and mask",
+                              quoted_excerpt(field.name), quoted_excerpt(from.role)));
+    field.role = *role;
+    field.spec = spec_from(from.dtype, from.layout, from.shape);
+    field.normalization = {from.mean, from.std};
+    field.codec = codec_from(from.codec);
   }
 }
 
@@ -137,6 +158,7 @@ DatasetInfo parse_dataset(std::string_view json) {
     check_codec(info.codec, info.spec);
     check_provenance(info.provenance);
     check_columns(info.columns);
+    check_fields(info.fields, info.columns);
     for (const std::string& name : info.classes) unescape_key(name);
   } catch (const Error& error) {
     corrupt(error.what());

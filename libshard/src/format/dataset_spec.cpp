@@ -52,6 +52,14 @@ std::string text_of(const std::vector<ColumnSpec>& columns) {
   return text;
 }
 
+std::string text_of(const std::vector<FieldSpec>& fields) {
+  std::string text;
+  for (const FieldSpec& field : fields)
+    text += fmt::format("{}{} {}, {}", text.empty() ? "" : "; ", quoted_excerpt(field.name), to_string(field),
+                        text_of(field.normalization));
+  return text.empty() ? "none" : text;
+}
+
 }  // namespace
 
 std::optional<SpecDifference> difference(const DatasetSpec& found, const DatasetSpec& stated) {
@@ -65,6 +73,8 @@ std::optional<SpecDifference> difference(const DatasetSpec& found, const Dataset
   const std::vector<ColumnSpec> columns = by_name(found.columns);
   const std::vector<ColumnSpec> stated_columns = by_name(stated.columns);
   if (columns != stated_columns) return SpecDifference{"columns", text_of(columns), text_of(stated_columns)};
+  if (found.fields != stated.fields)
+    return SpecDifference{"fields", text_of(found.fields), text_of(stated.fields)};
   if (found.fingerprint != stated.fingerprint)
     return SpecDifference{"fingerprint", found.fingerprint, stated.fingerprint};
   return std::nullopt;
@@ -85,6 +95,24 @@ std::string_view to_string(ColumnKind kind) noexcept {
 std::optional<ColumnKind> column_kind_from_string(std::string_view name) noexcept {
   for (const ColumnKind kind : {ColumnKind::fixed, ColumnKind::ragged, ColumnKind::text})
     if (name == to_string(kind)) return kind;
+  return std::nullopt;
+}
+
+std::string_view to_string(FieldRole role) noexcept { return role == FieldRole::mask ? "mask" : "image"; }
+
+std::optional<FieldRole> field_role_from_string(std::string_view name) noexcept {
+  for (const FieldRole role : {FieldRole::image, FieldRole::mask})
+    if (name == to_string(role)) return role;
+  return std::nullopt;
+}
+
+std::string to_string(const FieldSpec& field) {
+  return fmt::format("{} {} {}", to_string(field.role), text_of(field.spec), to_string(field.codec));
+}
+
+std::optional<std::size_t> find_field(std::span<const FieldSpec> fields, std::string_view name) noexcept {
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].name == name) return i;
   return std::nullopt;
 }
 

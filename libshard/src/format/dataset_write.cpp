@@ -70,6 +70,16 @@ std::string serialize_dataset(const DatasetInfo& info) {
                               json_quote(column.name), to_string(column.dtype),
                               fmt::join(column.row_shape, ", "), kind);
          }));
+  if (!info.fields.empty())
+    member("fields", lines(info.fields, '[', ']', [](const FieldSpec& field) {
+             return fmt::format(
+                 "{{\"name\": {}, \"role\": \"{}\", \"dtype\": \"{}\", \"layout\": \"{}\", \"shape\": [{}], "
+                 "\"mean\": [{}], \"std\": [{}], \"codec\": \"{}\"}}",
+                 json_quote(field.name), to_string(field.role), to_string(field.spec.dtype),
+                 to_string(field.spec.layout), fmt::join(field.spec.shape(), ", "),
+                 fmt::join(field.normalization.mean, ", "), fmt::join(field.normalization.std, ", "),
+                 to_string(field.codec));
+           }));
   member("classes", lines(info.classes, '[', ']', [](const std::string& name) { return json_quote(name); }));
   member("shards", lines(info.shards, '[', ']', [](const ShardSummary& shard) {
            return fmt::format(

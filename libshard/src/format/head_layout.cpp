@@ -29,6 +29,18 @@ std::map<std::string, std::string> make_metadata(const ShardWriterOptions& optio
   for (const ColumnSpec& column : options.columns)
     if (column.kind != ColumnKind::fixed)
       metadata.emplace(std::string(kFieldPrefix) + column.name, std::string(to_string(column.kind)));
+  for (const FieldSpec& field : options.fields) {
+    metadata.emplace(std::string(kFieldPrefix) + field.name, std::string(to_string(field.role)));
+    const auto add = [&](std::string_view what, std::string value) {
+      metadata.emplace(fmt::format("{}{}.{}", kImagePrefix, field.name, what), std::move(value));
+    };
+    add("codec", to_string(field.codec));
+    add("dtype", std::string(to_string(field.spec.dtype)));
+    add("layout", std::string(to_string(field.spec.layout)));
+    add("mean", floats_to_text(field.normalization.mean));
+    add("shape", fmt::format("{}", fmt::join(field.spec.shape(), ",")));
+    add("std", floats_to_text(field.normalization.std));
+  }
   return metadata;
 }
 
@@ -54,6 +66,12 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
     add("frame_offsets", DType::u64, {samples + 1});
     add("frame_checksums", DType::u64, {samples});
   }
+  for (const FieldSpec& field : options.fields) {
+    add(field_tensor(field, "checksums"), DType::u64, {samples});
+    if (field.codec.kind == CodecSpec::Kind::none) continue;
+    add(field_tensor(field, "frame_offsets"), DType::u64, {samples + 1});
+    add(field_tensor(field, "frame_checksums"), DType::u64, {samples});
+  }
   for (const ColumnSpec& column : options.columns)
     if (column.kind != ColumnKind::fixed) add(offsets_name(column), DType::u64, {samples + 1});
   for (std::size_t element : {8U, 4U, 2U, 1U}) {
@@ -70,6 +88,32 @@ std::vector<TensorInfo> small_tensors(const ShardWriterOptions& options, std::ui
                           "bytes, its JSON header {}; "
                           "put fewer samples into a shard",
                           samples, kMaxHeadBytes, kMaxShardHeaderBytes));
+}
+
+// The rows or frames of the main image, or of a further field.
+TensorInfo image_tensor(std::string name, const SampleSpec& spec, const CodecSpec& codec,
+                        std::uint64_t samples, std::uint64_t bytes) {
+  if (codec.kind != CodecSpec::Kind::none) return {std::move(name), DType::u8, {bytes}, 0, bytes};
+  TensorInfo images{std::move(name), spec.dtype, {samples}, 0, bytes};
+  for (const std::uint32_t axis : spec.shape()) images.shape.push_back(axis);
+  return images;
+}
+
+// The images of further fields, each with what fills it up to the next multiple of kImagesAlignment, and the main ones.
+std::vector<TensorInfo> image_tensors(const ShardWriterOptions& options, std::uint64_t samples,
+                                      std::span<const std::uint64_t> field_bytes,
+                                      std::uint64_t images_bytes) {
+  std::vector<TensorInfo> tensors;
+  for (std::size_t i = 0; i < options.fields.size(); ++i) {
+    const FieldSpec& field = options.fields[i];
+    tensors.push_back(image_tensor(field_images(field), field.spec, field.codec, samples, field_bytes[i]));
+    const std::uint64_t padding = round_up(field_bytes[i], kImagesAlignment) - field_bytes[i];
+    tensors.push_back({field_tensor(field, "padding"), DType::u8, {padding}, 0, padding});
+  }
+  const bool frames = options.codec.kind != CodecSpec::Kind::none;
+  tensors.push_back(
+      image_tensor(frames ? "image_frames" : "images", options.spec, options.codec, samples, images_bytes));
+  return tensors;
 }
 
 // Sets begin and end of the tensors, one after the other. Returns the end of the last one.
@@ -95,31 +139,31 @@ std::uint64_t HeadLayout::file_begin(std::string_view tensor) const {
 
 HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples,
                         std::span<const std::uint64_t> rows, std::uint64_t key_bytes,
-                        std::uint64_t images_bytes) {
+                        std::span<const std::uint64_t> field_bytes, std::uint64_t images_bytes) {
   HeadLayout layout;
+  std::vector<TensorInfo>& tensors = layout.table.tensors;
   layout.table.metadata = make_metadata(options);
-  layout.table.tensors = small_tensors(options, samples, rows);
-  const std::uint64_t keys_begin = set_offsets(layout.table.tensors, samples);
+  tensors = small_tensors(options, samples, rows);
+  const std::uint64_t keys_begin = set_offsets(tensors, samples);
   if (key_bytes > kMaxHeadBytes) too_large(samples);
-
-  TensorInfo images{"images", options.spec.dtype, {samples}, 0, 0};
-  for (const std::uint32_t axis : options.spec.shape()) images.shape.push_back(axis);
-  if (options.codec.kind != CodecSpec::Kind::none) images = {"image_frames", DType::u8, {images_bytes}, 0, 0};
-  layout.table.tensors.push_back({"keys", DType::u8, {0}, keys_begin, keys_begin});
-  layout.table.tensors.push_back(std::move(images));
+  const std::size_t keys_at = tensors.size();
+  tensors.push_back({"keys", DType::u8, {0}, keys_begin, keys_begin});
+  for (TensorInfo& images : image_tensors(options, samples, field_bytes, images_bytes))
+    tensors.push_back(std::move(images));
 
   // The padding of `keys` depends on the header's length, which depends on the digits of the padding. The
   // length only grows from round to round, so this ends, and the outcome is a function of the arguments.
   std::size_t text_bytes = 0;
+  std::uint64_t keys_end = 0;
   for (;;) {
-    const std::uint64_t keys_end =
-        round_up(text_bytes + keys_begin + key_bytes, kImagesAlignment) - text_bytes;
-    TensorInfo& keys = layout.table.tensors[layout.table.tensors.size() - 2];
-    TensorInfo& last = layout.table.tensors.back();
-    keys.end = keys_end;
-    keys.shape = {keys_end - keys_begin};
-    last.begin = keys_end;
-    last.end = keys_end + images_bytes;
+    keys_end = round_up(text_bytes + keys_begin + key_bytes, kImagesAlignment) - text_bytes;
+    tensors[keys_at].end = keys_end;
+    tensors[keys_at].shape = {keys_end - keys_begin};
+    for (std::size_t i = keys_at + 1; i < tensors.size(); ++i) {
+      const std::uint64_t bytes = tensors[i].size_bytes();
+      tensors[i].begin = tensors[i - 1].end;
+      tensors[i].end = tensors[i].begin + bytes;
+    }
     layout.text = serialize_safetensors_header(layout.table);
     if (layout.text.size() <= text_bytes) break;
     text_bytes = layout.text.size();
@@ -129,8 +173,9 @@ HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples
     store_u64({reinterpret_cast<std::byte*>(layout.text.data()), 8}, 0, text_bytes - 8);
   }
   layout.table.data_begin = text_bytes;
-  layout.images_begin = text_bytes + layout.table.tensors.back().begin;
-  if (text_bytes - 8 > kMaxShardHeaderBytes || layout.images_begin > kMaxHeadBytes) too_large(samples);
+  layout.head_end = text_bytes + keys_end;
+  layout.images_begin = text_bytes + tensors.back().begin;
+  if (text_bytes - 8 > kMaxShardHeaderBytes || layout.head_end > kMaxHeadBytes) too_large(samples);
   return layout;
 }
 

@@ -31,7 +31,7 @@ std::optional<RelabelledHead> relabelled_head(const ShardReader& shard, const La
                 fmt::format("shard {}: its labels are no class numbers", quoted(shard.path())));
   RelabelledHead head;
   const std::span<const std::byte> mapped = shard.mapping();
-  head.bytes.resize(static_cast<std::size_t>(shard.header().images_begin));
+  head.bytes.resize(static_cast<std::size_t>(shard.header().head_end));
   if (!guarded_copy(head.bytes, mapped.first(head.bytes.size())))
     throw Error(ErrorCode::io, fmt::format("reading {} failed", quoted(shard.path())));
   const std::string_view text = as_text(head.bytes);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -52,14 +53,15 @@ std::vector<std::uint64_t> parse_shape(std::string_view text, Layout layout) {
   corrupt(fmt::format("shape is {}: it must be three numbers such as \"3,224,224\"", quoted_excerpt(text)));
 }
 
-SampleSpec parse_spec(const ShardHeader& header) {
-  const std::string& dtype = metadata(header, "dtype");
-  const std::string& layout = metadata(header, "layout");
+// `prefix`: of the metadata of a further image field; empty for the main one.
+SampleSpec parse_spec(const ShardHeader& header, const std::string& prefix) {
+  const std::string& dtype = metadata(header, prefix + "dtype");
+  const std::string& layout = metadata(header, prefix + "layout");
   const auto known_dtype = dtype_from_string(dtype);
   const auto known_layout = layout_from_string(layout);
   if (!known_dtype) unsupported(fmt::format("dtype {} is not known", quoted_excerpt(dtype)));
   if (!known_layout) unsupported(fmt::format("layout {} is not known", quoted_excerpt(layout)));
-  const std::vector<std::uint64_t> shape = parse_shape(metadata(header, "shape"), *known_layout);
+  const std::vector<std::uint64_t> shape = parse_shape(metadata(header, prefix + "shape"), *known_layout);
   try {
     return spec_of_shape(*known_dtype, *known_layout, shape);
   } catch (const Error& error) {
@@ -79,6 +81,14 @@ CodecSpec parse_codec_spec(const std::string& text) {
   return *codec;
 }
 
+Normalization parse_normalization(const ShardHeader& header, const std::string& prefix) {
+  const auto mean = floats_from_text(metadata(header, prefix + "mean"));
+  const auto std = floats_from_text(metadata(header, prefix + "std"));
+  if (!mean || !std)
+    corrupt("mean and std must be three finite numbers such as \"0.5,0.5,0.5\", or one for each channel");
+  return {*mean, *std};
+}
+
 void parse_metadata(ShardHeader& header, std::string_view json) {
   const auto profile = header.container.metadata.find(std::string(kProfileKey));
   if (profile == header.container.metadata.end())
@@ -86,12 +96,8 @@ void parse_metadata(ShardHeader& header, std::string_view json) {
   if (profile->second != "1" && profile->second != "2")
     unsupported(fmt::format("version {}: this build reads versions 1 to {}", quoted_excerpt(profile->second),
                             kLastVersion));
-  header.spec = parse_spec(header);
-  const auto mean = floats_from_text(metadata(header, "mean"));
-  const auto std = floats_from_text(metadata(header, "std"));
-  if (!mean || !std)
-    corrupt("mean and std must be three finite numbers such as \"0.5,0.5,0.5\", or one for each channel");
-  header.normalization = {*mean, *std};
+  header.spec = parse_spec(header, {});
+  header.normalization = parse_normalization(header, {});
   header.codec = parse_codec_spec(metadata(header, "codec"));
   header.fingerprint = metadata(header, "fingerprint");
   if (!from_hex(header.fingerprint))
@@ -138,17 +144,23 @@ std::uint64_t count_samples(const ShardHeader& header) {
   return samples;
 }
 
-// Version 2: what the metadata say about the kinds of columns, by name.
-std::map<std::string, ColumnKind> column_kinds(const ShardHeader& header) {
+// Version 2: what the metadata say about the kinds of columns, by name. Those that are image fields go to header.fields.
+std::map<std::string, ColumnKind> column_kinds(ShardHeader& header) {
   std::map<std::string, ColumnKind> kinds;
   if (header.container.metadata.at(std::string(kProfileKey)) == "1") return kinds;
   for (const auto& [key, value] : header.container.metadata) {
     if (!key.starts_with(kFieldPrefix)) continue;
     const std::string name = key.substr(kFieldPrefix.size());
+    if (const auto role = field_role_from_string(value)) {
+      const std::string prefix = fmt::format("{}{}.", kImagePrefix, name);
+      header.fields.push_back({name, *role, parse_spec(header, prefix), parse_normalization(header, prefix),
+                               parse_codec_spec(metadata(header, prefix + "codec"))});
+      continue;
+    }
     const auto kind = column_kind_from_string(value);
     if (!kind || *kind == ColumnKind::fixed)
-      unsupported(fmt::format("field {} is {}: this build knows ragged and text", quoted_excerpt(name),
-                              quoted_excerpt(value)));
+      unsupported(fmt::format("field {} is {}: this build knows ragged, text, image and mask",
+                              quoted_excerpt(name), quoted_excerpt(value)));
     if (is_reserved_tensor(name) || header.container.find(name) == nullptr)
       corrupt(fmt::format("__metadata__ has the field {}: there is no such column", quoted_excerpt(name)));
     kinds.emplace(name, *kind);
@@ -156,10 +168,65 @@ std::map<std::string, ColumnKind> column_kinds(const ShardHeader& header) {
   return kinds;
 }
 
+// Checks the tensors of the further image fields, and puts the fields into the order of their images. Returns the names of
+// these tensors.
+std::set<std::string> set_fields(ShardHeader& header) {
+  std::set<std::string> names;
+  const std::uint64_t n = header.samples;
+  const auto position = [&](const FieldSpec& field) {
+    const TensorInfo* const images = header.container.find(field_images(field));
+    if (images == nullptr) corrupt(fmt::format("tensor {} is missing", quoted_excerpt(field_images(field))));
+    return images - header.container.tensors.data();
+  };
+  std::sort(header.fields.begin(), header.fields.end(),
+            [&](const FieldSpec& a, const FieldSpec& b) { return position(a) < position(b); });
+  for (const FieldSpec& field : header.fields) {
+    const auto belongs = [&](const std::string& name, DType dtype, const std::vector<std::uint64_t>& shape) {
+      require(header, name, dtype, shape);
+      names.insert(name);
+    };
+    const TensorInfo& images = header.container.tensors[static_cast<std::size_t>(position(field))];
+    belongs(field_tensor(field, "checksums"), DType::u64, {n});
+    if (field.codec.kind == CodecSpec::Kind::none) {
+      std::vector<std::uint64_t> shape{n};
+      for (const std::uint32_t axis : field.spec.shape()) shape.push_back(axis);
+      belongs(images.name, field.spec.dtype, shape);
+    } else {
+      belongs(images.name, DType::u8, {images.size_bytes()});
+      belongs(field_tensor(field, "frame_offsets"), DType::u64, {n + 1});
+      belongs(field_tensor(field, "frame_checksums"), DType::u64, {n});
+    }
+    const std::uint64_t begin = header.container.data_begin + images.begin;
+    const std::uint64_t end = begin + images.size_bytes();
+    if (begin % kImagesAlignment != 0)
+      corrupt(fmt::format("{} starts at byte {} of the file: it must be a multiple of {}",
+                          quoted_excerpt(images.name), begin, kImagesAlignment));
+    belongs(field_tensor(field, "padding"), DType::u8, {round_up(end, kImagesAlignment) - end});
+    header.field_ranges.push_back({begin, end});
+  }
+  return names;
+}
+
+// From head_end on, the images of each further field, its padding and at last the main images follow one another.
+void check_image_order(const ShardHeader& header) {
+  const std::vector<TensorInfo>& tensors = header.container.tensors;
+  const std::size_t first = tensors.size() - 1 - 2 * header.fields.size();
+  for (std::size_t i = 0; i < header.fields.size(); ++i) {
+    const FieldSpec& field = header.fields[i];
+    if (tensors[first + 2 * i].name != field_images(field) ||
+        tensors[first + 2 * i + 1].name != field_tensor(field, "padding"))
+      corrupt(fmt::format(
+          "after {} comes {}: {} and {} are expected before the main images",
+          quoted_excerpt(tensors[first + 2 * i].name), quoted_excerpt(tensors[first + 2 * i + 1].name),
+          quoted_excerpt(field_images(field)), quoted_excerpt(field_tensor(field, "padding"))));
+  }
+}
+
 void set_columns(ShardHeader& header) {
   std::vector<ColumnSpec>& columns = header.columns;
   columns.clear();
   const std::map<std::string, ColumnKind> kinds = column_kinds(header);
+  const std::set<std::string> of_fields = set_fields(header);
   std::set<std::string> offsets;
   for (const auto& [name, kind] : kinds) {
     offsets.insert(name + "_offsets");
@@ -169,7 +236,8 @@ void set_columns(ShardHeader& header) {
     if (offsets.contains(name))
       corrupt(fmt::format("field {} has the name of the offsets of another one", quoted_excerpt(name)));
   for (const TensorInfo& tensor : header.container.tensors) {
-    if (is_reserved_tensor(tensor.name) || offsets.contains(tensor.name)) continue;
+    if (is_reserved_tensor(tensor.name) || offsets.contains(tensor.name) || of_fields.contains(tensor.name))
+      continue;
     const auto found = kinds.find(tensor.name);
     const ColumnKind kind = found == kinds.end() ? ColumnKind::fixed : found->second;
     if (tensor.shape.empty() || (kind == ColumnKind::fixed && tensor.shape[0] != header.samples)) {
@@ -182,9 +250,11 @@ void set_columns(ShardHeader& header) {
   }
   try {
     check_columns(columns);
+    check_fields(header.fields, columns);
   } catch (const Error& error) {
     corrupt(error.what());
   }
+  check_image_order(header);
 }
 
 void check_tensors(ShardHeader& header) {
@@ -237,9 +307,10 @@ void check_tensors(ShardHeader& header) {
     corrupt(fmt::format("\"{}\" starts at byte {} of the file: it must be a multiple of {}", images,
                         header.images_begin, kImagesAlignment));
   }
-  if (header.images_begin > kMaxHeadBytes) {
-    corrupt(fmt::format("\"{}\" starts at byte {} of the file: at most {} bytes may come before it", images,
-                        header.images_begin, kMaxHeadBytes));
+  header.head_end = header.fields.empty() ? header.images_begin : header.field_ranges.front().begin;
+  if (header.head_end > kMaxHeadBytes) {
+    corrupt(fmt::format("the first image starts at byte {} of the file: at most {} bytes may come before it",
+                        header.head_end, kMaxHeadBytes));
   }
 }
 

@@ -145,12 +145,49 @@ void check_columns(const std::vector<ColumnSpec>& columns) {
     refuse("labels must be i64 [sample] or f32 [sample, value]");
 }
 
+void check_fields(const std::vector<FieldSpec>& fields, const std::vector<ColumnSpec>& columns) {
+  if (fields.size() > kMaxFields)
+    refuse(fmt::format("{} further image fields: at most {}", fields.size(), kMaxFields));
+  std::set<std::string> tensors(kReserved.begin(), kReserved.end());
+  for (const ColumnSpec& column : columns) {
+    tensors.insert(column.name);
+    if (column.kind != ColumnKind::fixed) tensors.insert(offsets_name(column));
+  }
+  const auto add = [&](const FieldSpec& field, const std::string& tensor) {
+    if (!tensors.insert(tensor).second)
+      refuse(fmt::format("field {}: there is another tensor {}", quoted(field.name), quoted(tensor)));
+  };
+  for (const FieldSpec& field : fields) {
+    const std::string name = quoted(field.name);
+    if (field.name.empty() || !is_utf8(field.name) || field.name.size() > 200)
+      refuse(fmt::format("field name {}: it must be 1 to 200 bytes of UTF-8", name));
+    add(field, field.name);
+    for (const std::string_view part : {"frames", "checksums", "frame_offsets", "frame_checksums", "padding"})
+      add(field, field_tensor(field, part));
+    try {
+      field.spec.check();
+      check_normalization(field.normalization, field.spec);
+      check_codec(field.codec, field.spec);
+    } catch (const Error& error) {
+      refuse(fmt::format("field {}: {}", name, error.what()));
+    }
+    if (field.role != FieldRole::mask) continue;
+    if ((field.spec.dtype != DType::u8 && field.spec.dtype != DType::u16) || field.spec.channels != 1 ||
+        field.spec.is_tensor())
+      refuse(fmt::format("field {} is a mask of {} with {} channels: class ids are u8 or u16, one channel",
+                         name, to_string(field.spec.dtype), field.spec.channels));
+    if (!is_identity(field.normalization))
+      refuse(fmt::format("field {} is a mask: its mean and std must be 0 and 1", name));
+  }
+}
+
 void check_writer_options(const ShardWriterOptions& options) {
   options.spec.check();
   check_normalization(options.normalization, options.spec);
   check_codec(options.codec, options.spec);
   check_provenance(options.provenance);
   check_columns(options.columns);
+  check_fields(options.fields, options.columns);
   if (codec_spec_from_string(to_string(options.codec)).kind != options.codec.kind)
     refuse("codec is not known");
   if (!from_hex(options.fingerprint)) {
@@ -175,11 +212,20 @@ std::string_view use_of_version_2(const DatasetSpec& spec) noexcept {
   if (spec.normalization.mean.size() != 3) return "a mean and std of more than three channels";
   for (const ColumnSpec& column : spec.columns)
     if (column.kind != ColumnKind::fixed) return "columns of kind ragged or text";
+  if (!spec.fields.empty()) return "further image fields";
   return {};
 }
 
 std::uint64_t profile_version(const DatasetSpec& spec) { return use_of_version_2(spec).empty() ? 1 : 2; }
 
 std::string offsets_name(const ColumnSpec& column) { return column.name + "_offsets"; }
+
+std::string field_tensor(const FieldSpec& field, std::string_view part) {
+  return field.name + '.' + std::string(part);
+}
+
+std::string field_images(const FieldSpec& field) {
+  return field.codec.kind == CodecSpec::Kind::none ? field.name : field_tensor(field, "frames");
+}
 
 }  // namespace shard

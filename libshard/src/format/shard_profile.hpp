@@ -15,7 +15,8 @@
 namespace shard {
 
 inline constexpr std::string_view kProfileKey = "shard.profile";
-inline constexpr std::string_view kFieldPrefix = "field.";  // version 2: the kind of a column
+inline constexpr std::string_view kFieldPrefix = "field.";  // version 2: the kind of a column or field
+inline constexpr std::string_view kImagePrefix = "image.";  // version 2: image.NAME.dtype and so on
 inline constexpr std::string_view kHeadDigestKey = "head_digest";
 inline constexpr std::string_view kPipelinePrefix = "pipeline.";
 inline constexpr std::size_t kDigestDigits = 16;
@@ -48,6 +49,9 @@ void check_normalization(const Normalization& normalization, const SampleSpec& s
 void check_codec(const CodecSpec& codec, const SampleSpec& spec);
 void check_provenance(const Provenance& pipeline);
 void check_columns(const std::vector<ColumnSpec>& columns);
+// Also that no tensor of a field has the name of another tensor. `columns` were checked.
+void check_fields(const std::vector<FieldSpec>& fields, const std::vector<ColumnSpec>& columns);
+inline constexpr std::size_t kMaxFields = 256;
 
 // The version of the profile, and of dataset.json, that can describe this: 1 if nothing of version 2 is used.
 std::uint64_t profile_version(const DatasetSpec& spec);
@@ -58,16 +62,24 @@ inline constexpr std::uint64_t kLastVersion = 2;
 // The tensor with the offsets of a ragged or text column.
 std::string offsets_name(const ColumnSpec& column);
 
+// The tensors of a further image field: NAME (codec none) or NAME.frames, and NAME. with "checksums", "frame_offsets",
+// "frame_checksums" or "padding".
+std::string field_tensor(const FieldSpec& field, std::string_view part);
+std::string field_images(const FieldSpec& field);
+
 // The canonical head of a shard with `samples` samples: header text with zeros for the digest, and the tensor
-// table. `rows`: of each column, and ignored for those that are fixed. Throws invalid_argument when it breaks a cap.
+// table. `rows`: of each column, and ignored for those that are fixed. `field_bytes`: of the rows
+// or frames of each further image field. Throws invalid_argument when it breaks a cap.
 struct HeadLayout {
   std::string text;         // length, JSON, spaces
   SafetensorsHeader table;  // data_begin and all tensors
+  // The first image: of a further field if there are any.
+  std::uint64_t head_end = 0;
   std::uint64_t images_begin = 0;
   std::uint64_t file_begin(std::string_view tensor) const;  // file offset
 };
 HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples,
                         std::span<const std::uint64_t> rows, std::uint64_t key_bytes,
-                        std::uint64_t images_bytes);
+                        std::span<const std::uint64_t> field_bytes, std::uint64_t images_bytes);
 
 }  // namespace shard

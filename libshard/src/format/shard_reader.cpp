@@ -48,6 +48,25 @@ Codec codec_of(const ShardHeader& header) {
   return last->made;
 }
 
+// Where the images of one field are: the main one, or a further one. Offsets in the file.
+struct StoredImages {
+  std::string name;  // of the field; empty: the main one
+  SampleSpec spec;
+  CodecSpec::Kind kind = CodecSpec::Kind::none;
+  Codec codec;
+  std::uint64_t begin = 0, end = 0;
+  std::uint64_t checksums = 0, frame_offsets = 0, frame_checksums = 0;
+
+  bool framed() const noexcept { return kind != CodecSpec::Kind::none; }
+  std::string tensor(std::string_view part) const {
+    return name.empty() ? std::string(part) : name + '.' + std::string(part);
+  }
+  // For messages: "field "mask": ".
+  std::string place() const {
+    return name.empty() ? std::string() : fmt::format("field {}: ", quoted_excerpt(name));
+  }
+};
+
 }  // namespace
 
 // The head (everything before the images) is read into memory, checked and dropped. What is needed later is
@@ -60,10 +79,11 @@ struct ShardReader::Impl {
   std::string file_name;
   FileIdentity identity;
   ShardHeader header;
-  std::optional<Codec> codec;  // of the header
+  // The main images, then those of header.fields.
+  std::vector<StoredImages> stored;
   std::map<std::string, Column> columns;
   // Offsets in the file.
-  std::uint64_t keys = 0, key_offsets = 0, checksums = 0, frame_offsets = 0, frame_checksums = 0;
+  std::uint64_t keys = 0, key_offsets = 0;
   std::uint64_t keys_bytes = 0;
   std::optional<MappedFile> mapping;
 
@@ -100,11 +120,21 @@ struct ShardReader::Impl {
   std::pair<std::uint64_t, std::uint64_t> offsets_at(const char* name, std::uint64_t table, std::uint64_t i,
                                                      std::uint64_t end) const;
   std::string key(std::uint64_t sample) const;
+  const StoredImages& field(std::size_t index) const {
+    if (index < header.fields.size()) return stored[index + 1];
+    throw Error(ErrorCode::invalid_argument, fmt::format("image field {} of shard {}: it has {} further ones",
+                                                         index, quoted(path), header.fields.size()));
+  }
   // File range of a stored sample.
-  std::pair<std::uint64_t, std::uint64_t> stored_range(std::uint64_t sample) const;
+  std::pair<std::uint64_t, std::uint64_t> stored_range(const StoredImages& images,
+                                                       std::uint64_t sample) const;
   // Reads the sample into `out`, of spec.size_bytes(). `check_frame`: compares the stored frame with its
   // checksum.
-  void load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const;
+  void load(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out,
+            bool check_frame) const;
+  void read(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out) const;
+  void read_frame(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& out) const;
+  void verify(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
   // The steps of open(). File offsets are positions in `head`.
   std::vector<std::byte> read_head(int fd);
@@ -112,7 +142,8 @@ struct ShardReader::Impl {
   void check_head(std::span<const std::byte> head) const;
   void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,
                      bool exact) const;
-  void check_frames(std::span<const std::byte> offsets) const;
+  void check_frames(const StoredImages& images, std::span<const std::byte> offsets) const;
+  void check_padding() const;
   void check_keys(std::span<const std::byte> head) const;
   void check_texts(std::span<const std::byte> head) const;
 };
@@ -130,23 +161,30 @@ std::vector<std::byte> ShardReader::Impl::read_head(int fd) {
   const std::uint64_t json_end = safetensors_header_end(head, file_size);
   if (json_end - 8 <= kMaxShardHeaderBytes) extend(json_end);  // else parse_shard_header() refuses it
   header = parse_shard_header(head, file_size);
-  extend(header.images_begin);
-  head.resize(static_cast<std::size_t>(header.images_begin));
+  extend(header.head_end);
+  head.resize(static_cast<std::size_t>(header.head_end));
   return head;
 }
 
 void ShardReader::Impl::find_tensors() {
-  for (const TensorInfo& tensor : header.container.tensors) {
-    if (&tensor == &header.container.tensors.back()) break;  // the images
-    const std::uint64_t begin = header.container.data_begin + tensor.begin;
-    if (tensor.name == "keys") {
-      keys = begin;
-      keys_bytes = tensor.size_bytes();
-    }
-    if (tensor.name == "key_offsets") key_offsets = begin;
-    if (tensor.name == "checksums") checksums = begin;
-    if (tensor.name == "frame_offsets") frame_offsets = begin;
-    if (tensor.name == "frame_checksums") frame_checksums = begin;
+  const auto begin_of = [&](const std::string& name) {
+    const TensorInfo* const tensor = header.container.find(name);
+    return tensor == nullptr ? 0 : header.container.data_begin + tensor->begin;
+  };
+  keys = begin_of("keys");
+  keys_bytes = header.container.find("keys")->size_bytes();
+  key_offsets = begin_of("key_offsets");
+  const auto add = [&](StoredImages images) {
+    images.checksums = begin_of(images.tensor("checksums"));
+    images.frame_offsets = begin_of(images.tensor("frame_offsets"));  // 0 without codec
+    images.frame_checksums = begin_of(images.tensor("frame_checksums"));
+    stored.push_back(std::move(images));
+  };
+  add({{}, header.spec, header.codec.kind, codec_of(header), header.images_begin, header.images_end});
+  for (std::size_t i = 0; i < header.fields.size(); ++i) {
+    const FieldSpec& field = header.fields[i];
+    add({field.name, field.spec, field.codec.kind, Codec(field.codec, field.spec, field.normalization),
+         header.field_ranges[i].begin, header.field_ranges[i].end});
   }
   const auto bytes_of = [&](std::string_view name) {
     const TensorInfo& tensor = *header.container.find(name);
@@ -182,7 +220,8 @@ void ShardReader::Impl::check_head(std::span<const std::byte> head) const {
     check_offsets(quoted_excerpt(offsets.name), table(header.container.data_begin + offsets.begin),
                   header.container.find(spec.name)->shape[0], true);
   }
-  if (header.codec.kind != CodecSpec::Kind::none) check_frames(table(frame_offsets));
+  for (const StoredImages& images : stored)
+    if (images.framed()) check_frames(images, table(images.frame_offsets));
 }
 
 void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std::byte> offsets,
@@ -201,20 +240,31 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
 }
 
 // Also checks that the stated size of a sample fits the bytes that are there.
-void ShardReader::Impl::check_frames(std::span<const std::byte> offsets) const {
-  check_offsets("frame_offsets", offsets, header.images_end - header.images_begin, true);
-  const std::uint64_t least = codec->least_frame_bytes();
+void ShardReader::Impl::check_frames(const StoredImages& images, std::span<const std::byte> offsets) const {
+  check_offsets(images.tensor("frame_offsets"), offsets, images.end - images.begin, true);
+  const std::uint64_t least = images.codec.least_frame_bytes();
   for (std::size_t i = 0; i < header.samples; ++i) {
     const std::uint64_t size = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
     if (size < least) {
-      corrupt(fmt::format("the frame of sample {} has {} bytes, too few for the {} bytes of a sample", i,
-                          size, header.spec.size_bytes()));
+      corrupt(fmt::format("{}the frame of sample {} has {} bytes, too few for the {} bytes of a sample",
+                          images.place(), i, size, images.spec.size_bytes()));
     }
-    if (header.codec.kind == CodecSpec::Kind::packed && size % packed::kAlignment != 0) {
+    if (images.kind == CodecSpec::Kind::packed && size % packed::kAlignment != 0) {
       corrupt(
-          fmt::format("the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}", i,
-                      size, packed::kAlignment));
+          fmt::format("{}the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}",
+                      images.place(), i, size, packed::kAlignment));
     }
+  }
+}
+
+// What no digest covers: the bytes behind the images of further fields.
+void ShardReader::Impl::check_padding() const {
+  for (const FieldSpec& field : header.fields) {
+    const TensorInfo& padding = *header.container.find(field_tensor(field, "padding"));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(padding.size_bytes()));
+    copy(bytes, mapped(header.container.data_begin + padding.begin, bytes.size()));
+    if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
+      corrupt(fmt::format("the padding behind field {} is not zero", quoted_excerpt(field.name)));
   }
 }
 
@@ -310,20 +360,22 @@ std::string ShardReader::Impl::key(std::uint64_t sample) const {
   return text;
 }
 
-std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(std::uint64_t sample) const {
+std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(const StoredImages& images,
+                                                                        std::uint64_t sample) const {
   check_index(sample);
-  if (header.codec.kind == CodecSpec::Kind::none) {
-    const std::uint64_t row = header.spec.size_bytes();
-    return {header.images_begin + sample * row, row};
+  if (!images.framed()) {
+    const std::uint64_t row = images.spec.size_bytes();
+    return {images.begin + sample * row, row};
   }
-  const auto [begin, end] =
-      offsets_at("frame_offsets", frame_offsets, sample, header.images_end - header.images_begin);
-  return {header.images_begin + begin, end - begin};
+  const auto [begin, end] = offsets_at(images.tensor("frame_offsets").c_str(), images.frame_offsets, sample,
+                                       images.end - images.begin);
+  return {images.begin + begin, end - begin};
 }
 
-void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, bool check_frame) const {
-  const auto [begin, size] = stored_range(sample);
-  if (header.codec.kind == CodecSpec::Kind::none) {
+void ShardReader::Impl::load(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out,
+                             bool check_frame) const {
+  const auto [begin, size] = stored_range(images, sample);
+  if (!images.framed()) {
     copy(out, mapped(begin, size));
     return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
   }
@@ -333,19 +385,49 @@ void ShardReader::Impl::load(std::uint64_t sample, std::span<std::byte> out, boo
   check_unchanged();
   if (check_frame) {
     const std::uint64_t found = xxh3(frame);
-    const std::uint64_t stated = load_at(frame_checksums, sample);
+    const std::uint64_t stated = load_at(images.frame_checksums, sample);
     if (found != stated) {
       corrupt_sample(sample,
-                     fmt::format("its stored frame has the XXH3-64 {}, not {}: the bytes have changed",
-                                 to_hex(found), to_hex(stated)));
+                     fmt::format("{}its stored frame has the XXH3-64 {}, not {}: the bytes have changed",
+                                 images.place(), to_hex(found), to_hex(stated)));
     }
   }
   try {
-    codec->decode(frame, out);
+    images.codec.decode(frame, out);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
-    corrupt_sample(sample, error.what());
+    corrupt_sample(sample, images.place() + error.what());
   }
+}
+
+void ShardReader::Impl::read(const StoredImages& images, std::uint64_t sample,
+                             std::span<std::byte> out) const {
+  check_index(sample);
+  if (out.size() != images.spec.size_bytes()) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a buffer of {} bytes for {}sample {} of shard {}: a sample has {}", out.size(),
+                            images.place(), sample, quoted(path), images.spec.size_bytes()));
+  }
+  load(images, sample, out, false);
+}
+
+void ShardReader::Impl::read_frame(const StoredImages& images, std::uint64_t sample,
+                                   std::vector<std::byte>& out) const {
+  const auto [begin, size] = stored_range(images, sample);
+  out.resize(static_cast<std::size_t>(size));
+  copy(out, mapped(begin, size));
+  check_unchanged();
+}
+
+void ShardReader::Impl::verify(const StoredImages& images, std::uint64_t sample,
+                               std::vector<std::byte>& scratch) const {
+  scratch.resize(static_cast<std::size_t>(images.spec.size_bytes()));
+  load(images, sample, scratch, true);
+  const std::uint64_t found = xxh3(scratch);
+  const std::uint64_t stated = load_at(images.checksums, sample);
+  if (found == stated) return;
+  corrupt_sample(sample, fmt::format("{}its XXH3-64 is {}, not {}: the bytes have changed", images.place(),
+                                     to_hex(found), to_hex(stated)));
 }
 
 FileIdentity file_identity(int descriptor, const std::filesystem::path& path) {
@@ -379,7 +461,6 @@ ShardReader ShardReader::open_in(std::shared_ptr<const UniqueFd> folder, const s
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
     throw Error(error.code(), fmt::format("shard {}: {}", quoted(path), error.what()));
   }
-  impl->codec.emplace(codec_of(impl->header));
   impl->mapping.emplace(fd.get(), impl->identity.size_bytes, path);
   impl->find_tensors();
   impl->check_head(head);
@@ -393,7 +474,7 @@ ShardReader::~ShardReader() = default;
 
 const std::filesystem::path& ShardReader::path() const noexcept { return impl_->path; }
 const ShardHeader& ShardReader::header() const noexcept { return impl_->header; }
-const Codec& ShardReader::codec() const noexcept { return *impl_->codec; }
+const Codec& ShardReader::codec() const noexcept { return impl_->stored.front().codec; }
 std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples; }
 std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->identity.size_bytes; }
 const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }
@@ -420,7 +501,7 @@ std::string ShardReader::key(std::uint64_t sample) const {
 
 std::uint64_t ShardReader::checksum(std::uint64_t sample) const {
   impl_->check_index(sample);
-  return impl_->load_at(impl_->checksums, sample);
+  return impl_->load_at(impl_->stored.front().checksums, sample);
 }
 
 void ShardReader::read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const {
@@ -451,25 +532,49 @@ std::int64_t ShardReader::label(std::uint64_t sample) const {
 }
 
 std::span<const std::byte> ShardReader::frame(std::uint64_t sample) const {
-  const auto [begin, size] = impl_->stored_range(sample);
+  const auto [begin, size] = impl_->stored_range(impl_->stored.front(), sample);
   return impl_->mapped(begin, size);
 }
 
 void ShardReader::read_frame(std::uint64_t sample, std::vector<std::byte>& out) const {
-  const auto [begin, size] = impl_->stored_range(sample);
-  out.resize(static_cast<std::size_t>(size));
-  impl_->copy(out, impl_->mapped(begin, size));
-  impl_->check_unchanged();
+  impl_->read_frame(impl_->stored.front(), sample, out);
 }
 
 void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {
+  impl_->read(impl_->stored.front(), sample, out);
+}
+
+std::uint64_t ShardReader::field_checksum(std::size_t field, std::uint64_t sample) const {
+  const StoredImages& images = impl_->field(field);
   impl_->check_index(sample);
-  if (out.size() != impl_->header.spec.size_bytes()) {
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a buffer of {} bytes for sample {} of shard {}: a sample has {}", out.size(),
-                            sample, quoted(impl_->path), impl_->header.spec.size_bytes()));
-  }
-  impl_->load(sample, out, false);
+  return impl_->load_at(images.checksums, sample);
+}
+
+std::span<const std::byte> ShardReader::field_frame(std::size_t field, std::uint64_t sample) const {
+  const auto [begin, size] = impl_->stored_range(impl_->field(field), sample);
+  return impl_->mapped(begin, size);
+}
+
+void ShardReader::read_field_frame(std::size_t field, std::uint64_t sample,
+                                   std::vector<std::byte>& out) const {
+  impl_->read_frame(impl_->field(field), sample, out);
+}
+
+const Codec& ShardReader::field_codec(std::size_t field) const { return impl_->field(field).codec; }
+
+void ShardReader::read_field(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const {
+  impl_->read(impl_->field(field), sample, out);
+}
+
+std::size_t ShardReader::field_index(std::string_view name) const {
+  const std::vector<FieldSpec>& fields = impl_->header.fields;
+  if (const auto found = find_field(fields, name)) return *found;
+  std::string known;
+  for (const FieldSpec& field : fields)
+    known += (known.empty() ? "" : ", ") + std::string(quoted_excerpt(field.name));
+  throw Error(ErrorCode::not_found,
+              fmt::format("shard {} has no image field {} beside the main one; it has {}",
+                          quoted(impl_->path), quoted_excerpt(name), known.empty() ? "none" : known));
 }
 
 ShardReader::Rows ShardReader::rows_of(const Column& column, std::uint64_t sample) const {
@@ -499,21 +604,18 @@ std::string ShardReader::text(const Column& column, std::uint64_t sample) const 
 
 void ShardReader::verify_head() const {
   impl_->check_unchanged();
-  std::vector<std::byte> head(static_cast<std::size_t>(impl_->header.images_begin));
+  std::vector<std::byte> head(static_cast<std::size_t>(impl_->header.head_end));
   impl_->copy(head, impl_->mapped(0, head.size()));
   impl_->check_head(head);
+  impl_->check_padding();
   impl_->check_keys(head);
   impl_->check_texts(head);
 }
 
 void ShardReader::verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const {
   impl_->check_index(sample);
-  scratch.resize(static_cast<std::size_t>(impl_->header.spec.size_bytes()));
-  impl_->load(sample, scratch, true);
-  const std::uint64_t found = xxh3(scratch);
-  if (found == checksum(sample)) return;
-  impl_->corrupt_sample(sample, fmt::format("its XXH3-64 is {}, not {}: the bytes have changed",
-                                            to_hex(found), to_hex(checksum(sample))));
+  for (auto images = impl_->stored.rbegin(); images != impl_->stored.rend(); ++images)
+    impl_->verify(*images, sample, scratch);
 }
 
 }  // namespace shard

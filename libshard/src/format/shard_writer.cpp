@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -17,8 +16,8 @@
 #include "base/quote.hpp"
 #include "base/temp_file.hpp"
 #include "base/utf8.hpp"
+#include "format/sample_store.hpp"
 #include "format/shard_profile.hpp"
-#include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -26,44 +25,25 @@ namespace shard {
 namespace {
 
 constexpr std::uint64_t kGuessedKeyBytes = 48;
-constexpr std::size_t kMoveBytes = std::size_t{4} << 20;
-
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
-
-// Moves [from, from + size) of a file to `to`; the ranges may overlap.
-void move_range(int fd, std::uint64_t from, std::uint64_t to, std::uint64_t size,
-                std::vector<std::byte>& buffer, const std::filesystem::path& path) {
-  if (from == to) return;
-  buffer.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, kMoveBytes)));
-  for (std::uint64_t done = 0; done < size;) {
-    const std::uint64_t step = std::min<std::uint64_t>(size - done, kMoveBytes);
-    const std::uint64_t at = to < from ? done : size - done - step;  // towards the overlap last
-    const auto piece = std::span(buffer).first(static_cast<std::size_t>(step));
-    pread_all(fd, piece, from + at, path);
-    pwrite_all(fd, piece, to + at, path);
-    done += step;
-  }
-}
 
 }  // namespace
 
-// The states of a planned sample: open, then claimed by the one call that may store it, then stored or
-// skipped. With codec none, its row is written to its planned place at once. With other codecs, its frame
-// follows the frames of all samples before it. Frames that come too early wait in `waiting`, and one thread
-// at a time (`draining`) writes those that can be written.
 struct ShardWriter::Impl {
-  enum class State : std::uint8_t { open, claimed, stored, skipped };
+  // The images of a further field go to a temporary file of their own, from which publish() copies them.
+  struct FieldStore {
+    SampleStore store;
+    TempFile file;
+  };
 
   ShardWriterOptions options;
-  Codec codec;
   std::uint64_t planned;
   std::uint64_t columns_bytes = 0;  // one row of each fixed column
   TempFile file;
-  std::uint64_t images_begin = 0;  // planned; the published shard's may differ
 
   std::mutex
       mutex;  // guards all below, except that the call which claimed a sample owns the sample's elements
-  std::vector<State> states;
+  std::vector<SampleState> states;
   std::uint64_t done = 0;
   std::exception_ptr failure;
   bool published = false;
@@ -72,70 +52,68 @@ struct ShardWriter::Impl {
   std::vector<std::byte> columns;  // [planned][columns_bytes]
   // Of each column that is not fixed: [planned], the bytes of its rows. Empty for the others.
   std::vector<std::vector<std::vector<std::byte>>> ragged;
-  std::vector<std::uint64_t> checksums;
-  std::vector<std::uint64_t> frame_checksums;
-  std::vector<std::uint64_t> frame_sizes;
-
-  std::map<std::uint64_t, std::vector<std::byte>> waiting;
-  std::uint64_t next_frame = 0;  // first planned sample whose frame has not been written
-  std::uint64_t frames_bytes = 0;
-  bool draining = false;
+  SampleStore images;
+  std::vector<FieldStore> fields;
 
   Impl(const std::filesystem::path& path, std::uint64_t planned_samples, ShardWriterOptions&& opts);
 
-  bool framed() const noexcept { return options.codec.kind != CodecSpec::Kind::none; }
   const std::filesystem::path& path() const noexcept { return file.target(); }
 
   void check_size(std::uint64_t index, std::string_view what, std::size_t size, std::uint64_t expected) const;
   void check_row(std::uint64_t index, const ColumnSpec& column, std::span<const std::byte> row) const;
   void claim(std::uint64_t index);
-  void finish(std::uint64_t index, State state);
+  void finish(std::uint64_t index, SampleState state);
   void remember_failure() noexcept;
-  void drain(std::unique_lock<std::mutex>& lock);
-  void store_frame(std::uint64_t index, std::vector<std::byte>&& frame);
 
   std::uint64_t real_key_bytes() const;
   // Of each column that is not fixed.
   std::vector<std::uint64_t> real_rows() const;
   void write_ragged(std::vector<std::byte>& head, const HeadLayout& layout, std::size_t column) const;
-  void place_rows(std::uint64_t begin, std::uint64_t samples);
-  void place_frames(std::uint64_t begin);
-  std::uint64_t write_head(const HeadLayout& layout, std::uint64_t samples);
+  void write_keys_and_rows(std::vector<std::byte>& head, const HeadLayout& layout) const;
+  std::uint64_t write_head(const HeadLayout& layout);
+  ShardSummary place_all(std::uint64_t samples);
 };
 
 ShardWriter::Impl::Impl(const std::filesystem::path& path, std::uint64_t planned_samples,
                         ShardWriterOptions&& opts)
     : options(std::move(opts)),
-      codec(options.codec, options.spec, options.normalization),
       planned(planned_samples),
-      file(path) {
+      file(path),
+      images(options.codec, options.spec, options.normalization, planned) {
   for (const ColumnSpec& column : options.columns)
     if (column.kind == ColumnKind::fixed) columns_bytes += column.row_bytes();
   const std::uint64_t key_bytes =
       options.planned_key_bytes != 0 ? options.planned_key_bytes : planned * kGuessedKeyBytes;
-  const auto images = checked_mul(planned, options.spec.size_bytes());
   const auto column_total = checked_mul(planned, columns_bytes);
-  if (!images || *images > std::uint64_t{1} << 62 || !column_total || *column_total > kMaxHeadBytes) {
-    refuse(fmt::format("shard {}: {} samples of {} bytes are too much for one shard", quoted(path), planned,
-                       options.spec.size_bytes()));
-  }
+  // Frames are taken for half as long as samples.
+  const auto planned_bytes = [&](const SampleSpec& spec, const CodecSpec& codec) {
+    const auto bytes = checked_mul(planned, spec.size_bytes());
+    if (!bytes || *bytes > std::uint64_t{1} << 54 || !column_total || *column_total > kMaxHeadBytes)
+      refuse(fmt::format("shard {}: {} samples of {} bytes are too much for one shard", quoted(path), planned,
+                         spec.size_bytes()));
+    return codec.kind == CodecSpec::Kind::none ? *bytes : *bytes / 2;
+  };
+  const std::uint64_t images_bytes = planned_bytes(options.spec, options.codec);
+  std::vector<std::uint64_t> field_bytes;
+  for (const FieldSpec& field : options.fields) field_bytes.push_back(planned_bytes(field.spec, field.codec));
   options.planned_rows.resize(options.columns.size());
-  images_begin =
-      lay_out_head(options, planned, options.planned_rows, key_bytes, framed() ? *images / 2 : *images)
-          .images_begin;
-  if (!framed() && options.preallocate) preallocate(file.fd(), images_begin + *images, path);
+  const HeadLayout layout =
+      lay_out_head(options, planned, options.planned_rows, key_bytes, field_bytes, images_bytes);
+  if (!images.framed() && options.preallocate)
+    preallocate(file.fd(), layout.images_begin + images_bytes, path);
+  // That is where they are planned to be. In the published shard they may be elsewhere.
+  images.write_to(file.fd(), layout.images_begin, path);
+  for (const FieldSpec& field : options.fields) {
+    fields.push_back({SampleStore(field.codec, field.spec, field.normalization, planned), TempFile(path)});
+    fields.back().store.write_to(fields.back().file.fd(), 0, path);
+  }
   const auto count = static_cast<std::size_t>(planned);
   states.resize(count);
   keys.resize(count);
-  checksums.resize(count);
   columns.resize(static_cast<std::size_t>(*column_total));
   ragged.resize(options.columns.size());
   for (std::size_t c = 0; c < options.columns.size(); ++c)
     if (options.columns[c].kind != ColumnKind::fixed) ragged[c].resize(count);
-  if (framed()) {
-    frame_checksums.resize(count);
-    frame_sizes.resize(count);
-  }
 }
 
 void ShardWriter::Impl::claim(std::uint64_t index) {
@@ -144,59 +122,24 @@ void ShardWriter::Impl::claim(std::uint64_t index) {
   const std::lock_guard lock(mutex);
   if (failure) std::rethrow_exception(failure);
   if (published) refuse(fmt::format("sample {} of shard {}: the shard was published", index, quoted(path())));
-  State& state = states[static_cast<std::size_t>(index)];
-  if (state != State::open)
+  SampleState& state = states[static_cast<std::size_t>(index)];
+  if (state != SampleState::open)
     refuse(fmt::format("sample {} of shard {} was stored or skipped before", index, quoted(path())));
-  state = State::claimed;
+  state = SampleState::claimed;
 }
 
-void ShardWriter::Impl::finish(std::uint64_t index, State state) {
+void ShardWriter::Impl::finish(std::uint64_t index, SampleState state) {
   std::unique_lock lock(mutex);
   states[static_cast<std::size_t>(index)] = state;
   ++done;
-  if (framed()) drain(lock);
+  images.drain(lock, states, failure);
+  for (FieldStore& field : fields) field.store.drain(lock, states, failure);
+  if (failure) std::rethrow_exception(failure);
 }
 
 void ShardWriter::Impl::remember_failure() noexcept {
   const std::lock_guard lock(mutex);
   if (!failure) failure = std::current_exception();
-}
-
-// Writes the frames before which no other frame is missing. The file is written without the lock, so that
-// other threads can add their frames meanwhile.
-void ShardWriter::Impl::drain(std::unique_lock<std::mutex>& lock) {
-  if (draining) return;  // that thread will look again before it leaves
-  draining = true;
-  while (!failure && next_frame < planned) {
-    const State state = states[static_cast<std::size_t>(next_frame)];
-    if (state == State::skipped) {
-      ++next_frame;
-      continue;
-    }
-    if (state != State::stored) break;
-    const auto node = waiting.extract(next_frame++);
-    const std::vector<std::byte>& frame = node.mapped();
-    const std::uint64_t at = images_begin + frames_bytes;
-    frames_bytes += frame.size();
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      pwrite_all(file.fd(), frame, at, path());
-    } catch (...) {
-      error = std::current_exception();
-    }
-    lock.lock();
-    if (error && !failure) failure = error;
-  }
-  draining = false;
-  if (failure) std::rethrow_exception(failure);
-}
-
-void ShardWriter::Impl::store_frame(std::uint64_t index, std::vector<std::byte>&& frame) {
-  frame_checksums[static_cast<std::size_t>(index)] = xxh3(frame);
-  frame_sizes[static_cast<std::size_t>(index)] = frame.size();
-  const std::lock_guard lock(mutex);
-  waiting.emplace(index, std::move(frame));
 }
 
 std::uint64_t ShardWriter::Impl::real_key_bytes() const {
@@ -221,7 +164,7 @@ void ShardWriter::Impl::write_ragged(std::vector<std::byte>& head, const HeadLay
   auto at = static_cast<std::size_t>(layout.file_begin(spec.name));
   std::uint64_t rows = 0;
   for (std::size_t i = 0; i < planned; ++i) {
-    if (states[i] != State::stored) continue;
+    if (states[i] != SampleState::stored) continue;
     const std::vector<std::byte>& of = ragged[column][i];
     std::copy(of.begin(), of.end(), head.begin() + static_cast<std::ptrdiff_t>(at));
     at += of.size();
@@ -230,62 +173,48 @@ void ShardWriter::Impl::write_ragged(std::vector<std::byte>& head, const HeadLay
   }
 }
 
-// Rows stand at images_begin + planned index * row: close the gaps of skipped samples, and start at `begin`.
-void ShardWriter::Impl::place_rows(std::uint64_t begin, std::uint64_t samples) {
-  const std::uint64_t row = options.spec.size_bytes();
-  const std::uint64_t target = std::min(begin, images_begin);  // closing gaps only moves down
-  std::vector<std::byte> buffer;
-  std::uint64_t placed = 0;
-  for (std::uint64_t i = 0; i < planned;) {
-    std::uint64_t run = 0;  // neighbours move together
-    while (i + run < planned && states[static_cast<std::size_t>(i + run)] == State::stored) ++run;
-    if (run > 0)
-      move_range(file.fd(), images_begin + i * row, target + placed * row, run * row, buffer, path());
-    placed += run;
-    i += run + 1;
-  }
-  if (target != begin) move_range(file.fd(), target, begin, samples * row, buffer, path());
-}
-
-void ShardWriter::Impl::place_frames(std::uint64_t begin) {
-  std::vector<std::byte> buffer;
-  move_range(file.fd(), images_begin, begin, frames_bytes, buffer, path());
-}
-
-// Fills and writes everything before the images; returns its digest.
-std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout, std::uint64_t samples) {
-  std::vector<std::byte> head(static_cast<std::size_t>(layout.images_begin));
-  std::memcpy(head.data(), layout.text.data(), layout.text.size());
+void ShardWriter::Impl::write_keys_and_rows(std::vector<std::byte>& head, const HeadLayout& layout) const {
   const auto at = [&](std::string_view tensor) {
     return static_cast<std::size_t>(layout.file_begin(tensor));
   };
-  const std::size_t checksums_at = at("checksums");
   const std::size_t key_offsets_at = at("key_offsets");
   const std::size_t keys_at = at("keys");
+  std::vector<std::size_t> columns_at;
+  for (const ColumnSpec& column : options.columns) columns_at.push_back(at(column.name));
   std::size_t sample = 0;
   std::size_t key_end = 0;
-  std::uint64_t frame_end = 0;
   for (std::size_t i = 0; i < planned; ++i) {
-    if (states[i] != State::stored) continue;
-    store_u64(head, checksums_at + sample * 8, checksums[i]);
+    if (states[i] != SampleState::stored) continue;
     std::memcpy(head.data() + keys_at + key_end, keys[i].data(), keys[i].size());
     key_end += keys[i].size();
     store_u64(head, key_offsets_at + (sample + 1) * 8, key_end);
-    if (framed()) {
-      frame_end += frame_sizes[i];
-      store_u64(head, at("frame_offsets") + (sample + 1) * 8, frame_end);
-      store_u64(head, at("frame_checksums") + sample * 8, frame_checksums[i]);
-    }
     const std::byte* row = columns.data() + i * columns_bytes;
-    for (const ColumnSpec& column : options.columns) {
-      if (column.kind != ColumnKind::fixed) continue;
-      const auto size = static_cast<std::size_t>(column.row_bytes());
-      std::memcpy(head.data() + at(column.name) + sample * size, row, size);
+    for (std::size_t c = 0; c < options.columns.size(); ++c) {
+      if (options.columns[c].kind != ColumnKind::fixed) continue;
+      const auto size = static_cast<std::size_t>(options.columns[c].row_bytes());
+      std::memcpy(head.data() + columns_at[c] + sample * size, row, size);
       row += size;
     }
     ++sample;
   }
-  if (sample != samples) throw Error(ErrorCode::invalid_argument, "sample count changed while publishing");
+}
+
+// Fills and writes everything before the images; returns its digest.
+std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout) {
+  std::vector<std::byte> head(static_cast<std::size_t>(layout.head_end));
+  std::memcpy(head.data(), layout.text.data(), layout.text.size());
+  const auto at = [&](const std::string& tensor) {
+    return static_cast<std::size_t>(layout.file_begin(tensor));
+  };
+  const auto write_tables = [&](const SampleStore& store, const std::string& prefix) {
+    SampleStore::Tables tables{at(prefix + "checksums")};
+    if (store.framed())
+      tables = {tables.checksums, at(prefix + "frame_offsets"), at(prefix + "frame_checksums")};
+    store.write_tables(head, tables, states);
+  };
+  write_keys_and_rows(head, layout);
+  write_tables(images, {});
+  for (std::size_t i = 0; i < fields.size(); ++i) write_tables(fields[i].store, options.fields[i].name + '.');
   for (std::size_t c = 0; c < options.columns.size(); ++c)
     if (options.columns[c].kind != ColumnKind::fixed) write_ragged(head, layout, c);
   const std::size_t digits_at = 8 + find_digest_digits(std::string_view(layout.text).substr(8)).value();
@@ -293,6 +222,28 @@ std::uint64_t ShardWriter::Impl::write_head(const HeadLayout& layout, std::uint6
   std::memcpy(head.data() + digits_at, to_hex(digest).data(), kDigestDigits);
   pwrite_all(file.fd(), head, 0, path());
   return digest;
+}
+
+// Puts everything to its final place. The main images first: they stand where others are to be.
+ShardSummary ShardWriter::Impl::place_all(std::uint64_t samples) {
+  const std::uint64_t images_bytes = images.stored_bytes(samples);
+  std::vector<std::uint64_t> field_bytes;
+  for (const FieldStore& field : fields) field_bytes.push_back(field.store.stored_bytes(samples));
+  const HeadLayout layout =
+      lay_out_head(options, samples, real_rows(), real_key_bytes(), field_bytes, images_bytes);
+  images.place(file.fd(), layout.images_begin, states);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const FieldSpec& field = options.fields[i];
+    fields[i].store.place(file.fd(), layout.file_begin(field_images(field)), states);
+    const std::uint64_t padding_at = layout.file_begin(field_tensor(field, "padding"));
+    const std::uint64_t padding = round_up(padding_at, kImagesAlignment) - padding_at;
+    pwrite_all(file.fd(), std::vector<std::byte>(static_cast<std::size_t>(padding)), padding_at, path());
+  }
+  const std::uint64_t digest = write_head(layout);
+  const std::uint64_t size_bytes = layout.images_begin + images_bytes;
+  truncate(file.fd(), size_bytes, path());
+  for (FieldStore& field : fields) field.file.discard();
+  return {path().filename().native(), samples, size_bytes, digest};
 }
 
 ShardWriter::ShardWriter(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -348,10 +299,17 @@ void ShardWriter::put(std::uint64_t index, std::string_view key, std::span<const
 }
 
 void ShardWriter::put(std::uint64_t index, std::string_view key,
-                      std::span<const std::span<const std::byte>> rows, std::span<const std::byte> sample) {
+                      std::span<const std::span<const std::byte>> rows, std::span<const std::byte> sample,
+                      std::span<const std::span<const std::byte>> fields) {
   Impl& self = *impl_;
   const std::vector<ColumnSpec>& columns = self.options.columns;
   self.check_size(index, "image", sample.size(), self.options.spec.size_bytes());
+  if (fields.size() != self.fields.size())
+    refuse(fmt::format("sample {} of shard {}: {} further images: it has {} such fields", index,
+                       quoted(self.path()), fields.size(), self.fields.size()));
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    self.check_size(index, fmt::format("field {}", quoted(self.options.fields[i].name)), fields[i].size(),
+                    self.options.fields[i].spec.size_bytes());
   if (rows.size() != columns.size())
     refuse(fmt::format("sample {} of shard {}: rows of {} columns: it has {}", index, quoted(self.path()),
                        rows.size(), columns.size()));
@@ -368,13 +326,9 @@ void ShardWriter::put(std::uint64_t index, std::string_view key,
       else
         self.ragged[c][i].assign(rows[c].begin(), rows[c].end());
     }
-    self.checksums[i] = xxh3(sample);
-    if (self.framed()) {
-      self.store_frame(index, self.codec.encode(sample));
-    } else {
-      pwrite_all(self.file.fd(), sample, self.images_begin + index * sample.size(), self.path());
-    }
-    self.finish(index, Impl::State::stored);
+    self.images.put(index, sample, self.mutex);
+    for (std::size_t f = 0; f < fields.size(); ++f) self.fields[f].store.put(index, fields[f], self.mutex);
+    self.finish(index, SampleState::stored);
   } catch (...) {
     self.remember_failure();
     throw;
@@ -383,7 +337,7 @@ void ShardWriter::put(std::uint64_t index, std::string_view key,
 
 void ShardWriter::skip(std::uint64_t index) {
   impl_->claim(index);
-  impl_->finish(index, Impl::State::skipped);
+  impl_->finish(index, SampleState::skipped);
 }
 
 ShardSummary ShardWriter::publish(const ShardSummary* expected) {
@@ -395,30 +349,18 @@ ShardSummary ShardWriter::publish(const ShardSummary* expected) {
     refuse(fmt::format("shard {}: {} of {} samples are neither stored nor skipped", quoted(self.path()),
                        self.planned - self.done, self.planned));
   const auto samples =
-      static_cast<std::uint64_t>(std::count(self.states.begin(), self.states.end(), Impl::State::stored));
+      static_cast<std::uint64_t>(std::count(self.states.begin(), self.states.end(), SampleState::stored));
   if (samples == 0)
     refuse(fmt::format("shard {}: every sample was skipped, a shard has at least one", quoted(self.path())));
   try {
-    const std::uint64_t images_bytes =
-        self.framed() ? self.frames_bytes : samples * self.options.spec.size_bytes();
-    const HeadLayout layout =
-        lay_out_head(self.options, samples, self.real_rows(), self.real_key_bytes(), images_bytes);
-    if (self.framed()) {
-      self.place_frames(layout.images_begin);
-    } else {
-      self.place_rows(layout.images_begin, samples);
-    }
-    const std::uint64_t digest = self.write_head(layout, samples);
-    const std::uint64_t size_bytes = layout.images_begin + images_bytes;
-    truncate(self.file.fd(), size_bytes, self.path());
-    const ShardSummary summary{self.path().filename().native(), samples, size_bytes, digest};
+    const ShardSummary summary = self.place_all(samples);
     if (expected != nullptr && summary != *expected)
       throw Error(
           ErrorCode::corrupt,
           fmt::format("shard {}, made again, has {} samples, {} bytes and head digest {}; {}, {} and {} "
                       "are expected",
-                      quoted(self.path()), samples, size_bytes, to_hex(digest), expected->samples,
-                      expected->size_bytes, to_hex(expected->head_digest)));
+                      quoted(self.path()), samples, summary.size_bytes, to_hex(summary.head_digest),
+                      expected->samples, expected->size_bytes, to_hex(expected->head_digest)));
     if (self.options.may_exist)
       self.file.publish_same();
     else

@@ -155,7 +155,7 @@ void check_head(const OpenShard& shard, VerifyFindings& findings) {
   } catch (const Error& error) {
     report(shard.reader, std::nullopt, error, findings);
   }
-  findings.bytes += shard.reader.header().images_begin;
+  findings.bytes += shard.reader.header().head_end;
 }
 
 void check_sample(const OpenShard& shard, std::uint64_t sample, std::vector<std::byte>& scratch,
@@ -167,6 +167,8 @@ void check_sample(const OpenShard& shard, std::uint64_t sample, std::vector<std:
   }
   ++findings.samples;
   findings.bytes += shard.reader.frame(sample).size();
+  for (std::size_t field = 0; field < shard.reader.header().fields.size(); ++field)
+    findings.bytes += shard.reader.field_frame(field, sample).size();
 }
 
 void check_end(const OpenShard& shard, VerifyFindings& findings) {

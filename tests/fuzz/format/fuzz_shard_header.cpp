@@ -24,6 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const ShardHeader header = parse_shard_header(head, file_size);
     if (header.images_end != file_size || header.images_begin % 4096 != 0 || header.samples == 0)
       std::abort();
+    std::uint64_t end = header.head_end;  // the images of fields follow one another, without gaps of a page
+    for (const ShardHeader::Range& images : header.field_ranges) {
+      if (images.begin != end || images.end < images.begin) std::abort();
+      end = (images.end + 4095) / 4096 * 4096;
+    }
+    if (end != header.images_begin) std::abort();
   } catch (const Error&) {
   }
   return 0;

@@ -26,6 +26,22 @@ void tolerate_corrupt(Action action) {
   }
 }
 
+// Samples of further image fields; false if one is too large to be tried.
+bool read_fields(const ShardReader& reader, std::uint64_t sample, std::uint64_t& sum) {
+  const std::vector<FieldSpec>& fields = reader.header().fields;
+  std::vector<std::byte> out;
+  bool all = true;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    for (std::byte b : reader.field_frame(f, sample)) sum += std::to_integer<unsigned>(b);
+    sum += reader.field_checksum(f, sample);
+    all = all && fields[f].spec.size_bytes() <= kMaxSampleBytes;
+    if (!all) continue;
+    out.resize(static_cast<std::size_t>(fields[f].spec.size_bytes()));
+    tolerate_corrupt([&] { reader.read_field(f, sample, out); });
+  }
+  return all;
+}
+
 void read_all(const ShardReader& reader) {
   const std::uint64_t sample_bytes = reader.header().spec.size_bytes();
   tolerate_corrupt([&] { reader.verify_head(); });
@@ -34,7 +50,7 @@ void read_all(const ShardReader& reader) {
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(reader.size(), 64); ++i) {
     sum += reader.key(i).size() + reader.checksum(i);
     for (std::byte b : reader.frame(i)) sum += std::to_integer<unsigned>(b);
-    if (sample_bytes > kMaxSampleBytes) continue;
+    if (!read_fields(reader, i, sum) || sample_bytes > kMaxSampleBytes) continue;
     tolerate_corrupt([&] { reader.verify_sample(i, scratch); });
     scratch.resize(static_cast<std::size_t>(sample_bytes));
     tolerate_corrupt([&] { reader.read(i, scratch); });
@@ -71,7 +87,7 @@ bool repair(std::vector<std::byte>& bytes) {
     const auto json = as_text(bytes).substr(8, static_cast<std::size_t>(header.container.data_begin) - 8);
     const std::size_t digits_at = 8 + find_digest_digits(json).value();
     const std::string digits =
-        to_hex(digest_head(std::span(bytes).first(static_cast<std::size_t>(header.images_begin)), digits_at));
+        to_hex(digest_head(std::span(bytes).first(static_cast<std::size_t>(header.head_end)), digits_at));
     std::copy(as_byte_span(digits).begin(), as_byte_span(digits).end(),
               bytes.begin() + static_cast<std::ptrdiff_t>(digits_at));
     return true;

@@ -107,11 +107,13 @@ TEST_P(WideDamage, NoFlippedByteSurvives) {
   EXPECT_EQ(survivors, 0U) << "of " << bytes.size();
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, WideDamage, ::testing::ValuesIn(wide_cases()), [](const auto& wide) {
+std::string name_of(const ::testing::TestParamInfo<GoldenCase>& wide) {
   std::string name = wide.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(Samples, WideDamage, ::testing::ValuesIn(wide_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(ImageFields, WideDamage, ::testing::ValuesIn(image_field_cases()), name_of);
 
 INSTANTIATE_TEST_SUITE_P(Codecs, Damage,
                          ::testing::Values(std::pair(CodecSpec{CodecSpec::Kind::none, 3}, false),

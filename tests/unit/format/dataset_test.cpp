@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/checksum.hpp"
+#include "dataset_text.hpp"
 #include "expect_error.hpp"
 #include "rounds.hpp"
 #include "shard_samples.hpp"
@@ -37,16 +38,6 @@ DatasetInfo example() {
   info.samples_per_shard = 4;
   info.shards = {{"s-0.safetensors", 4, 8192, 1}, {"s-1.safetensors", 3, 8000, ~std::uint64_t{0}}};
   return info;
-}
-
-// `text` with `from` replaced by `to`, and a digest that is right again.
-std::string edited(std::string text, const std::string& from, const std::string& to) {
-  const auto at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  text.replace(at, from.size(), to);
-  const std::string last = "  \"digest\": \"xxh3:";
-  text.resize(text.rfind(last));
-  return text + last + to_hex(xxh3(text)) + "\"\n}\n";
 }
 
 TEST(DatasetJson, ReadsBackEqualAndIsDeterministic) {

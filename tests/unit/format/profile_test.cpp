@@ -32,7 +32,14 @@ struct Parts {
   void erase(const std::string& name) {
     std::erase_if(header.tensors, [&](const TensorInfo& tensor) { return tensor.name == name; });
   }
-  // Before `keys`.
+  void insert_early(const std::string& name, DType dtype, std::vector<std::uint64_t> shape,
+                    std::size_t size) {
+    const auto keys = std::find_if(header.tensors.begin(), header.tensors.end(),
+                                   [](const TensorInfo& tensor) { return tensor.name == "keys"; });
+    header.tensors.insert(keys, {name, dtype, std::move(shape), 0, 0});
+    data[name].assign(size, std::byte{1});
+  }
+  // Before `keys`, where there are no further image fields.
   void insert(const std::string& name, DType dtype, std::vector<std::uint64_t> shape, std::size_t size) {
     header.tensors.insert(header.tensors.end() - 2, {name, dtype, std::move(shape), 0, 0});
     data[name].assign(size, std::byte{1});
@@ -67,9 +74,12 @@ std::vector<std::byte> put_together(Parts parts, std::size_t align_images = 4096
   std::vector<std::byte> file(as_byte_span(head).begin(), as_byte_span(head).end());
   for (const TensorInfo& tensor : parts.header.tensors)
     file.insert(file.end(), parts.data[tensor.name].begin(), parts.data[tensor.name].end());
-  const std::size_t images_begin = file.size() - parts.data[parts.header.tensors.back().name].size();
+  std::size_t head_end = file.size() - parts.data[parts.header.tensors.back().name].size();
+  for (const auto& [key, value] : parts.header.metadata)  // the images of further fields come first
+    if (value == "mask" && parts.header.find("keys") != nullptr)
+      head_end = head.size() + static_cast<std::size_t>(parts.header.find("keys")->end);
   if (const auto digits_at = find_digest_digits(std::string_view(head).substr(8))) {
-    const std::string digits = to_hex(digest_head(std::span(file).first(images_begin), 8 + *digits_at));
+    const std::string digits = to_hex(digest_head(std::span(file).first(head_end), 8 + *digits_at));
     std::copy(as_byte_span(digits).begin(), as_byte_span(digits).end(),
               file.begin() + static_cast<std::ptrdiff_t>(8 + *digits_at));
   }
@@ -126,7 +136,8 @@ class Fields : public Profile {
 TEST_F(Fields, PutTogetherUnchangedItIsSound) { EXPECT_NO_THROW(open(put_together(good({}, true)))); }
 
 TEST_F(Fields, KindsAndTensorsMustFit) {
-  refused(set("field.boxes", "image"), "field \"boxes\" is \"image\"", ErrorCode::unsupported);
+  refused(set("field.boxes", "video"), "field \"boxes\" is \"video\"", ErrorCode::unsupported);
+  refused(set("field.boxes", "image"), "__metadata__ has no \"image.boxes.dtype\"");
   refused(set("field.boxes", "fixed"), "field \"boxes\" is \"fixed\"", ErrorCode::unsupported);
   refused(set("field.boxes", "text"), "they must be u8 []");
   refused(set("field.labels", "ragged"), "\"labels_offsets\" is missing");
@@ -158,6 +169,76 @@ TEST_F(Fields, OffsetsAndTextMustBeRight) {
   refused([](Parts& p) { p.data.at("caption")[0] = std::byte{0xff}; },
           "text of column \"caption\" is not UTF-8");
   refused(set_offset("caption_offsets", 2, 1), "sample 1: the text of column \"caption\" is not UTF-8");
+}
+
+// Further image fields.
+class ImageFields : public Profile {
+ protected:
+  void refused(const std::function<void(Parts&)>& change, const char* why,
+               ErrorCode code = ErrorCode::corrupt, std::size_t of = 0) {
+    Parts parts = good(image_field_cases()[of].options);
+    change(parts);
+    EXPECT_SHARD_ERROR(open(put_together(std::move(parts))), code, why);
+  }
+  static std::function<void(Parts&)> set(const char* key, const char* value) {
+    return [=](Parts& p) { p.header.metadata[key] = value; };
+  }
+  static std::function<void(Parts&)> drop(const char* key) {
+    return [=](Parts& p) { p.header.metadata.erase(key); };
+  }
+};
+
+TEST_F(ImageFields, PutTogetherUnchangedTheyAreSound) {
+  for (const GoldenCase& of : image_field_cases()) EXPECT_NO_THROW(open(put_together(good(of.options))));
+}
+
+TEST_F(ImageFields, MetadataRules) {
+  for (const char* key : {"image.mask.dtype", "image.mask.layout", "image.mask.shape", "image.mask.mean",
+                          "image.mask.std", "image.mask.codec"})
+    refused(drop(key), key);
+  refused(set("field.mask", "ragged"), "there is no such column");
+  refused(set("field.depth", "ragged"), "\"depth_offsets\" is missing");
+  refused(drop("field.mask"), "first axis must be the 4 samples");
+  refused(set("field.depth", "mask"), "field \"depth\" is a mask: its mean and std must be 0 and 1");
+  refused(set("field.latent z", "mask"), "is a mask of f16");
+  refused(set("image.depth.dtype", "f16"), "it must be F16 [4, 1, 3, 2]");
+  refused(set("image.depth.dtype", "f8"), "dtype \"f8\"", ErrorCode::unsupported);
+  refused(set("image.depth.shape", "1,3,3"), "it must be U16 [4, 1, 3, 3]");
+  refused(set("image.depth.shape", "1,3"), "three numbers");
+  refused(set("image.depth.codec", "packed"), "\"depth.frames\" is missing");
+  refused(set("image.depth.codec", "lz4"), "codec \"lz4\"", ErrorCode::unsupported);
+  refused(set("image.depth.std", "0,1,1"), "std of channel 0");
+  refused(set("image.mask.shape", "4,5,3"), "with 3 channels");
+  refused(set("shard.profile", "1"), "first axis must be the 4 samples");
+}
+
+TEST_F(ImageFields, TensorRules) {
+  for (const char* name : {"depth", "depth.checksums", "depth.padding", "mask.frames", "mask.frame_offsets",
+                           "mask.frame_checksums"})
+    refused([&](Parts& p) { p.erase(name); }, "is missing");
+  refused([](Parts& p) { p.tensor("mask.checksums").dtype = DType::i64; }, "it must be U64 [4]");
+  refused([](Parts& p) { p.tensor("mask.frames").dtype = DType::i8; }, "it must be U8");
+  refused([](Parts& p) { p.tensor("depth").shape = {4, 6}; }, "it must be U16 [4, 1, 3, 2]");
+  refused([](Parts& p) { p.data.at("depth.padding").pop_back(), --p.tensor("depth.padding").shape[0]; },
+          "it must be U8 [4048]");
+  refused([](Parts& p) { p.data.at("depth.padding")[7] = std::byte{1}; },
+          "the padding behind field \"depth\" is not zero");
+  refused([](Parts& p) { store_u64(p.data.at("mask.frame_offsets"), 16, 1); }, "mask.frame_offsets[2] is 1");
+  refused([](Parts& p) { store_u64(p.data.at("mask.frame_offsets"), 8, 8); }, "field \"mask\": the frame of");
+  refused([](Parts& p) { p.data.at("depth")[13] ^= std::byte{1}; },
+          "sample 1 (\"class/photo 1.jpg\"): field \"depth\": its XXH3-64");
+  refused([](Parts& p) { p.data.at("mask.frame_checksums")[1] ^= std::byte{1}; },
+          "field \"mask\": its stored frame");
+  refused([](Parts& p) { p.data.at("latent z.frames")[3] ^= std::byte{1}; },
+          "field \"latent z\": its stored frame", ErrorCode::corrupt, 1);
+  // A column between the images of fields, whose bytes no digest would cover.
+  refused(
+      [](Parts& p) {
+        p.header.tensors.insert(p.header.tensors.end() - 1, {"odd", DType::u8, {4, 1024}, 0, 0});
+        p.data["odd"].assign(4096, std::byte{1});
+      },
+      "are expected before the main images");
+  refused([](Parts& p) { p.insert_early("mask", DType::u8, {4}, 4); }, "there is another tensor");
 }
 
 constexpr CodecSpec kZstd{CodecSpec::Kind::zstd, 3};

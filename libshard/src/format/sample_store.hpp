@@ -1,0 +1,76 @@
+// SampleStore: the images of one field (the main one, or a further one) while their shard is written.
+//
+// Without codec, the row of a planned sample is written to its planned place at once. With other codecs, its frame
+// follows the frames of all samples before it. Frames that come too early wait in memory, and one thread at a time
+// writes those that can be written.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "shard/codec.hpp"
+#include "shard/dataset_spec.hpp"
+
+namespace shard {
+
+// Of a planned sample: open, then claimed by the one call that may store it, then stored or skipped.
+enum class SampleState : std::uint8_t { open, claimed, stored, skipped };
+
+// put() may be called by several threads for different samples. Everything else is guarded by the writer's lock.
+class SampleStore {
+ public:
+  // Errors: invalid_argument (codec and spec do not fit each other).
+  SampleStore(const CodecSpec& codec, const SampleSpec& spec, const Normalization& normalization,
+              std::uint64_t planned);
+
+  bool framed() const noexcept { return framed_; }
+  std::uint64_t row_bytes() const noexcept { return row_bytes_; }
+  // Before the first put(), and takes the memory of the tables: the file, open as long as this object, and where the first planned sample begins. `path`
+  // is for messages.
+  void write_to(int fd, std::uint64_t begin, const std::filesystem::path& path);
+
+  // Stores a claimed sample of row_bytes(). `mutex`: the writer's. Errors: those of Codec::encode(); io.
+  void put(std::uint64_t index, std::span<const std::byte> sample, std::mutex& mutex);
+  // Writes the frames before which no other frame is missing, and lets other threads have the lock meanwhile. An
+  // error becomes the `failure`, if there was none.
+  void drain(std::unique_lock<std::mutex>& lock, std::span<const SampleState> states,
+             std::exception_ptr& failure);
+
+  // When every sample was stored or skipped: how many bytes they have without gaps.
+  std::uint64_t stored_bytes(std::uint64_t samples) const noexcept;
+  // Puts them to [begin, begin + stored_bytes()) of `fd`, which may be the file they are in. Errors: io.
+  void place(int fd, std::uint64_t begin, std::span<const SampleState> states) const;
+  // Fills the tables of the stored samples. The places are positions in `head`; those of frames count for codecs with
+  // frames only.
+  struct Tables {
+    std::size_t checksums = 0;
+    std::size_t frame_offsets = 0;
+    std::size_t frame_checksums = 0;
+  };
+  void write_tables(std::span<std::byte> head, const Tables& at, std::span<const SampleState> states) const;
+
+ private:
+  Codec codec_;
+  bool framed_;
+  std::uint64_t row_bytes_;
+  std::uint64_t planned_;
+  int fd_ = -1;
+  std::uint64_t begin_ = 0;
+  std::filesystem::path path_;
+  std::vector<std::uint64_t> checksums_;  // by planned sample
+  std::vector<std::uint64_t> frame_checksums_;
+  std::vector<std::uint64_t> frame_sizes_;
+
+  std::map<std::uint64_t, std::vector<std::byte>> waiting_;
+  std::uint64_t next_ = 0;  // first planned sample whose frame has not been written
+  std::uint64_t frames_bytes_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace shard
