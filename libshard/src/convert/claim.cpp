@@ -75,7 +75,14 @@ std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
 
 }  // namespace
 
-void record_values(Provenance& options, const Normalization& n, const std::vector<ColumnSpec>& columns) {
+void record_values(Provenance& options, const DatasetSpec& spec) {
+  const Normalization& n = spec.normalization;
+  const std::vector<ColumnSpec>& columns = spec.columns;
+  for (const FieldSpec& field : spec.fields) {
+    std::string& fields = options["fields"];
+    fields +=
+        fmt::format("{}{} {}", fields.empty() ? "" : ", ", quoted_excerpt(field.name), to_string(field));
+  }
   options["mean"] = fmt::format("{}", fmt::join(n.mean, ","));
   options["std"] = fmt::format("{}", fmt::join(n.std, ","));
   options["labels"] = to_string(columns.front());
@@ -94,13 +101,14 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   const bool as_before = info.source_digest == asked.names_digest;
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
-  for (const char* only_if_used : {"on_warning", "columns", "categories"}) there.options.erase(only_if_used);
+  for (const char* only_if_used : {"on_warning", "columns", "fields", "categories"})
+    there.options.erase(only_if_used);
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
   there.options["codec"] = to_string(info.codec);
   if (info.samples_per_shard != 0)
     there.options["samples_per_shard"] = std::to_string(info.samples_per_shard);
-  if (!info.columns.empty()) record_values(there.options, info.normalization, info.columns);
+  if (!info.columns.empty()) record_values(there.options, info);
   for (const auto& [key, value] : info.provenance) there.options[key] = value;
   return there;
 }

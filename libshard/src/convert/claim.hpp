@@ -34,7 +34,7 @@ struct Claim {
 void claim_folder(const Plan& plan, const Options& options, const PlanRecord& record, Claim& claim);
 
 // Adds to `options`, as text, what a data set records beside its provenance: messages name what differs.
-void record_values(Provenance& options, const Normalization& n, const std::vector<ColumnSpec>& columns);
+void record_values(Provenance& options, const DatasetSpec& spec);
 // The plan from which a complete data set was made. What the data set does not record is taken from `asked`.
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked);
 

@@ -45,7 +45,7 @@ PlanRecord record_of(const DatasetSpec& spec, std::uint64_t per_shard) {
   record.options["layout"] = std::string(to_string(spec.spec.layout));
   record.options["codec"] = to_string(spec.codec);
   record.options["samples_per_shard"] = std::to_string(per_shard);
-  record_values(record.options, spec.normalization, spec.columns);
+  record_values(record.options, spec);
   return record;
 }
 

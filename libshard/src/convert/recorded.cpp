@@ -76,13 +76,17 @@ std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
   text += fmt::format("labels={} {}\n", to_string(labels.dtype), fmt::join(labels.row_shape, ","));
   for (std::size_t c = 1; c < of.columns.size(); ++c)
     text += fmt::format("column={} {}\n", of.columns[c].name, to_string(of.columns[c]));
+  for (const FieldSpec& field : of.fields)
+    text += fmt::format("field={} {} normalization={} {}\n", field.name, to_string(field),
+                        fmt::join(field.normalization.mean, ","), fmt::join(field.normalization.std, ","));
   text += fmt::format("samples_per_shard={}\n", per_shard);
   return fmt::format("{:016x}", xxh3(text));
 }
 
 }  // namespace
 
-DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more) {
+DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more,
+                    std::vector<FieldSpec> fields) {
   DatasetSpec spec;
   spec.spec = options.preprocess.sample_spec();
   spec.normalization = options.preprocess.normalization;
@@ -90,6 +94,7 @@ DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, con
   spec.provenance.insert(more.begin(), more.end());
   spec.codec = options.codec;
   spec.columns = std::move(columns);
+  spec.fields = std::move(fields);
   spec.fingerprint = fingerprint(spec, options.per_shard());
   return spec;
 }

@@ -16,9 +16,10 @@ namespace shard::convert {
 // continue with these shards.
 Provenance provenance_of(const Options& options);
 // What every shard of the conversion records. Its fingerprint is a digest of everything that shapes the bytes
-// of the shards: provenance, sample, normalisation, codec, kinds of columns and samples per shard.
-// `more` is recorded besides provenance_of(options).
-DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more = {});
+// of the shards: provenance, sample, normalisation, codec, kinds of columns, further image fields and samples per shard.
+// `more` is recorded besides provenance_of(options). `fields`: the further image fields.
+DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more = {},
+                    std::vector<FieldSpec> fields = {});
 
 // The fingerprint of the same conversion with another codec. If not all options of the conversion are known,
 // a digest of its fingerprint and the codec.

@@ -51,6 +51,7 @@ constexpr auto kForever = std::chrono::hours(24 * 365);
 std::uint64_t bytes_of(const WriterRow& row) {
   std::uint64_t bytes = row.image.size() + row.key.size();
   for (const auto& column : row.columns) bytes += column.size();
+  for (const auto& image : row.images) bytes += image.size();
   return bytes;
 }
 
@@ -160,7 +161,7 @@ struct WriterTools {
   image::DecodeOptions decode;
   std::vector<std::byte> sample;
   std::vector<std::uint8_t> rgb;
-  std::vector<std::span<const std::byte>> columns;
+  std::vector<std::span<const std::byte>> columns, images;
 };
 
 Writer::Impl::Impl(const WriterOptions& given)
@@ -332,6 +333,13 @@ void Writer::Impl::check(const WriterRow& row) const {
       refuse(fmt::format("column {} has {} bytes, but a row is {} of {} bytes", quoted(column.name), bytes,
                          to_string(column), column.row_bytes()));
   }
+  if (row.images.size() != spec.fields.size())
+    refuse(fmt::format("{} further images, but the data set has {} such fields", row.images.size(),
+                       spec.fields.size()));
+  for (std::size_t i = 0; i < row.images.size(); ++i)
+    if (row.images[i].size() != spec.fields[i].spec.size_bytes())
+      refuse(fmt::format("field {} has {} bytes, but {} has {}", quoted(spec.fields[i].name),
+                         row.images[i].size(), to_string(spec.fields[i]), spec.fields[i].spec.size_bytes()));
   const ColumnSpec& labels = spec.columns.front();
   if (!options.classes.empty() && labels.dtype == DType::i64 && labels.row_shape.empty()) {
     const auto label = static_cast<std::int64_t>(load_u64(row.columns.front(), 0));
@@ -456,7 +464,8 @@ void Writer::Impl::convert(WriterTask& task, WriterTools& tools) {
     return;
   }
   tools.columns.assign(task.row.columns.begin(), task.row.columns.end());
-  shard.writer.put(task.index, input.key, tools.columns, tools.sample);
+  tools.images.assign(task.row.images.begin(), task.row.images.end());
+  shard.writer.put(task.index, input.key, tools.columns, tools.sample, tools.images);
   ++shard.stored;
   if (found.empty()) return;
   const std::lock_guard lock(shard.mutex);

@@ -62,7 +62,7 @@ std::vector<ColumnSpec> parse_columns(const std::string& text) {
 }
 
 DatasetSpec writer_spec(const WriterOptions& options, const std::vector<ColumnSpec>& columns) {
-  return spec_of(options, columns);
+  return spec_of(options, columns, {}, options.image_fields);
 }
 
 PlanRecord writer_record(const WriterOptions& options, const std::vector<ColumnSpec>& columns) {

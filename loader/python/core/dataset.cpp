@@ -43,29 +43,45 @@ Dataset::Location locate(const DatasetHandle& self, std::uint64_t index) {
   return self.data->locate(index);
 }
 
-// A view of the mapping; with a codec a new, decoded sample.
-Tensor sample(const DatasetHandle& self, std::uint64_t index) {
-  const Dataset::Location at = locate(self, index);
-  const ShardReader& shard = open_shard(self, at.shard);
-  const SampleSpec& spec = self.data->info().spec;
+// A view of `frame` in the mapping; with a codec a new sample, which `read` decodes.
+Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, const CodecSpec& codec,
+                     const auto& frame, const auto& read) {
   Tensor tensor;
   tensor.dtype = spec.dtype;
   const auto axes = spec.shape();
   tensor.shape.assign(axes.begin(), axes.end());
-  if (shard.header().codec.kind == CodecSpec::Kind::none) {
+  if (codec.kind == CodecSpec::Kind::none) {
     tensor.owner = owner_of(self);
-    tensor.data = shard.frame(at.sample).data();
+    tensor.data = frame().data();
     return tensor;
   }
   auto bytes = std::make_shared<std::vector<std::byte>>(spec.size_bytes());
   {
     nb::gil_scoped_release without_gil;
-    shard.read(at.sample, *bytes);
+    read(std::span<std::byte>(*bytes));
   }
   tensor.data = bytes->data();
   tensor.writable = true;
   tensor.owner = std::move(bytes);
   return tensor;
+}
+
+Tensor sample(const DatasetHandle& self, std::uint64_t index) {
+  const Dataset::Location at = locate(self, index);
+  const ShardReader& shard = open_shard(self, at.shard);
+  return sample_tensor(
+      self, shard.header().spec, shard.header().codec, [&] { return shard.frame(at.sample); },
+      [&](std::span<std::byte> out) { shard.read(at.sample, out); });
+}
+
+// Of a further image field.
+Tensor field_sample(const DatasetHandle& self, std::size_t field, std::uint64_t index) {
+  const Dataset::Location at = locate(self, index);
+  const ShardReader& shard = open_shard(self, at.shard);
+  const FieldSpec& spec = shard.header().fields.at(field);
+  return sample_tensor(
+      self, spec.spec, spec.codec, [&] { return shard.field_frame(field, at.sample); },
+      [&](std::span<std::byte> out) { shard.read_field(field, at.sample, out); });
 }
 
 // All samples of a shard, as they are mapped.
@@ -130,6 +146,15 @@ nb::dict info(const DatasetHandle& self) {
   }
   result["columns"] = nb::tuple(columns);
   result["kinds"] = kinds;
+  nb::dict images;
+  for (const FieldSpec& field : info.fields) {
+    nb::list axes;
+    for (const std::uint32_t extent : field.spec.shape()) axes.append(extent);
+    images[text(field.name)] =
+        nb::make_tuple(text(std::string(to_string(field.role))),
+                       text(std::string(to_string(field.spec.dtype))), nb::tuple(axes));
+  }
+  result["images"] = images;
   nb::list shards;
   for (const ShardSummary& shard : info.shards)
     shards.append(nb::make_tuple(text(shard.file), shard.samples));
@@ -180,6 +205,7 @@ void bind_dataset(nb::module_& module) {
       .def("__len__", [](const DatasetHandle& self) { return self.data->size(); })
       .def("info", &info)
       .def("sample", &sample)
+      .def("field_sample", &field_sample)
       .def("label", &label)
       .def("key",
            [](const DatasetHandle& self, std::uint64_t index) {

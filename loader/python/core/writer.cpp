@@ -40,6 +40,29 @@ class BufferView {
   Py_buffer view_{};
 };
 
+// (name, role, dtype, layout, shape, mean, std, codec)
+FieldSpec field_of(const nb::tuple& given) {
+  const auto word = [&](std::size_t at) { return nb::cast<std::string>(given[at]); };
+  FieldSpec field;
+  field.name = word(0);
+  const auto role = field_role_from_string(word(1));
+  const auto dtype = dtype_from_option(word(2));
+  const auto layout = layout_from_string(word(3));
+  if (!role || !dtype || !layout)
+    throw Error(ErrorCode::invalid_argument,
+                "field " + field.name + ": role must be image or mask, layout nhwc, nchw or tensor");
+  field.role = *role;
+  if (!given[5].is_none()) field.normalization.mean = nb::cast<std::vector<float>>(given[5]);
+  if (!given[6].is_none()) field.normalization.std = nb::cast<std::vector<float>>(given[6]);
+  try {
+    field.spec = spec_of_shape(*dtype, *layout, nb::cast<std::vector<std::uint64_t>>(given[4]));
+    field.codec = codec_spec_from_string(word(7));
+  } catch (const Error& error) {
+    throw Error(error.code(), "field " + field.name + ": " + error.what());
+  }
+  return field;
+}
+
 std::vector<ColumnSpec> columns_of(const nb::list& given) {
   std::vector<ColumnSpec> columns;
   for (nb::handle one : given) {
@@ -66,6 +89,9 @@ class PyWriter {
     static_cast<convert::Options&>(options) = options_of(given);
     if (given.contains("classes")) options.classes = nb::cast<std::vector<std::string>>(given["classes"]);
     options.resume = given.contains("resume");
+    if (given.contains("image_fields"))
+      for (nb::handle field : nb::cast<nb::list>(given["image_fields"]))
+        options.image_fields.push_back(field_of(nb::cast<nb::tuple>(field)));
     nb::gil_scoped_release without_gil;
     writer_ = std::make_unique<convert::Writer>(options);
   }
@@ -95,7 +121,9 @@ class PyWriter {
 
   // `image`: bytes of an image file, with `size` None; or pixels, with (height, width, channels); or the path of a file, as bytes,
   // with `size` 0.
-  bool add(const nb::bytes& key, nb::handle image, const nb::object& size, const nb::list& columns) {
+  // `images`: of the further image fields.
+  bool add(const nb::bytes& key, nb::handle image, const nb::object& size, const nb::list& columns,
+           const nb::list& images) {
     convert::WriterRow row;
     row.key.assign(key.c_str(), key.size());
     if (nb::isinstance<nb::int_>(size)) {
@@ -111,6 +139,7 @@ class PyWriter {
     }
     row.columns.reserve(columns.size());
     for (nb::handle column : columns) row.columns.push_back(BufferView(column).copy());
+    for (nb::handle further : images) row.images.push_back(BufferView(further).copy());
     convert::Writer& to = writer();
     std::optional<bool> added;
     wait_with_signals([&] {
@@ -172,7 +201,7 @@ void bind_writer(nb::module_& module) {
       .def("declare", &PyWriter::declare, nb::arg("columns"))
       .def("columns", &PyWriter::columns)
       .def("add", &PyWriter::add, nb::arg("key"), nb::arg("image"), nb::arg("size").none(),
-           nb::arg("columns"))
+           nb::arg("columns"), nb::arg("images"))
       .def("is_done", &PyWriter::is_done, nb::arg("key"))
       .def("keys_done", &PyWriter::keys_done)
       .def("__len__", &PyWriter::size)

@@ -132,6 +132,96 @@ def test_columns_of_every_kind(tmp_path):
     assert found["id"].tolist() == [7, 8] and found["ok"].tolist() == [True, False] and found["labels"].tolist() == [0, 1]
 
 
+def further_images(i):
+    generator = np.random.default_rng(i)
+    return {
+        "mask": generator.integers(0, 21, (6, 5, 1), np.uint8),
+        "depth": generator.integers(0, 65536, (7, 3), np.uint16),
+        "latent": generator.standard_normal((4, 2, 2)).astype(np.float16),
+    }
+
+
+FURTHER = {
+    "mask": sl.ImageField("uint8", 6, 5, 1, role="mask", codec="packed"),
+    "depth": sl.ImageField("uint16", 7, 3, codec="zstd"),
+    "latent": sl.ImageField("float16", 4, 2, 2, layout="nchw", mean=[1, 2, 3, 4], std=[1, 1, 1, 2]),
+}
+
+
+def test_further_images(images, tmp_path):
+    out = tmp_path / "out"
+    with sl.Writer(out, classes=CLASSES, columns={"caption": sl.Text, **FURTHER}, **OPTIONS) as writer:
+        for i, row in enumerate(rows(images)):
+            assert writer.add(**row, caption=f"text {i}", **further_images(i))
+    data = sl.Dataset(out)
+    assert not data.verify()
+    assert list(data.fields) == ["image", "label", "caption", *FURTHER]
+    assert data.fields["mask"] == sl.Field("mask", "uint8", (6, 5, 1))
+    assert data.fields["depth"] == sl.Field("image", "uint16", (7, 3))
+    for i in range(len(data)):
+        for name, image in further_images(i).items():
+            found = data.image(name, i)
+            assert found.dtype == image.dtype and np.array_equal(found, image)
+            assert np.array_equal(data.fields[i][name], image)
+        assert data.fields[i]["caption"] == f"text {i}"
+    assert np.array_equal(data.image("depth", -1), further_images(len(data) - 1)["depth"])
+    with pytest.raises(sl.InvalidArgumentError, match="no further image 'boxes'; there are: mask, depth, latent"):
+        data.image("boxes", 0)
+    with pytest.raises(IndexError):
+        data.image("mask", len(data))
+    train, _ = data.split(0.5)
+    at = [data.keys[i] for i in range(len(data))].index(train.keys[3])
+    assert np.array_equal(train.image("latent", 3), further_images(at)["latent"])
+
+
+def test_further_images_that_do_not_fit_are_named(images, tmp_path):
+    with sl.Writer(tmp_path / "out", classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
+        row = next(rows(images))
+        good = further_images(0)
+        for change, text in [
+            ({"mask": good["mask"][:5]}, r"the image 'mask' is uint8 \[6, 5, 1\], but this row has uint8 \[5, 5, 1\]"),
+            ({"mask": good["mask"].astype(np.int64) + 300}, "but this row has int64"),
+            ({"mask": good["mask"].astype(np.float32)}, "but this row has float32"),
+        ]:
+            with pytest.raises(sl.InvalidArgumentError, match=text):
+                writer.add(**row, **{**good, **change})
+        with pytest.raises(sl.InvalidArgumentError, match="the image 'depth' is missing"):
+            writer.add(**row, mask=good["mask"], latent=good["latent"])
+        assert writer.add(**row, **{**good, "mask": good["mask"].astype(np.int64)})
+    assert np.array_equal(sl.Dataset(tmp_path / "out").image("mask", 0), good["mask"])
+    for field, text in [
+        (sl.ImageField("uint8", 6, 5, 3, role="mask"), "3 channels"),
+        (sl.ImageField("uint16", 6, 5, 1, codec="packed"), "codec packed"),
+        (sl.ImageField("uint8", 6, 5, 1, codec="lz4"), "lz4"),
+        (sl.ImageField("uint8", 6, 0, 1), "field field: sample width is 0"),
+        (sl.ImageField("uint8", 2, 2, 2, 2, 2), "5 axes"),
+    ]:
+        with pytest.raises(sl.InvalidArgumentError, match=text):
+            with sl.Writer(tmp_path / "bad", columns={"field": field}, **OPTIONS) as writer:
+                writer.add("a", next(rows(images))["image"], 0, field=np.zeros(field.shape, field.dtype))
+    with pytest.raises(sl.InvalidArgumentError, match="expected role"):
+        sl.ImageField("uint8", 2, 2, 1, role="video")
+
+
+def test_further_images_are_resumed_and_must_be_the_same(images, tmp_path):
+    every = list(rows(images))
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    with sl.Writer(whole, classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
+        for i, row in enumerate(every):
+            writer.add(**row, **further_images(i))
+    with pytest.raises(KeyError):
+        with sl.Writer(out, classes=CLASSES, columns=FURTHER, **OPTIONS) as writer:
+            for i, row in enumerate(every[:30]):
+                writer.add(**row, **further_images(i))
+            raise KeyError
+    with pytest.raises(sl.InvalidArgumentError, match="fields"):
+        sl.Writer(out, classes=CLASSES, columns={**FURTHER, "depth": sl.ImageField("uint16", 7, 3)}, resume=True, **OPTIONS)
+    with sl.Writer(out, classes=CLASSES, columns=FURTHER, resume=True, **OPTIONS) as writer:
+        for i, row in enumerate(every):
+            writer.add(**row, **further_images(i))
+    assert_same_shards(whole, out)
+
+
 def test_a_column_that_changes_is_named(tmp_path):
     with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
         for i in range(1000):

@@ -39,6 +39,8 @@ namespace shard::convert {
 struct WriterOptions : Options {
   // What each row has beside its image, `labels` first. Empty: as in the unfinished data set, or Writer::declare() says it.
   std::vector<ColumnSpec> fields;
+  // Further images of each row, which are stored as they are given: masks, depth, latents.
+  std::vector<FieldSpec> image_fields;
   // Names of the labels 0, 1, ... Empty: labels are numbers.
   std::vector<std::string> classes;
   // Goes on with an unfinished data set in `out`; its options must be the same. Nothing to go on with is no error.
@@ -68,6 +70,8 @@ struct WriterRow {
   std::filesystem::path file;
   // The bytes of each column, in the order of the columns: one row, or any number of them if the column is ragged, or text.
   std::vector<std::vector<std::byte>> columns;
+  // The samples of the further image fields, in the order of WriterOptions::image_fields: C order, with the size of their specs.
+  std::vector<std::vector<std::byte>> images;
 
   // For data sets whose first column is i64 [N].
   void set_label(std::int64_t label);
@@ -90,7 +94,7 @@ class Writer {
 
   // Hands a row over; waits while too many rows wait for the threads. False: an earlier run has stored the row with this key,
   // and nothing happens. Thread safe, but the order of the rows is the order of the calls. Errors: invalid_argument (a key that was added
-  // before, an empty key, columns of other sizes), and those of the threads: io; corrupt with OnError::fail.
+  // before, an empty key, columns or further images of other sizes), and those of the threads: io; corrupt with OnError::fail.
   bool add(WriterRow row);
   // Waits for `patience` at most. Nothing: there was no room, and `row` is as before.
   std::optional<bool> try_add(WriterRow& row, std::chrono::milliseconds patience);

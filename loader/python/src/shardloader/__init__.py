@@ -17,7 +17,7 @@ from . import _core
 from ._augment import Augment, Instruction, Operation, ops
 from ._convert import Conversion, convert
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
-from ._fields import Field, Fields, Ragged, RaggedArray, Text
+from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
     CancelledError,
@@ -48,6 +48,7 @@ __all__ = [
     "Field",
     "Fields",
     "Finding",
+    "ImageField",
     "Instruction",
     "InvalidArgumentError",
     "IoError",

@@ -44,6 +44,7 @@ class _Info(TypedDict):
     classes: tuple[str, ...]
     columns: tuple[str, ...]
     kinds: "dict[str, tuple[str, str, tuple[int, ...]]]"
+    images: "dict[str, tuple[str, str, tuple[int, ...]]]"
     shards: tuple[tuple[str, int], ...]
 
 
@@ -149,6 +150,13 @@ class Dataset:
         at = _position(index, len(self))
         label: Any = self._core.label(at)
         return to_numpy(self._core.sample(at)), label if isinstance(label, int) else to_numpy(label)
+
+    def image(self, name: str, index: int) -> "np.ndarray[Any, Any]":
+        """A further image of a sample, such as its mask: one of `fields` of kind "image" or "mask". The array is as that of data[i]."""
+        names = list(self._info["images"])
+        if name not in names:
+            raise InvalidArgumentError(f"there is no further image {name!r}; there are: {', '.join(names) or 'none'}")
+        return to_numpy(self._core.field_sample(names.index(name), _position(index, len(self))))
 
     def __repr__(self) -> str:
         return f"<Dataset {self._path!r}: {len(self)} samples, {self.dtype} {list(self.shape)}, codec {self.codec}>"

@@ -26,7 +26,7 @@ def _short_dtype(dtype: Any) -> str:
 
 
 class Field(NamedTuple):
-    """One value of a sample. kind: "image", "fixed" (an array of `shape`), "ragged" (any number of rows of `shape`) or "text"."""
+    """One value of a sample. kind: "image", "mask" (class ids), "fixed" (an array of `shape`), "ragged" (any number of rows of `shape`) or "text"."""
 
     kind: str
     dtype: str
@@ -61,6 +61,45 @@ class Ragged:
 
     def __hash__(self) -> int:
         return hash((self.dtype, self.shape))
+
+
+class ImageField:
+    """The type of a further image of each sample, which a Writer stores as it is given: a mask, depth, a latent.
+
+        columns={"mask": sl.ImageField("uint8", 224, 224, 1, role="mask", codec="packed"), "depth": sl.ImageField("uint16", 224, 224, 1),
+                 "latent": sl.ImageField("float16", 4, 64, 64, layout="nchw")}
+
+    dtype, shape: of one sample, in C order, one to four axes.
+    layout: "nhwc" [row, column, channel], "nchw" [channel, row, column], or "tensor": axes without a meaning, of any dtype. Default: "nhwc" for
+        three axes, else "tensor".
+    role: "image", whose values may be interpolated, or "mask": class ids, uint8 or uint16 of one channel.
+    codec: "none", "zstd", "zstd:LEVEL" or "packed" (uint8 of up to four channels, not tensors).
+    mean, std: of three channels, or of each one; recorded only, to be applied after loading.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        *shape: int,
+        layout: "Union[str, None]" = None,
+        role: str = "image",
+        codec: str = "none",
+        mean: "Union[Sequence[float], None]" = None,
+        std: "Union[Sequence[float], None]" = None,
+    ) -> None:
+        self.dtype, self.shape = _LONG[_short_dtype(dtype)], tuple(int(extent) for extent in shape)
+        self.layout = layout if layout is not None else "nhwc" if len(self.shape) == 3 else "tensor"
+        self.role, self.codec = role, codec
+        self.mean = None if mean is None else [float(value) for value in mean]
+        self.std = None if std is None else [float(value) for value in std]
+        if role not in ("image", "mask") or self.layout not in ("nhwc", "nchw", "tensor"):
+            raise InvalidArgumentError(f'role {role!r}, layout {self.layout!r}: expected role "image" or "mask", layout "nhwc", "nchw" or "tensor"')
+
+    def __repr__(self) -> str:
+        return f"shardloader.ImageField({self.dtype!r}, {', '.join(map(str, self.shape))}, layout={self.layout!r}, role={self.role!r}, codec={self.codec!r})"
+
+    def _for_core(self, name: str) -> "tuple[Any, ...]":
+        return name, self.role, _SHORT[self.dtype], self.layout, list(self.shape), self.mean, self.std, self.codec
 
 
 def column_text(name: str, kind: Any) -> str:
@@ -108,25 +147,30 @@ def delivered_names(data: Any, flat: Sequence[str]) -> "tuple[tuple[str, ...], f
 
 
 class Fields(Mapping[str, Field]):
-    """The fields of a data set by name, first "image" and "label", then the further columns. fields[name] describes one of them, and
-    fields[i] has those of sample i: a dict of the image, the label, and for each column an array, or a str if it is text."""
+    """The fields of a data set by name, first "image" and "label", then the further columns and images. fields[name] describes one of them, and
+    fields[i] has those of sample i: a dict of the image, the label, for each column an array, or a str if it is text, and for each further image
+    an array."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("image", "label", *self._data.columns[1:]))
+        return iter(("image", "label", *self._data.columns[1:], *self._data._info["images"]))
 
     def __len__(self) -> int:
-        return 1 + len(self._data.columns)
+        return 1 + len(self._data.columns) + len(self._data._info["images"])
 
     def __getitem__(self, name: Union[str, int, "os.PathLike[str]"]) -> Any:
         data = self._data
         if not isinstance(name, str):
             image, label = data[name]
             at = int(name) + len(data) if int(name) < 0 else int(name)  # type: ignore[arg-type]
-            return {"image": image, "label": label, **{column: data._value(at, column) for column in data.columns[1:]}}
+            columns = {column: data._value(at, column) for column in data.columns[1:]}
+            return {"image": image, "label": label, **columns, **{image: data.image(image, at) for image in data._info["images"]}}
         if name == "image":
             return Field("image", data.dtype, tuple(data.shape))
+        if name in data._info["images"]:
+            role, dtype, shape = data._info["images"][name]
+            return Field(role, _LONG[dtype], shape)
         kind, dtype, shape = data._info["kinds"]["labels" if name == "label" else name]
         return Field(kind, _LONG[dtype], shape)

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 from . import _core, _words
 from ._convert import Conversion, Path, Size, _options
 from ._errors import InvalidArgumentError, ShardError
-from ._fields import _LONG, _SHORT, Ragged, Text, _short_dtype
+from ._fields import _LONG, _SHORT, ImageField, Ragged, Text, _short_dtype
 from ._numpy import np
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
-# sl.Text, sl.Ragged(...), a dtype, or (dtype, axis, ...).
+# sl.Text, sl.Ragged(...), sl.ImageField(...), a dtype, or (dtype, axis, ...).
 ColumnKind = Any
 
 
@@ -106,7 +106,7 @@ class Writer:
 
     out: a new or empty folder; with resume=True also one in which a Writer has stopped.
     columns: what each row has beside image and label. {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "emb": ("float16", 768),
-        "id": "int64"}. Numbers are converted to the declared type. Columns that are not declared are taken from the first row
+        "id": "int64"}, and further images as sl.ImageField(...). Numbers are converted to the declared type. Columns that are not declared are taken from the first row
         as they are: str is text, an array keeps its type and shape, numbers are int64 or float64.
         "labels" may be declared too: ("float32", k) for a vector.
     classes: the names of the labels 0, 1, ...; labels are then names or numbers. None: labels are whole numbers, or vectors of float32.
@@ -154,7 +154,8 @@ class Writer:
         self._labels = {name: number for number, name in enumerate(self._classes or ())}
         if len(self._labels) != len(self._classes or ()):
             raise InvalidArgumentError("classes has a name twice")
-        self._declared = {name: _declared(name, kind) for name, kind in (columns or {}).items()}
+        self._images = {name: kind for name, kind in (columns or {}).items() if isinstance(kind, ImageField)}
+        self._declared = {name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images}
         self._columns: "Optional[list[_Column]]" = None
         given = _options(
             "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, layout=layout, normalize=normalize,
@@ -163,6 +164,8 @@ class Writer:
         )  # fmt: skip
         if self._classes is not None:
             given["classes"] = self._classes
+        if self._images:
+            given["image_fields"] = [kind._for_core(name) for name, kind in self._images.items()]
         if resume:
             given["resume"] = True
         try:
@@ -192,6 +195,8 @@ class Writer:
         The Writer can be used after it.
         """
         core = self._open()
+        images = [self._further(key, name, kind, columns) for name, kind in self._images.items()]
+        columns = {name: value for name, value in columns.items() if name not in self._images}
         raw = key if isinstance(key, bytes) else os.fsencode(key)
         if self._columns is None:
             self._take_columns(key, label, columns)
@@ -207,7 +212,7 @@ class Writer:
             raise InvalidArgumentError(f"{key!r}: there is no column {unknown!r}; the columns are those of the first row or as declared: {there}")
         data, size = self._image(key, image)
         try:
-            return bool(core.add(raw, data, size, rows))
+            return bool(core.add(raw, data, size, rows, images))
         except ShardError as error:
             raise _words.of_convert(error) from None
 
@@ -320,6 +325,15 @@ class Writer:
         cast = _cast(array, dtype, column.dtype) if fits and (column.declared or dtype == column.dtype) else None
         if cast is None:
             raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {dtype} {list(shape)}")
+        return _little(cast)
+
+    def _further(self, key: Any, name: str, kind: ImageField, columns: "dict[str, Any]") -> bytes:
+        if name not in columns:
+            raise InvalidArgumentError(f"{key!r}: the image {name!r} is missing")
+        array, dtype = _array(columns[name])
+        cast = _cast(array, dtype, kind.dtype) if array.shape == kind.shape else None
+        if cast is None:
+            raise InvalidArgumentError(f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, but this row has {dtype} {list(array.shape)}")
         return _little(cast)
 
     def _image(self, key: Any, image: Any) -> "tuple[Any, Any]":
