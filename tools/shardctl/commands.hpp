@@ -59,7 +59,9 @@ struct CompareOptions {
   bool quiet = false;
   bool json = false;
 };
+// `images` may be another data set: then samples, labels and columns are compared (compare_sets.cpp).
 int compare(const CompareOptions& options);
+int compare_sets(const CompareOptions& options);
 
 struct DuplicatesOptions {
   std::vector<std::string> paths;
@@ -76,11 +78,13 @@ int duplicates(const DuplicatesOptions& options);
 
 struct ExportOptions {
   std::string path;
-  std::string folder;
+  std::string format = "npy";  // npy, tar, parquet
+  std::string folder;          // of tar: the file
   bool verify = true;
   bool quiet = false;
 };
 int export_npy(const ExportOptions& options);
+int export_tar(const ExportOptions& options);
 
 struct PageOptions {
   std::string path;

@@ -205,6 +205,10 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
 }  // namespace
 
 int compare(const CompareOptions& options) {
+  std::error_code no_data_set;
+  const std::string folder = options.images.substr(0, options.images.find('#'));
+  if (std::filesystem::exists(std::filesystem::path(folder) / "dataset.json", no_data_set))
+    return compare_sets(options);
   const Source source = Source::open(options.path);
   std::error_code error;
   convert::InputList list;

@@ -1,4 +1,4 @@
-// export --npy: images.npy, labels.npy, keys.txt and classes.txt; memory stays at a few samples.
+// export --format npy: images.npy, labels.npy, keys.txt and classes.txt; memory stays at a few samples.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,34 +16,13 @@
 #include "shardctl/damage.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/labels.hpp"
+#include "shardctl/npy.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The header of numpy's .npy format, version 1.0 (numpy/lib/format.py): padded so that the data begins at a
-// multiple of 64.
-std::string npy_header(const std::string& dtype, const std::vector<std::uint64_t>& shape) {
-  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype,
-                                       fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
-  dictionary.append(63 - (10 + dictionary.size()) % 64, ' ');
-  dictionary += '\n';
-  std::string header("\x93NUMPY\x01\x00", 8);
-  header += static_cast<char>(dictionary.size() & 0xFFU);
-  header += static_cast<char>(dictionary.size() >> 8U);
-  return header + dictionary;
-}
-
-// numpy has no bfloat16; the same numbers as float32, little-endian.
-void widen_bf16(std::span<const std::byte> bf16, std::span<std::byte> f32) {
-  for (std::size_t i = 0; i < bf16.size() / 2; ++i) {
-    f32[i * 4] = f32[i * 4 + 1] = std::byte{0};
-    f32[i * 4 + 2] = bf16[i * 2];
-    f32[i * 4 + 3] = bf16[i * 2 + 1];
-  }
-}
 
 void prepare_folder(const fs::path& folder) {
   make_folder(folder);

@@ -61,6 +61,21 @@ int reading(const std::function<int()>& command) {
   }
 }
 
+int export_as(const ExportOptions& options, bool npy_given) {
+  if (npy_given && options.format != "npy")
+    throw Error(ErrorCode::invalid_argument, "--npy is another word for --format npy: give one of them");
+  if (options.format == "parquet")
+    throw Error(ErrorCode::unsupported,
+                fmt::format("shardctl writes no Parquet: pip install 'shardloader[parquet]', then run python "
+                            "-m shardloader export "
+                            "{} --parquet {}",
+                            options.path, options.folder.empty() ? "FILE.parquet" : options.folder));
+  if (options.folder.empty())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("export needs --output PATH{}", options.format == "npy" ? " or --npy DIR" : ""));
+  return options.format == "tar" ? export_tar(options) : export_npy(options);
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Print, check, compare, export and repack data sets that shardify made, and find duplicates in them.",
@@ -128,7 +143,7 @@ int run(int argc, char** argv) {
   add_path(compare_command, compare_options.path);
   compare_command
       ->add_option("IMAGES", compare_options.images,
-                   "The folder, archives or arrays of images from which it was made")
+                   "The folder, archives or arrays of images from which it was made; or another data set")
       ->required();
   compare_command
       ->add_option("--samples", compare_options.samples, R"(
@@ -170,13 +185,22 @@ int run(int argc, char** argv) {
   add_json(duplicates_command, duplicates_options.json);
 
   ExportOptions export_options;
-  CLI::App* export_command = app.add_subcommand("export", "Write the samples as .npy files");
+  CLI::App* export_command =
+      app.add_subcommand("export", "Write the samples as .npy files or as a WebDataset");
   add_path(export_command, export_options.path);
   export_command
       ->add_option("--npy", export_options.folder, R"(
       The folder to write, new or empty: images.npy (bfloat16 becomes float32), labels.npy, keys.txt, classes.txt)")
-      ->type_name("DIR")
-      ->required();
+      ->type_name("DIR");
+  export_command
+      ->add_option("--format", export_options.format, R"(
+      npy: as --npy; tar: a WebDataset, with KEY.png (or KEY.npy), KEY.cls and KEY.json for each sample, which shardify
+      reads again; parquet: says which Python command writes it)")
+      ->check(CLI::IsMember({"npy", "tar", "parquet"}))
+      ->capture_default_str()
+      ->type_name("npy|tar|parquet");
+  export_command->add_option("-o,--output", export_options.folder, "The folder or, of tar, the file to write")
+      ->type_name("PATH");
   add_verify(export_command, export_options.verify);
   add_quiet(export_command, export_options.quiet, "Print nothing");
 
@@ -272,7 +296,7 @@ int run(int argc, char** argv) {
     if (show_command->parsed()) return show(show_options);
     if (compare_command->parsed()) return compare(compare_options);
     if (duplicates_command->parsed()) return duplicates(duplicates_options);
-    if (export_command->parsed()) return export_npy(export_options);
+    if (export_command->parsed()) return export_as(export_options, export_command->count("--npy") != 0);
     if (page_command->parsed()) return page(page_options);
     if (repack_command->parsed()) return repack(repack_options);
     if (split_command->parsed()) return split(split_options);

@@ -13,6 +13,7 @@
 
 #include "base/quote.hpp"
 #include "base/unique_handle.hpp"
+#include "convert/open_archive.hpp"
 
 namespace shard::convert {
 
@@ -85,6 +86,13 @@ int InputReader::archive(std::uint32_t number) {
         fmt::format("{} has {} bytes, but had {} when this run started: archives must not change while they "
                     "are converted; run the same command again",
                     quoted(path), info.st_size, list_->archive_bytes[number]));
+  if (file_stamp(fd.get()) != list_->archive_stamps[number])
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{} was replaced or written to since this run started: archives must not change while they "
+            "are converted; run the same command again",
+            quoted(path)));
   Open& place = open_[next_++ % kOpen];
   place.archive = number;
   place.fd = std::move(fd);

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <system_error>
 
+#include "base/checksum.hpp"
 #include "base/quote.hpp"
 
 namespace shard::convert {
@@ -28,6 +30,17 @@ OpenArchive::OpenArchive(const std::filesystem::path& path)
   // Headers are far apart: reading ahead would bring in the members.
   static_cast<void>(::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_RANDOM));
 }
+
+std::uint64_t file_stamp(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return 0;
+  const std::array<std::uint64_t, 4> values{
+      static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+      static_cast<std::uint64_t>(info.st_mtim.tv_sec), static_cast<std::uint64_t>(info.st_mtim.tv_nsec)};
+  return xxh3(std::as_bytes(std::span(values)));
+}
+
+std::uint64_t OpenArchive::stamp() const { return file_stamp(fd_.get()); }
 
 std::size_t OpenArchive::read(std::uint64_t offset, std::span<std::byte> out) const {
   std::size_t filled = 0;

@@ -12,6 +12,9 @@
 
 namespace shard::convert {
 
+// Which file this is and when it was last written: device, inode and time of modification, mixed.
+std::uint64_t file_stamp(int fd);
+
 class OpenArchive {
  public:
   // Errors: not_found, io, invalid_argument (not a regular file), naming the path.
@@ -20,6 +23,8 @@ class OpenArchive {
   OpenArchive(std::filesystem::path path, UniqueFd fd, std::uint64_t size_bytes) noexcept
       : path_(std::move(path)), fd_(std::move(fd)), size_(size_bytes) {}
   int fd() const noexcept { return fd_.get(); }
+  // Of this file: changes if the file is replaced or written to.
+  std::uint64_t stamp() const;
   std::uint64_t size() const noexcept { return size_; }
   // Returns how many bytes there were. Error: io.
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;

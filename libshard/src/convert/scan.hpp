@@ -51,6 +51,8 @@ struct InputList {
   std::vector<std::filesystem::path> archives;
   // Their sizes when they were listed.
   std::vector<std::uint64_t> archive_bytes;
+  // Which files they were then (file_stamp()).
+  std::vector<std::uint64_t> archive_stamps;
   // Those that were unpacked into files without names; null: archives[i] is read itself. Empty: all are.
   std::vector<std::shared_ptr<const OpenArchive>> unpacked;
   // Bytes that come in front of each input of an archive; no elements: none do. Items of arrays are so handed on as files.

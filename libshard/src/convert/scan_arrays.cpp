@@ -120,6 +120,7 @@ class ArrayLister {
     file_.emplace(path);
     list_.archives.push_back(path);
     list_.archive_bytes.push_back(file_->size());
+    list_.archive_stamps.push_back(file_->stamp());
     list_.unpacked.emplace_back();
     try {
       const std::string name = unpacked_name(path);

@@ -100,11 +100,13 @@ class Contents {
   void list() {
     archive_.emplace(name_);
     archive_bytes = archive_->size();
+    archive_stamp = archive_->stamp();
     list_part(0, archive_->size(), "", escape_key(name_), true);
     archive_.reset();
   }
 
   std::uint64_t archive_bytes = 0;
+  std::uint64_t archive_stamp = 0;
   std::vector<Input> inputs;
   std::vector<Reject> rejects;
   std::vector<Skip> skipped;
@@ -249,6 +251,7 @@ InputList scan_tars(const std::string& images, const std::set<std::string>& side
   });
   for (auto& part : contents) {
     list.archive_bytes.push_back(part->archive_bytes);
+    list.archive_stamps.push_back(part->archive_stamp);
     append(list.inputs, std::move(part->inputs));
     append(list.rejects, std::move(part->rejects));
     append(list.skipped, std::move(part->skipped));

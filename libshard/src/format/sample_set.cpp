@@ -19,10 +19,19 @@ std::uint64_t select_in_word(std::uint64_t word, std::uint64_t rank) noexcept {
 
 }  // namespace
 
+void set_bits(std::span<std::uint64_t> words, std::uint64_t begin, std::uint64_t end) noexcept {
+  for (std::uint64_t at = begin; at < end;) {
+    const std::uint64_t stop = std::min(end, (at / 64 + 1) * 64);
+    const std::uint64_t ones = ~std::uint64_t{0} >> (64 - (stop - at));
+    words[at / 64] |= ones << (at % 64);
+    at = stop;
+  }
+}
+
 void SampleSet::add(std::uint64_t begin, std::uint64_t end) {
   if (begin >= end) return;
   if (in_bits()) {
-    set(begin, end);
+    set_bits(bits_, begin, end);
   } else if (!runs_.empty() && run_end(runs_.size() - 1) == begin) {
     // The last run grows.
   } else {
@@ -37,18 +46,9 @@ std::uint64_t SampleSet::run_end(std::size_t run) const noexcept {
   return runs_[run].first + after - runs_[run].before;
 }
 
-void SampleSet::set(std::uint64_t begin, std::uint64_t end) noexcept {
-  for (std::uint64_t at = begin; at < end;) {
-    const std::uint64_t stop = std::min(end, (at / 64 + 1) * 64);
-    const std::uint64_t ones = ~std::uint64_t{0} >> (64 - (stop - at));
-    bits_[at / 64] |= ones << (at % 64);
-    at = stop;
-  }
-}
-
 void SampleSet::to_bits() {
   bits_.assign((universe_ + kBlock - 1) / kBlock * kWords, 0);
-  for (std::size_t run = 0; run < runs_.size(); ++run) set(runs_[run].first, run_end(run));
+  for (std::size_t run = 0; run < runs_.size(); ++run) set_bits(bits_, runs_[run].first, run_end(run));
   runs_ = {};
 }
 

@@ -6,9 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shard {
+
+// Sets the bits [begin, end) of a bitmap, the lowest bit of a word first.
+void set_bits(std::span<std::uint64_t> words, std::uint64_t begin, std::uint64_t end) noexcept;
 
 // Immutable once built, then thread safe.
 class SampleSet {
@@ -43,7 +47,6 @@ class SampleSet {
   };
   bool in_bits() const noexcept { return !bits_.empty(); }
   std::uint64_t run_end(std::size_t run) const noexcept;
-  void set(std::uint64_t begin, std::uint64_t end) noexcept;
   void to_bits();
 
   std::uint64_t universe_;

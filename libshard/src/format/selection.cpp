@@ -11,6 +11,7 @@
 #include "base/mix64.hpp"
 #include "base/quote.hpp"
 #include "format/dataset_view.hpp"
+#include "format/sample_set.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 
@@ -20,15 +21,6 @@ namespace {
 
 [[noreturn]] void refuse_selection(const std::string& message) {
   throw Error(ErrorCode::invalid_argument, message);
-}
-
-void set_range(SampleBits& bits, std::uint64_t begin, std::uint64_t end) {
-  const std::span<std::uint64_t> words = bits.words();
-  for (std::uint64_t at = begin; at < end;) {
-    const std::uint64_t stop = std::min(end, (at / 64 + 1) * 64);
-    words[at / 64] |= ~std::uint64_t{0} >> (64 - (stop - at)) << (at % 64);
-    at = stop;
-  }
 }
 
 // The samples of each shard, in the order of the data set.
@@ -79,7 +71,7 @@ Selection Selection::ranges(std::vector<Range> ranges) {
         refuse_selection(
             fmt::format("a selection has the range {} to {}; it must lie in the {} samples of {}", begin, end,
                         data.size(), quoted(data.path())));
-      set_range(bits, begin, end);
+      set_bits(bits.words(), begin, end);
     }
     return bits;
   });

@@ -1,6 +1,12 @@
 #include "convert/array.hpp"
+#include "convert/input_file.hpp"
+#include "convert/scan.hpp"
+#include "temp_dir.hpp"
 
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include <cstring>
 #include <random>
@@ -153,6 +159,27 @@ TEST(ArrayLabels, AreLoadedInEitherByteOrder) {
   EXPECT_SHARD_ERROR(load("<u8", "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"sv), ErrorCode::corrupt, "64 bits");
   for (const char* dtype : {"<f4", "|b1", "<i3", "O", "", "|i8", "<U4"})
     EXPECT_EQ(integer_bytes(dtype), 0u) << dtype;
+}
+
+TEST(Archives, ThatAreReplacedWhileTheyAreConvertedEndTheRun) {
+  const testing::TempDir folder;
+  const std::filesystem::path path = folder.path() / "x.npy";
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4, 4), }";
+  header.resize(117, ' ');
+  const auto write = [&](const std::filesystem::path& to, char pixel) {
+    std::ofstream(to, std::ios::binary) << std::string("\x93NUMPY\1\0\x76\0", 10) << header << '\n'
+                                        << std::string(32, pixel);
+  };
+  write(path, 'a');
+  const InputList list = scan(path.string(), {});
+  InputReader reader(list);
+  EXPECT_EQ(reader.read(list.inputs.front()).back(), std::byte{'a'});
+  write(folder.path() / "new", 'b');
+  std::filesystem::rename(folder.path() / "new", path);
+  EXPECT_EQ(reader.read(list.inputs.back()).back(), std::byte{'a'}) << "it is still open";
+  InputReader later(list);
+  EXPECT_SHARD_ERROR(later.read(list.inputs.front()), ErrorCode::invalid_argument,
+                     "was replaced or written to");
 }
 
 }  // namespace
