@@ -153,7 +153,15 @@ Batch::Lease& Batch::lease() const {
 std::uint64_t Batch::size() const noexcept { return lease_ ? lease_->size : 0; }
 std::uint64_t Batch::epoch() const noexcept { return lease_ ? lease_->epoch : 0; }
 std::uint64_t Batch::index() const noexcept { return lease_ ? lease_->index : 0; }
-const SampleSpec& Batch::spec() const { return lease().spec; }
+const SampleSpec& Batch::spec(std::size_t view) const {
+  const std::vector<SampleSpec>& specs = lease().specs;
+  if (view >= specs.size())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("view {} of a batch that has {} (LoaderOptions::further_views)", view, specs.size()));
+  return specs[view];
+}
+std::size_t Batch::views() const { return lease().specs.size(); }
 std::span<const std::uint64_t> Batch::ids() const noexcept {
   if (!lease_ || !lease_->lent) return {};
   return lease_->lent->slot().indices.samples;
@@ -195,11 +203,13 @@ TensorView Batch::view(const std::byte* data, DType dtype, std::vector<std::uint
   return view;
 }
 
-TensorView Batch::images() const {
+TensorView Batch::images(std::size_t view_number) const {
   const Slot& slot = lease().held().slot();
+  const SampleSpec& delivered = spec(view_number);
   std::vector<std::uint64_t> shape{size()};
-  for (const std::uint32_t extent : spec().shape()) shape.push_back(extent);
-  return view(slot.images->data(), spec().dtype, std::move(shape), true);
+  for (const std::uint32_t extent : delivered.shape()) shape.push_back(extent);
+  return view(slot.images->data() + slot.images_offsets[view_number], delivered.dtype, std::move(shape),
+              true);
 }
 
 TensorView Batch::device_ids() const {

@@ -14,6 +14,7 @@
 #include "profiler_range.hpp"
 #include "sample_errors.hpp"
 #include "shard/error.hpp"
+#include "views.hpp"
 
 namespace shard {
 
@@ -37,7 +38,7 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
       pool_(std::make_unique<ThreadPool>(setup.options.threads)),
       copy_streams_(make_copy_streams(*setup.device)),
       compute_stream_(setup.device->create_stream()),
-      transform_(setup.transform),
+      transforms_(setup.transforms),
       last_placed_(setup.dataset.info().shards.size()),
       columns_(setup.dataset, setup.options) {
   TransportContext context{&setup.dataset, setup.form,   setup.device,
@@ -69,6 +70,8 @@ void BatchMaker::prepare_slots(Ring& ring) {
   }
   for (Slot& slot : ring.slots()) {
     slot.images = device.allocate_device(memory.images_bytes);
+    slot.images_offsets = memory.images_offsets;
+    work_[slot.number].drawn.resize(setup_.transforms.size());
     if (memory.raw_bytes > 0) work_[slot.number].raw = device.allocate_device(memory.raw_bytes);
     if (memory.verdict_bytes > 0)
       slot.verdict =
@@ -130,8 +133,10 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   slot.locations.clear();
   for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  if (!setup_.identity) draw_crops(slot);
-  if (!setup_.options.transform.operations.empty()) draw_programs(slot);
+  for (std::size_t view = 0; view < setup_.transforms.size(); ++view) {
+    if (!setup_.identity) draw_crops(slot, view);
+    if (!view_options(setup_.options, view).operations.empty()) draw_programs(slot, view);
+  }
   open_shards(slot);
   place_samples(slot);
   if (slot.fetch.empty())
@@ -153,25 +158,28 @@ void BatchMaker::wait_for_last_use(const Slot& slot) {
   counts_.link_seconds += watch.seconds();
 }
 
-void BatchMaker::draw_crops(const Slot& slot) {
-  Work& work = work_[slot.number];
-  const TransformOptions& transform = setup_.options.transform;
+void BatchMaker::draw_crops(const Slot& slot, std::size_t view) {
+  const Work& work = work_[slot.number];
+  std::vector<SampleCrop>& crops = work_[slot.number].drawn[view].crops;
+  const TransformOptions& transform = view_options(setup_.options, view);
   const bool drawn = transform.flip_probability > 0 || transform.crop == CropKind::random ||
                      transform.crop == CropKind::random_resized;
-  if (!drawn && work.crops.size() == work.indices.samples.size()) return;  // the same for every batch
-  work.crops.clear();
+  if (!drawn && crops.size() == work.indices.samples.size()) return;  // the same for every batch
+  const std::uint64_t seed = crop_seed(setup_.options.seed, view);
+  crops.clear();
   for (const std::uint64_t draw : work.indices.draws)
-    work.crops.push_back(draw_crop(transform_.stored, transform, setup_.options.seed, slot.epoch, draw));
+    crops.push_back(draw_crop(setup_.transforms[view].stored, transform, seed, slot.epoch, draw));
 }
 
-void BatchMaker::draw_programs(const Slot& slot) {
-  Work& work = work_[slot.number];
-  work.instructions.clear();
-  work.begins.assign(1, 0);
+void BatchMaker::draw_programs(const Slot& slot, std::size_t view) {
+  const Work& work = work_[slot.number];
+  Work::Drawn& drawn = work_[slot.number].drawn[view];
+  drawn.instructions.clear();
+  drawn.begins.assign(1, 0);
   for (const std::uint64_t draw : work.indices.draws) {
-    draw_program(setup_.transform.delivered, setup_.options.transform.operations, setup_.options.seed,
-                 slot.epoch, draw, 0, work.instructions);
-    work.begins.push_back(static_cast<std::uint32_t>(work.instructions.size()));
+    draw_program(setup_.transforms[view].delivered, view_options(setup_.options, view).operations,
+                 setup_.options.seed, slot.epoch, draw, static_cast<std::uint32_t>(view), drawn.instructions);
+    drawn.begins.push_back(static_cast<std::uint32_t>(drawn.instructions.size()));
   }
 }
 
@@ -242,7 +250,7 @@ void BatchMaker::end(Slot& slot) {
   for (const Event& event : slot.released) compute_stream_->wait(event);  // usually over: nothing is queued
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
-  queue_transform(slot);
+  queue_transforms(slot);
   slot.ready_event = compute_stream_->record();
   const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
   counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
@@ -291,28 +299,64 @@ void BatchMaker::write_columns(Slot& slot) {
   columns_.gather(slot);
 }
 
-void BatchMaker::queue_transform(Slot& slot) {
+void BatchMaker::queue_transforms(Slot& slot) {
   const Work& work = work_[slot.number];
-  if (!setup_.identity) {
-    transform_.sources = transport_->sources(slot);
-    if (work.raw || resident_) transform_.sources = work.sources;
-    transform_.crops = work.crops;
-    transform_.instructions = work.instructions;
-    transform_.begins = work.begins;
-    transform_.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
-    transform_.target = slot.images->data();
-    setup_.form->describe(transform_, work.sizes, scratch_ ? scratch_->data() : nullptr);
-    if (slot.verdict) transform_.broken = slot.verdict->entries();
-    compute_stream_->transform(transform_);
-  } else if (resident_) {
-    const std::uint64_t size = transform_.stored.size_bytes();
-    gathered_.clear();
-    for (std::size_t i = 0; i < work.sources.size(); ++i) {
-      std::byte* const row = slot.images->data() + i * size;
-      if (work.sources[i] != row) gathered_.push_back({row, work.sources[i], size});
-    }
-    compute_stream_->gather(gathered_);
+  if (setup_.identity) {
+    if (resident_) queue_gather(slot);
+    return;
   }
+  std::span<const std::byte* const> sources = transport_->sources(slot);
+  if (work.raw || resident_) sources = work.sources;
+  const bool once = decodes_once(setup_.dataset.info(), setup_.options);
+  if (once) {
+    queue_decoding(slot, sources);
+    sources = decoded_;
+  }
+  for (std::size_t view = 0; view < transforms_.size(); ++view) {
+    TransformWork& transform = transforms_[view];
+    const Work::Drawn& drawn = work.drawn[view];
+    transform.sources = sources;
+    transform.crops = drawn.crops;
+    transform.instructions = drawn.instructions;
+    transform.begins = drawn.begins;
+    transform.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
+    transform.target = slot.images->data() + slot.images_offsets[view];
+    if (!once) {
+      setup_.form->describe(transform, work.sizes, scratch_ ? scratch_->data() : nullptr);
+      if (slot.verdict) transform.broken = slot.verdict->entries();
+    }
+    compute_stream_->transform(transform);
+  }
+}
+
+// Frames that the device decodes become stored samples in scratch_, for all views.
+void BatchMaker::queue_decoding(Slot& slot, std::span<const std::byte* const> sources) {
+  const Work& work = work_[slot.number];
+  TransformWork decoding;
+  decoding.stored = decoding.delivered = setup_.form->transform_input();
+  decoding.sources = sources;
+  whole_.assign(sources.size(), {0, 0, decoding.stored.width, decoding.stored.height, false});
+  decoding.crops = whole_;
+  decoding.target = scratch_->data();
+  decoding.target_is_read_soon = true;
+  setup_.form->describe(decoding, work.sizes, nullptr);
+  decoding.broken = slot.verdict->entries();
+  compute_stream_->transform(decoding);
+  decoded_.clear();
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    decoded_.push_back(scratch_->data() + i * decoding.stored.size_bytes());
+}
+
+// Resident samples that are delivered as they are.
+void BatchMaker::queue_gather(Slot& slot) {
+  const Work& work = work_[slot.number];
+  const std::uint64_t size = transforms_[0].stored.size_bytes();
+  gathered_.clear();
+  for (std::size_t i = 0; i < work.sources.size(); ++i) {
+    std::byte* const row = slot.images->data() + i * size;
+    if (work.sources[i] != row) gathered_.push_back({row, work.sources[i], size});
+  }
+  compute_stream_->gather(gathered_);
 }
 
 }  // namespace shard

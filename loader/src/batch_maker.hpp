@@ -62,10 +62,13 @@ class BatchMaker {
     std::unique_ptr<Block> raw;
     // A copy, because the consumer's work may still read Slot::indices of the batch before.
     BatchIndices indices;
-    std::vector<SampleCrop> crops;
-    // The programs of the operations (TransformWork).
-    std::vector<Instruction> instructions;
-    std::vector<std::uint32_t> begins;
+    // What was drawn for each view: crops and programs (TransformWork).
+    struct Drawn {
+      std::vector<SampleCrop> crops;
+      std::vector<Instruction> instructions;
+      std::vector<std::uint32_t> begins;
+    };
+    std::vector<Drawn> drawn;
     // Where each sample is on the device. Null: the device reads it where it is mapped.
     std::vector<const std::byte*> sources;
     // The bytes of each sample that go to the device.
@@ -76,14 +79,16 @@ class BatchMaker {
   void prepare_columns(Slot& slot, const SlotMemory& memory);
   void make_resident();
   void wait_for_last_use(const Slot& slot);
-  void draw_crops(const Slot& slot);
-  void draw_programs(const Slot& slot);
+  void draw_crops(const Slot& slot, std::size_t view);
+  void draw_programs(const Slot& slot, std::size_t view);
   void open_shards(const Slot& slot);
   void place_samples(Slot& slot);
   void wait_copied(const Slot& slot);
   void wait_released(Slot& slot);
   void write_columns(Slot& slot);
-  void queue_transform(Slot& slot);
+  void queue_transforms(Slot& slot);
+  void queue_decoding(Slot& slot, std::span<const std::byte* const> sources);
+  void queue_gather(Slot& slot);
 
   const LoaderSetup& setup_;
   const Mailbox& mailbox_;
@@ -102,7 +107,9 @@ class BatchMaker {
   std::vector<std::unique_ptr<Stream>> copy_streams_;
   std::unique_ptr<Stream> compute_stream_;
 
-  TransformWork transform_;                 // of the batch in end()
+  std::vector<TransformWork> transforms_;   // of the batch in end(), by view
+  std::vector<const std::byte*> decoded_;   // scratch: where samples are that are decoded once for all views
+  std::vector<SampleCrop> whole_;           // scratch
   std::vector<CopyItem> gathered_;          // scratch
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it

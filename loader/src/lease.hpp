@@ -52,8 +52,8 @@ class LentSlot {
 };
 
 struct Batch::Lease {
-  Lease(std::shared_ptr<Ring> ring, Slot* slot, const SampleSpec& delivered, Dataset data)
-      : spec(delivered),
+  Lease(std::shared_ptr<Ring> ring, Slot* slot, std::vector<SampleSpec> delivered, Dataset data)
+      : specs(std::move(delivered)),
         size(slot->indices.samples.size()),
         epoch(slot->epoch),
         index(slot->index),
@@ -63,7 +63,7 @@ struct Batch::Lease {
   // Throws not_found.
   const SlotColumn& column(std::string_view name) const;
 
-  SampleSpec spec;
+  std::vector<SampleSpec> specs;  // by view
   std::uint64_t size;
   std::uint64_t epoch;
   std::uint64_t index;

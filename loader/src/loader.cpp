@@ -17,7 +17,14 @@ Loader::~Loader() {
 }
 
 const LoaderOptions& Loader::options() const noexcept { return impl_->setup().options; }
-SampleSpec Loader::delivered() const noexcept { return impl_->setup().transform.delivered; }
+SampleSpec Loader::delivered(std::size_t view) const {
+  const std::vector<TransformWork>& transforms = impl_->setup().transforms;
+  if (view >= transforms.size())
+    throw Error(ErrorCode::invalid_argument, "view " + std::to_string(view) + " of a loader that has " +
+                                                 std::to_string(transforms.size()) +
+                                                 " (LoaderOptions::further_views)");
+  return transforms[view].delivered;
+}
 std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->setup().order.batches(); }
 void Loader::start_epoch(std::uint64_t epoch) { impl_->start_epoch(epoch, 0); }
 bool Loader::wait_ready(std::chrono::milliseconds timeout) { return impl_->wait_ready(timeout); }
@@ -29,7 +36,10 @@ LoaderStats Loader::stats() const { return impl_->stats(); }
 std::optional<Batch> Loader::next() {
   Slot* slot = impl_->next();
   if (slot == nullptr) return std::nullopt;
-  return Batch(std::make_shared<Batch::Lease>(impl_->ring(), slot, delivered(), impl_->setup().dataset));
+  std::vector<SampleSpec> delivered;
+  for (const TransformWork& transform : impl_->setup().transforms) delivered.push_back(transform.delivered);
+  return Batch(
+      std::make_shared<Batch::Lease>(impl_->ring(), slot, std::move(delivered), impl_->setup().dataset));
 }
 
 Loader::Epoch Loader::epoch(std::uint64_t epoch) {

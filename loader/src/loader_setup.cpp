@@ -4,6 +4,7 @@
 
 #include "loader_options.hpp"
 #include "shard/error.hpp"
+#include "views.hpp"
 
 namespace shard {
 
@@ -22,7 +23,7 @@ LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions
       options(check_loader_options(std::move(with), dataset)),
       order(samples_of_shards(dataset.info()), options),
       form(make_stored_form(dataset.info())),
-      transform(plan_transform(dataset.info(), options.transform)),
-      identity(is_identity(dataset.info(), options.transform)) {}
+      transforms(plan_views(dataset.info(), options)),
+      identity(delivers_stored(dataset.info(), options)) {}
 
 }  // namespace shard

@@ -18,8 +18,8 @@ struct LoaderSetup {
   LoaderOptions options;  // `threads` is filled in
   Order order;
   std::shared_ptr<const StoredForm> form;
-  // The transform, without the samples of a batch.
-  TransformWork transform;
+  // The transforms of the views, without the samples of a batch.
+  std::vector<TransformWork> transforms;
   // True if there is no transform: the delivered bytes are those that go to the device.
   bool identity;
 };

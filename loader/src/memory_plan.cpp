@@ -11,6 +11,7 @@
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 #include "verdict.hpp"
+#include "views.hpp"
 
 namespace shard {
 
@@ -34,11 +35,13 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   const std::uint64_t batch = options.batch_size;
   const auto form = make_stored_form(info);
   SlotMemory memory;
-  memory.images_bytes = plan_transform(info, options.transform).delivered.size_bytes() * batch;
+  for (const TransformWork& view : plan_views(info, options)) {
+    memory.images_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
+    memory.images_bytes = memory.images_offsets.back() + view.delivered.size_bytes() * batch;
+  }
   const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
                         options.transport != TransportKind::resident;
-  if (!in_place && !is_identity(info, options.transform))
-    memory.raw_bytes = form->most_bytes_to_device() * batch;
+  if (!in_place && !delivers_stored(info, options)) memory.raw_bytes = form->most_bytes_to_device() * batch;
   const auto add = [&](std::uint64_t bytes) {
     memory.columns_offsets.push_back(memory.columns_bytes);
     memory.columns_bytes += round_up(bytes, kColumnAlign);
@@ -52,14 +55,23 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
 
 std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
                                    const LoaderOptions& options) {
-  return make_stored_form(info)->scratch_bytes(options.transform, device) * options.batch_size;
+  const auto form = make_stored_form(info);
+  if (decodes_once(info, options)) return form->transform_input().size_bytes() * options.batch_size;
+  return form->scratch_bytes(options.transform, device) * options.batch_size;
 }
 
 std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
                                    const LoaderOptions& options) {
-  if (device.kind == DeviceKind::host || options.transform.operations.empty()) return 0;
-  return augment_scratch_bytes(plan_transform(info, options.transform).delivered, options.batch_size,
-                               mixes(options.transform.operations));
+  if (device.kind == DeviceKind::host) return 0;
+  const std::vector<TransformWork> works = plan_views(info, options);
+  std::uint64_t most = 0;
+  for (std::size_t view = 0; view < works.size(); ++view) {
+    const std::vector<Operation>& operations = view_options(options, view).operations;
+    if (!operations.empty())
+      most =
+          std::max(most, augment_scratch_bytes(works[view].delivered, options.batch_size, mixes(operations)));
+  }
+  return most;
 }
 
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,

@@ -18,7 +18,8 @@ std::uint64_t shard_bytes(const DatasetInfo& info);
 
 // What each slot of the ring has, whatever the transport.
 struct SlotMemory {
-  std::uint64_t images_bytes = 0;              // device: the delivered batch
+  std::uint64_t images_bytes = 0;              // device: the delivered batch, of all views
+  std::vector<std::uint64_t> images_offsets;   // of each view
   std::uint64_t raw_bytes = 0;                 // device: the stored batch; 0 if the transform reads no copy
   std::uint64_t columns_bytes = 0;             // on the device, and as much pinned
   std::vector<std::uint64_t> columns_offsets;  // as delivered_columns(), then ids, then mask

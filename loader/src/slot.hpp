@@ -45,8 +45,9 @@ struct Slot {
   // 0 to slots - 1: its index in the ring.
   std::size_t number = 0;
 
-  // Device: the delivered batch.
+  // Device: the delivered batch, view after view. Where each view begins: 256-byte aligned.
   std::unique_ptr<Block> images;
+  std::vector<std::uint64_t> images_offsets;
   // Columns, ids and mask, one after the other, each 256-aligned: in pinned memory, and on the device.
   std::unique_ptr<Block> columns_host;
   std::unique_ptr<Block> columns_device;

@@ -116,14 +116,16 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
+// Of several views, each batch shows another one.
 inline Seen look(Device& device, Batch& batch) {
+  const std::size_t view = batch.index() % batch.views();
   Seen seen;
   seen.epoch = batch.epoch();
   seen.index = batch.index();
   seen.ids.assign(batch.ids().begin(), batch.ids().end());
   seen.mask.assign(batch.mask().begin(), batch.mask().end());
   seen.labels.assign(batch.labels().begin(), batch.labels().end());
-  seen.images.resize(batch.size() * batch.spec().size_bytes());
+  seen.images.resize(batch.size() * batch.spec(view).size_bytes());
   // ids, mask and labels are on the device too.
   std::vector<std::int64_t> ids(batch.size());
   std::vector<std::uint8_t> mask(batch.size());
@@ -131,7 +133,7 @@ inline Seen look(Device& device, Batch& batch) {
   auto stream = device.create_stream();
   batch.wait_on(*stream);
   const auto bytes = [](auto& values) { return reinterpret_cast<std::byte*>(values.data()); };
-  const std::array<CopyItem, 4> items{{{seen.images.data(), batch.images().data, seen.images.size()},
+  const std::array<CopyItem, 4> items{{{seen.images.data(), batch.images(view).data, seen.images.size()},
                                        {bytes(ids), batch.device_ids().data, 8 * batch.size()},
                                        {bytes(mask), batch.device_mask().data, batch.size()},
                                        {bytes(labels), batch.column("labels").data, 8 * batch.size()}}};

@@ -16,6 +16,7 @@
 #include "reference_transform.hpp"
 #include "rounds.hpp"
 #include "transform/augment/host_augment.hpp"
+#include "views.hpp"
 
 namespace shard::testing {
 
@@ -195,6 +196,8 @@ inline Setting random_setting(Random& random, Dataset data) {
     while (setting.world * 2 <= std::min(shards, 8U) && random.coin()) setting.world *= 2;
   }
   setting.options.transform = random_transform(random, setting.data.info());
+  for (std::uint32_t views = random.one_of({0U, 0U, 1U, 3U}); views > 0; --views)
+    setting.options.further_views.push_back(random_transform(random, setting.data.info()));
   setting.epoch = random.between(0, 5);
   return setting;
 }
@@ -217,9 +220,9 @@ inline std::vector<std::byte> bytes_of(const DatasetInfo& info, const std::vecto
 }
 
 // reference_transform(), with the operations between two of them.
-inline std::vector<std::byte> reference_augment(const Setting& setting,
+inline std::vector<std::byte> reference_augment(const Setting& setting, std::size_t view,
                                                 const std::vector<std::uint64_t>& draws, TransformWork work) {
-  const std::vector<Operation>& operations = setting.options.transform.operations;
+  const std::vector<Operation>& operations = view_options(setting.options, view).operations;
   if (operations.empty()) return reference_transform(work);
   TransformWork to_pixels = work;
   to_pixels.delivered = augment::pixels_of(work.delivered);
@@ -229,8 +232,8 @@ inline std::vector<std::byte> reference_augment(const Setting& setting,
   std::vector<const std::byte*> sources;
   for (std::size_t row = 0; row < draws.size(); ++row) {
     std::vector<Instruction> program;
-    draw_program(to_pixels.delivered, operations, setting.options.seed, setting.epoch, draws[row], 0,
-                 program);
+    draw_program(to_pixels.delivered, operations, setting.options.seed, setting.epoch, draws[row],
+                 static_cast<std::uint32_t>(view), program);
     run_program(to_pixels.delivered, program, reinterpret_cast<std::uint8_t*>(pixels.data() + row * size));
     sources.push_back(pixels.data() + row * size);
   }
@@ -258,7 +261,9 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
     seen.ids = indices.samples;
     seen.mask = indices.mask;
     std::vector<std::vector<std::byte>> stored;
-    TransformWork work = plan_transform(info, setting.options.transform);
+    const std::size_t view = i % view_count(setting.options);
+    const TransformOptions& transform = view_options(setting.options, view);
+    TransformWork work = plan_transform(info, transform);
     std::vector<SampleCrop> crops;
     std::vector<const std::byte*> sources;
     for (std::size_t row = 0; row < seen.ids.size(); ++row) {
@@ -269,13 +274,13 @@ inline std::vector<Seen> reference_epoch(const Setting& setting, std::uint32_t w
       stored.emplace_back(info.spec.size_bytes());
       shard.read(at.sample, stored.back());
       if (work.stored.dtype != info.spec.dtype) stored.back() = bytes_of(info, stored.back());
-      crops.push_back(draw_crop(info.spec, setting.options.transform, setting.options.seed, setting.epoch,
+      crops.push_back(draw_crop(info.spec, transform, crop_seed(setting.options.seed, view), setting.epoch,
                                 indices.draws[row]));
       sources.push_back(stored.back().data());
     }
     work.crops = crops;
     work.sources = sources;
-    seen.images = reference_augment(setting, indices.draws, work);
+    seen.images = reference_augment(setting, view, indices.draws, work);
   }
   return epoch;
 }
@@ -431,8 +436,9 @@ class SameBatches : public ::testing::TestWithParam<DeviceUnderTest> {
   void take(std::vector<Rank>& ranks, std::uint64_t first, std::uint64_t count) {
     const auto world = static_cast<std::uint32_t>(ranks.size());
     for (std::uint32_t rank = 0; rank < world; ++rank) {
-      const SampleSpec delivered = ranks[rank].loader->delivered();
       for (std::uint64_t i = first; i < first + count; ++i) {
+        const SampleSpec delivered =
+            ranks[rank].loader->delivered(i % view_count(ranks[rank].loader->options()));
         auto batch = ranks[rank].loader->next();
         ASSERT_TRUE(batch) << "rank " << rank << " of " << world << ": the epoch ends before batch " << i;
         const Seen expected =

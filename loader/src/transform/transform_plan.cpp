@@ -142,7 +142,7 @@ bool is_identity(const SampleSpec& stored, const TransformOptions& options) {
          options.crop != CropKind::random_resized && check_transform(stored, options) == stored;
 }
 
-TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& given) {
+TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& given, std::uint32_t view) {
   TransformOptions options = given;
   if (options.normalization) options.normalization = for_channels(*options.normalization, info.spec.channels);
   TransformWork work;
@@ -163,7 +163,7 @@ TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& gi
   work.delivered = check_transform(work.stored, asked);
   work.normalize = !work.stored.is_tensor() && (is_float(work.stored.dtype) ? asked.normalization.has_value()
                                                                             : is_float(work.delivered.dtype));
-  check_operations(pixels_to_augment(work), options.operations);
+  check_operations(pixels_to_augment(work), options.operations, view);
   return work;
 }
 

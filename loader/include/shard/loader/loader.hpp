@@ -68,6 +68,9 @@ struct RaggedOptions {
 struct LoaderOptions : OrderOptions {
   // What is delivered.
   TransformOptions transform;
+  // Further views of each sample in the same batch: views 1 to 63; view 0 is `transform`. Each has its own crop, size,
+  // operations, dtype and layout. A sample crosses the link once, and is decoded once, for all of them.
+  std::vector<TransformOptions> further_views;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
   // By name. Ragged columns that are not named are padded.
@@ -173,13 +176,15 @@ class Batch {
   std::uint64_t epoch() const noexcept;
   // Position among this rank's batches of the epoch.
   std::uint64_t index() const noexcept;
-  // A delivered sample.
-  const SampleSpec& spec() const;
+  // A delivered sample of a view. Throws invalid_argument if there is no such view.
+  const SampleSpec& spec(std::size_t view = 0) const;
+  // Views of each sample: 1, and LoaderOptions::further_views.
+  std::size_t views() const;
 
   // On the device.
   //
   // [batch, channel, row, column] or [batch, row, column, channel], as spec() says.
-  TensorView images() const;
+  TensorView images(std::size_t view = 0) const;
   // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Throws not_found, and unsupported for a
   // text column.
   TensorView column(std::string_view name) const;
@@ -245,8 +250,8 @@ class Loader {
   ~Loader();
 
   const LoaderOptions& options() const noexcept;
-  // A delivered sample.
-  SampleSpec delivered() const noexcept;
+  // A delivered sample of a view. Throws invalid_argument if there is no such view.
+  SampleSpec delivered(std::size_t view = 0) const;
   // Of this rank; all ranks have the same number.
   std::uint64_t batches_per_epoch() const noexcept;
 

@@ -140,8 +140,9 @@ std::uint64_t augment_scratch_bytes(const SampleSpec& delivered, std::uint64_t s
                                     bool with_mix) noexcept;
 
 // check_transform() for a data set, with its codec and recorded normalisation. Returns the work without its samples:
-// what is stored (codec packed: u8), what is delivered, and the normalisation. Throws like check_transform().
-TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options);
+// what is stored (codec packed: u8), what is delivered, and the normalisation. `view`: named in errors of operations. Throws like check_transform().
+TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options,
+                             std::uint32_t view = 0);
 // True if the delivered bytes are those in the data set. False for codec packed.
 bool is_identity(const DatasetInfo& info, const TransformOptions& options);
 

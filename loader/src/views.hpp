@@ -1,0 +1,24 @@
+// The views of each sample that a batch delivers: LoaderOptions::transform is view 0, further_views are the others.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "shard/loader/loader.hpp"
+
+namespace shard {
+
+inline constexpr std::size_t kMaxViews = 64;
+
+std::size_t view_count(const LoaderOptions& options) noexcept;
+const TransformOptions& view_options(const LoaderOptions& options, std::size_t view) noexcept;
+// The transforms, without the samples of a batch. Errors: those of plan_transform(), naming the view.
+std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options);
+// True if there is no transform: the delivered bytes are those that go to the device.
+bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options);
+// True if samples are decoded once, before the transforms of the views.
+bool decodes_once(const DatasetInfo& info, const LoaderOptions& options);
+// What crops of a view are drawn with.
+std::uint64_t crop_seed(std::uint64_t seed, std::size_t view) noexcept;
+
+}  // namespace shard
