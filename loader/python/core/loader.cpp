@@ -46,6 +46,7 @@ struct PyBatch {
 
   Batch& batch() const { return lease->batch(); }
   Tensor images() const { return tensor(batch().images()); }
+  Tensor view(std::size_t number) const { return tensor(batch().images(number)); }
   Tensor column(const std::string& name) const { return tensor(batch().column(name)); }
   std::vector<std::string> texts(const std::string& name) const {
     nb::gil_scoped_release without_gil;
@@ -210,6 +211,8 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("epoch", [](const PyBatch& self) { return self.batch().epoch(); })
       .def_prop_ro("index", [](const PyBatch& self) { return self.batch().index(); })
       .def_prop_ro("images", &PyBatch::images)
+      .def_prop_ro("views", [](const PyBatch& self) { return self.batch().views(); })
+      .def("view", &PyBatch::view)
       .def_prop_ro("ids", &PyBatch::ids)
       .def_prop_ro("mask", [](const PyBatch& self) { return self.mask(DType::boolean); })
       .def_prop_ro("mask_bytes", [](const PyBatch& self) { return self.mask(DType::u8); })

@@ -127,6 +127,9 @@ LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
   static_cast<OrderOptions&>(options) = order_options(given);
   options.transform = transform_options(given);
+  if (has(given, "further_views"))
+    for (const nb::handle view : nb::cast<nb::list>(given["further_views"]))
+      options.further_views.push_back(transform_options(nb::cast<nb::dict>(view)));
   options.transport = choice(given, "transport", kTransports);
   options.verify = choice(given, "verify", kVerify);
   options.prefetch = whole32(given, "prefetch");

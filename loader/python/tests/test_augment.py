@@ -106,3 +106,44 @@ def test_normalised_values_are_made_of_the_changed_bytes(data):
 def test_refusals_name_what_and_why(data, attempt, message):
     with pytest.raises(sl.InvalidArgumentError, match=message):
         attempt(data)
+
+
+def test_views_are_what_loaders_of_one_view_deliver(data):
+    large = sl.Augment(random_resized_crop=24, flip=0.5, ops=ALL)
+    small = sl.Augment(random_resized_crop=12, flip=0.5, dtype="float16", layout="nchw", ops=[ops.posterize(4)])
+    both = loader(data, views=[large, small, large], seed=1)
+    alone = collect(loader(data, augment=large, seed=1))
+    for batch in both.epoch(0):
+        first, second, third = batch.views
+        assert first.shape[1:] == (24, 24, 3) and second.shape[1:] == (3, 12, 12) and second.dtype == np.float16
+        assert (first == alone[np.array(batch.ids)]).all() and (first == batch.images).all()
+        assert (first != third).any()  # drawn for its own view
+    assert both.shape == (24, 24, 3)
+
+
+def test_views_are_the_same_for_packed_shards(make):
+    views = [sl.Augment(random_resized_crop=24, invert=0.5), sl.Augment(random_crop=16, flip=0.5)]
+    for plain, packed in zip(loader(make(), views=views).epoch(0), loader(make(codec="packed"), views=views).epoch(0)):
+        assert all((a == b).all() for a, b in zip(plain.views, packed.views))
+
+
+def test_views_can_be_replaced_between_epochs(data):
+    changing = loader(data, augment=sl.Augment(random_resized_crop=12), seed=4)
+    first = [np.array(batch.images) for batch in changing.epoch(0)]
+    assert first[0].shape[1:3] == (12, 12)
+    with pytest.raises(sl.InvalidArgumentError, match="bits is 9"):
+        changing.set_augment(sl.Augment(ops=[ops.posterize(9)]))
+    changing.set_augment(sl.Augment(random_resized_crop=24))
+    assert changing.shape == (24, 24, 3)
+    second = [np.array(batch.images) for batch in changing.epoch(1)]
+    straight = [np.array(batch.images) for batch in loader(data, augment=sl.Augment(random_resized_crop=24), seed=4).epoch(1)]
+    assert len(second) == len(straight) and all((a == b).all() for a, b in zip(second, straight))
+
+
+def test_a_view_that_is_not_possible_is_named(data):
+    with pytest.raises(sl.InvalidArgumentError, match=r"view 1: the crop of 900 x 900"):
+        loader(data, views=[sl.Augment(), sl.Augment(center_crop=900)])
+    with pytest.raises(sl.InvalidArgumentError, match=r"view 1, operation 0 \(turns\)|view 1, operation 0 \(posterize\)"):
+        loader(data, views=[sl.Augment(), sl.Augment(ops=[ops.posterize(9)])])
+    with pytest.raises(sl.InvalidArgumentError, match="augment and views exclude"):
+        loader(data, augment=sl.Augment(), views=[sl.Augment()])

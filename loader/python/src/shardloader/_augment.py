@@ -187,7 +187,7 @@ class Augment:
         sl.Augment.rand_augment(2, 9)
         sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
 
-    center_crop, random_crop, random_resized_crop, scale, ratio, flip: as for Loader; not given: what the Loader says.
+    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout: as for Loader; not given: what the Loader says.
     color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p. grayscale, equalize, auto_contrast, invert,
         vertical_flip: probabilities. gaussian_blur: a kernel size, with gaussian_blur_sigma and gaussian_blur_p. solarize: a threshold, with
         solarize_p. They are applied in the order of this sentence and the ones before.
@@ -207,6 +207,8 @@ class Augment:
         scale: "Optional[tuple[float, float]]" = None,
         ratio: "Optional[tuple[float, float]]" = None,
         flip: Union[None, bool, float] = None,
+        dtype: Any = None,
+        layout: Optional[str] = None,
         policy: Optional[str] = None,
         color_jitter: "Optional[Sequence[Span]]" = None,
         color_jitter_p: float = 1,
@@ -234,6 +236,8 @@ class Augment:
                 "scale": scale,
                 "ratio": ratio,
                 "flip": flip,
+                "dtype": dtype,
+                "layout": layout,
             }.items()
             if value is not None
         }

@@ -37,12 +37,14 @@ class Batch(tuple[Any, Any]):
     _framework: Optional[Framework] = None
     _names: "tuple[str, ...]" = ()
     _texts: "frozenset[str]" = frozenset()
+    _views: "tuple[Any, ...]" = ()
     _moved: "Optional[dict[str, Any]]" = None  # what to() has copied: "ids", "mask", and the columns by ("column", name)
 
     @classmethod
     def _made(cls, core: Any, framework: Framework, names: "tuple[str, ...]", texts: "frozenset[str]") -> "Batch":
         batch = cls((framework.images(core.images), framework.labels(core.column("labels"))))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
+        batch._views = tuple(framework.images(core.view(number)) for number in range(1, core.views))
         return batch
 
     def _origin(self) -> Any:
@@ -54,6 +56,12 @@ class Batch(tuple[Any, Any]):
     def images(self) -> Any:
         """batch[0]."""
         return self[0]
+
+    @property
+    def views(self) -> "tuple[Any, ...]":
+        """The images of every view, with Loader(views=[...]): views[0] is batch[0]. They share one lease: the memory is not reused while one
+        of them lives."""
+        return (self[0], *self._views)
 
     @property
     def labels(self) -> Any:
@@ -130,6 +138,7 @@ class Batch(tuple[Any, Any]):
             return array if isinstance(array, list) else array.to(target, non_blocking=non_blocking)
 
         batch = Batch(moved(part) for part in self)
+        batch._views = tuple(moved(view) for view in self._views)
         if self._core is not None:
             batch._moved = {name: moved(getattr(self, name)) for name in ("ids", "mask")}
             batch._moved.update({"column " + name: moved(self.column(name)) for name in self._names if name != "labels"})

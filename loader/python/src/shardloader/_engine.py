@@ -258,6 +258,24 @@ class Engine:
             self._restore = text
             self._upcoming = epoch if batch < self.length else epoch + 1
 
+    def replace(self, changes: "dict[str, Any]") -> None:
+        """Other options from the next epoch on. Iterators of the current one are over."""
+        with self.lock:
+            core, before = self._alive(), self._options
+            if self._inside > 0:
+                raise InvalidArgumentError("another thread waits for a batch: replace the views between two epochs")
+            if self._turn > 0:
+                self._restore = core.state()[2]
+            self._core, self._going, self._options = None, None, {**before, **changes}
+            core.close()
+            self._turn += 1
+            try:
+                self._alive()
+            except ShardError:
+                self._options = before
+                self._alive()
+                raise
+
     def close(self) -> None:
         self._closed = True  # also where another thread waits for a batch: it is told
         core, self._core = self._core, None

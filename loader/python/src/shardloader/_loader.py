@@ -116,6 +116,38 @@ def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framewor
     return layout
 
 
+def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]":
+    """The options of one view: those of the Loader, and instead of them those of its Augment."""
+    if augment is not None and not isinstance(augment, Augment):
+        raise InvalidArgumentError(f"augment is {augment!r}; expected an Augment")
+    geometry = {} if augment is None else augment.geometry
+    crops = ("center_crop", "random_crop", "random_resized_crop")
+    of = {**own, **geometry}
+    if any(name in geometry for name in crops):
+        of.update({name: geometry.get(name) for name in crops})
+    flip, dtype = of["flip"], None if of["dtype"] is None else dtype_name(of["dtype"])
+    return {
+        **_crop({name: of[name] for name in crops}),
+        "scale": tuple(of["scale"]),
+        "ratio": tuple(of["ratio"]),
+        "flip": (0.5 if flip else 0.0) if isinstance(flip, bool) else flip,
+        "operations": None if augment is None else augment._core(),
+        "dtype": dtype,
+        "layout": _layout(of["layout"], dtype, own["data"], own["arrays"]),
+        "mean": own["mean"],
+        "std": own["std"],
+    }
+
+
+def _views(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> "dict[str, Any]":
+    """The options of view 0, and further_views."""
+    if augment is not None and views:
+        raise InvalidArgumentError("augment and views exclude each other: augment is for one view")
+    chosen: "list[Optional[Augment]]" = [*views] or [augment]
+    every = [_view(own, one) for one in chosen]
+    return {**every[0], "further_views": every[1:]}
+
+
 def _sampling(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], weights: Any, replacement: Optional[bool]) -> Any:
     """What the C++ loader takes: None for every sample once in an epoch."""
     given = [name for name, value in (("a mix", mixed), ("sampling", sampling), ("weights", weights)) if value is not None]
@@ -191,6 +223,8 @@ class Loader:
     center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale and ratio belong to the last.
     flip: True (half of the samples), or a probability.
     augment: an Augment: operations on the pixels, such as color jitter or RandAugment, and its own crop and flip instead of those here.
+    views: several Augments: each sample is delivered once for each of them, with its own size, operations and dtype. Batch.views has their images;
+        Batch.images is the first one. A sample crosses the link once.
     dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
         stored. uint8 samples delivered as floats are (byte / 255 - mean) / std; uint16 ones are
         divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
@@ -247,6 +281,7 @@ class Loader:
         ratio: "tuple[float, float]" = (3 / 4, 4 / 3),
         flip: Union[bool, float] = False,
         augment: Optional[Augment] = None,
+        views: "Sequence[Augment]" = (),
         dtype: Any = None,
         layout: Optional[str] = None,
         mean: Optional["tuple[float, ...]"] = None,
@@ -275,13 +310,20 @@ class Loader:
             std = tuple(_other(self.data.std, mean, 1.0) if std is None else std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
-        if augment is not None:
-            if not isinstance(augment, Augment):
-                raise InvalidArgumentError(f"augment is {augment!r}; expected an Augment")
-            own = augment.geometry
-            if own.keys() & {"center_crop", "random_crop", "random_resized_crop"}:
-                center_crop, random_crop, random_resized_crop = (own.get(f"{kind}_crop") for kind in ("center", "random", "random_resized"))
-            scale, ratio, flip = own.get("scale", scale), own.get("ratio", ratio), own.get("flip", flip)
+        self._own = {
+            "center_crop": center_crop,
+            "random_crop": random_crop,
+            "random_resized_crop": random_resized_crop,
+            "scale": scale,
+            "ratio": ratio,
+            "flip": flip,
+            "dtype": dtype,
+            "layout": layout,
+            "mean": mean,
+            "std": std,
+            "data": self.data,
+            "arrays": arrays,
+        }
         options = {
             "batch_size": batch_size,
             "order": "windowed" if window_shards is not None else "shuffle" if shuffle else "sequential",
@@ -292,15 +334,7 @@ class Loader:
             "sampling": _sampling(self.data, mixed, sampling, weights, replacement),
             "samples_per_epoch": _samples_per_epoch(samples_per_epoch),
             "repeated_augmentation": repeated_augmentation,
-            **_crop({"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop}),
-            "scale": tuple(scale),
-            "ratio": tuple(ratio),
-            "flip": (0.5 if flip else 0.0) if isinstance(flip, bool) else flip,
-            "operations": None if augment is None else augment._core(),
-            "dtype": None if dtype is None else dtype_name(dtype),
-            "layout": _layout(layout, None if dtype is None else dtype_name(dtype), self.data, arrays),
-            "mean": mean,
-            "std": std,
+            **_views(self._own, augment, views),
             "transport": transport,
             "prefetch": prefetch,
             "threads": threads,
@@ -378,6 +412,19 @@ class Loader:
         """Sets the epoch of the next iteration over the loader, like DistributedSampler. An iteration that has already delivered a
         batch continues. Without a further call, the iteration after that is epoch + 1."""
         self._engine.set_epoch(_number(epoch))
+
+    def set_augment(self, *views: Optional[Augment]) -> None:
+        """Other views (or one, as augment=) from the next epoch on, for instance larger ones: progressive resizing. None: without operations.
+
+        Between two epochs; iterators of the current epoch are over. Batches depend on seed, epoch, position and views only, so that a
+        state that is loaded into a loader with the same views gives the same batches. Raises InvalidArgumentError and leaves the views as
+        they were, if one is not possible."""
+        if not views:
+            raise InvalidArgumentError("set_augment() needs an Augment or None")
+        changes = _views(self._own, None, views)  # type: ignore[arg-type]
+        self._engine.replace(changes)
+        self.shape, delivered, self.layout = self._engine.core().delivered()
+        self.dtype = DTYPES[delivered]
 
     def state_dict(self) -> "dict[str, Any]":
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
