@@ -13,6 +13,7 @@ from conftest import ids_of
 
 PREAMBLE = """
 import gc, os, sys, time
+import numpy  # the package imports it later, with threads of its own
 import shardloader as sl
 
 gc.disable()
