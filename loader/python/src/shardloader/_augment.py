@@ -187,7 +187,7 @@ class Augment:
         sl.Augment.rand_augment(2, 9)
         sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
 
-    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout: as for Loader; not given: what the Loader says.
+    center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for Loader; not given: what the Loader says.
     color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p. grayscale, equalize, auto_contrast, invert,
         vertical_flip: probabilities. gaussian_blur: a kernel size, with gaussian_blur_sigma and gaussian_blur_p. solarize: a threshold, with
         solarize_p. They are applied in the order of this sentence and the ones before.
@@ -209,6 +209,8 @@ class Augment:
         flip: Union[None, bool, float] = None,
         dtype: Any = None,
         layout: Optional[str] = None,
+        mean: "Optional[Sequence[float]]" = None,
+        std: "Optional[Sequence[float]]" = None,
         policy: Optional[str] = None,
         color_jitter: "Optional[Sequence[Span]]" = None,
         color_jitter_p: float = 1,
@@ -238,6 +240,8 @@ class Augment:
                 "flip": flip,
                 "dtype": dtype,
                 "layout": layout,
+                "mean": None if mean is None else tuple(mean),
+                "std": None if std is None else tuple(std),
             }.items()
             if value is not None
         }
@@ -285,6 +289,16 @@ class Augment:
     def three_augment(cls, **more: Any) -> "Augment":
         """3-Augment with its color_jitter(0.3, 0.3, 0.3); further keywords are those of Augment."""
         return cls(ops=[ops.three_augment(), ops.color_jitter(0.3, 0.3, 0.3), *more.pop("ops", ())], **more)
+
+    @classmethod
+    def from_torchvision(cls, compose: Any) -> "Augment":
+        """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip, operations, dtype and normalisation.
+
+        Crop and flip come first here, whatever their place was; a flip commutes with the other operations, in distribution. A crop after an
+        operation, and transforms that have no counterpart, are an InvalidArgumentError that names them."""
+        from ._from_torchvision import arguments_of
+
+        return cls(**arguments_of(compose))
 
     def __repr__(self) -> str:
         parts = [f"{name}={value!r}" for name, value in self.geometry.items()]

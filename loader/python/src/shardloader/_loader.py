@@ -125,6 +125,8 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]"
     of = {**own, **geometry}
     if any(name in geometry for name in crops):
         of.update({name: geometry.get(name) for name in crops})
+    if ("mean" in geometry) != ("std" in geometry):
+        raise InvalidArgumentError("mean and std of an Augment go together")
     flip, dtype = of["flip"], None if of["dtype"] is None else dtype_name(of["dtype"])
     return {
         **_crop({name: of[name] for name in crops}),
@@ -134,8 +136,8 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]"
         "operations": None if augment is None else augment._core(),
         "dtype": dtype,
         "layout": _layout(of["layout"], dtype, own["data"], own["arrays"]),
-        "mean": own["mean"],
-        "std": own["std"],
+        "mean": of["mean"],
+        "std": of["std"],
     }
 
 
