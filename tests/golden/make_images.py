@@ -699,6 +699,7 @@ def make_tiffs():
     refuse("unsupported-tiff-4-bits-rgb.tif", tiff(rgb >> 4, 4, 2))
     refuse("corrupt-tiff-header-only.tif", color[:8])
     refuse("corrupt-tiff-no-palette.tif", tiff(tiff_samples(21, 14, 4, 1), 4, 3))
+    refuse("corrupt-tiff-no-palette-8.tif", tiff(np.zeros((3, 4, 1), np.uint32), 8, 3))
     good = tiff(rgb, 8, 2, directory_first=True, rows=0x7FFFFFFF)
     refuse("corrupt-tiff-cut.tif", good[:-40])
     at = good.index(struct.pack("<HHII", 257, 4, 1, 14))

@@ -8,6 +8,7 @@
 #include "image/cmyk.hpp"
 #include "image/decode_memory.hpp"
 #include "image/tiff_file.hpp"
+#include "image/tiff_tags.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -124,6 +125,8 @@ ImageInfo read_tiff_info(std::span<const std::byte> file, std::uint64_t max_pixe
 }
 
 StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
+  if (lacks_palette(file))
+    throw Error(ErrorCode::corrupt, "TIFF: a palette image without a palette (Colormap)");
   TiffFile tiff(file, options.max_pixels, options.on_warning);
   const TiffPage& page = tiff.page();
   auto share = take_memory(options, rgb_bytes(page.width, page.height, page.orientation) + page.memory_bytes);

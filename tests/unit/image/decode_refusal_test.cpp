@@ -64,6 +64,7 @@ TEST(Decoder, SaysWhyItRefuses) {
   expect_refusal("corrupt-tiff-cut.tif", "TIFF: ");
   expect_refusal("corrupt-tiff-header-only.tif", "TIFF: ");
   expect_refusal("corrupt-tiff-no-palette.tif", "Colormap");
+  expect_refusal("corrupt-tiff-no-palette-8.tif", "without a palette");
   expect_refusal("resource-tiff-bomb.tif", "21 x 2147483647 pixels exceed the bound");
   expect_refusal("resource-tiff-tile-bomb.tif", "tiles of 268435456 x 16 pixels in an image of 21 x 14");
   expect_refusal("unsupported-tiff-float.tif", "samples of 16 bits that are floating-point numbers");
