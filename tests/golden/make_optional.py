@@ -137,6 +137,7 @@ def make_pnm():
     refuse("corrupt-text-cut.pgm", b"P2 33 20 255\n" + b"1 " * 600)
     refuse("corrupt-text-too-large.pgm", b"P2 3 2 255\n1 2 3 4 5 256 1 1 1 1")
     refuse("corrupt-text-no-number.pgm", b"P2 3 2 255\n1 2 3 4 x 6 1 1 1 1")
+    refuse("corrupt-text-other-bytes.pgm", b"P2 3 2 255\n1 2 3\xd24 5 6\n")
     refuse("corrupt-huge-number.pgm", b"P5 99999999999999999999 2 255\n" + gray)
     refuse("resource-bomb.pgm", b"P5 4000000000 4000000000 255\n")
     refuse("corrupt-taller-than-its-data.ppm_file", b"P6 33 20000 255\n" + array.tobytes())

@@ -156,6 +156,19 @@ std::uint32_t next_number(std::span<const std::byte> file, std::size_t& at) {
   return static_cast<std::uint32_t>(value);
 }
 
+// Numbers, spaces and comments: TurboJPEG takes any other byte for a space.
+void check_text(std::span<const std::byte> text) {
+  bool comment = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (comment)
+      comment = text[i] != std::byte{'\n'} && text[i] != std::byte{'\r'};
+    else if (text[i] == std::byte{'#'})
+      comment = true;
+    else if (!is_pnm_space(text[i]) && (text[i] < std::byte{'0'} || text[i] > std::byte{'9'}))
+      throw Error(ErrorCode::corrupt, fmt::format("PNM: byte {} of the pixels is no part of a number", i));
+  }
+}
+
 Bitmap parse_pnm(std::span<const std::byte> file, std::uint64_t max_pixels) {
   const char kind = std::to_integer<char>(file[1]);  // detect_format has seen it
   if (kind == '1' || kind == '4') refuse_kind("PNM", "bitmaps (PBM)");
@@ -174,6 +187,7 @@ Bitmap parse_pnm(std::span<const std::byte> file, std::uint64_t max_pixels) {
   if (file.size() - at < least)
     throw Error(ErrorCode::corrupt, fmt::format("PNM: the file is cut off: {} bytes of pixels instead of {}",
                                                 file.size() - at, least));
+  if (text) check_text(file.subspan(at));
   bitmap.pixels = text ? file.subspan(at) : file.subspan(at, values);
   bitmap.decoder_bytes = bitmap.pixels.size();
   const std::string header = fmt::format("P{}\n{} {}\n255\n", kind, bitmap.width, bitmap.height);

@@ -37,11 +37,10 @@ bool is_pnm(std::span<const std::byte> file) noexcept {
          (file[at] == std::byte{'#'} || (file[at] >= std::byte{'0'} && file[at] <= std::byte{'9'}));
 }
 
-// "BM", the size of a known header at 14, and what is reserved at 6 is 0.
+// "BM", and the size of a known header at 14.
 bool is_bmp(std::span<const std::byte> file) noexcept {
   using namespace std::string_view_literals;
-  if (!matches(file, 0, "BM") || !matches(file, 6, "\0\0\0\0"sv) || !matches(file, 15, "\0\0\0"sv))
-    return false;
+  if (!matches(file, 0, "BM") || !matches(file, 15, "\0\0\0"sv)) return false;
   const auto header = std::to_integer<unsigned>(file[14]);
   return header == 12 || (header >= 16 && header <= 124);
 }

@@ -164,7 +164,7 @@ TEST(ArrayLabels, AreLoadedInEitherByteOrder) {
 TEST(Archives, ThatAreReplacedWhileTheyAreConvertedEndTheRun) {
   const testing::TempDir folder;
   const std::filesystem::path path = folder.path() / "x.npy";
-  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 4, 4), }";
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2, 8), }";
   header.resize(117, ' ');
   const auto write = [&](const std::filesystem::path& to, char pixel) {
     std::ofstream(to, std::ios::binary) << std::string("\x93NUMPY\1\0\x76\0", 10) << header << '\n'
