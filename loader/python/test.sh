@@ -17,7 +17,7 @@ while :; do
   case ${1:-} in
     --install) install=1 ;;
     --torch) packages+=('torch>=2.6,<3' torchvision 'lightning>=2.5,<3' 'accelerate>=1,<2' 'transformers>=5,<6' 'jax>=0.5,<1') ;;
-    --sources) packages+=(dask distributed datasets pyarrow webdataset lmdb h5py zarr tfrecord) ;;
+    --sources) packages+=(dask distributed 'ray[default]' pyspark datasets pyarrow webdataset lmdb h5py zarr tfrecord) ;;
     *) break ;;
   esac
   shift

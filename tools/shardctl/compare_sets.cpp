@@ -82,6 +82,16 @@ class SetComparer {
       const std::string two = label_name(b_, right.reader, right.index);
       if (one != two) note("labels", key, fmt::format("{} and {}", excerpt(one), excerpt(two)));
     }
+    for (const auto& field : fields_) {
+      const FieldSpec& spec = a_.info().fields[field.first];
+      rows_a_.resize(spec.spec.size_bytes());
+      rows_b_.resize(rows_a_.size());
+      const bool whole = damage.survives(index, [&] {
+        left.reader.read_field(field.first, left.index, rows_a_);
+        right.reader.read_field(field.second, right.index, rows_b_);
+      });
+      if (whole && rows_a_ != rows_b_) note(spec.name, key, "other pixels");
+    }
     for (const ColumnSpec& spec : common_) {
       if (spec.name == "labels" && class_names()) continue;
       const Column& one = left.reader.column(spec.name);
@@ -120,6 +130,21 @@ class SetComparer {
       else
         common_.push_back(one);
     }
+    const auto& fields = a_.info().fields;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const auto other = find_field(b_.info().fields, fields[f].name);
+      if (!other)
+        forms.push_back(
+            fmt::format("image {}: {}, only in the first", quoted(fields[f].name), to_string(fields[f])));
+      else if (!(fields[f].spec == b_.info().fields[*other].spec))
+        forms.push_back(fmt::format("image {}: {} and {}", quoted(fields[f].name), to_string(fields[f]),
+                                    to_string(b_.info().fields[*other])));
+      else
+        fields_.emplace_back(f, *other);
+    }
+    for (const FieldSpec& two : b_.info().fields)
+      if (!find_field(fields, two.name))
+        forms.push_back(fmt::format("image {}: {}, only in the second", quoted(two.name), to_string(two)));
     for (const ColumnSpec& two : b_.info().columns)
       if (find(a_, two.name) == nullptr)
         forms.push_back(fmt::format("column {}: {}, only in the second", quoted(two.name), to_string(two)));
@@ -147,6 +172,7 @@ class SetComparer {
   const Source& b_;
   bool same_pixels_form_;
   std::vector<ColumnSpec> common_;
+  std::vector<std::pair<std::size_t, std::size_t>> fields_;  // further images: their positions in both
   std::vector<std::byte> sample_a_, sample_b_, rows_a_, rows_b_;
 };
 

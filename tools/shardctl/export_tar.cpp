@@ -2,6 +2,7 @@
 //
 //   cat/1.png     its pixels, if they are 8-bit RGB; else cat/1.npy, the stored array
 //   cat/1.cls     the label, if it is a whole number
+//   cat/1.NAME.npy   a further image of the sample
 //   cat/1.json    {"class": "cat", "boxes": [[...], ...], ...}: the name of the class, and the columns
 //
 // Members in the order of the samples, always the same bytes. Memory: a sample, and 8 bytes for each (their names' hashes).
@@ -218,6 +219,8 @@ int export_tar(const ExportOptions& options) {
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   std::vector<std::byte> sample(spec.size_bytes());
   std::vector<std::uint8_t> rgb(pixels ? spec.elements() : 0);
+  const std::vector<FieldSpec>& fields = source.info().fields;
+  std::vector<std::byte> field;
   for (std::uint32_t i = 0; i < source.shards(); ++i) {
     const ShardReader& reader = source.shard(i);
     source.each_of(i, [&](std::uint64_t index, std::uint64_t at) {
@@ -231,6 +234,11 @@ int export_tar(const ExportOptions& options) {
                 image::encode_png({rgb.data(), spec.width, spec.height, std::size_t{spec.width} * 3}));
       } else {
         tar.add(name + ".npy", npy_sample(spec, sample));
+      }
+      for (std::size_t f = 0; f < fields.size(); ++f) {
+        field.resize(fields[f].spec.size_bytes());
+        reader.read_field(f, at, field);
+        tar.add(fmt::format("{}.{}.npy", name, fields[f].name), npy_sample(fields[f].spec, field));
       }
       if (const auto id = class_id(reader, at)) {
         const std::string number = fmt::to_string(*id);

@@ -91,6 +91,35 @@ def test_dask(images, folder, tmp_path):
     assert_same(folder, tmp_path / "out")
 
 
+def test_ray(images, folder, tmp_path):
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    plan = sl.plan(images, tmp_path / "out", **OPTIONS)
+    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}})
+    try:
+        results = ray.get([ray.remote(sl.convert_shard).remote(plan, i) for i in range(plan.shards)])
+    finally:
+        ray.shutdown()
+    assert sum(result.samples for result in results) == SAMPLES
+    sl.finish(plan)
+    assert_same(folder, tmp_path / "out")
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")
+def test_spark(images, folder, tmp_path, monkeypatch):
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    plan = sl.plan(images, tmp_path / "out", **OPTIONS)
+    spark = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        results = spark.sparkContext.parallelize(range(plan.shards), plan.shards).map(lambda i: sl.convert_shard(plan, i)).collect()
+    finally:
+        spark.stop()
+    assert sum(result.samples for result in results) == SAMPLES
+    sl.finish(plan)
+    assert_same(folder, tmp_path / "out")
+
+
 def claim(images, out):
     return subprocess.Popen([sys.executable, "-c", f"""
 import shardloader as sl

@@ -130,6 +130,36 @@ def test_tfrecord(pictures, tmp_path, monkeypatch):
     assert data.labels.tolist() == list(range(COUNT)) and data.keys[0] == "0.jpg"
 
 
+def beton(path, pictures, numbers):
+    """A file as FFCV 1.0 writes it: pages of 2 MiB, images raw (arrays) or jpg (bytes), and whole numbers and floats."""
+    import struct
+
+    names = (b"image", b"label", b"weight")
+    head = 24 + 1041 * len(names)
+    rows, blobs, allocations = b"", bytearray(), []
+    at = -(-(head + 32 * len(pictures)) // (1 << 21)) * (1 << 21)
+    first = at
+    for i, (picture, number) in enumerate(zip(pictures, numbers)):
+        data = picture if isinstance(picture, bytes) else picture.tobytes()
+        height, width = (7, 7) if isinstance(picture, bytes) else picture.shape[:2]
+        rows += struct.pack("<BHHQ3xqd", 0 if isinstance(picture, bytes) else 1, width, height, at, number, number / 2)
+        allocations.append((i, at, len(data)))
+        blobs += data
+        at += len(data)
+    descriptors = b"".join(bytes([kind]) + name.ljust(16, b"\0") + bytes(1024) for kind, name in zip((2, 1, 0), names))
+    table = b"".join(struct.pack("<QQQ", *entry) for entry in reversed(allocations))
+    begin = struct.pack("<HHIQQ", 2, len(names), 1 << 21, len(pictures), at) + descriptors + rows
+    path.write_bytes(begin.ljust(first, b"\0") + bytes(blobs) + table)
+
+
+@pytest.mark.parametrize("kind", ["raw", "jpg", "smart"])
+def test_ffcv(pictures, tmp_path, monkeypatch, kind):
+    images = [pictures[i] if kind == "jpg" or (kind == "smart" and i % 2) else arrays()[i] for i in range(COUNT)]
+    beton(tmp_path / "photos.beton", images, range(5, 5 + COUNT))
+    data = run("FFCV", images, tmp_path, monkeypatch)
+    assert data.labels.tolist() == list(range(5, 5 + COUNT))
+
+
 def test_torchvision_data_sets(pictures, tmp_path, monkeypatch):
     pytest.importorskip("torchvision", reason="torchvision is not installed")
     for i, image in enumerate(pictures):

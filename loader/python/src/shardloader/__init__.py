@@ -17,6 +17,7 @@ from . import _core
 from ._augment import Augment, Instruction, Operation, ops
 from ._convert import Conversion, convert
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
+from ._export import to_parquet
 from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
@@ -77,5 +78,6 @@ __all__ = [
     "mix",
     "ops",
     "plan",
+    "to_parquet",
     "write",
 ]

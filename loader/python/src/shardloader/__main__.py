@@ -1,6 +1,7 @@
 """python -m shardloader info OUT: what a data set is, from its dataset.json.
 
     python -m shardloader info OUT [--json]     the same facts as `shardctl info`, briefly
+    python -m shardloader export OUT --parquet FILE     all of it as one Parquet file (needs pyarrow)
     python -m shardloader prefix                the folder for CMAKE_PREFIX_PATH, where the wheel has headers and archives
 
 Exit codes are those of shardctl: 2 if something cannot be read or the usage was wrong.
@@ -14,7 +15,7 @@ import os
 import sys
 from typing import Optional, Sequence
 
-from . import Dataset, ShardError, __version__, cuda_device_count, has_cuda
+from . import Dataset, ShardError, __version__, cuda_device_count, has_cuda, to_parquet
 
 _LISTED = 10  # classes; --json has all
 
@@ -51,10 +52,14 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m shardloader", description="Look at data sets of shardify.")
     devices = f"{cuda_device_count()} CUDA devices" if has_cuda else "built without CUDA"
     parser.add_argument("--version", action="version", version=f"shardloader {__version__}, {devices}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="info | prefix")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="info | export | prefix")
     info = commands.add_parser("info", help="what a data set is", description="Prints what dataset.json says, one fact a line.")
     info.add_argument("out", metavar="OUT", help="the folder that shardify made")
     info.add_argument("--json", action="store_true", help="all of it as JSON")
+    export = commands.add_parser("export", help="write a Parquet file", description="Writes the samples, labels and columns as one Parquet file.")
+    export.add_argument("out", metavar="OUT", help="the folder that shardify made, or a part of it: FOLDER#NAME")
+    export.add_argument("--parquet", metavar="FILE", required=True, help="the file to write; it must not exist, and appears when it is complete")
+    export.add_argument("--batch-size", metavar="N", type=int, default=256, help="samples in memory, and of a row group (default: 256)")
     commands.add_parser("prefix", help="the folder for CMAKE_PREFIX_PATH", description="Prints where find_package(shard) finds the library.")
     given = parser.parse_args(arguments)
 
@@ -67,8 +72,12 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return 0
     try:
         data = Dataset(given.out)
+        if given.command == "export":
+            to_parquet(data, given.parquet, batch_size=given.batch_size)
+            print(f"{given.parquet}: {len(data)} samples")
+            return 0
         facts = _facts(data)
-    except (ShardError, OSError) as error:
+    except (ShardError, OSError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if given.json:
