@@ -147,6 +147,17 @@ def make_pnm():
     refuse("unsupported-100-steps.pgm", b"P5 33 20 100\n" + bytes(33 * 20))
 
 
+def sequence(width, height):
+    """A box of HEVC's decoder configuration with a sequence parameter set up to its width and height."""
+    golomb = lambda value: bin(value + 1)[2:].zfill(2 * (value + 1).bit_length() - 1)
+    bits = "0" * 8 + "01" * 48 + golomb(0) + golomb(1) + golomb(width) + golomb(height)
+    bits += "0" * (-len(bits) % 8)
+    raw = bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits), 8)).replace(b"\0\0\0", b"\0\0\3\0")
+    nal = b"\x42\x01" + raw
+    body = b"hvcC" + bytes(22) + b"\1" + b"\x21" + struct.pack(">HH", 1, len(nal)) + nal
+    return struct.pack(">I", 8 + 4 + len(body)) + b"free" + struct.pack(">I", len(body) + 4) + body
+
+
 def make_modern():
     image = Image.fromarray(picture())
     alpha = image.convert("RGBA")
@@ -178,6 +189,8 @@ def make_modern():
     at = avif.index(b"ispe") + 8
     avif[at : at + 8] = struct.pack(">II", 16384, 16000)
     refuse("resource-bomb.avif", bytes(avif))
+    keep("sequence_behind.heic", (OUT / "rgb.heic").read_bytes() + sequence(64, 64))
+    refuse("resource-sequence-bomb.heic", (OUT / "rgb.heic").read_bytes() + sequence(70000, 70000))
     refuse("corrupt-brand-only.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic")
     refuse("corrupt-brand-only.avif", b"\0\0\0\x1cftypavif\0\0\0\0mif1avifmiaf")
     refuse("corrupt-signature-only.jxl", b"\xff\x0a\xfa\x1f")
