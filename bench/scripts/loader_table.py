@@ -19,6 +19,7 @@ PHOTOS = {"photos-224": ["224", "none"], "photos-224-packed": ["224", "packed"],
 PACKED, PACKED_256, PLAIN = ["photos-224-packed"], ["photos-256-packed"], ["photos-224"]
 U8_256 = ["--make-side", "256"]
 F16 = ["--make-dtype", "f16"]
+BANDS = ["--make-side", "256", "--make-dtype", "u16", "--make-channels", "13"]  # satellite images
 RESIZED = ["--crop", "random-resized:224", "--flip"]
 TO_F16 = ["--dtype", "f16", "--layout", "nchw"]
 
@@ -28,6 +29,8 @@ GPU_CASES = [
     ("mapped-u8-f16", U8, ["--transport", "mapped", *TO_F16], "share", 0.97),
     ("mapped-rrc-f16", U8_256, ["--transport", "mapped", *RESIZED, *TO_F16], "share", 0.95),
     ("mapped-f16", F16, ["--transport", "mapped"], "share", 0.98),
+    ("mapped-u16-13", BANDS, ["--transport", "mapped", "--batch-size", "32"], "share", 0.98),
+    ("mapped-u16-13-f16", BANDS, ["--transport", "mapped", "--batch-size", "32", *TO_F16], "share", 0.98),
     ("mapped-u8-b64", U8, ["--transport", "mapped", "--batch-size", "64"], "share", 0.93),
     ("mapped-u8-b32", U8, ["--transport", "mapped", "--batch-size", "32"], "share", 0.93),
     ("staged-8", U8, ["--transport", "staged", "--threads", "8"], "share", 0.90),
@@ -62,7 +65,7 @@ HOST_CASES = [
     ("host-packed-u8", PACKED, HOST, "samples", 24000),
     ("host-packed-f16", PACKED, [*HOST, *TO_F16], "samples", 20000),
 ]
-SAMPLE_BYTES = {"": 224 * 224 * 3, "256": 256 * 256 * 3, "f16": 224 * 224 * 3 * 2}
+SAMPLE_BYTES = {"": 224 * 224 * 3, "256": 256 * 256 * 3, "f16": 224 * 224 * 3 * 2, "bands": 256 * 256 * 13 * 2}
 
 
 def make_photos(options, folder, size, codec):
@@ -92,7 +95,7 @@ def run_case(options, case):
     elif data is None:
         folder, made = "sparse", ["--make-sparse", "1281167", "--make-shards", "1000"]
     else:
-        key = data[1] if data else ""
+        key = "bands" if data is BANDS else data[1] if data else ""
         folder = "random-" + (key or "u8")
         made = ["--make-random", str(int(options.gigabytes * 1e9 / SAMPLE_BYTES[key])), *data]
     command = [options.shardbench, "load", os.path.join(options.folder, folder), *made, *arguments]

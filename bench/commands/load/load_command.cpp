@@ -24,6 +24,7 @@ struct LoadArguments {
   std::uint64_t make_sparse = 0;
   std::uint64_t make_shards = 1000;
   std::uint32_t make_side = 224;
+  std::uint32_t make_channels = 3;
   std::string make_dtype = "u8";
   TransformArguments transform;
   LoadCase load;
@@ -64,9 +65,10 @@ Dataset drawn(const Dataset& data, const std::string& draw, LoaderOptions& optio
 
 void make_data(const LoadArguments& arguments) {
   const auto dtype = dtype_from_option(arguments.make_dtype);
-  if (!dtype) refuse_value("--make-dtype", arguments.make_dtype, "u8, f16, bf16 or f32");
-  const Layout layout = *dtype == DType::u8 ? Layout::nhwc : Layout::nchw;
-  const SampleSpec spec{*dtype, layout, 3, arguments.make_side, arguments.make_side};
+  if (!dtype) refuse_value("--make-dtype", arguments.make_dtype, "u8, u16, f16, bf16 or f32");
+  const bool whole = *dtype == DType::u8 || *dtype == DType::u16;
+  const Layout layout = whole ? Layout::nhwc : Layout::nchw;
+  const SampleSpec spec{*dtype, layout, arguments.make_channels, arguments.make_side, arguments.make_side};
   if (arguments.make_sparse > 0)
     make_sparse_dataset(arguments.dataset, arguments.make_sparse, arguments.make_shards, spec);
   else
@@ -174,7 +176,9 @@ First write N pseudo-random samples to DATASET, if it does not exist)")
       ->default_str("");
   sub.add_option("--make-shards", arguments->make_shards, "Shards of --make-sparse");
   sub.add_option("--make-side", arguments->make_side, "Rows and columns of the samples made");
-  sub.add_option("--make-dtype", arguments->make_dtype, "Their dtype: u8 (NHWC), or f16, bf16 or f32 (NCHW)")
+  sub.add_option("--make-channels", arguments->make_channels, "Their channels, 1 to 4096");
+  sub.add_option("--make-dtype", arguments->make_dtype,
+                 "Their dtype: u8 or u16 (NHWC), or f16, bf16 or f32 (NCHW)")
       ->type_name("DTYPE");
   add_quick_option(sub, arguments->load.repeats, arguments->load.seconds, 0.5);
   add_output_options(sub, arguments->outputs, "Write the report with every sample as JSON");
