@@ -28,7 +28,7 @@ ROOMS = {
     "loader/src": ("loader/src", "base format loader"),
     "tools/cli": ("cli", "base format"),
     "tools/shardify": ("shardify", "base format image convert cli"),
-    "tools/shardctl": ("shardctl", "base format image convert cli"),
+    "tools/shardctl": ("shardctl", "base format image convert loader cli"),
     "bench": ("bench", "base format image convert cli loader"),
     "loader/python": ("python", "base format image convert loader"),
     "docs/examples": ("examples", "base format image convert loader"),

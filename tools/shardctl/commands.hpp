@@ -44,7 +44,9 @@ struct ShowOptions {
   std::string output;
   std::uint64_t count = 0;  // random samples; 0: `samples`
   std::uint64_t seed = 0;
-  std::uint32_t columns = 0;  // 0: about square
+  std::uint32_t columns = 0;  // 0: about square; with `augment`, a row for each sample
+  std::string augment;        // a policy (augmented.hpp): what training gets beside each sample
+  std::uint32_t views = 4;    // of `augment`, epochs from 0 on
   bool verify = true;         // compare what is read with its digests
 };
 int show(const ShowOptions& options);
@@ -92,6 +94,7 @@ struct PageOptions {
   std::uint64_t samples = 12;  // of each class
   std::uint64_t seed = 0;
   bool duplicates = false;
+  std::string augment;     // a policy (augmented.hpp): a row of what training gets of some samples
   bool overwrite = false;  // replace a page
   unsigned jobs = 0;
   bool quiet = false;

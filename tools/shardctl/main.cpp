@@ -129,6 +129,14 @@ int run(int argc, char** argv) {
   show_command->add_option("-o,--output", show_options.output, "The picture to write")
       ->type_name("FILE.png")
       ->required();
+  show_command
+      ->add_option("--augment", show_options.augment, R"(
+      Beside each sample, what a loader makes of it: random-resized-crop, flip and this
+      policy, rand-augment[:COUNT,MAGNITUDE], trivial-augment,
+      auto-augment[:imagenet|cifar10|svhn], aug-mix, 3-augment, simclr or crop)")
+      ->type_name("POLICY");
+  show_command->add_option("--views", show_options.views, "With --augment: how many, in epochs from 0 on")
+      ->capture_default_str();
   show_command->add_option("--count", show_options.count, "Draw N random samples instead of SAMPLES");
   show_command->add_option("--seed", show_options.seed, "Seed of the random samples")->capture_default_str();
   show_command
@@ -218,6 +226,10 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   page_command->add_option("--seed", page_options.seed, "Seed of the random samples")->capture_default_str();
   page_command->add_flag("--duplicates", page_options.duplicates, "Also find and show equal samples");
+  page_command
+      ->add_option("--augment", page_options.augment, R"(
+      Also show what training makes of some samples: a policy of show --augment)")
+      ->type_name("POLICY");
   page_command->add_flag("--overwrite", page_options.overwrite, "Replace a page that is in DIR");
   add_jobs(page_command, page_options.jobs);
   add_quiet(page_command, page_options.quiet, "Print nothing");

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <optional>
 
 #include "base/parallel.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "shardctl/augmented.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/duplicates/find.hpp"
@@ -23,6 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr std::uint64_t kMostPictures = 4000;
 constexpr std::uint64_t kMostMeasured = 4096;  // samples for the statistics of the channels
+constexpr std::size_t kAugmentedSamples = 8;
+constexpr std::uint32_t kAugmentedEpochs = 6;
 constexpr const char* kPageFile = "index.html";
 constexpr const char* kPictureFolder = "pictures";
 
@@ -56,6 +61,8 @@ int page(const PageOptions& options) {
   Damage uncompared;
   Damage unshown;
 
+  std::optional<Augmented> augmented;
+  if (!options.augment.empty()) augmented.emplace(source.info(), options.augment, options.seed);
   Json data = describe_source(source, options.path);
   const std::vector<PageClass> classes = count_page_classes(source);
   add_classes(data, source, classes);
@@ -78,6 +85,17 @@ int page(const PageOptions& options) {
   make_folder(pictures);
   const WrittenPictures written = write_pictures(source, pictured, pictures, threads, progress, unshown);
 
+  std::uint64_t augmented_bytes = 0;
+  if (augmented) {
+    std::vector<std::uint64_t> some;  // one each of classes that lie apart
+    for (std::size_t i = 0; i < kAugmentedSamples && !written.indices.empty(); ++i) {
+      const std::size_t at = i * written.indices.size() / kAugmentedSamples;
+      some.push_back(*std::next(written.indices.begin(), static_cast<std::ptrdiff_t>(at)));
+    }
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+    augmented_bytes = write_augmented(source, *augmented, some, kAugmentedEpochs, pictures);
+    add_augmented(data, source, options.augment, some, kAugmentedEpochs);
+  }
   add_samples(data, source, samples, written.indices, per_class);
   if (options.duplicates)
     add_duplicates(data, *sets, duplicates, written.indices);
@@ -93,7 +111,7 @@ int page(const PageOptions& options) {
   if (!options.quiet) {
     cli::out("{}: {}, {}\n", path_text(folder.target() / kPageFile),
              cli::counted(written.indices.size(), "picture"),
-             cli::human_bytes(written.size_bytes + html.size()));
+             cli::human_bytes(written.size_bytes + augmented_bytes + html.size()));
     if (per_class < options.samples && !classes.empty())
       cli::out("{} of each class instead of {}: a page has at most {} pictures\n", per_class, options.samples,
                kMostPictures);

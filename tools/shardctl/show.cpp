@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -13,6 +14,7 @@
 #include "cli/text.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
+#include "shardctl/augmented.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/font.hpp"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr std::uint32_t kGap = 4;  // white pixels around tiles and captions
 constexpr std::uint64_t kMaxSheetPixels = 178'956'970;
+constexpr std::uint32_t kMostViews = 64;
 
 [[noreturn]] void too_many_samples(std::uint64_t count) {
   throw Error(ErrorCode::resource, fmt::format("a sheet of {} would have more than {} pixels: show fewer",
@@ -156,14 +159,21 @@ int show(const ShowOptions& options) {
 
   const SampleSpec& spec = source.info().spec;
   const Denormalizer denormalizer(spec, source.info().normalization);
-  const Sheet sheet = lay_out(spec, indices.size(), options.columns);
+  std::optional<Augmented> augmented;
+  if (!options.augment.empty()) {
+    if (options.views < 1 || options.views > kMostViews)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("--views {}: give a number from 1 to {}", options.views, kMostViews));
+    augmented.emplace(source.info(), options.augment, options.seed);
+  }
+  const std::uint32_t each = augmented ? 1 + options.views : 1;  // tiles of a sample
+  const Sheet sheet =
+      lay_out(spec, indices.size() * each, options.columns != 0 || !augmented ? options.columns : each);
   std::vector<std::uint8_t> pixels(std::size_t{sheet.width()} * sheet.height() * 3, 255);
   const Canvas canvas{pixels, sheet.width(), sheet.height()};
   std::vector<std::byte> sample(spec.size_bytes());
   std::vector<std::uint8_t> tile(std::size_t{spec.width} * spec.height * 3);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (!damage.survives(indices[i], [&] { source.read(indices[i], sample); })) continue;
-    denormalizer.rgb(sample, tile);
+  const auto draw_tile = [&](std::size_t i, const std::string& text) {
     const auto left = static_cast<std::uint32_t>(kGap + i % sheet.columns * sheet.cell_width);
     const auto top = static_cast<std::uint32_t>(kGap + i / sheet.columns * sheet.cell_height);
     const std::size_t row_bytes = std::size_t{spec.width} * 3;
@@ -172,9 +182,17 @@ int show(const ShowOptions& options) {
           tile.begin() + static_cast<std::ptrdiff_t>(y * row_bytes), row_bytes,
           pixels.begin() + static_cast<std::ptrdiff_t>(((std::size_t{top} + y) * sheet.width() + left) * 3));
     }
-    const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
-    draw_text(canvas, left, top + spec.height + kGap, sheet.text_scale,
-              caption(source, indices[i], characters));
+    draw_text(canvas, left, top + spec.height + kGap, sheet.text_scale, text);
+  };
+  const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (!damage.survives(indices[i], [&] { source.read(indices[i], sample); })) continue;
+    denormalizer.rgb(sample, tile);
+    draw_tile(i * each, caption(source, indices[i], characters));
+    for (std::uint32_t view = 0; view + 1 < each; ++view) {
+      tile = augmented->picture(source, indices[i], view);
+      draw_tile(i * each + 1 + view, fmt::format("epoch {}", view));
+    }
   }
   if (damage.found()) {
     damage.report("no picture was written (--no-verify shows damaged samples too)");

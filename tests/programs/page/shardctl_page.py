@@ -45,6 +45,43 @@ class Page(TestCase):
         self.assertTrue((self.dir / "pictures" / f"{data['samples'][0]['index']}.jpg").read_bytes().startswith(b"\xff\xd8"))
         self.assertNotIn("http", re.sub(r'http-equiv|"http://www.w3.org/2000/svg"', "", (self.dir / "index.html").read_text()))
 
+    def test_augment_shows_what_training_gets(self):
+        self.convert()
+        _, data = self.page("--augment", "rand-augment:2,9", "--samples", "2")
+        rows = data["augmented"]["samples"]
+        self.assertEqual(len(rows), 6)
+        self.assertEqual(data["augmented"]["epochs"], 6)
+        self.assertEqual({row["key"] for row in rows}, {sample["key"] for sample in data["samples"]})
+        files = {f"{row['index']}-a{epoch}.jpg" for row in rows for epoch in range(6)}
+        self.assertEqual(set(os.listdir(self.dir / "pictures")), files | {f"{sample['index']}.jpg" for sample in data["samples"]})
+        before = digests(self.dir / "pictures")
+        self.assertGreater(len({before[file] for file in files}), 30, "epochs and samples differ")
+        self.page("--augment", "rand-augment:2,9", "--samples", "2", "--overwrite")
+        self.assertEqual(digests(self.dir / "pictures"), before)
+        self.page("--augment", "rand-augment:2,9", "--samples", "2", "--seed", "5", "--overwrite")
+        self.assertNotEqual({digests(self.dir / "pictures")[file] for file in files & set(os.listdir(self.dir / "pictures"))}, {before[file] for file in files})
+        self.assertNotIn("augmented", self.page("--overwrite")[1])
+
+    def test_show_draws_the_same_beside_the_samples(self):
+        self.convert()
+        sheet = self.path / "sheet.png"
+        self.assert_code(shardctl("show", self.out, "0..3", "--augment", "aug-mix", "--views", "2", "-o", sheet), 0)
+        size = [int.from_bytes(sheet.read_bytes()[at : at + 4], "big") for at in (16, 20)]
+        plain = self.path / "plain.png"
+        self.assert_code(shardctl("show", self.out, "0..3", "--columns", "3", "-o", plain), 0)
+        width, height = (int.from_bytes(plain.read_bytes()[at : at + 4], "big") for at in (16, 20))
+        self.assertEqual(size, [width, 4 + 3 * (height - 4)])  # three rows of a sample and two views
+        before = sheet.read_bytes()
+        self.assert_code(shardctl("show", self.out, "0..3", "--augment", "aug-mix", "--views", "2", "--seed", "9", "-o", sheet), 0)
+        self.assertNotEqual(sheet.read_bytes(), before)
+        result = self.assert_code(shardctl("show", self.out, "0", "--augment", "crop", "--views", "0", "-o", self.path / "x.png"), 2)
+        self.assertIn("from 1 to 64", result.err)
+
+    def test_an_unknown_policy_is_refused_and_nothing_is_left(self):
+        self.convert()
+        self.assert_refused_page('--augment "rand"', "rand-augment[:COUNT,MAGNITUDE]", "simclr", options=("--augment", "rand"))
+        self.assertFalse(self.dir.exists())
+
     def test_the_channels_are_those_of_stats(self):
         self.convert()
         _, data = self.page()

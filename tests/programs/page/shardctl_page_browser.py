@@ -49,6 +49,19 @@ class Page(TestCase):
         self.assertIn("u8 nchw [3, 32, 32]", page.value("document.getElementById('facts').textContent"))
         self.assert_clean()
 
+    def test_augmented_samples_are_shown_if_asked_for(self):
+        page = self.open_page(make_images(self.path / "images"))
+        self.assertTrue(page.value("document.getElementById('augmented').hidden"))
+        self.assert_code(shardctl("page", self.out, self.path / "page", "--augment", "simclr", "--overwrite"), 0)
+        page.open((self.path / "page" / "index.html").as_uri())
+        self.assertFalse(page.value("document.getElementById('augmented').hidden"))
+        page.value("document.getElementById('augmented').scrollIntoView()")
+        self.assertEqual(page.value("document.querySelectorAll('#augmented-list li').length"), 8)
+        page.wait_for("[...document.querySelectorAll('#augmented-list li:first-child img')].every((i) => i.complete && i.naturalWidth === 32)")
+        self.assertEqual(page.value("document.querySelectorAll('#augmented-list li:first-child img').length"), 7)
+        self.assertIn("simclr", page.value("document.getElementById('augmented-note').textContent"))
+        self.assert_clean()
+
     def test_filters_and_zoom_work_with_the_mouse(self):
         page = self.open_page(make_images(self.path / "images"))
         page.click("#histogram li:nth-child(2) button")

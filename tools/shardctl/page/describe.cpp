@@ -212,6 +212,22 @@ void add_duplicates(Json& data, const SetList& sets, const Members& members,
   data["duplicate_note"] = note;
 }
 
+void add_augmented(Json& data, const Source& source, const std::string& policy,
+                   const std::vector<std::uint64_t>& indices, std::uint32_t epochs) {
+  Json samples = Json::array();
+  for (const std::uint64_t index : indices) {
+    const Source::Sample sample = source.locate(index);
+    samples.push_back({{"index", index}, {"key", sample.reader.key(sample.index)}});
+  }
+  data["augmented"] = {
+      {"note",
+       fmt::format(
+           "As it is stored, then what training gets in epochs 0 to {}: random-resized-crop, flip, {}",
+           epochs - 1, policy)},
+      {"epochs", epochs},
+      {"samples", std::move(samples)}};
+}
+
 void add_no_duplicates(Json& data, const std::string& why) {
   data["duplicates"] = Json::array();
   data["duplicate_note"] = why;

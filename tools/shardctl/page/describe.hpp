@@ -23,6 +23,9 @@ void add_channels(Json& data, const ChannelStatistics& statistics);
 // The samples whose pictures are there. `per_class` as they were chosen.
 void add_samples(Json& data, const Source& source, const std::vector<ShownSample>& samples,
                  const std::set<std::uint64_t>& pictures, std::uint64_t per_class);
+// `indices`: whose pictures write_augmented() made, of these epochs.
+void add_augmented(Json& data, const Source& source, const std::string& policy,
+                   const std::vector<std::uint64_t>& indices, std::uint32_t epochs);
 void add_rejects(Json& data, const Source& source, const Rejects& rejects);
 
 // The first groups and members of each, and which samples need a picture for that.

@@ -201,6 +201,23 @@
     if (event.target === zoom) zoom.close(); // beside the picture
   });
 
+  // --- Augmentation ---
+
+  function showAugmented() {
+    if (!data.augmented) return;
+    byId("augmented").hidden = byId("augmented-link").hidden = false;
+    byId("augmented-note").textContent = data.augmented.note;
+    const picture = (file, alt) => element("img", {src: file, loading: "lazy", alt, className: isSmall ? "small" : ""});
+    for (const sample of data.augmented.samples) {
+      const row = [picture(pictureFile(sample.index), `Sample ${sample.index} as it is stored`)];
+      for (let epoch = 0; epoch < data.augmented.epochs; epoch++) {
+        row.push(picture(`pictures/${sample.index}-a${epoch}.jpg`, `Sample ${sample.index} in epoch ${epoch}`));
+      }
+      byId("augmented-list").append(element("li", {}, element("span", {className: "key", dir: "auto"}, sample.key),
+        element("div", {className: "row", tabIndex: 0, role: "group", ariaLabel: `Sample ${sample.index}`}, ...row)));
+    }
+  }
+
   // --- Duplicates and rejects ---
 
   function showDuplicates() {
@@ -235,6 +252,7 @@
   showClasses();
   showChannels();
   showGallery();
+  showAugmented();
   showDuplicates();
   showRejects();
 })();

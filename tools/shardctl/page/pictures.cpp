@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -83,6 +84,24 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
       progress.update(fmt::format("{} of {} pictures", written.indices.size(), list.size()));
   });
   return written;
+}
+
+std::uint64_t write_augmented(const Source& source, const Augmented& augmented,
+                              const std::vector<std::uint64_t>& indices, std::uint32_t epochs,
+                              const std::filesystem::path& folder) {
+  DatasetInfo as_rgb;  // what Augmented delivers
+  as_rgb.spec = {DType::u8, Layout::nhwc, 3, source.info().spec.height, source.info().spec.width};
+  PictureMaker maker(as_rgb);
+  std::uint64_t bytes = 0;
+  for (const std::uint64_t index : indices)
+    for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
+      const std::vector<std::uint8_t> rgb = augmented.picture(source, index, epoch);
+      std::memcpy(maker.sample().data(), rgb.data(), rgb.size());
+      const std::vector<std::byte> jpeg = maker.encode();
+      write_new_file(folder / fmt::format("{}-a{}.jpg", index, epoch), jpeg);
+      bytes += jpeg.size();
+    }
+  return bytes;
 }
 
 }  // namespace shard::ctl

@@ -8,6 +8,7 @@
 
 #include "cli/progress.hpp"
 #include "shard/image/preprocess.hpp"
+#include "shardctl/augmented.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/source.hpp"
 
@@ -26,5 +27,11 @@ struct WrittenPictures {
 WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_t>& indices,
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
                                Damage& damage);
+
+// What the loader's transform makes of some samples: writes INDEX-aEPOCH.jpg for each of them and `epochs` epochs. Errors: those of
+// Augmented; io. Returns the bytes written.
+std::uint64_t write_augmented(const Source& source, const Augmented& augmented,
+                              const std::vector<std::uint64_t>& indices, std::uint32_t epochs,
+                              const std::filesystem::path& folder);
 
 }  // namespace shard::ctl
