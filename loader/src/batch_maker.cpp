@@ -137,6 +137,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
     if (!setup_.identity) draw_crops(slot, view);
     if (!view_options(setup_.options, view).operations.empty()) draw_programs(slot, view);
   }
+  draw_pairs(slot);
   open_shards(slot);
   place_samples(slot);
   if (slot.fetch.empty())
@@ -181,6 +182,17 @@ void BatchMaker::draw_programs(const Slot& slot, std::size_t view) {
                  setup_.options.seed, slot.epoch, draw, static_cast<std::uint32_t>(view), drawn.instructions);
     drawn.begins.push_back(static_cast<std::uint32_t>(drawn.instructions.size()));
   }
+}
+
+void BatchMaker::draw_pairs(Slot& slot) {
+  const LoaderOptions& options = setup_.options;
+  if (!options.mix.enabled()) return;
+  // Counted over all ranks, whose rows are neighbours in the global batch.
+  const std::uint64_t first = (slot.index * options.world_size + options.rank) * options.batch_size / 2;
+  slot.pairs.clear();
+  for (std::uint64_t i = 0; i < work_[slot.number].indices.samples.size() / 2; ++i)
+    slot.pairs.push_back(
+        draw_mix(setup_.transforms[0].delivered, options.mix, options.seed, slot.epoch, first + i));
 }
 
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
@@ -319,6 +331,7 @@ void BatchMaker::queue_transforms(Slot& slot) {
     transform.crops = drawn.crops;
     transform.instructions = drawn.instructions;
     transform.begins = drawn.begins;
+    transform.pairs = slot.pairs;
     transform.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
     transform.target = slot.images->data() + slot.images_offsets[view];
     if (!once) {

@@ -81,6 +81,7 @@ class BatchMaker {
   void wait_for_last_use(const Slot& slot);
   void draw_crops(const Slot& slot, std::size_t view);
   void draw_programs(const Slot& slot, std::size_t view);
+  void draw_pairs(Slot& slot);
   void open_shards(const Slot& slot);
   void place_samples(Slot& slot);
   void wait_copied(const Slot& slot);

@@ -90,6 +90,17 @@ std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const Lo
     else
       all.push_back({column.name + "_counts", What::counts, DType::i64, {}, i, batch * 8});
   }
+  if (options.mix.enabled()) {
+    const auto labels =
+        std::find_if(all.begin(), all.end(), [](const DeliveredColumn& c) { return c.name == "labels"; });
+    if (labels != all.end()) {
+      DeliveredColumn partner = *labels;
+      partner.name = "labels_b";
+      partner.what = What::partner;
+      all.push_back(std::move(partner));
+      all.push_back({"share", What::share, DType::f32, {}, labels->source, batch * 4});
+    }
+  }
   return all;
 }
 
@@ -128,6 +139,21 @@ void ColumnGather::gather(Slot& slot) {
         label = dataset_.label_of(at.shard, label);
         std::memcpy(row, &label, sizeof(label));
       }
+    }
+  }
+  if (options_.mix.enabled()) gather_mix(slot);
+}
+
+// Rows are an even number.
+void ColumnGather::gather_mix(Slot& slot) {
+  const std::byte* labels = nullptr;
+  for (std::size_t c = 0; c < delivered_.size(); ++c) {
+    auto* const host = const_cast<std::byte*>(slot.columns[c].host);
+    if (delivered_[c].name == "labels") labels = host;
+    const std::size_t size = delivered_[c].bytes / options_.batch_size;
+    for (std::size_t i = 0; i < slot.locations.size(); ++i) {
+      if (delivered_[c].what == What::partner) std::memcpy(host + i * size, labels + (i ^ 1U) * size, size);
+      if (delivered_[c].what == What::share) std::memcpy(host + i * size, &slot.pairs[i / 2].share, size);
     }
   }
 }

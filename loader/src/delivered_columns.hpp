@@ -6,6 +6,8 @@
 //   ragged, flat   NAME          [rows of all samples, ...], one sample after the other
 //                  NAME_offsets  i64 [batch + 1]
 //   text                         none; Batch::texts() reads it
+//   with mix       labels_b      the labels of the neighbours
+//                  share         f32 [batch]
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ namespace shard {
 struct Slot;
 
 struct DeliveredColumn {
-  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets };
+  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets, partner, share };
   std::string name;
   What what = What::fixed;
   DType dtype = DType::i64;
@@ -47,6 +49,7 @@ class ColumnGather {
   void gather(Slot& slot);
 
  private:
+  void gather_mix(Slot& slot);
   void gather_ragged(const Column& column, const Dataset::Location& at, std::size_t row, Slot& slot,
                      std::size_t c);
 

@@ -72,6 +72,9 @@ struct Slot {
   // still be read.
   BatchIndices indices;
 
+  // What is mixed (LoaderOptions::mix): half as many as samples.
+  std::vector<MixPair> pairs;
+
   // Recorded by the transport: the samples are on the device.
   Event copied_event;
   // The batch can be read.

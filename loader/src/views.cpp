@@ -30,11 +30,28 @@ std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptio
       throw Error(error.code(), fmt::format("view {}: {}", view, message));
     }
   }
+  check_mix(options.mix);
+  if (options.mix.enabled()) {
+    auto refuse = [](const std::string& message) {
+      throw Error(ErrorCode::invalid_argument, "mix: " + message);
+    };
+    if (works.size() > 1)
+      refuse(fmt::format("a batch of {} views of each sample; it is for one view", works.size()));
+    if (works[0].stored.dtype != DType::u8 || works[0].stored.is_tensor())
+      refuse(fmt::format(
+          "the samples are stored as {} values; it is for samples stored as u8 or with codec packed",
+          to_string(works[0].stored.dtype)));
+    if (options.batch_size % 2 != 0)
+      refuse(
+          fmt::format("batch_size is {}; it must be even, because neighbours are mixed", options.batch_size));
+    if (options.tail == Tail::short_)
+      refuse("tail is short, whose last batch may be odd; use drop, pad or wrap");
+  }
   return works;
 }
 
 bool delivers_stored(const DatasetInfo& info, const LoaderOptions& options) {
-  return options.further_views.empty() && is_identity(info, options.transform);
+  return options.further_views.empty() && !options.mix.enabled() && is_identity(info, options.transform);
 }
 
 bool decodes_once(const DatasetInfo& info, const LoaderOptions& options) {

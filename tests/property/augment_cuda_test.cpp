@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 #include "random_work.hpp"
 #include "rounds.hpp"
 #include "transform/augment/host_augment.hpp"
+#include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {
@@ -153,6 +155,48 @@ TEST_F(AugmentCuda, EqualsTheHostForEachOperation) {
       }
       expect_same(work, instructions, begins);
     }
+}
+
+TEST_F(AugmentCuda, MixesPairsAsTheHostDoes) {
+  Random random(85);
+  for (int round = 0; round < 200 && !HasFatalFailure(); ++round) {
+    RandomWork work;
+    work.stored = {DType::u8, Layout::nhwc, random.between(1, 4), random.between(1, 60),
+                   random.between(1, 60)};
+    work.delivered = work.stored;
+    work.delivered.dtype = random.one_of({DType::u8, DType::f16, DType::bf16, DType::f32});
+    work.delivered.layout = random.one_of({Layout::nchw, Layout::nhwc});
+    work.samples.resize(2 * random.between(1, 6));
+    work.sources.resize(work.samples.size());
+    const MixOptions options{random.coin() ? 0.2 : 0, 1.0};
+    std::vector<MixPair> pairs;
+    for (std::uint64_t i = 0; i < work.samples.size() / 2; ++i)
+      pairs.push_back(draw_mix(work.delivered, options, 1, 0, i));
+    // Rows as a transform leaves them: normalised bytes.
+    std::vector<std::byte> rows(work.target_bytes());
+    const std::size_t elements = work.delivered.elements() * work.samples.size();
+    for (std::size_t i = 0; i < elements; ++i) {
+      const float value = static_cast<float>(random.between(0, 255)) / 255.0F - 0.4F;
+      const std::uint32_t bits = work.delivered.dtype == DType::u8     ? random.between(0, 255)
+                                 : work.delivered.dtype == DType::f16  ? f32_to_f16(value)
+                                 : work.delivered.dtype == DType::bf16 ? f32_to_bf16(value)
+                                                                       : std::bit_cast<std::uint32_t>(value);
+      std::memcpy(&rows[i * size_bytes(work.delivered.dtype)], &bits, size_bytes(work.delivered.dtype));
+    }
+    const Memory target(rows.size(), false);
+    require(cudaMemcpy(target.get(), rows.data(), rows.size(), cudaMemcpyHostToDevice));
+    TransformWork mixing = work.work(target.get());
+    mixing.pairs = pairs;
+    const Memory pinned(mix_scratch_bytes(mixing), true);
+    const Memory scratch(mix_scratch_bytes(mixing), false);
+    launch_mix(mixing, pinned.get(), scratch.get(), nullptr);
+    std::vector<std::byte> device(rows.size());
+    require(cudaDeviceSynchronize());
+    require(cudaMemcpy(device.data(), target.get(), rows.size(), cudaMemcpyDeviceToHost));
+    mixing.target = rows.data();
+    augment::mix_pairs(mixing, 0, pairs.size());
+    ASSERT_EQ(device, rows) << work.describe();
+  }
 }
 
 TEST_F(AugmentCuda, EqualsTheHostForPackedFrames) {

@@ -7,6 +7,7 @@
 
 #include "base/streaming_copy.hpp"
 #include "shard/error.hpp"
+#include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard::testing {
@@ -128,7 +129,12 @@ void StepStream::transform(const TransformWork& work) {
   auto begins = std::make_shared<std::vector<std::uint32_t>>(work.begins.begin(), work.begins.end());
   owned.instructions = *instructions;
   owned.begins = *begins;
-  push({[owned, sources, crops, frames, instructions, begins] { transform_rows(owned, 0, sources->size()); },
+  auto pairs = std::make_shared<std::vector<MixPair>>(work.pairs.begin(), work.pairs.end());
+  owned.pairs = *pairs;
+  push({[owned, sources, crops, frames, instructions, begins, pairs] {
+          transform_rows(owned, 0, sources->size());
+          augment::mix_pairs(owned, 0, pairs->size());
+        },
         nullptr});
 }
 

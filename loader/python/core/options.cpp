@@ -130,6 +130,12 @@ LoaderOptions loader_options(const nb::dict& given) {
   if (has(given, "further_views"))
     for (const nb::handle view : nb::cast<nb::list>(given["further_views"]))
       options.further_views.push_back(transform_options(nb::cast<nb::dict>(view)));
+  if (has(given, "mix")) {
+    const auto mix = nb::cast<nb::dict>(given["mix"]);
+    options.mix = {get<double>(mix, "mixup", "a number"), get<double>(mix, "cutmix", "a number"),
+                   get<double>(mix, "probability", "a number"),
+                   get<double>(mix, "cutmix_probability", "a number")};
+  }
   options.transport = choice(given, "transport", kTransports);
   options.verify = choice(given, "verify", kVerify);
   options.prefetch = whole32(given, "prefetch");

@@ -177,3 +177,60 @@ def test_a_compose_that_is_not_possible_is_refused_by_name():
     ):
         with pytest.raises(sl.InvalidArgumentError, match=message):
             sl.Augment.from_torchvision(v2.Compose(transforms))
+
+
+def mixed_batches(data, mix, **options):
+    options = {"framework": "numpy", "batch_size": 20, "seed": 2, "dtype": "float32", "layout": "nchw", "mean": (0, 0, 0), "std": (1, 1, 1), **options}
+    return sl.Loader(data, mix=mix, **options), sl.Loader(data, **options)
+
+
+def test_mixup_is_the_sum_of_neighbours(data):
+    changed, plain = mixed_batches(data, sl.MixPairs(mixup=0.4))
+    for mixed, batch in zip(changed.epoch(0), plain.epoch(0)):
+        share = mixed.column("share")
+        assert share.dtype == np.float32 and ((share > 0) & (share < 1)).any() and (share[::2] == share[1::2]).all()
+        other = batch.images.reshape(-1, 2, *batch.images.shape[1:])[:, ::-1].reshape(batch.images.shape)
+        wide = share[:, None, None, None]
+        assert (mixed.images == batch.images * wide + other * (1 - wide)).all()
+        assert (mixed.labels == batch.labels).all() and (mixed.column("labels_b") == batch.labels.reshape(-1, 2)[:, ::-1].ravel()).all()
+        soft = mixed.soft_labels(10, smoothing=0.1)
+        assert soft.dtype == np.float32 and np.allclose(soft.sum(1), 1)
+        same = batch.labels == mixed.column("labels_b")
+        assert np.allclose(soft[np.arange(20), batch.labels], np.where(same, 0.9, 0.9 * share) + 0.01)
+
+
+def test_cutmix_takes_a_box_of_the_neighbour(data):
+    changed, plain = mixed_batches(data, sl.MixPairs(cutmix=1.0))
+    for mixed, batch in zip(changed.epoch(0), plain.epoch(0)):
+        other = batch.images.reshape(-1, 2, *batch.images.shape[1:])[:, ::-1].reshape(batch.images.shape)
+        share = mixed.column("share")
+        height, width = batch.images.shape[2:]
+        for row in range(20):
+            kept = (mixed.images[row] == batch.images[row]).all(0)
+            taken = (mixed.images[row] == other[row]).all(0)
+            assert (kept | taken).all()
+            assert (~kept).sum() <= round((1 - share[row]) * height * width) <= taken.sum()
+
+
+def test_what_is_mixed_does_not_depend_on_the_world_size(data):
+    mix = sl.MixPairs(mixup=0.2, cutmix=1.0, probability=0.8)
+    whole = np.concatenate([np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[0].epoch(1)])
+    ranks = [[np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=4, rank=rank, world_size=3, transport="staged")[0].epoch(1)] for rank in range(3)]
+    assert (whole == np.concatenate([np.concatenate(step) for step in zip(*ranks)])).all()
+    assert (whole != np.concatenate([np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[1].epoch(1)])).any()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"batch_size": 5}, "batch_size is 5; it must be even"),
+        ({"drop_last": False}, "tail is"),
+        ({"views": [sl.Augment(), sl.Augment()]}, "it is for one view"),
+        ({"mix": sl.MixPairs(mixup=-1)}, "mixup is -1; it must be 0 to"),
+        ({"mix": sl.MixPairs()}, "mixup and cutmix are 0"),
+        ({"mix": 0.2}, "expected MixPairs"),
+    ],
+)
+def test_batches_that_cannot_be_mixed_are_refused(data, options, message):
+    with pytest.raises(sl.InvalidArgumentError, match=message):
+        sl.Loader(data, framework="numpy", **{"batch_size": 4, "mix": sl.MixPairs(mixup=0.2), **options})

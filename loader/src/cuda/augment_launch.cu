@@ -30,6 +30,7 @@ struct Passes {
     to_pixels.normalize = false;
     to_pixels.instructions = {};
     to_pixels.begins = {};
+    to_pixels.pairs = {};
     to_pixels.target = work.augment_scratch;
     to_sample = to_pixels;
     to_sample.stored = to_pixels.delivered;

@@ -103,12 +103,14 @@ class CudaStream final : public Stream {
 
   void transform(const TransformWork& work) override {
     const CudaScope scope(context_);
-    Scratch& scratch = next_scratch(transform_scratch_bytes(work));
+    const std::size_t bytes = (transform_scratch_bytes(work) + 255) / 256 * 256;
+    Scratch& scratch = next_scratch(bytes + mix_scratch_bytes(work));
     TransformLaunch with;
     with.tables_there = std::exchange(scratch.tables_there, false);
     with.upload = take_upload();
     scratch.tables_there =
         launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get(), with);
+    launch_mix(work, scratch.pinned->data() + bytes, scratch.device->data() + bytes, stream_.get());
     mark_used();
   }
 

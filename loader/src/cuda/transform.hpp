@@ -45,6 +45,10 @@ std::size_t augmented_scratch_bytes(const TransformWork& work) noexcept;
 void launch_augmented(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const CopyItem& upload);
 
+// Mixes the pairs of a transform that was queued before (TransformWork::pairs), if there are any. Scratches as above.
+std::size_t mix_scratch_bytes(const TransformWork& work) noexcept;
+void launch_mix(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream);
+
 // The most ranges that one launch_copy_large() takes.
 inline constexpr std::size_t kLargeItems = 512;
 // The same for ranges of any size, of up to 64 TiB, in place of the copy engine. items: 1 to kLargeItems.

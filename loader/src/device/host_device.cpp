@@ -10,6 +10,7 @@
 #include "base/thread_pool.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/device.hpp"
+#include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"
 
 namespace shard {
@@ -192,6 +193,7 @@ class HostStream final : public Stream {
       std::vector<std::uint64_t> frame_bytes;
       std::vector<Instruction> instructions;
       std::vector<std::uint32_t> begins;
+      std::vector<MixPair> pairs;
     };
     auto owned = std::make_shared<Owned>();
     owned->work = work;
@@ -205,8 +207,14 @@ class HostStream final : public Stream {
     owned->work.instructions = owned->instructions;
     owned->begins.assign(work.begins.begin(), work.begins.end());
     owned->work.begins = owned->begins;
+    owned->pairs.assign(work.pairs.begin(), work.pairs.end());
+    owned->work.pairs = owned->pairs;
+    if (!owned->pairs.empty()) augment::check_pairs(owned->work);
     queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
       guarded("transform", [&] { transform_rows(owned->work, first, last); });
+    });
+    queue_->push_rows(owned->pairs.size(), 1, [owned](std::size_t first, std::size_t last) {
+      augment::mix_pairs(owned->work, first, last);
     });
   }
 

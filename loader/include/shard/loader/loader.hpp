@@ -71,6 +71,10 @@ struct LoaderOptions : OrderOptions {
   // Further views of each sample in the same batch: views 1 to 63; view 0 is `transform`. Each has its own crop, size,
   // operations, dtype and layout. A sample crosses the link once, and is decoded once, for all of them.
   std::vector<TransformOptions> further_views;
+  // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has two more columns:
+  // `labels_b`, the labels of each row's neighbour, and `share`, f32 [batch], that of the row's own label. batch_size must be even, and
+  // tail not short_.
+  MixOptions mix;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
   // By name. Ragged columns that are not named are padded.

@@ -36,6 +36,7 @@
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/augment.hpp"
+#include "shard/loader/mix.hpp"
 
 namespace shard {
 
@@ -131,6 +132,8 @@ struct TransformWork {
   std::span<const std::uint32_t> begins{};
   // On a GPU, with programs: device memory of augment_scratch_bytes(), 256-byte aligned, used only during the work.
   std::byte* augment_scratch = nullptr;
+  // Mixup and cutmix (mix.hpp), for stored u8: pair i mixes rows 2i and 2i + 1 of the target. Empty, or sources.size() / 2 entries.
+  std::span<const MixPair> pairs{};
   // The target is read again soon, so it is not written past the caches.
   bool target_is_read_soon = false;
 };

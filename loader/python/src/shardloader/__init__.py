@@ -14,7 +14,7 @@ FileNotFoundError, OSError, RuntimeError).
 """
 
 from . import _core
-from ._augment import Augment, Instruction, Operation, ops
+from ._augment import Augment, Instruction, MixPairs, Operation, ops
 from ._convert import Conversion, convert
 from ._dataset import Columns, Dataset, Finding, Keys, Mix, concat, mix
 from ._export import to_parquet
@@ -56,6 +56,7 @@ __all__ = [
     "Keys",
     "Loader",
     "Mix",
+    "MixPairs",
     "NotFoundError",
     "Operation",
     "Plan",

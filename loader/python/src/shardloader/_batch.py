@@ -6,7 +6,7 @@ import sys
 from typing import Any, Optional
 
 from ._arrays import Framework
-from ._errors import InvalidArgumentError
+from ._errors import InvalidArgumentError, UnsupportedError
 
 
 def ordinal_of(device: Any) -> int:
@@ -110,6 +110,27 @@ class Batch(tuple[Any, Any]):
         except FileNotFoundError as error:
             raise KeyError(str(error)) from None
         return self._framework.labels(tensor)  # type: ignore[union-attr]
+
+    def soft_labels(self, classes: int, smoothing: float = 0.0) -> Any:
+        """float32 [sample, classes], which sum to 1: the shares of the labels of a loader with mix=, or 1 for the label without. smoothing: this
+        part is divided among all classes, as in torch's CrossEntropyLoss. For torch and numpy."""
+        own = self[1]
+        mixed = "share" in self._names
+        other, share = (self.column("labels_b"), self.column("share")) if mixed else (own, None)
+        if hasattr(own, "new_full"):
+            rows = own.float().new_full((len(own), classes), smoothing / classes)
+            share = own.float().fill_(1) if share is None else share
+            rows.scatter_add_(1, own[:, None], (share * (1 - smoothing))[:, None])
+            return rows.scatter_add_(1, other[:, None], ((1 - share) * (1 - smoothing))[:, None])
+        import numpy as np
+
+        if not isinstance(own, np.ndarray):
+            raise UnsupportedError(f"soft_labels() makes arrays of torch and numpy, not of {type(own).__name__}")
+        result = np.full((len(own), classes), smoothing / classes, np.float32)
+        shares = np.ones(len(own), np.float32) if share is None else share
+        np.add.at(result, (np.arange(len(own)), own), shares * np.float32(1 - smoothing))
+        np.add.at(result, (np.arange(len(own)), other), (1 - shares) * np.float32(1 - smoothing))
+        return result
 
     def to(self, device: Any, *, non_blocking: bool = False) -> "Batch":
         """This batch on a device, like torch.Tensor.to: the batch itself if it is already there, else a copy with ids, mask and

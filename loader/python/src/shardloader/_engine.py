@@ -55,6 +55,8 @@ class Engine:
         self._path, self._recipe = data.path, data._recipe
         self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
+        if options.get("mix"):
+            self._columns = (*self._columns, "labels_b", "share")
         self._ordinal, self._options, self._framework = ordinal, options, framework
         self._fixed = given is not None  # rank and world size were named by the caller
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
 from ._arrays import DTYPES, Framework, Torch, dtype_name, framework_of
-from ._augment import Augment
+from ._augment import Augment, MixPairs
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
 from ._engine import Engine
@@ -141,6 +141,14 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]"
     }
 
 
+def _mix(mix: MixPairs) -> "dict[str, float]":
+    if not isinstance(mix, MixPairs):
+        raise InvalidArgumentError(f"mix is {mix!r}; expected MixPairs(mixup=..., cutmix=...)")
+    if mix.mixup == 0 and mix.cutmix == 0:
+        raise InvalidArgumentError("mix: mixup and cutmix are 0; expected a number above 0 for one of them")
+    return mix._asdict()
+
+
 def _views(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> "dict[str, Any]":
     """The options of view 0, and further_views."""
     if augment is not None and views:
@@ -227,6 +235,7 @@ class Loader:
     augment: an Augment: operations on the pixels, such as color jitter or RandAugment, and its own crop and flip instead of those here.
     views: several Augments: each sample is delivered once for each of them, with its own size, operations and dtype. Batch.views has their images;
         Batch.images is the first one. A sample crosses the link once.
+    mix: MixPairs(mixup=0.2, cutmix=1.0): neighbours of the batch are mixed. The batch size must be even.
     dtype: "uint8", "uint16", "float16", "bfloat16", "float32" (or "u8", "u16", "f16", "bf16", "f32"), or a numpy or torch dtype. Default: as
         stored. uint8 samples delivered as floats are (byte / 255 - mean) / std; uint16 ones are
         divided by 65535. Tensors are delivered as stored, or cast between float dtypes.
@@ -284,6 +293,7 @@ class Loader:
         flip: Union[bool, float] = False,
         augment: Optional[Augment] = None,
         views: "Sequence[Augment]" = (),
+        mix: Optional[MixPairs] = None,
         dtype: Any = None,
         layout: Optional[str] = None,
         mean: Optional["tuple[float, ...]"] = None,
@@ -337,6 +347,7 @@ class Loader:
             "samples_per_epoch": _samples_per_epoch(samples_per_epoch),
             "repeated_augmentation": repeated_augmentation,
             **_views(self._own, augment, views),
+            "mix": None if mix is None else _mix(mix),
             "transport": transport,
             "prefetch": prefetch,
             "threads": threads,

@@ -37,6 +37,7 @@ void augment_rows(const TransformWork& work, std::size_t first, std::size_t last
   to_pixels.normalize = false;
   to_pixels.instructions = {};
   to_pixels.begins = {};
+  to_pixels.pairs = {};
   to_pixels.target_is_read_soon = true;
   TransformWork to_sample = to_pixels;
   to_sample.stored = to_pixels.delivered;
