@@ -24,7 +24,7 @@ constexpr std::string_view kFormat = "shard selection 1";
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 31U;
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-[[noreturn]] void corrupt(const std::string& why) { throw Error(ErrorCode::corrupt, why); }
+[[noreturn]] void corrupt_selection(const std::string& why) { throw Error(ErrorCode::corrupt, why); }
 
 std::string file_name(const std::string& name) { return name + ".selection"; }
 
@@ -78,7 +78,7 @@ std::uint64_t number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    corrupt(fmt::format("{} is not a number", quoted_excerpt(text)));
+    corrupt_selection(fmt::format("{} is not a number", quoted_excerpt(text)));
   return value;
 }
 
@@ -95,24 +95,24 @@ void read_shard(Words words, std::uint64_t first, std::uint64_t samples, SampleB
       const std::uint64_t begin = number(run.substr(0, dash));
       const std::uint64_t last = dash < run.size() ? number(run.substr(dash + 1)) : begin;
       if (begin < from || last < begin || last >= samples)
-        corrupt(fmt::format("the run {} is not in order, or not in the {} samples of its shard",
-                            quoted_excerpt(run), samples));
+        corrupt_selection(fmt::format("the run {} is not in order, or not in the {} samples of its shard",
+                                      quoted_excerpt(run), samples));
       for (std::uint64_t i = begin; i <= last; ++i) bits.set(first + i);
       from = last + 1;
     }
   } else if (kind == "bits") {
     const std::string_view digits = words.next();
     if (digits.size() != (samples + 7) / 8 * 2)
-      corrupt(fmt::format("{} digits for {} samples", digits.size(), samples));
+      corrupt_selection(fmt::format("{} digits for {} samples", digits.size(), samples));
     for (std::uint64_t i = 0; i < digits.size() * 4; ++i) {
       const std::size_t value = kDigits.find(digits[i / 8 * 2 + (i % 8 < 4 ? 1 : 0)]);
-      if (value == std::string_view::npos) corrupt("bits are hexadecimal digits");
+      if (value == std::string_view::npos) corrupt_selection("bits are hexadecimal digits");
       if ((value >> (i % 4) & 1U) == 0) continue;
-      if (i >= samples) corrupt("a bit beyond the last sample");
+      if (i >= samples) corrupt_selection("a bit beyond the last sample");
       bits.set(first + i);
     }
   } else {
-    corrupt(fmt::format("{} is not \"all\", \"runs\" or \"bits\"", quoted_excerpt(kind)));
+    corrupt_selection(fmt::format("{} is not \"all\", \"runs\" or \"bits\"", quoted_excerpt(kind)));
   }
 }
 
@@ -158,24 +158,25 @@ std::uint64_t digest_of_shards(const DatasetInfo& info) {
 SampleBits parse_selection(std::string_view text, const DatasetInfo& info) {
   const auto line = [&text] {
     const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) corrupt("it ends in the middle of a line: it was cut");
+    if (end == std::string_view::npos) corrupt_selection("it ends in the middle of a line: it was cut");
     const std::string_view found = text.substr(0, end);
     text.remove_prefix(end + 1);
     return found;
   };
   const std::string_view whole = text;
-  if (line() != kFormat) corrupt(fmt::format("it does not begin with the line {}", quoted_excerpt(kFormat)));
+  if (line() != kFormat)
+    corrupt_selection(fmt::format("it does not begin with the line {}", quoted_excerpt(kFormat)));
   // The digest first: what was damaged is not what was changed.
   const std::size_t last = whole.rfind("\ndigest xxh3:");
   if (last == std::string_view::npos || !whole.ends_with('\n'))
-    corrupt("it does not end with its digest: it was cut");
+    corrupt_selection("it does not end with its digest: it was cut");
   const std::string_view digest = whole.substr(last + 13, whole.size() - last - 14);
   if (from_hex(digest) != xxh3(whole.substr(0, last + 1)))
-    corrupt("its content does not match its digest: it was edited or damaged");
+    corrupt_selection("its content does not match its digest: it was edited or damaged");
   text = whole.substr(kFormat.size() + 1, last - kFormat.size());
   Words data(line());
   if (data.next() != "data" || from_hex(data.next()) != digest_of_shards(info))
-    corrupt(
+    corrupt_selection(
         "the data set has changed since this selection was written (shards were added, removed or made "
         "again): write it again, for "
         "instance by the same shardctl split (which moves no sample from one part to another)");
@@ -187,17 +188,18 @@ SampleBits parse_selection(std::string_view text, const DatasetInfo& info) {
   std::uint64_t first = 0;
   while (!text.empty()) {
     Words words(line());
-    if (words.next() != "shard") corrupt("a line is not of a shard");
+    if (words.next() != "shard") corrupt_selection("a line is not of a shard");
     const std::uint64_t shard = number(words.next());
     if (shard < next_shard || shard >= info.shards.size())
-      corrupt(fmt::format("shard {} is not in order, or not one of {}", shard, info.shards.size()));
+      corrupt_selection(fmt::format("shard {} is not in order, or not one of {}", shard, info.shards.size()));
     for (; next_shard < shard; ++next_shard) first += info.shards[next_shard].samples;
     read_shard(words, first, info.shards[shard].samples, bits);
     first += info.shards[next_shard++].samples;
   }
   std::uint64_t found = 0;
   for (const std::uint64_t word : bits.words()) found += static_cast<std::uint64_t>(std::popcount(word));
-  if (!states || found != stated) corrupt(fmt::format("it states {} samples, and has {}", stated, found));
+  if (!states || found != stated)
+    corrupt_selection(fmt::format("it states {} samples, and has {}", stated, found));
   return bits;
 }
 

@@ -48,6 +48,8 @@ Codec codec_of(const ShardHeader& header) {
   return last->made;
 }
 
+}  // namespace
+
 // Where the images of one field are: the main one, or a further one. Offsets in the file.
 struct StoredImages {
   std::string name;  // of the field; empty: the main one
@@ -66,8 +68,6 @@ struct StoredImages {
     return name.empty() ? std::string() : fmt::format("field {}: ", quoted_excerpt(name));
   }
 };
-
-}  // namespace
 
 // The head (everything before the images) is read into memory, checked and dropped. What is needed later is
 // read from the mapping. The file may be changed meanwhile, so an offset from the mapping is checked again
