@@ -97,7 +97,7 @@ Sums of_samples(const Source& source, const StatsOptions& options, cli::Progress
   const Denormalizer denormalizer(spec, source.info().normalization);
   const unsigned threads = thread_count(options.jobs);
   std::optional<Codec> packer;
-  if (spec.channels <= packed::kMaxChannels)
+  if (spec.channels <= packed::kMaxChannels && spec.dtype != DType::u16)
     packer.emplace(kPackedCodec, SampleSpec{DType::u8, Layout::nhwc, spec.channels, spec.height, spec.width});
   const std::uint64_t step = (source.size() + kPacked - 1) / kPacked;
   std::vector<Sums> sums(threads);

@@ -106,6 +106,9 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       ->type_name("harmless|accept|reject")
       ->default_str("harmless")
       ->group(group);
+  app.add_flag("--pages", options.pages, R"(
+      Each page of a TIFF file is a sample, with the key FILE#PAGE (from 0 on), instead of the first page alone)")
+      ->group(group);
   app.add_option("--max-pixels", options.max_pixels, "Reject larger images before they are decoded")
       ->capture_default_str()
       ->group(group);
@@ -144,9 +147,17 @@ void add_pixels(CLI::App& app, convert::Options& options, Given& given) {
 void add_values(CLI::App& app, Given& given) {
   const char* group = "Values";
   app.add_option("--dtype", given.text.dtype, R"(
-      Data type of the stored values: u8, f16, bf16 or f32 (also uint8, float16, bfloat16, float32))")
+      Data type of the stored values: u8, u16, f16, bf16 or f32 (also uint8, uint16, ...). u16 keeps all 16 bits of PNG, TIFF
+      and arrays; images of 8 bits become value x 257)")
       ->type_name("DTYPE")
       ->default_str("by preset")
+      ->group(group);
+  app.add_option("--channels", given.text.channels, R"(
+      keep: the samples have the channels, and without --dtype the data type, of the first image, which all others must have
+      too. N: so many channels. Without it, images become RGB of 8 bits, except for --dtype u16 and for images that RGB cannot
+      hold (floats, more than four bands), which are kept)")
+      ->type_name("keep|N")
+      ->default_str("RGB")
       ->group(group);
   app.add_option("--layout", given.text.layout, "Order of the axes: nchw or nhwc")
       ->type_name("LAYOUT")
@@ -158,11 +169,12 @@ void add_values(CLI::App& app, Given& given) {
       ->type_name("NAME")
       ->default_str("imagenet")
       ->group(group);
-  app.add_option("--mean", given.text.mean, "The mean, in units of 0 to 1, instead of that of --normalize")
-      ->type_name("R,G,B")
+  app.add_option("--mean", given.text.mean, R"(
+      The mean of each channel, in units of 0 to 1, instead of that of --normalize. Not for images of floats, which are kept)")
+      ->type_name("R,G,B,...")
       ->group(group);
   app.add_option("--std", given.text.std, "The standard deviation, likewise")
-      ->type_name("R,G,B")
+      ->type_name("R,G,B,...")
       ->group(group);
 }
 

@@ -223,11 +223,13 @@ int main(int argc, char** argv) {
       convert::Hooks hooks{nullptr, &g_cancel};
       hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
       const convert::Estimate estimate = convert::estimate(arguments.options, hooks);
+      arguments.options.preprocess = found.preprocess;
       shard::shardify::print_estimate(arguments.options, estimate, found, arguments.json);
       return shard::cli::kExitOk;
     }
     const shard::Stopwatch watch;
     convert::Summary summary = run_watched(arguments, found);
+    arguments.options.preprocess = found.preprocess;  // what the images decided
     const bool others_ended = !summary.complete && arguments.wait_for_others &&
                               wait_for_others(arguments.options.out, kPatienceForOthers);
     if (others_ended) take_completed(arguments.options.out, summary);

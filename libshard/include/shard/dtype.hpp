@@ -13,6 +13,11 @@ enum class DType : std::uint8_t { boolean, u8, i8, u16, i16, f16, bf16, u32, i32
 // Bytes of one element: 1, 2, 4 or 8.
 std::size_t size_bytes(DType dtype) noexcept;
 
+// f16, bf16, f32 or f64.
+constexpr bool is_floating(DType dtype) noexcept {
+  return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32 || dtype == DType::f64;
+}
+
 // The safetensors spelling: "BOOL", "U8", ..., "F16", "BF16", "F32", ...
 std::string_view safetensors_name(DType dtype) noexcept;
 std::optional<DType> dtype_from_safetensors(std::string_view name) noexcept;

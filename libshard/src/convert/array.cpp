@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "base/quote.hpp"
@@ -214,13 +215,42 @@ std::int64_t load_integer(const std::string& dtype, const std::byte* element) {
   return static_cast<std::int64_t>((value ^ sign) - sign);
 }
 
+namespace {
+
+// "<u2": 2 bytes, unsigned. Nothing: not of an image.
+std::optional<ArrayImages> element_of(const std::string& dtype) {
+  if (dtype.size() != 3) return std::nullopt;
+  ArrayImages images;
+  const char kind = dtype[1];
+  const char bytes = dtype[2];
+  const bool ordered = dtype[0] == '<' || dtype[0] == '>';
+  const bool whole = (kind == 'u' || kind == 'i') && (bytes == '1' || (bytes == '2' && ordered));
+  const bool floating = kind == 'f' && ordered && (bytes == '2' || bytes == '4' || bytes == '8');
+  if ((!whole && !floating) || (!ordered && dtype[0] != '|')) return std::nullopt;
+  images.element_bytes = static_cast<unsigned>(bytes - '0');
+  images.sample_format = kind == 'u' ? 1 : kind == 'i' ? 2 : 3;
+  images.big_endian = dtype[0] == '>' && images.element_bytes > 1;
+  return images;
+}
+
+// Of four axes with neither of 1, 3 or 4 channels: where two neighbours are the sides of a square, the other one has the
+// channels; else the smaller one has.
+bool channels_first(const std::vector<std::uint64_t>& shape) {
+  if (shape[1] == shape[2] || shape[2] == shape[3]) return shape[2] == shape[3];
+  return shape[1] < shape[3];
+}
+
+}  // namespace
+
 ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout) {
   const auto& shape = header.shape;
   const auto is_channels = [](std::uint64_t axis) { return axis == 1 || axis == 3 || axis == 4; };
-  if (header.dtype != "|u1" && header.dtype != "<u1" && header.dtype != ">u1")
+  const std::optional<ArrayImages> element = element_of(header.dtype);
+  if (!element)
     unsupported_array(
-        fmt::format("has the dtype {}: images are uint8; convert it first, for values from 0 to 1 with "
-                    "(x * 255).round().astype(\"uint8\")",
+        fmt::format("has the dtype {}: images are uint8, uint16, int8, int16, float16, float32 or float64; "
+                    "convert it first, for "
+                    "example with x.astype(\"float32\")",
                     quoted(header.dtype)));
   if (std::find(shape.begin(), shape.end(), std::uint64_t{0}) != shape.end())
     damaged_array(fmt::format("has the shape {}: it holds no image", shape_text(shape)));
@@ -241,30 +271,45 @@ ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout) {
                   fmt::format("has the shape {}: the channels may be its second or its last axis; "
                               "`array_layout` nchw or nhwc says which",
                               shape_text(shape)));
-    planes = layout == ArrayLayout::nchw || (layout == ArrayLayout::automatic && !last);
+    if (layout == ArrayLayout::automatic && first == last && shape[1] == shape[3])
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("has the shape {}: the channels may be its second or its last axis; "
+                              "`array_layout` nchw or nhwc says which",
+                              shape_text(shape)));
+    planes = layout == ArrayLayout::nchw ||
+             (layout == ArrayLayout::automatic && (first != last ? first : channels_first(shape)));
     axes = planes ? std::array{shape[2], shape[3], shape[1]} : std::array{shape[1], shape[2], shape[3]};
-    if (!is_channels(axes[2]))
+    if (axes[2] > kMaxSampleChannels)
       unsupported_array(
-          fmt::format("has the shape {}: images have 1, 3 or 4 channels, as the last axis or the second",
-                      shape_text(shape)));
+          fmt::format("has the shape {}: images have 1 to {} channels, as the last axis or the second",
+                      shape_text(shape), kMaxSampleChannels));
   } else {
     unsupported_array(fmt::format(
         "has the shape {}: expected [images, rows, columns], [images, rows, columns, channels] or "
         "[images, channels, rows, columns]",
         shape_text(shape)));
   }
-  constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 30U;  // of an input in bytes
-  if (axes[0] > kMostPixels / axes[1] / axes[2])
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;  // of an input
+  if (axes[0] > kMostBytes / axes[1] / axes[2] / element->element_bytes)
     unsupported_array(
-        fmt::format("has the shape {}: an image has at most {} bytes", shape_text(shape), kMostPixels));
-  return {shape[0], static_cast<std::uint32_t>(axes[1]), static_cast<std::uint32_t>(axes[0]),
-          static_cast<unsigned>(axes[2]), planes && axes[2] > 1};
+        fmt::format("has the shape {}: an image has at most {} bytes", shape_text(shape), kMostBytes));
+  constexpr std::uint64_t kMostSide = 0xffffffffU;
+  if (axes[0] > kMostSide || axes[1] > kMostSide)
+    unsupported_array(fmt::format("has the shape {}: a side is too long", shape_text(shape)));
+  ArrayImages images = *element;
+  images.count = shape[0];
+  images.width = static_cast<std::uint32_t>(axes[1]);
+  images.height = static_cast<std::uint32_t>(axes[0]);
+  images.channels = static_cast<unsigned>(axes[2]);
+  images.planes = planes && axes[2] > 1;
+  return images;
 }
 
 namespace {
 
-void put_little(std::vector<std::byte>& out, std::uint64_t value, int bytes) {
-  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+void put_number(std::vector<std::byte>& out, std::uint64_t value, int bytes, bool big_endian) {
+  for (int i = 0; i < bytes; ++i)
+    out.push_back(static_cast<std::byte>(value >> (8 * (big_endian ? bytes - 1 - i : i))));
 }
 
 }  // namespace
@@ -277,21 +322,29 @@ std::vector<std::byte> tiff_header(const ArrayImages& images) {
     unsigned type;
     std::vector<std::uint64_t> values;
   };
+  const bool plain = images.element_bytes == 1 && images.sample_format == 1;
+  const bool rgb = images.channels == 3 || images.channels == 4;
+  const bool big = images.big_endian;
   const std::size_t strips = images.planes ? images.channels : 1;
   const std::uint64_t strip_bytes = images.item_bytes() / strips;
   std::vector<Entry> entries{
       {256, kLong, {images.width}},
       {257, kLong, {images.height}},
-      {258, kShort, std::vector<std::uint64_t>(images.channels, 8)},
+      {258, kShort, std::vector<std::uint64_t>(images.channels, 8 * images.element_bytes)},
       {259, kShort, {1}},                                // not compressed
-      {262, kShort, {images.channels == 1 ? 1U : 2U}},   // 0 is black, or RGB
+      {262, kShort, {rgb ? 2U : 1U}},                    // RGB, or 0 is black
       {273, kLong, std::vector<std::uint64_t>(strips)},  // where the samples are: below
       {277, kShort, {images.channels}},
       {278, kLong, {images.height}},
       {279, kLong, std::vector<std::uint64_t>(strips, strip_bytes)},
       {284, kShort, {images.planes ? 2U : 1U}},
   };
-  if (images.channels == 4) entries.push_back({338, kShort, {2}});
+  const bool alpha = images.channels == 4 && plain;
+  if (images.channels > (rgb ? 3U : 1U))
+    entries.push_back(
+        {338, kShort, std::vector<std::uint64_t>(images.channels - (rgb ? 3U : 1U), alpha ? 2 : 0)});
+  if (images.sample_format != 1)
+    entries.push_back({339, kShort, std::vector<std::uint64_t>(images.channels, images.sample_format)});
   constexpr std::size_t kDirectory = 8;
   std::uint64_t behind =
       kDirectory + 2 + 12 * entries.size() + 4;  // where values that do not fit into an entry are
@@ -306,25 +359,26 @@ std::vector<std::byte> tiff_header(const ArrayImages& images) {
       for (std::size_t i = 0; i < strips; ++i) entry.values[i] = samples + i * strip_bytes;
 
   std::vector<std::byte> out;
-  for (const char c : {'I', 'I', '\x2A', '\0'}) out.push_back(static_cast<std::byte>(c));
-  put_little(out, kDirectory, 4);
-  put_little(out, entries.size(), 2);
+  for (int i = 0; i < 2; ++i) out.push_back(static_cast<std::byte>(big ? 'M' : 'I'));
+  put_number(out, 42, 2, big);
+  put_number(out, kDirectory, 4, big);
+  put_number(out, entries.size(), 2, big);
   std::vector<std::byte> values;
   for (const Entry& entry : entries) {
-    put_little(out, entry.tag, 2);
-    put_little(out, entry.type, 2);
-    put_little(out, entry.values.size(), 4);
+    put_number(out, entry.tag, 2, big);
+    put_number(out, entry.type, 2, big);
+    put_number(out, entry.values.size(), 4, big);
     std::vector<std::byte> data;
-    for (const std::uint64_t value : entry.values) put_little(data, value, entry.type == kShort ? 2 : 4);
+    for (const std::uint64_t value : entry.values) put_number(data, value, entry.type == kShort ? 2 : 4, big);
     if (data.size() > 4) {
-      put_little(out, behind + values.size(), 4);
+      put_number(out, behind + values.size(), 4, big);
       values.insert(values.end(), data.begin(), data.end());
     } else {
       data.resize(4);
       out.insert(out.end(), data.begin(), data.end());
     }
   }
-  put_little(out, 0, 4);
+  put_number(out, 0, 4, big);
   out.insert(out.end(), values.begin(), values.end());
   return out;
 }

@@ -42,17 +42,25 @@ std::uint64_t integer_bytes(const std::string& dtype) noexcept;
 // Errors: corrupt, if it is more than int64 holds.
 std::int64_t load_integer(const std::string& dtype, const std::byte* element);
 
-// One image of an array of bytes.
+// One image of an array.
 struct ArrayImages {
   std::uint64_t count = 0;
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   unsigned channels = 1;
   bool planes = false;  // [channel, row, column]
-  std::uint64_t item_bytes() const noexcept { return std::uint64_t{width} * height * channels; }
+  unsigned element_bytes = 1;
+  // TIFF's: 1 unsigned, 2 signed, 3 floating-point.
+  unsigned sample_format = 1;
+  bool big_endian = false;
+  std::uint64_t item_bytes() const noexcept {
+    return std::uint64_t{width} * height * channels * element_bytes;
+  }
 };
 
-// What the axes are. Errors: unsupported (other dtypes, other shapes; what to do), invalid_argument (either layout is possible:
+// What the axes are: of four, the channels are the second or the last, whichever is 1, 3 or 4, or else not a side of a square,
+// or else the smaller one. dtypes: integers of
+// 8 and 16 bits, floats. Errors: unsupported (other dtypes, other shapes; what to do), invalid_argument (either layout is possible:
 // `array_layout` says which), corrupt (an axis of 0).
 ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout);
 

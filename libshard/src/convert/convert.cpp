@@ -107,6 +107,7 @@ class Worker {
       plan_.require_size(item.index, file.size());
       item.job->digests[row] = xxh3(file);
       check_size(item.index, file);
+      decode_.page = input.page_number();
       found = preprocessor_.run_file(decoder_, file, decode_, sample_);
     } catch (const Error& error) {
       const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
@@ -356,10 +357,12 @@ Summary summary_of(const DatasetInfo& info) {
   return summary;
 }
 
-Summary run(const Options& options, const Hooks& hooks) {
+Summary run(const Options& given, const Hooks& hooks) {
   const Stopwatch planning;
+  Options options = given;
   options.check();
   Plan plan = make_plan(options);
+  options.preprocess = plan.preprocess;
   if (hooks.planned) hooks.planned(listing_of(plan));
   const PlanRecord record = record_of(plan, spec_of(options, plan.column_specs(), plan.provenance));
   const double plan_seconds = planning.seconds();

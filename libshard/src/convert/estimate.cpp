@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/stopwatch.hpp"
 #include "convert/decoding.hpp"
@@ -43,8 +44,10 @@ void count_classes(const Plan& plan, Estimate& estimate) {
 
 }  // namespace
 
-Estimate estimate(const Options& options, const Hooks& hooks) {
+Estimate estimate(const Options& given, const Hooks& hooks) {
+  Options options = given;
   const Plan plan = make_plan(options);
+  options.preprocess = plan.preprocess;
   if (hooks.planned) hooks.planned(listing_of(plan));
   Estimate result;
   result.listed = plan.listed;
@@ -60,11 +63,13 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
   InputReader reader(plan.list);
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
-  const image::DecodeOptions decode = decode_options(options, hooks.cancel);
+  image::DecodeOptions decode = decode_options(options, hooks.cancel);
   std::vector<std::byte> sample(result.sample_bytes);
   const SampleSpec spec = options.preprocess.sample_spec();
   const Codec codec(options.codec, spec, options.preprocess.normalization);
-  const Codec packer({CodecSpec::Kind::packed, 0}, spec, options.preprocess.normalization);
+  std::optional<Codec> packer;
+  if (!options.preprocess.wide())
+    packer.emplace(CodecSpec{CodecSpec::Kind::packed, 0}, spec, options.preprocess.normalization);
 
   const Stopwatch watch;
   double seconds = 0;
@@ -78,9 +83,10 @@ Estimate estimate(const Options& options, const Hooks& hooks) {
     try {
       const auto file = reader.read(input);
       bytes += file.size();
+      decode.page = input.page_number();
       preprocessor.run_file(decoder, file, decode, sample);
       compressed += codec.encode(sample).size();
-      packed += packer.encode(sample).size();
+      if (packer) packed += packer->encode(sample).size();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;
       ++result.sampled_rejects;

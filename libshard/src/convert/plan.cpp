@@ -14,6 +14,7 @@
 #include "base/checksum.hpp"
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
+#include "convert/choose.hpp"
 #include "convert/coco.hpp"
 #include "convert/member_columns.hpp"
 #include "format/shard_profile.hpp"
@@ -105,6 +106,10 @@ Plan make_plan(const Options& options) {
                 "whose archives have them");
   plan.list = scan(options.images, options.root, options.array_layout,
                    from_members ? members_of(options.columns) : std::set<std::string>{});
+  if (options.pages && (!options.labels.empty() || !options.coco.empty() || from_members))
+    throw Error(ErrorCode::invalid_argument,
+                "`pages` together with `labels`, `coco` or `column`: these name files, not pages");
+  expand_pages(options, plan.list);
   std::optional<CocoAnnotations> annotations;
   if (!options.coco.empty()) {
     annotations.emplace(options);
@@ -136,13 +141,19 @@ Plan make_plan(const Options& options) {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("none of the {} inputs has a label: {} {}", plan.listed,
                             quoted_key(plan.list.rejects.front().key), plan.list.rejects.front().reason));
-  plan.per_shard = options.per_shard();
+  Options chosen = options;
+  chosen.preprocess = plan.preprocess = choose_preprocess(options, plan.list);
+  plan.per_shard = chosen.per_shard();
 
   std::size_t text_bytes = 0;
   for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
   std::string text;
   text.reserve(text_bytes);  // exactly, because with many inputs this is the peak of memory
-  for (const Input& input : plan.list.inputs) text += input.path + '\0';
+  for (const Input& input : plan.list.inputs) {
+    text += input.path;
+    if (input.page != Input::kNoPage) text += fmt::format("#{}", input.page);
+    text += '\0';
+  }
   for (const Reject& reject : plan.list.rejects) text += reject.key + '\0' + reject.reason + '\0';
   for (const std::string& name : plan.labels.classes) text += name + '\0';
   for (const auto& header : plan.list.archive_headers) text += to_hex(xxh3(header));
@@ -166,7 +177,7 @@ Listing listing_of(const Plan& plan) {
   const bool numbers = plan.labels.classes.empty() && !plan.list.numbers.empty();
   return {plan.list.inputs.size(), plan.labels.classes, numbers,
           plan.list.empty_folders, plan.list.skipped,   plan.list.rejects,
-          plan.list.unlisted,      plan.annotations};
+          plan.list.unlisted,      plan.annotations,    plan.preprocess};
 }
 
 }  // namespace shard::convert

@@ -22,6 +22,8 @@ struct Plan {
   std::vector<image::Size> stated_sizes;
   Provenance provenance;  // besides that of the options
   AnnotationCounts annotations;
+  // Those of the options, or what the inputs decide (choose.hpp). A caller puts them into its options.
+  image::PreprocessOptions preprocess;
   std::uint64_t per_shard = 0;
   std::uint64_t listed = 0;  // inputs, and files that were rejected while listing
   static constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};

@@ -56,14 +56,14 @@ Provenance provenance_of(const Options& options) {
       p.squash ? "squash " + size_text(*p.squash) : fmt::format("short {}", p.resize_short);
   provenance["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
   provenance["filter"] = std::string(image::to_string(p.filter));
+  if (p.wide()) provenance["channels"] = fmt::to_string(options.preprocess.sample_spec().channels);
+  if (options.pages) provenance["pages"] = "each";
   if (options.on_warning != image::OnWarning::harmless)
     provenance["on_warning"] = std::string(image::to_string(options.on_warning));
   return provenance;
 }
 
-namespace {
-
-std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
+std::string fingerprint_of(const DatasetSpec& of, std::uint64_t per_shard) {
   const SampleSpec& spec = of.spec;
   const Normalization& n = of.normalization;
   const ColumnSpec& labels = of.columns.front();
@@ -83,8 +83,6 @@ std::string fingerprint(const DatasetSpec& of, std::uint64_t per_shard) {
   return fmt::format("{:016x}", xxh3(text));
 }
 
-}  // namespace
-
 DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more,
                     std::vector<FieldSpec> fields) {
   DatasetSpec spec;
@@ -95,7 +93,7 @@ DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, con
   spec.codec = options.codec;
   spec.columns = std::move(columns);
   spec.fields = std::move(fields);
-  spec.fingerprint = fingerprint(spec, options.per_shard());
+  spec.fingerprint = fingerprint_of(spec, options.per_shard());
   return spec;
 }
 
@@ -107,15 +105,16 @@ std::string fingerprint_with_codec(const DatasetInfo& info, const CodecSpec& cod
   constexpr std::uint64_t kFormerDefault = std::uint64_t{256} << 20U;
   DatasetSpec other = info;
   other.codec = codec;
-  if (info.samples_per_shard != 0) return fingerprint(other, info.samples_per_shard);
+  if (info.samples_per_shard != 0) return fingerprint_of(other, info.samples_per_shard);
   std::uint64_t fullest = 1;
   for (const ShardSummary& shard : info.shards) fullest = std::max(fullest, shard.samples);
   for (const std::uint64_t shard_bytes : {Options{}.shard_size_bytes, kFormerDefault}) {
     const std::uint64_t by_default = std::max<std::uint64_t>(1, shard_bytes / info.spec.size_bytes());
-    if (fingerprint(info, by_default) == info.fingerprint) return fingerprint(other, by_default);
+    if (fingerprint_of(info, by_default) == info.fingerprint) return fingerprint_of(other, by_default);
   }
   for (std::uint64_t more = 0; more <= std::min(info.rejects, kMaxTries); ++more)
-    if (fingerprint(info, fullest + more) == info.fingerprint) return fingerprint(other, fullest + more);
+    if (fingerprint_of(info, fullest + more) == info.fingerprint)
+      return fingerprint_of(other, fullest + more);
   return fmt::format("{:016x}", xxh3(fmt::format("{} codec={}\n", info.fingerprint, to_string(codec))));
 }
 
@@ -146,6 +145,7 @@ image::PreprocessOptions preprocess_options_from(const DatasetInfo& info) {
   p.dtype = info.spec.dtype;
   p.layout = info.spec.layout;
   p.normalization = info.normalization;
+  if (info.provenance.contains("channels")) p.channels = info.spec.channels;
   p.check();
   return p;
 }

@@ -20,6 +20,8 @@ Provenance provenance_of(const Options& options);
 // `more` is recorded besides provenance_of(options). `fields`: the further image fields.
 DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more = {},
                     std::vector<FieldSpec> fields = {});
+// The digest over everything that shapes the bytes.
+std::string fingerprint_of(const DatasetSpec& of, std::uint64_t per_shard);
 
 // The fingerprint of the same conversion with another codec. If not all options of the conversion are known,
 // a digest of its fingerprint and the codec.

@@ -38,7 +38,9 @@ void sort_by_key(std::vector<T>& items) {
 
 }  // namespace
 
-std::string Input::key() const { return escape_key(path); }
+std::string Input::key() const {
+  return page == kNoPage ? escape_key(path) : escape_key(fmt::format("{}#{}", path, page));
+}
 
 InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout,
                const std::set<std::string>& side) {

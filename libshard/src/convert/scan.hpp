@@ -25,12 +25,17 @@ struct Input {
   static constexpr std::uint32_t kNoArchive = ~std::uint32_t{0};
 
   std::string path;  // relative to the root, '/' between parts; of a tar archive: the name of the member
-  std::string key() const;  // escaped (shard/keys.hpp)
+  std::string key() const;  // escaped (shard/keys.hpp); of a page with #PAGE behind it
 
   // In an archive: its position in InputList::archives, and where the bytes of the member are.
   std::uint32_t archive = kNoArchive;
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;  // with InputList::archive_headers
+
+  // Of a file whose pages are inputs (Options::pages), from 0 on.
+  static constexpr std::uint32_t kNoPage = ~std::uint32_t{0};
+  std::uint32_t page = kNoPage;
+  std::uint32_t page_number() const noexcept { return page == kNoPage ? 0 : page; }
 };
 
 // A member of an archive that is no image and belongs to one (WebDataset).

@@ -167,7 +167,7 @@ class ArrayLister {
   }
   std::uint64_t add_array(const Found& found) {
     const ArrayImages images = images_of(found.header, layout_);
-    static_cast<void>(count_elements(found.header, 1, found.size_bytes));
+    static_cast<void>(count_elements(found.header, images.element_bytes, found.size_bytes));
     list_.unpacked.back() = found.unpacked;
     add_items(images, found.offset + found.header.data_offset, images.item_bytes());
     return images.count;
@@ -270,7 +270,11 @@ class ArrayLister {
       throw Error(ErrorCode::corrupt,
                   fmt::format("has {} bytes, which are no whole records of CIFAR-{} ({} bytes)",
                               file_->size(), label_bytes == 1 ? 10 : 100, record));
-    const ArrayImages images{file_->size() / record, 32, 32, 3, true};
+    ArrayImages images;
+    images.count = file_->size() / record;
+    images.width = images.height = 32;
+    images.channels = 3;
+    images.planes = true;
     add_items(images, label_bytes, record);
     for (std::uint64_t i = 0; i < images.count; ++i) {
       std::array<std::byte, 2> label{};

@@ -36,18 +36,18 @@ image::Size parse_extent(const char* option, const std::string& text) {
 }
 
 std::vector<float> parse_channels(const char* option, const std::string& text) {
-  std::vector<float> values{};
+  std::vector<float> values;
   const char* at = text.data();
   const char* end = text.data() + text.size();
-  for (std::size_t c = 0; c < 3; ++c) {
+  for (;;) {
     float value = 0;
     auto [last, error] = std::from_chars(at, end, value);
-    if (error != std::errc{} || (c < 2 ? last == end || *last != ',' : last != end))
-      refuse(option, text, "expected three numbers: RED,GREEN,BLUE");
+    if (error != std::errc{} || (last != end && *last != ',') || values.size() == kMaxSampleChannels)
+      refuse(option, text, "expected a number for each channel: RED,GREEN,BLUE");
     values.push_back(value);
+    if (last == end) return values;
     at = last + 1;
   }
-  return values;
 }
 
 Normalization parse_normalize(const std::string& text) {
@@ -150,14 +150,34 @@ void apply(const TextOptions& text, Options& options) {
   }
   set_if_given(p.filter, "`filter`", text.filter, image::filter_from_string,
                "expected bilinear, bicubic, lanczos or box");
-  set_if_given(p.dtype, "`dtype`", text.dtype, dtype_from_option, "expected u8, f16, bf16 or f32");
-  if (p.dtype != DType::u8 && p.dtype != DType::f16 && p.dtype != DType::bf16 && p.dtype != DType::f32)
-    refuse("`dtype`", text.dtype, "expected u8, f16, bf16 or f32");
+  set_if_given(p.dtype, "`dtype`", text.dtype, dtype_from_option, "expected u8, u16, f16, bf16 or f32");
+  if (p.dtype != DType::u8 && p.dtype != DType::u16 && p.dtype != DType::f16 && p.dtype != DType::bf16 &&
+      p.dtype != DType::f32)
+    refuse("`dtype`", text.dtype, "expected u8, u16, f16, bf16 or f32");
+  options.keep_dtype = text.dtype.empty();
+  if (text.channels == "keep") {
+    options.keep_channels = true;
+  } else if (!text.channels.empty()) {
+    const auto [end, error] =
+        std::from_chars(text.channels.data(), text.channels.data() + text.channels.size(), p.channels);
+    if (error != std::errc{} || end != text.channels.data() + text.channels.size() || p.channels < 1 ||
+        p.channels > kMaxSampleChannels)
+      refuse("`channels`", text.channels, "expected keep, or a number of 1 to 4096");
+  }
   set_if_given(p.layout, "`layout`", text.layout, layout_from_string, "expected nchw or nhwc");
   if (p.layout == Layout::tensor) refuse("`layout`", text.layout, "expected nchw or nhwc");
   if (!text.normalize.empty()) p.normalization = parse_normalize(text.normalize);
   if (!text.mean.empty()) p.normalization.mean = parse_channels("`mean`", text.mean);
   if (!text.std.empty()) p.normalization.std = parse_channels("`std`", text.std);
+  options.keep_normalization = text.normalize.empty() && text.mean.empty() && text.std.empty();
+  if (p.normalization.mean.size() != p.normalization.std.size())  // one of them is that of a preset
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`mean` has {} numbers and `std` {}: give both, with a number for each channel",
+                            p.normalization.mean.size(), p.normalization.std.size()));
+  // A number for each channel says how many there are.
+  if (p.channels == 0 && p.normalization.mean.size() != 3)
+    p.channels = static_cast<std::uint32_t>(p.normalization.mean.size());
+  if (p.channels != 0) p.normalization = for_channels(p.normalization, p.channels);
   if (!text.codec.empty())
     options.codec = named("`codec`", [&] { return codec_spec_from_string(text.codec); });
   if (text.on_error != "skip" && text.on_error != "fail")

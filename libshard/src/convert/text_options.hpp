@@ -15,7 +15,7 @@ inline const Normalization kImagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 
 struct TextOptions {
   std::string preset = "eval", resize, crop, squash, filter, dtype, layout, mean, std, normalize, codec,
               on_error = "skip", on_warning = "harmless", unlisted = "reject", missing = "empty",
-              array_layout;
+              array_layout, channels;
   // "caption:text", "angle:f32", "pose:f32[7]"; ragged: "ids:i64[]", "boxes:f32[,4]".
   std::vector<std::string> columns;
 };

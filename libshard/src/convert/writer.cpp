@@ -1,6 +1,7 @@
 #include "shard/convert/writer.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -83,6 +84,11 @@ struct WriterTask {
   std::uint64_t number = 0;  // of the row in this run
 };
 
+std::uint64_t WriterOptions::rows_per_shard() const {
+  if (!tensor || samples_per_shard != 0) return per_shard();
+  return std::max<std::uint64_t>(1, shard_size_bytes / tensor->size_bytes());
+}
+
 void WriterRow::set_label(std::int64_t label) {
   columns.resize(std::max<std::size_t>(1, columns.size()));
   columns.front().resize(8);
@@ -147,11 +153,11 @@ struct Writer::Impl {
 
 // What each thread has of its own.
 struct WriterTools {
-  WriterTools(const Options& options, image::MemoryBudget& memory, const std::atomic<bool>& stop)
+  WriterTools(const WriterOptions& options, image::MemoryBudget& memory, const std::atomic<bool>& stop)
       : reader(fs::path()),
         preprocessor(options.preprocess),
         decode(decode_options(options, &stop)),
-        sample(options.preprocess.sample_spec().size_bytes()) {
+        sample(options.sample_spec().size_bytes()) {
     decode.memory = &memory;
   }
 
@@ -175,7 +181,8 @@ Writer::Impl::Impl(const WriterOptions& given)
   options.world_size = 1;
   options.jobs = options.threads();  // asks the system, so once
   options.check();
-  per_shard = options.per_shard();
+  if (options.tensor) options.tensor->check();
+  per_shard = options.rows_per_shard();
   for (std::string& name : options.classes) name = escape_key(name);
   open_folder();
 }
@@ -346,6 +353,10 @@ void Writer::Impl::check(const WriterRow& row) const {
     if (label < 0 || static_cast<std::uint64_t>(label) >= options.classes.size())
       refuse(fmt::format("label {}, but there are {} classes", label, options.classes.size()));
   }
+  if (options.tensor && (row.pixels || !row.file.empty() || row.image.size() != options.tensor->size_bytes()))
+    refuse(fmt::format("the sample has {} bytes, but the samples are tensors of {}: {} [{}]",
+                       row.image.size(), options.tensor->size_bytes(), to_string(options.tensor->dtype),
+                       fmt::join(options.tensor->shape(), ", ")));
   if (!row.pixels) return;
   const Pixels& pixels = *row.pixels;
   if (pixels.width == 0 || pixels.height == 0 ||
@@ -417,6 +428,12 @@ std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseco
 
 void Writer::Impl::decode(WriterTask& task, WriterTools& tools, InputRow& input, image::WarningSet& found) {
   const WriterRow& row = task.row;
+  if (options.tensor) {
+    input.size_bytes = row.image.size();
+    input.digest = xxh3(row.image);
+    std::copy(row.image.begin(), row.image.end(), tools.sample.begin());
+    return;
+  }
   if (row.pixels && row.file.empty()) {
     input.size_bytes = row.image.size();
     input.digest = xxh3(row.image);

@@ -1,6 +1,7 @@
 #include "convert/writer_journal.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -62,17 +63,26 @@ std::vector<ColumnSpec> parse_columns(const std::string& text) {
 }
 
 DatasetSpec writer_spec(const WriterOptions& options, const std::vector<ColumnSpec>& columns) {
-  return spec_of(options, columns, {}, options.image_fields);
+  if (!options.tensor) return spec_of(options, columns, {}, options.image_fields);
+  DatasetSpec spec;
+  spec.spec = *options.tensor;
+  spec.provenance["tensor"] =
+      fmt::format("{} [{}]", to_string(spec.spec.dtype), fmt::join(spec.spec.shape(), ", "));
+  spec.codec = options.codec;
+  spec.columns = columns;
+  spec.fields = options.image_fields;
+  spec.fingerprint = fingerprint_of(spec, options.rows_per_shard());
+  return spec;
 }
 
 PlanRecord writer_record(const WriterOptions& options, const std::vector<ColumnSpec>& columns) {
-  PlanRecord record = record_of(writer_spec(options, columns), options.per_shard());
+  PlanRecord record = record_of(writer_spec(options, columns), options.rows_per_shard());
   std::string names;
   for (const std::string& name : options.classes) names += name + '\0';
   // Not of the inputs, which are not known: a conversion of files does not continue what a Writer has begun.
   record.source_digest = to_hex(xxh3("writer " + names));
   record.names_digest = record.source_digest;
-  record.inputs = options.per_shard();
+  record.inputs = options.rows_per_shard();
   record.options["source"] = "a program (Writer)";
   if (!options.classes.empty())
     record.options["classes"] = fmt::format("{} ({})", options.classes.size(), to_hex(xxh3(names)));

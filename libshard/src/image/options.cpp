@@ -67,13 +67,25 @@ void PreprocessOptions::check() const {
   if (static_cast<std::size_t>(filter) >= kFilterNames.size()) {
     refuse(fmt::format("`filter` is {}: give box, bilinear, bicubic or lanczos", static_cast<int>(filter)));
   }
-  if (dtype != DType::u8 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::f32) {
-    refuse(fmt::format("`dtype` is {}: give u8, f16, bf16 or f32", shard::to_string(dtype)));
+  if (dtype != DType::u8 && dtype != DType::u16 && dtype != DType::f16 && dtype != DType::bf16 &&
+      dtype != DType::f32) {
+    refuse(fmt::format("`dtype` is {}: give u8, u16, f16, bf16 or f32", shard::to_string(dtype)));
   }
+  if (channels > kMaxSampleChannels)
+    refuse(fmt::format("`channels` is {}: give 1 to {}", channels, kMaxSampleChannels));
   if (layout != Layout::nchw && layout != Layout::nhwc) {
     refuse(fmt::format("`layout` is {}: give nchw or nhwc", static_cast<int>(layout)));
   }
-  for (std::size_t channel = 0; channel < 3; ++channel) {
+  const std::size_t count = normalization.mean.size();
+  if (count != normalization.std.size())
+    refuse(fmt::format("`mean` has {} numbers and `std` {}: give one for each channel in both", count,
+                       normalization.std.size()));
+  const std::uint32_t known = wide() ? channels : 3;  // 0: not yet
+  if (known != 0 && count != (known <= 3 || (known == 4 && count == 3) ? 3 : known) &&
+      !is_identity(normalization))
+    refuse(fmt::format("`mean` and `std` have {} numbers, the samples {} channels: give one for each channel",
+                       count, known));
+  for (std::size_t channel = 0; channel < count; ++channel) {
     if (!std::isfinite(normalization.mean[channel])) {
       refuse(fmt::format("`mean` of channel {} is {}: give a finite number", channel,
                          normalization.mean[channel]));
@@ -87,7 +99,7 @@ void PreprocessOptions::check() const {
 
 SampleSpec PreprocessOptions::sample_spec() const {
   const Size size = crop ? *crop : squash.value_or(Size{resize_short, resize_short});
-  return {dtype, layout, 3, size.height, size.width};
+  return {dtype, layout, channels == 0 ? 3 : channels, size.height, size.width};
 }
 
 Size resized_size(Size source, const PreprocessOptions& options) {

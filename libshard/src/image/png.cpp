@@ -6,15 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "image/decode_memory.hpp"
 #include "image/limits.hpp"
 #include "image/orientation.hpp"
 #include "image/pixel_buffer.hpp"
+#include "image/wide_pixels.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -228,6 +231,37 @@ class Canceller {
   std::uint32_t calls_ = kRowsBetweenPolls - 1;
 };
 
+// Samples as the file stores them -> elements of this machine, without alpha.
+void expand_wide(const spng_ihdr& header, const std::uint8_t* row, std::uint32_t count, const PngKind& kind,
+                 std::byte* out) {
+  const std::size_t stored =
+      kind.channels + ((header.color_type & SPNG_COLOR_TYPE_GRAYSCALE_ALPHA) != 0 ? 1U : 0U);
+  const unsigned depth = header.bit_depth;
+  const unsigned scale = depth < 8 ? 255U / ((1U << depth) - 1U) : 1;
+  for (std::size_t x = 0; x < count; ++x) {
+    for (std::size_t c = 0; c < kind.channels; ++c) {
+      const std::size_t sample = x * stored + c;
+      if (kind.sixteen) {
+        const auto value = static_cast<std::uint16_t>(row[2 * sample] << 8U | row[2 * sample + 1]);
+        std::memcpy(out, &value, 2);
+        out += 2;
+      } else {
+        const std::size_t bit = sample * depth;
+        const unsigned value =
+            depth < 8 ? (row[bit / 8] >> (8 - depth - bit % 8) & ((1U << depth) - 1U)) * scale : row[sample];
+        *out++ = static_cast<std::byte>(value);
+      }
+    }
+  }
+}
+
+PngKind kind_of(const spng_ihdr& header) {
+  const bool palette = header.color_type == SPNG_COLOR_TYPE_INDEXED;
+  const bool gray =
+      header.color_type == SPNG_COLOR_TYPE_GRAYSCALE || header.color_type == SPNG_COLOR_TYPE_GRAYSCALE_ALPHA;
+  return {header.bit_depth == 16, palette, gray ? 1U : 3U};
+}
+
 // Adam7: seven passes over the whole image, whose samples are kept as stored until the last.
 void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size_t row_bytes,
                        Canceller& cancel, std::uint8_t* out, std::uint32_t width, std::uint32_t height) {
@@ -344,6 +378,63 @@ StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& opt
   }
   reader.finish();
   return {{out, info.width, info.height, stride}, info.orientation, std::move(share), {}};
+}
+
+PngKind read_png_kind(std::span<const std::byte> file, std::uint64_t max_pixels) {
+  spng_ihdr header{};
+  static_cast<void>(open(file, header, max_pixels));
+  return kind_of(header);
+}
+
+WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options) {
+  spng_ihdr header{};
+  const Context context = open(file, header, options.max_pixels);
+  const ChunkWalk walk = walk_chunks(file);
+  const PngKind kind = kind_of(header);
+  const int orientation = orientation_of(file, walk);
+  std::size_t row_bytes = 0;
+  check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &row_bytes));
+  row_bytes /= header.height;
+  WideImage image;
+  image.info = {Format::png, kind.sixteen ? DType::u16 : DType::u8, kind.channels, header.width,
+                header.height};
+  if (orientation >= 5) std::swap(image.info.width, image.info.height);
+  const std::size_t pixel = kind.channels * (kind.sixteen ? 2U : 1U);
+  const bool interlaced = header.interlace_method != SPNG_INTERLACE_NONE;
+  const std::uint64_t out_bytes = std::uint64_t{header.width} * header.height * pixel;
+  const std::uint64_t memory =
+      out_bytes * (orientation > 1 ? 2 : 1) + row_bytes * (interlaced ? std::uint64_t{header.height} + 2 : 3);
+  check_memory_bound(memory, options.max_pixels);
+  image.share = take_memory(options, memory);
+  image.data.resize(static_cast<std::size_t>(out_bytes));
+  std::vector<std::uint8_t> rows(row_bytes * (interlaced ? header.height : 1));
+  Canceller cancel(options.cancel);
+  check(spng_decode_image(context.get(), nullptr, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE));
+  const auto expand = [&](std::uint32_t y, const std::uint8_t* row) {
+    expand_wide(header, row, header.width, kind, image.data.data() + std::size_t{y} * header.width * pixel);
+  };
+  if (interlaced) {
+    for (int status = 0; status != SPNG_EOI;) {
+      cancel.poll();
+      spng_row_info info{};
+      status = spng_get_row_info(context.get(), &info);
+      if (status == 0)
+        status = spng_decode_row(context.get(), rows.data() + info.row_num * row_bytes, row_bytes);
+      if (status != SPNG_EOI) check(status);
+    }
+    for (std::uint32_t y = 0; y < header.height; ++y) expand(y, rows.data() + y * row_bytes);
+  } else {
+    for (std::uint32_t y = 0; y < header.height; ++y) {
+      cancel.poll();
+      const int status = spng_decode_row(context.get(), rows.data(), row_bytes);
+      if (status != SPNG_EOI || y + 1 != header.height) check(status);
+      expand(y, rows.data());
+    }
+  }
+  check(spng_decode_chunks(context.get()));
+  if (!walk.complete) throw Error(ErrorCode::corrupt, "PNG: the file is cut off before its IEND chunk ends");
+  turn_wide_upright(image.data, header.width, header.height, pixel, orientation);
+  return image;
 }
 
 std::string png_version() { return fmt::format("libspng {}", spng_version_string()); }

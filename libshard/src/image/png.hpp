@@ -9,6 +9,7 @@
 
 #include "image/stored_image.hpp"
 #include "shard/image/decode.hpp"
+#include "shard/image/wide.hpp"
 
 namespace shard::image {
 
@@ -45,6 +46,17 @@ class PngReader {
 };
 
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels);
+
+// What wide images (shard/image/wide.hpp) have of a PNG file: one or three channels without alpha, of 16 bits or less. A palette is
+// three.
+struct PngKind {
+  bool sixteen = false;
+  bool palette = false;
+  std::uint32_t channels = 3;
+};
+PngKind read_png_kind(std::span<const std::byte> file, std::uint64_t max_pixels);
+// Not of palettes.
+WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options);
 
 // "libspng 0.7.3"
 std::string png_version();

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "image/decode_memory.hpp"
 #include "image/jpeg.hpp"
@@ -12,6 +14,7 @@
 #include "image/pixel_buffer.hpp"
 #include "image/png.hpp"
 #include "image/resample.hpp"
+#include "image/wide_pixels.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -68,7 +71,9 @@ struct Preprocessor::Impl {
   explicit Impl(const PreprocessOptions& given)
       : options(checked(given)),
         spec(options.sample_spec()),
-        writer(spec.dtype, spec.layout, options.normalization, Size{spec.width, spec.height}),
+        wide(options.wide() ? std::make_unique<WideWriter>(options) : nullptr),
+        writer(wide ? DType::u8 : spec.dtype, spec.layout, options.normalization,
+               Size{spec.width, spec.height}),
         row(std::size_t{spec.width} * 3) {}
 
   void check_out(std::span<std::byte> out) const {
@@ -149,6 +154,7 @@ struct Preprocessor::Impl {
 
   PreprocessOptions options;
   SampleSpec spec;
+  std::unique_ptr<WideWriter> wide;  // else the others
   RowWriter writer;
   Resampler resampler;
   JpegReader jpeg;
@@ -172,13 +178,35 @@ RgbView Preprocessor::resize_crop(const RgbView& source) {
   return {impl_->image.data(), impl_->spec.width, impl_->spec.height, row_bytes};
 }
 
+void Preprocessor::run(const WideView& source, std::span<std::byte> out) {
+  impl_->check_out(out);
+  if (!impl_->wide)
+    throw Error(ErrorCode::invalid_argument, "an image with its own channels needs the option `channels`");
+  with_memory_errors([&] { impl_->wide->write(source, out); });
+}
+
 void Preprocessor::run(const RgbView& source, std::span<std::byte> out) {
   impl_->check_out(out);
+  if (impl_->wide) {
+    const std::size_t row_bytes = std::size_t{source.width} * 3;
+    std::vector<std::byte> rows(row_bytes * source.height);
+    for (std::uint32_t y = 0; y < source.height; ++y)
+      std::memcpy(rows.data() + y * row_bytes, source.data + y * source.stride_bytes, row_bytes);
+    return run(WideView{rows.data(), DType::u8, 3, source.width, source.height}, out);
+  }
   with_memory_errors([&] { impl_->into_sample(out, [&](RowSink& sink) { impl_->resize(source, sink); }); });
 }
 
 WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::byte> file,
                                         const DecodeOptions& decode, std::span<std::byte> out) {
+  if (wide) {
+    const AtEnd free_memory([&] {
+      if (decode.memory != nullptr) decoder.release();
+    });
+    const WideImage decoded = decode_wide(decoder, file, decode);
+    wide->write(decoded.view(), out);
+    return decoded.warnings;
+  }
   // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
   // upright first.
   switch (detect_format(file)) {

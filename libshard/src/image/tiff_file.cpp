@@ -134,6 +134,20 @@ Handle open_tiff(TiffClient& client) {
   return tiff;
 }
 
+constexpr std::uint32_t kMostPages = 65535;
+
+// Pages are a list in the file: each is reached through those before it.
+Handle open_page(TiffClient& client, std::uint32_t number) {
+  Handle tiff = open_tiff(client);
+  for (std::uint32_t at = 0; at < number; ++at) {
+    if (TIFFReadDirectory(tiff.get()) == 1) continue;
+    if (client.error[0] != '\0') throw_error(client, "a directory is damaged");
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("TIFF: page {}: the file has {} pages", number, at + 1));
+  }
+  return tiff;
+}
+
 template <class T>
 T field_of(TIFF* tiff, std::uint32_t tag, T otherwise) {
   T value{};
@@ -243,6 +257,54 @@ void check_samples(TIFF* tiff, const TiffPage& page) {
     unsupported("a volume (image depth is not 1)");
 }
 
+// Bands that are numbers: everything but indices, inks and chroma.
+bool has_plain_bands(TIFF* tiff) {
+  std::uint16_t photometric = PHOTOMETRIC_MINISWHITE;
+  static_cast<void>(TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric));
+  const bool plain = photometric == PHOTOMETRIC_MINISWHITE || photometric == PHOTOMETRIC_MINISBLACK ||
+                     photometric == PHOTOMETRIC_RGB;
+  return plain && field_of<std::uint16_t>(tiff, TIFFTAG_BITSPERSAMPLE, 1) >= 8;
+}
+
+void check_bands(TIFF* tiff, TiffPage& page, std::uint64_t max_pixels) {
+  constexpr unsigned kMostBands = 4096;
+  if (page.samples < 1 || page.samples > kMostBands)
+    unsupported(fmt::format("{} bands; 1 to {} are read", page.samples, kMostBands));
+  const auto format = field_of<std::uint16_t>(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
+  page.number = format == SAMPLEFORMAT_INT      ? TiffNumber::negative_too
+                : format == SAMPLEFORMAT_IEEEFP ? TiffNumber::floating
+                                                : TiffNumber::whole;
+  const bool known =
+      format == SAMPLEFORMAT_UINT || format == SAMPLEFORMAT_INT || format == SAMPLEFORMAT_IEEEFP;
+  const bool floating = page.number == TiffNumber::floating;
+  const bool read =
+      floating ? page.bits == 16 || page.bits == 32 || page.bits == 64 : page.bits == 8 || page.bits == 16;
+  if (!known || !read)
+    unsupported(
+        fmt::format("samples of {} bits that are {}; integers of 8 and 16 bits and floating-point numbers of "
+                    "16, 32 and 64 bits are read",
+                    page.bits,
+                    floating                                  ? "floating-point numbers"
+                    : page.number == TiffNumber::negative_too ? "signed integers"
+                    : known                                   ? "unsigned integers"
+                            : "neither integers nor floating-point numbers"));
+  if (field_of<std::uint32_t>(tiff, TIFFTAG_IMAGEDEPTH, 1) != 1)
+    unsupported("a volume (image depth is not 1)");
+  page.colors = page.samples;
+  std::uint16_t extra_count = 0;
+  const std::uint16_t* extra = nullptr;
+  if ((page.samples == 2 || page.samples == 4) &&
+      TIFFGetField(tiff, TIFFTAG_EXTRASAMPLES, &extra_count, &extra) == 1 && extra_count == 1) {
+    if (extra[0] == EXTRASAMPLE_ASSOCALPHA)
+      unsupported("colours that are multiplied with alpha (associated alpha), whose values are not kept");
+    if (extra[0] == EXTRASAMPLE_UNASSALPHA) page.colors = page.samples - 1;
+  }
+  // The samples twice (turned upright), and as floats where they are converted.
+  const std::uint64_t bytes =
+      std::uint64_t{page.width} * page.height * page.samples * std::max(page.bits / 8, 4U);
+  check_memory_bound(2 * bytes, max_pixels);
+}
+
 void read_palette(TIFF* tiff, TiffPage& page) {
   std::array<std::uint16_t*, 3> columns{};
   if (TIFFGetField(tiff, TIFFTAG_COLORMAP, &columns[0], &columns[1], &columns[2]) != 1)
@@ -268,7 +330,7 @@ void choose_blocks(TIFF* tiff, unsigned compression, TiffPage& page) {
   }
   if (page.block_width == 0 || page.block_height == 0)
     throw Error(ErrorCode::corrupt, "TIFF: strips or tiles without a size");
-  const std::uint64_t pixels = std::uint64_t{page.width} * page.height;
+  const std::uint64_t pixels = std::uint64_t{page.width} * page.height * std::max(1U, page.colors);
   const std::uint64_t row_bytes =
       (std::uint64_t{page.block_width} * (page.separate ? 1 : page.samples) * page.bits + 7) / 8;
   const std::uint64_t bound = memory_bound(pixels);
@@ -307,12 +369,12 @@ void choose_blocks(TIFF* tiff, unsigned compression, TiffPage& page) {
                                                  page.memory_bytes, page.width, page.height));
 }
 
-TiffPage describe_page(TIFF* tiff, std::uint64_t max_pixels) {
+TiffPage describe_page(TIFF* tiff, std::uint64_t max_pixels, TiffMode mode) {
   TiffPage page;
   page.width = field_of<std::uint32_t>(tiff, TIFFTAG_IMAGEWIDTH, 0);
   page.height = field_of<std::uint32_t>(tiff, TIFFTAG_IMAGELENGTH, 0);
   check_pixel_bound(page.width, page.height, max_pixels);
-  check_is_no_preview(tiff);
+  if (mode == TiffMode::rgb) check_is_no_preview(tiff);
   page.orientation = orientation_of(tiff);
   page.bits = field_of<std::uint16_t>(tiff, TIFFTAG_BITSPERSAMPLE, 1);
   page.samples = field_of<std::uint16_t>(tiff, TIFFTAG_SAMPLESPERPIXEL, 1);
@@ -322,6 +384,14 @@ TiffPage describe_page(TIFF* tiff, std::uint64_t max_pixels) {
   check_compression(compression);
   std::uint16_t photometric = PHOTOMETRIC_MINISWHITE;  // what Pillow assumes
   static_cast<void>(TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric));
+  if (mode == TiffMode::as_stored) {
+    page.color = photometric == PHOTOMETRIC_MINISWHITE ? TiffColor::gray_inverted : TiffColor::gray;
+    if (!has_plain_bands(tiff))
+      unsupported("a palette, inks, chroma or less than 8 bits, whose values are not kept");
+    check_bands(tiff, page, max_pixels);
+    choose_blocks(tiff, compression, page);
+    return page;
+  }
   page.color = color_of(photometric, compression, page);
   check_samples(tiff, page);
   if (photometric == PHOTOMETRIC_YCBCR) TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
@@ -338,10 +408,11 @@ TiffPage describe_page(TIFF* tiff, std::uint64_t max_pixels) {
 }  // namespace
 
 struct TiffFile::Impl {
-  Impl(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning choice)
+  Impl(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning choice, TiffMode mode,
+       std::uint32_t number)
       : client{file},
-        tiff(open_tiff(client)),
-        page(describe_page(tiff.get(), max_pixels)),
+        tiff(open_page(client, number)),
+        page(describe_page(tiff.get(), max_pixels, mode)),
         on_warning(choice) {
     client.error[0] = '\0';  // of tags that are not used
     client.decoding = true;
@@ -353,8 +424,9 @@ struct TiffFile::Impl {
   OnWarning on_warning;
 };
 
-TiffFile::TiffFile(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning on_warning)
-    : impl_(std::make_unique<Impl>(file, max_pixels, on_warning)) {}
+TiffFile::TiffFile(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning on_warning,
+                   TiffMode mode, std::uint32_t page)
+    : impl_(std::make_unique<Impl>(file, max_pixels, on_warning, mode, page)) {}
 TiffFile::~TiffFile() = default;
 
 const TiffPage& TiffFile::page() const noexcept { return impl_->page; }
@@ -381,6 +453,27 @@ void TiffFile::read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std:
     throw_error(client, fmt::format("the samples of row {} are not complete", y));
   if (warned() && impl_->on_warning != OnWarning::accept)
     throw Error(ErrorCode::corrupt, fmt::format("TIFF: {}", client.warning.data()));
+}
+
+std::vector<std::uint32_t> tiff_pages(std::span<const std::byte> file) {
+  TiffClient client{file};
+  const Handle tiff = open_tiff(client);
+  std::vector<std::uint32_t> pages;
+  std::uint32_t number = 0;
+  do {
+    const auto type = field_of<std::uint32_t>(tiff.get(), TIFFTAG_SUBFILETYPE, 0);
+    if ((type & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == 0) pages.push_back(number);
+    ++number;
+  } while (number < kMostPages && TIFFReadDirectory(tiff.get()) == 1);
+  if (number < kMostPages && TIFFLastDirectory(tiff.get()) == 0)
+    throw_error(client, "a directory is damaged");
+  if (pages.empty()) unsupported("no page that is neither a preview nor a mask");
+  return pages;
+}
+
+bool is_read_as_stored(std::span<const std::byte> file, std::uint32_t page) {
+  TiffClient client{file};
+  return has_plain_bands(open_page(client, page).get());
 }
 
 std::string tiff_version() {

@@ -19,13 +19,22 @@ namespace shard::image {
 
 enum class TiffColor : std::uint8_t { gray, gray_inverted, palette, rgb, cmyk };
 
+enum class TiffNumber : std::uint8_t { whole, negative_too, floating };
+
+// rgb: what can become RGB of 8 bits. as_stored: bands of numbers, whatever they mean; not palettes, CMYK, YCbCr, and less than
+// 8 bits.
+enum class TiffMode : std::uint8_t { rgb, as_stored };
+
 struct TiffPage {
   std::uint32_t width = 0;
   std::uint32_t height = 0;
   int orientation = 1;
   TiffColor color = TiffColor::gray;
-  unsigned bits = 8;              // of a sample: 1, 2, 4, 8, 16; less than 8 only with one sample
-  unsigned samples = 1;           // of a pixel: 1 to 4
+  unsigned bits = 8;     // of a sample: 1, 2, 4, 8, 16; less than 8 only with one sample
+  unsigned samples = 1;  // of a pixel: 1 to 4
+  // TiffMode::as_stored: bits are 8, 16, 32 or 64, and samples 1 to 4096.
+  TiffNumber number = TiffNumber::whole;
+  unsigned colors = 0;            // samples without alpha
   bool associated_alpha = false;  // the last sample; the others are multiplied with it
   bool separate = false;          // a plane per sample
   bool tiled = false;
@@ -44,7 +53,8 @@ struct TiffPage {
 class TiffFile {
  public:
   // Borrows `file`. Errors: corrupt, unsupported, resource.
-  TiffFile(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning on_warning);
+  TiffFile(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning on_warning,
+           TiffMode mode = TiffMode::rgb, std::uint32_t page = 0);
   TiffFile(const TiffFile&) = delete;
   TiffFile& operator=(const TiffFile&) = delete;
   ~TiffFile();
@@ -60,6 +70,11 @@ class TiffFile {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The numbers of the pages that are neither previews nor masks, at most 65535. Errors: corrupt, unsupported (none).
+std::vector<std::uint32_t> tiff_pages(std::span<const std::byte> file);
+// Whether TiffMode::as_stored can read that page; otherwise it is for TiffMode::rgb. Errors: corrupt, invalid_argument (no such page).
+bool is_read_as_stored(std::span<const std::byte> file, std::uint32_t page);
 
 // "libtiff 4.5.0"
 std::string tiff_version();

@@ -41,7 +41,8 @@ convert::Options options_of(const nb::dict& given) {
         std::pair{"squash", &words.squash}, std::pair{"filter", &words.filter},
         std::pair{"dtype", &words.dtype}, std::pair{"layout", &words.layout}, std::pair{"mean", &words.mean},
         std::pair{"std", &words.std}, std::pair{"normalize", &words.normalize},
-        std::pair{"codec", &words.codec}, std::pair{"array_layout", &words.array_layout}})
+        std::pair{"channels", &words.channels}, std::pair{"codec", &words.codec},
+        std::pair{"array_layout", &words.array_layout}})
     *field = string_of(given, name);
   convert::Options options;
   convert::apply(words, options);
@@ -51,6 +52,7 @@ convert::Options options_of(const nb::dict& given) {
   set(options.labels, given, "labels");
   set(options.coco, given, "coco");
   set(options.strict, given, "strict");
+  set(options.pages, given, "pages");
   set(options.fast_decode, given, "fast_decode");
   set(options.max_pixels, given, "max_pixels");
   set(options.shard_size_bytes, given, "shard_size_bytes");

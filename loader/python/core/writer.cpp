@@ -92,6 +92,13 @@ class PyWriter {
     if (given.contains("image_fields"))
       for (nb::handle field : nb::cast<nb::list>(given["image_fields"]))
         options.image_fields.push_back(field_of(nb::cast<nb::tuple>(field)));
+    if (given.contains("tensor")) {
+      const auto [dtype, axes] =
+          nb::cast<std::tuple<std::string, std::vector<std::uint64_t>>>(given["tensor"]);
+      const auto known = dtype_from_option(dtype);
+      if (!known) throw Error(ErrorCode::invalid_argument, "sample: its data type is not known");
+      options.tensor = tensor_spec(*known, axes);
+    }
     nb::gil_scoped_release without_gil;
     writer_ = std::make_unique<convert::Writer>(options);
   }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "convert/array.hpp"
-#include "shard/image/decode.hpp"
+#include "shard/image/wide.hpp"
 
 namespace {
 
@@ -12,10 +12,11 @@ using namespace shard::convert;
 
 void take(const ArrayHeader& header, std::size_t size) {
   const ArrayImages images = images_of(header, size % 2 == 0 ? ArrayLayout::nhwc : ArrayLayout::automatic);
-  const std::uint64_t elements = count_elements(header, 1, size);
-  if (header.data_offset + elements > size || images.count * images.item_bytes() != elements) std::abort();
+  const std::uint64_t elements = count_elements(header, images.element_bytes, size);
+  const std::uint64_t bytes = elements * images.element_bytes;
+  if (header.data_offset + bytes > size || images.count * images.item_bytes() != bytes) std::abort();
   const std::vector<std::byte> tiff = tiff_header(images);
-  const shard::image::ImageInfo info = shard::image::read_info(tiff, std::uint64_t{1} << 30U);
+  const shard::image::WideInfo info = shard::image::read_wide_info(tiff, std::uint64_t{1} << 30U);
   if (info.width != images.width || info.height != images.height) std::abort();
 }
 

@@ -12,7 +12,7 @@
 #include <random>
 
 #include "expect_error.hpp"
-#include "shard/image/decode.hpp"
+#include "shard/image/wide.hpp"
 
 namespace shard::convert {
 namespace {
@@ -111,14 +111,60 @@ TEST(ArrayImages, AreTakenAsTheShapeSays) {
                      "`array_layout`");
   EXPECT_SHARD_ERROR(images_of(shaped({20, 30, 3}), ArrayLayout::automatic), ErrorCode::invalid_argument,
                      "x[None]");
-  EXPECT_SHARD_ERROR(images_of(shaped({7, 20, 30, 5}), ArrayLayout::automatic), ErrorCode::unsupported,
-                     "1, 3 or 4");
+  EXPECT_TRUE(is(images_of(shaped({7, 20, 30, 5}), ArrayLayout::automatic), 7, 20, 30, 5, false));
+  EXPECT_TRUE(is(images_of(shaped({7, 13, 20, 30}), ArrayLayout::automatic), 7, 20, 30, 13, true));
+  EXPECT_TRUE(is(images_of(shaped({7, 8, 8, 13}), ArrayLayout::automatic), 7, 8, 8, 13, false));
+  EXPECT_TRUE(is(images_of(shaped({7, 13, 8, 8}), ArrayLayout::automatic), 7, 8, 8, 13, true));
+  EXPECT_SHARD_ERROR(images_of(shaped({7, 13, 20, 13}), ArrayLayout::automatic), ErrorCode::invalid_argument,
+                     "`array_layout`");
+  EXPECT_SHARD_ERROR(images_of(shaped({7, 20, 30, 4097}), ArrayLayout::nhwc), ErrorCode::unsupported,
+                     "1 to 4096 channels");
   EXPECT_SHARD_ERROR(images_of(shaped({7, 20}), ArrayLayout::automatic), ErrorCode::unsupported, "expected");
   EXPECT_SHARD_ERROR(images_of(shaped({7, 0, 30}), ArrayLayout::automatic), ErrorCode::corrupt, "no image");
   EXPECT_SHARD_ERROR(images_of(shaped({1, 1u << 20, 1u << 20}), ArrayLayout::automatic),
                      ErrorCode::unsupported, "at most");
-  EXPECT_SHARD_ERROR(images_of({"<f4", {7, 20, 30}, 0}, ArrayLayout::automatic), ErrorCode::unsupported,
-                     "astype");
+  for (const char* dtype : {"<c8", "|b1", "<i4", "<u8", "|u2", "<f1", "|f4", "<U4", ""})
+    EXPECT_SHARD_ERROR(images_of({dtype, {7, 20, 30}, 0}, ArrayLayout::automatic), ErrorCode::unsupported,
+                       "astype");
+  const ArrayImages floats = images_of({">f8", {7, 20, 30}, 0}, ArrayLayout::automatic);
+  EXPECT_EQ(floats.element_bytes, 8u);
+  EXPECT_EQ(floats.sample_format, 3u);
+  EXPECT_TRUE(floats.big_endian);
+  EXPECT_EQ(floats.item_bytes(), 4800u);
+}
+
+TEST(ArrayImages, OfManyBandsBecomeFilesOfTheirValues) {
+  image::Decoder decoder;
+  std::mt19937 random(4);
+  for (const char* dtype : {"<u2", ">u2", "<f4", ">f4", "|u1"}) {
+    for (const std::uint64_t channels : {1U, 2U, 4U, 13U, 4096U}) {
+      for (const bool planes : {false, true}) {
+        const ArrayImages images = images_of({dtype,
+                                              planes ? std::vector<std::uint64_t>{1, channels, 5, 9}
+                                                     : std::vector<std::uint64_t>{1, 5, 9, channels},
+                                              0},
+                                             planes ? ArrayLayout::nchw : ArrayLayout::nhwc);
+        std::vector<std::byte> file = tiff_header(images);
+        const std::size_t begin = file.size();
+        for (std::uint64_t i = 0; i < images.item_bytes(); ++i)
+          file.push_back(static_cast<std::byte>(random()));
+        const image::WideImage wide = image::decode_wide(decoder, file, {});
+        const bool alpha = channels == 4 && images.element_bytes == 1;
+        ASSERT_EQ(wide.info.channels, alpha ? 3 : channels) << dtype;
+        ASSERT_EQ(wide.info.width, 9u);
+        ASSERT_EQ(size_bytes(wide.info.dtype), images.element_bytes);
+        for (std::size_t pixel = 0; pixel < 45; ++pixel)
+          for (std::size_t c = 0; c < wide.info.channels; ++c)
+            for (std::size_t byte = 0; byte < images.element_bytes; ++byte) {
+              const std::size_t element = planes ? c * 45 + pixel : pixel * channels + c;
+              const std::size_t from = images.big_endian ? images.element_bytes - 1 - byte : byte;
+              ASSERT_EQ(wide.data[(pixel * wide.info.channels + c) * images.element_bytes + byte],
+                        file[begin + element * images.element_bytes + from])
+                  << dtype << " " << channels;
+            }
+      }
+    }
+  }
 }
 
 TEST(ArrayImages, BecomeFilesOfTheirPixels) {
@@ -127,7 +173,12 @@ TEST(ArrayImages, BecomeFilesOfTheirPixels) {
   for (const unsigned channels : {1u, 3u, 4u})
     for (const bool planes : {false, true}) {
       if (planes && channels == 1) continue;
-      const ArrayImages images{1, 9, 5, channels, planes};
+      ArrayImages images;
+      images.count = 1;
+      images.width = 9;
+      images.height = 5;
+      images.channels = channels;
+      images.planes = planes;
       std::vector<std::byte> file = tiff_header(images);
       const std::size_t begin = file.size();
       for (std::uint64_t i = 0; i < images.item_bytes(); ++i)

@@ -34,7 +34,14 @@ TEST(PreprocessOptions, AreRefusedWithNameAndBound) {
   expect_refused(with([](O& o) { o.crop = Size{10, 257}; }), "`crop` is 10x257");
   expect_refused(with([](O& o) { o.squash = Size{300, 200}; }), "`crop` is 224x224, larger than the 300x200");
   expect_refused(with([](O& o) { o.crop.reset(); }), "`crop` is none");
-  expect_refused(with([](O& o) { o.dtype = DType::i64; }), "`dtype` is i64: give u8, f16, bf16 or f32");
+  expect_refused(with([](O& o) { o.dtype = DType::i64; }), "`dtype` is i64: give u8, u16, f16, bf16 or f32");
+  expect_refused(with([](O& o) { o.channels = 4097; }), "`channels` is 4097: give 1 to 4096");
+  expect_refused(with([](O& o) { o.normalization.mean.push_back(0); }), "`mean` has 4 numbers and `std` 3");
+  const auto five = [](O& o) { o.normalization = {{1, 2, 3, 4, 5}, {1, 1, 1, 1, 1}}; };
+  expect_refused(with(five), "have 5 numbers, the samples 3 channels");
+  O fits = with(five);
+  fits.channels = 5;
+  fits.check();
   expect_refused(with([](O& o) { o.filter = static_cast<Filter>(9); }), "`filter` is 9");
   expect_refused(with([](O& o) { o.layout = static_cast<Layout>(9); }), "`layout` is 9");
   expect_refused(with([](O& o) { o.normalization.std[1] = 0.0F; }), "`std` of channel 1 is 0");

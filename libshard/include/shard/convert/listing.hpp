@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "shard/image/preprocess.hpp"
+
 namespace shard::convert {
 
 // An input that is not stored, and why. The key is escaped (shard/keys.hpp), the reason is UTF-8.
@@ -71,6 +73,8 @@ struct Listing {
   // Images that are left out because the table of labels does not name them.
   std::uint64_t unlisted = 0;
   AnnotationCounts annotations;
+  // With which the images are converted: those of the options, or what the images decide.
+  image::PreprocessOptions preprocess{};
 };
 
 }  // namespace shard::convert

@@ -47,6 +47,13 @@ struct Options {
   bool strict = false;
 
   image::PreprocessOptions preprocess;
+  // The samples keep the channels of their images, which must all have the same (PreprocessOptions::channels): those of the first.
+  bool keep_channels = false;
+  // Where they do: also the dtype, and no mean and std unless they are RGB, instead of those in `preprocess`.
+  bool keep_dtype = false;
+  bool keep_normalization = false;
+  // Each page of a TIFF file is an image, with the key FILE#PAGE. False: the first page is.
+  bool pages = false;
   // JPEGs are decoded at a reduced size that still covers the target. Faster, but the pixels differ.
   bool fast_decode = false;
   // Images with more pixels are rejects.

@@ -45,6 +45,12 @@ struct WriterOptions : Options {
   std::vector<std::string> classes;
   // Goes on with an unfinished data set in `out`; its options must be the same. Nothing to go on with is no error.
   bool resume = false;
+  // The samples are tensors (tensor_spec()), stored as they are handed over: WriterRow::image has the bytes of one, C order, little-endian.
+  // `preprocess` is not used. Empty: images.
+  std::optional<SampleSpec> tensor;
+  SampleSpec sample_spec() const { return tensor ? *tensor : preprocess.sample_spec(); }
+  // Of tensors, too.
+  std::uint64_t rows_per_shard() const;
 };
 
 // Pixels, 8 bits each: [row, column, channel] in C order, of 1 (gray), 3 (RGB) or 4 channels (the fourth is left out).
@@ -63,7 +69,7 @@ struct WriterRow {
 
   // Not escaped. Unique in the data set.
   std::string key;
-  // The bytes of an image file, or pixels.
+  // The bytes of an image file, or pixels, or a tensor (WriterOptions::tensor).
   std::vector<std::byte> image;
   std::optional<Pixels> pixels;
   // If it is not empty: the image file. `image` is not used.

@@ -64,6 +64,8 @@ struct DecodeOptions {
   std::uint32_t fast_min_short_side = 0;
   // Which warnings of the JPEG decoder are accepted.
   OnWarning on_warning = OnWarning::harmless;
+  // Of a TIFF file, for decode_wide() (wide.hpp); decode() takes the first.
+  std::uint32_t page = 0;
   // Checked between rows; if it is true, cancelled is thrown. Null: never.
   const std::atomic<bool>* cancel = nullptr;
   // What the decoders of several threads may take together. An image that needs more than all of it is refused

@@ -5,6 +5,10 @@
 // that the crop keeps are computed, with the same result bit for bit. Sizes follow torchvision: Resize(N)
 // makes the short side N and the long side int(N * long / short); CenterCrop starts at
 // round-half-to-even((size - crop) / 2).
+//
+// With `channels` (wide images) the resize has the same filters and sizes, but is computed in float64 and rounded once, to the
+// nearest value, halves up: within half a unit of the exact result, also of 16 bits. Images of 8 bits become u16 by value x 257.
+// Integers become floats by (value / 255 - mean) / std, or value / 65535; floats are kept, and resized.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +21,7 @@
 #include "shard/dataset_spec.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"
+#include "shard/image/wide.hpp"
 
 namespace shard::image {
 
@@ -46,8 +51,12 @@ struct PreprocessOptions {
   // Centre crop. None only with squash.
   std::optional<Size> crop = Size{224, 224};
   Filter filter = Filter::bilinear;
-  // u8, f16, bf16 or f32.
+  // u8, u16, f16, bf16 or f32.
   DType dtype = DType::f16;
+  // 0: red, green and blue of 8 bits, whatever the images are (decode.hpp); not with u16. 1 to 4096: the samples keep the channels and the
+  // bits of their images, which must all have so many channels; gray becomes three (wide.hpp, and below).
+  std::uint32_t channels = 0;
+  bool wide() const noexcept { return channels != 0 || dtype == DType::u16; }
   Layout layout = Layout::nchw;
   Normalization normalization;
   // Throws invalid_argument naming the option: sizes 1 to 65535, crop not larger than the resize, std not 0,
@@ -74,6 +83,8 @@ class Preprocessor {
   // Writes the sample to `out`, which is sample_spec().size_bytes() long. f32: (float(byte) / 255 - mean) /
   // std, each step rounded to float32. f16, bf16: that value, rounded once more.
   void run(const RgbView& source, std::span<std::byte> out);
+  // The same with options().wide(). Errors: unsupported, if the image does not fit the samples.
+  void run(const WideView& source, std::span<std::byte> out);
 
   // Decodes the bytes of a file and writes the sample, with the same result as decode() and run(). For JPEG,
   // only the rows and columns that the crop needs go through the inverse DCT and colour conversion. Returns

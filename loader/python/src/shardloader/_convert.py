@@ -95,6 +95,7 @@ def _options(
     squash: Optional["tuple[int, int]"] = None,
     filter: Optional[str] = None,
     dtype: Any = None,
+    channels: Union[int, str, None] = None,
     layout: Optional[str] = None,
     normalize: Optional[str] = None,
     mean: Optional[Sequence[float]] = None,
@@ -102,6 +103,7 @@ def _options(
     codec: Optional[str] = None,
     shard_size_bytes: Optional[int] = None,
     samples_per_shard: Optional[int] = None,
+    pages: bool = False,
     labels: Optional[Path] = None,
     columns: "Optional[Mapping[str, Any]]" = None,
     coco: Optional[Path] = None,
@@ -126,7 +128,7 @@ def _options(
     if os.fspath(images) == "-":
         raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
     wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {"filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "array_layout": array_layout, "missing": missing, "on_error": on_error, "on_warning": on_warning}
+    words = {"channels": channels, "filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "array_layout": array_layout, "missing": missing, "on_error": on_error, "on_warning": on_warning}
     wanted.update({name: None if word is None else str(word) for name, word in words.items()})
     for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
         wanted[name] = None if size is None else _size(name, size)
@@ -144,7 +146,7 @@ def _options(
     wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
     for name, path in {"labels": labels, "root": root, "coco": coco}.items():
         wanted[name] = None if path is None else os.fspath(path)
-    for name, flag in {"fast_decode": fast_decode, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
+    for name, flag in {"fast_decode": fast_decode, "pages": pages, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
         wanted[name] = True if flag else None
     wanted["columns"] = None if not columns else [column_text(name, kind) for name, kind in columns.items()]
     given = {name: value for name, value in wanted.items() if value is not None}
@@ -164,6 +166,7 @@ def convert(
     squash: Optional["tuple[int, int]"] = None,
     filter: Optional[str] = None,
     dtype: Any = None,
+    channels: Union[int, str, None] = None,
     layout: Optional[str] = None,
     normalize: Optional[str] = None,
     mean: Optional[Sequence[float]] = None,
@@ -171,6 +174,7 @@ def convert(
     codec: Optional[str] = None,
     shard_size_bytes: Optional[int] = None,
     samples_per_shard: Optional[int] = None,
+    pages: bool = False,
     labels: Optional[Path] = None,
     columns: "Optional[Mapping[str, Any]]" = None,
     coco: Optional[Path] = None,
@@ -203,8 +207,12 @@ def convert(
     resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none". squash: the
         (height, width) to which images are resized without keeping their aspect ratio.
     filter: "bilinear", "bicubic", "lanczos" or "box", as Pillow defines them.
-    dtype: "uint8", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. layout: "nchw" or "nhwc".
-    normalize: "imagenet", "clip", "half" or "none"; or mean and std, three numbers each.
+    dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all bits of images of 16
+        bits. layout: "nchw" or "nhwc".
+    channels: "keep" for the channels of the first image (and without dtype its data type), or a number. None: RGB of 8 bits, except for
+        dtype="uint16" and images that RGB cannot hold.
+    normalize: "imagenet", "clip", "half" or "none"; or mean and std, a number for each channel.
+    pages: each page of a TIFF file is a sample, with the key FILE#PAGE.
 
     What is stored:
     codec: "none", "zstd", "zstd:LEVEL" or "packed".
@@ -242,6 +250,7 @@ def convert(
         squash=squash,
         filter=filter,
         dtype=dtype,
+        channels=channels,
         layout=layout,
         normalize=normalize,
         mean=mean,
@@ -249,6 +258,7 @@ def convert(
         codec=codec,
         shard_size_bytes=shard_size_bytes,
         samples_per_shard=samples_per_shard,
+        pages=pages,
         labels=labels,
         columns=columns,
         coco=coco,

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
 
 from . import _core
-from ._arrays import DTYPES, to_numpy
-from ._fields import Fields, RaggedArray
+from ._arrays import to_numpy
+from ._fields import _LONG, Fields, RaggedArray
 from ._errors import CorruptError, InvalidArgumentError
 from ._numpy import np
 
@@ -116,7 +116,7 @@ class Dataset:
         self._core, self._path, self._recipe = core, path, recipe
         self._info = cast(_Info, core.info())
         self._info["folder"] = os.fspath(self._info["folder"])
-        self._info["dtype"] = DTYPES[self._info["dtype"]]
+        self._info["dtype"] = _LONG[self._info["dtype"]]
         return self
 
     @staticmethod

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
-from ._arrays import DTYPES, Framework, Torch, dtype_name, framework_of
+from ._arrays import Framework, Torch, dtype_name, framework_of
 from ._augment import Augment, MixPairs
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
+from ._fields import _LONG
 from ._numpy import np
 
 #: This build has the CUDA device.
@@ -369,9 +370,9 @@ class Loader:
         self.drop_last = options["tail"] == "drop"
         shape, delivered, self.layout = self._engine.core().delivered()
         #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
-        self.shape: tuple[int, int, int] = shape
+        self.shape: tuple[int, ...] = shape
         #: Dtype of delivered values: "uint8", "uint16", "float16", "bfloat16" or "float32".
-        self.dtype: str = DTYPES[delivered]
+        self.dtype: str = _LONG[delivered]
 
     def __len__(self) -> int:
         """Batches of this rank per epoch, including a last one that is smaller or padded."""

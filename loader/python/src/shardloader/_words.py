@@ -43,7 +43,7 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
         (r"\bdtype u8 or codec packed\b", 'dtype="uint8" or codec="packed"'),
     ):
         message = re.sub(pattern, ours, message)
-    message = re.sub(r"(?<![\w\"'/.])(u8|f16|bf16|f32)(?![\w\"'/])", lambda found: DTYPES[found[1]], message)
+    message = re.sub(r"(?<![\w\"'/.])(u8|u16|f16|bf16|f32)(?![\w\"'/])", lambda found: DTYPES[found[1]], message)
     return _told(error, message)
 
 

@@ -105,6 +105,8 @@ class Writer:
     that shardify makes of the same images in the same order.
 
     out: a new or empty folder; with resume=True also one in which a Writer has stopped.
+    sample: ("float32", 4, 64, 64) for samples that are arrays of this data type and shape, stored as they are. None: images, or what the first
+        row has. To resume such a data set it must be given.
     columns: what each row has beside image and label. {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "emb": ("float16", 768),
         "id": "int64"}, and further images as sl.ImageField(...). Numbers are converted to the declared type. Columns that are not declared are taken from the first row
         as they are: str is text, an array keeps its type and shape, numbers are int64 or float64.
@@ -128,12 +130,14 @@ class Writer:
         columns: "Optional[Mapping[str, ColumnKind]]" = None,
         classes: Optional[Sequence[str]] = None,
         resume: bool = False,
+        sample: "Optional[tuple[Any, ...]]" = None,
         preset: str = "eval",
         resize: Optional[int] = None,
         crop: Union[Size, str, None] = None,
         squash: Optional["tuple[int, int]"] = None,
         filter: Optional[str] = None,
         dtype: Any = None,
+        channels: Optional[int] = None,
         layout: Optional[str] = None,
         normalize: Optional[str] = None,
         mean: Optional[Sequence[float]] = None,
@@ -158,7 +162,7 @@ class Writer:
         self._declared = {name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images}
         self._columns: "Optional[list[_Column]]" = None
         given = _options(
-            "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, layout=layout, normalize=normalize,
+            "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, layout=layout, normalize=normalize,
             mean=mean, std=std, codec=codec, shard_size_bytes=shard_size_bytes, samples_per_shard=samples_per_shard, on_error=on_error,
             on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs,
         )  # fmt: skip
@@ -168,11 +172,11 @@ class Writer:
             given["image_fields"] = [kind._for_core(name) for name, kind in self._images.items()]
         if resume:
             given["resume"] = True
-        try:
-            self._core = _core.Writer(given)
-            recorded = self._core.columns()
-        except ShardError as error:
-            raise _words.of_convert(error) from None
+        self._given = given
+        self._tensor: "Optional[tuple[str, tuple[int, ...]]]" = None
+        if sample is not None:
+            self._tensor = (_short_dtype(sample[0]), tuple(operator.index(axis) for axis in sample[1:]))
+        recorded = self._start()
         if recorded:
             found = [_Column(name, kind, _LONG[dtype], tuple(shape), name == "labels" or name in self._declared) for name, kind, dtype, shape in recorded]
             other = [column for name, column in self._declared.items() if column not in found]
@@ -182,12 +186,22 @@ class Writer:
                 raise InvalidArgumentError(f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other columns: {there}")
             self._columns = found
 
+    def _start(self) -> Any:
+        """Makes the C++ writer; returns the columns of the unfinished data set."""
+        given = self._given if self._tensor is None else {**self._given, "tensor": self._tensor}
+        try:
+            self._core = _core.Writer(given)
+            return self._core.columns()
+        except ShardError as error:
+            raise _words.of_convert(error) from None
+
     def add(self, key: str, image: Any, label: Any = None, **columns: Any) -> bool:
         """Adds a row. Returns False if an earlier run has stored it, True otherwise.
 
         key: unique in the data set, such as the path of the file; any str, or bytes.
         image: the bytes of an image file; the path of one; an array of uint8 [row, column] or [row, column, channel] with 1, 3 or 4
-            channels; or an image of Pillow, which is turned upright as its EXIF data say.
+            channels; or an image of Pillow, which is turned upright as its EXIF data say. Any other array (or tensor) of one to four
+            axes that is not uint8 is stored as it is, with its data type: a latent, a waveform, a volume. Then all rows have arrays of this shape and type.
         label: a class name or its number, a whole number, or a vector of float32. None: 0, if there are no classes.
 
         An image that cannot be decoded is listed in rejects.csv, or ends the data set with on_error="fail". InvalidArgumentError if the row
@@ -198,6 +212,10 @@ class Writer:
         images = [self._further(key, name, kind, columns) for name, kind in self._images.items()]
         columns = {name: value for name, value in columns.items() if name not in self._images}
         raw = key if isinstance(key, bytes) else os.fsencode(key)
+        if self._columns is None and self._tensor is None and (found := _tensor_of(image)) is not None:
+            self._core.abandon()  # nothing was written
+            self._tensor = found
+            self._start()
         if self._columns is None:
             self._take_columns(key, label, columns)
         assert self._columns is not None
@@ -337,6 +355,14 @@ class Writer:
         return _little(cast)
 
     def _image(self, key: Any, image: Any) -> "tuple[Any, Any]":
+        if self._tensor is not None:
+            wanted, axes = self._tensor
+            if isinstance(image, (bytes, bytearray, str, os.PathLike)):
+                raise InvalidArgumentError(f"{key!r}: the sample is {type(image).__name__}, but those of this data set are arrays, {_LONG[wanted]} {list(axes)}")
+            array, dtype = _array(image)
+            if dtype != _LONG[wanted] or array.shape != axes:
+                raise InvalidArgumentError(f"{key!r}: the sample is {dtype} {list(array.shape)}, but those of this data set are {_LONG[wanted]} {list(axes)}")
+            return _little(array), None
         if isinstance(image, (bytes, bytearray)):
             return image, None
         if isinstance(image, (str, os.PathLike)):
@@ -354,6 +380,20 @@ class Writer:
         raise InvalidArgumentError(
             f"{key!r}: the image is {type(image).__name__}, {dtype} {list(array.shape)}; expected the bytes or the path of an image file, uint8 [row, column, channel] with 1, 3 or 4 channels, or an image of Pillow"
         )
+
+
+def _tensor_of(image: Any) -> "Optional[tuple[str, tuple[int, ...]]]":
+    """Data type and axes of an array that is no image."""
+    pillow = sys.modules.get("PIL.Image")
+    if isinstance(image, (bytes, bytearray, str, os.PathLike)) or (pillow is not None and isinstance(image, pillow.Image)):
+        return None
+    try:
+        array, dtype = _array(image)
+    except (TypeError, ValueError):
+        return None
+    if dtype not in _SHORT or dtype == "uint8" or not array.size or not 1 <= array.ndim <= 4:
+        return None  # uint8 may be pixels: Writer(sample=...) says that it is not
+    return _SHORT[dtype], array.shape
 
 
 def write(rows: "Iterable[Any]", out: Path, **options: Any) -> Conversion:

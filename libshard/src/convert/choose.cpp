@@ -1,0 +1,90 @@
+#include "convert/choose.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/quote.hpp"
+#include "convert/input_file.hpp"
+#include "shard/error.hpp"
+#include "shard/image/wide.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+constexpr std::size_t kMostLookedAt = 1000;  // inputs, if the first ones cannot be read
+
+bool is_recoverable(const Error& error) { return error.code() != ErrorCode::cancelled; }
+
+std::optional<image::WideInfo> info_of(InputReader& reader, const Input& input, std::uint64_t max_pixels) {
+  try {
+    return image::read_wide_info(reader.read(input), max_pixels, input.page_number());
+  } catch (const Error& error) {
+    if (!is_recoverable(error)) throw;
+    return std::nullopt;
+  }
+}
+
+bool rgb_holds(const image::WideInfo& info, bool array) {
+  if (info.dtype != DType::u8 && (array || info.dtype != DType::u16)) return false;
+  return info.channels <= 4 && !(array && info.channels == 2);
+}
+
+}  // namespace
+
+void expand_pages(const Options& options, InputList& list) {
+  if (!options.pages) return;
+  InputReader reader(list);
+  std::vector<Input> inputs;
+  for (const Input& input : list.inputs) {
+    std::vector<std::uint32_t> pages;
+    try {
+      const auto file = reader.read(input);
+      if (image::detect_format(file) == image::Format::tiff) pages = image::image_pages(file);
+    } catch (const Error& error) {
+      if (!is_recoverable(error)) throw;
+    }
+    if (pages.empty()) inputs.push_back(input);
+    for (const std::uint32_t page : pages) {
+      inputs.push_back(input);
+      inputs.back().page = page;
+    }
+  }
+  list.inputs = std::move(inputs);
+}
+
+image::PreprocessOptions choose_preprocess(const Options& options, const InputList& list) {
+  image::PreprocessOptions chosen = options.preprocess;
+  const bool array = !list.archive_headers.empty();
+  const bool asked = chosen.wide() || options.keep_channels;
+  InputReader reader(list);
+  std::optional<image::WideInfo> first;
+  std::string key;
+  for (std::size_t i = 0; i < std::min(list.inputs.size(), asked ? kMostLookedAt : 1) && !first; ++i) {
+    first = info_of(reader, list.inputs[i], options.max_pixels);
+    key = list.inputs[i].key();
+  }
+  if (!first && asked && chosen.channels == 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        "none of the first images can be read, so the number of channels is not known: give `channels`");
+  if (!asked && (!first || rgb_holds(*first, array))) return chosen;
+  if (chosen.channels == 0) chosen.channels = first->channels;
+  if (first && options.keep_dtype) chosen.dtype = first->dtype;
+  if (options.keep_normalization && (chosen.channels != 3 || (first && is_floating(first->dtype))))
+    chosen.normalization = {};
+  chosen.normalization = for_channels(chosen.normalization, chosen.channels);
+  try {
+    chosen.check();
+  } catch (const Error& error) {
+    throw Error(error.code(), key.empty() ? error.what()
+                                          : fmt::format("{} (the channels are those of the first image, {})",
+                                                        error.what(), quoted_key(key)));
+  }
+  return chosen;
+}
+
+}  // namespace shard::convert

@@ -1,0 +1,18 @@
+// What a conversion takes from its inputs: pages, and the channels and data type of wide images.
+#pragma once
+
+#include "convert/scan.hpp"
+#include "shard/convert/options.hpp"
+
+namespace shard::convert {
+
+// Options::pages: each page of a TIFF file becomes an input. Reads all of them. Files that cannot be read stay one input.
+void expand_pages(const Options& options, InputList& list);
+
+// The options with which the list is converted. They are those given, unless the samples keep what the images are: with dtype u16,
+// with Options::keep_channels, for arrays that are not RGB or gray of 8 bits, and where the first image is a TIFF file that RGB cannot hold
+// (floats, signed numbers, more than four bands). Then channels, and dtype and normalisation if these were not given, are those
+// of the first image that can be read. Errors: invalid_argument (a mean or std that does not fit the channels, no such image).
+image::PreprocessOptions choose_preprocess(const Options& options, const InputList& list);
+
+}  // namespace shard::convert
