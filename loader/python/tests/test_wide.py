@@ -58,7 +58,7 @@ def test_arrays_of_any_rank_and_dtype_are_stored_as_they_are(tmp_path, dtype, sh
         with sl.Loader(tmp_path / "out", batch_size=6, shuffle=False, framework="numpy", dtype="float16") as loader:
             (batch,) = loader.epoch(0)
             assert np.array_equal(batch.images, arrays.astype(np.float16))
-    for wrong, why in ((dict(flip=True), "cannot be flipped"), (dict(random_crop=2), "cannot be cropped"), (dict(mean=(0, 0, 0), std=(1, 1, 1)), "not normalised")):
+    for wrong, why in ((dict(flip=True), "cannot be flipped"), (dict(random_crop=2), "cannot be cropped"), (dict(mean=(1, 1, 1), std=(1, 1, 1)), "not normalised")):
         with pytest.raises(ValueError, match=why):
             sl.Loader(tmp_path / "out", batch_size=6, **wrong)
 

@@ -216,6 +216,7 @@ class Writer:
             self._core.abandon()  # nothing was written
             self._tensor = found
             self._start()
+            core = self._open()
         if self._columns is None:
             self._take_columns(key, label, columns)
         assert self._columns is not None
