@@ -438,7 +438,7 @@ class Loader:
         changes = _views(self._own, None, views)  # type: ignore[arg-type]
         self._engine.replace(changes)
         self.shape, delivered, self.layout = self._engine.core().delivered()
-        self.dtype = DTYPES[delivered]
+        self.dtype = _LONG[delivered]
 
     def state_dict(self) -> "dict[str, Any]":
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
