@@ -59,6 +59,9 @@ std::uint32_t load_le(std::span<const std::byte> file, std::size_t offset, std::
 void append_le(std::vector<std::byte>& out, std::uint32_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
+void append_zeros(std::vector<std::byte>& out, std::size_t bytes) {
+  out.insert(out.end(), bytes, std::byte{0});
+}
 
 Bitmap parse_bmp(std::span<const std::byte> file, std::uint64_t max_pixels) {
   constexpr std::size_t kInfo = 14;  // where the second header begins
@@ -117,14 +120,14 @@ Bitmap parse_bmp(std::span<const std::byte> file, std::uint64_t max_pixels) {
   std::vector<std::byte>& out = bitmap.header;
   const std::uint32_t offset = 54 + colors * 4;
   for (const char c : {'B', 'M'}) out.push_back(static_cast<std::byte>(c));
-  append_le(out, 0, 8);  // the size of the file, which nobody reads, and nothing
+  append_zeros(out, 8);  // the size of the file, which nobody reads, and nothing
   append_le(out, offset, 4);
   append_le(out, 40, 4);
   append_le(out, bitmap.width, 4);
   append_le(out, bitmap.height, 4);
   append_le(out, 1, 2);
   append_le(out, bits, 2);
-  append_le(out, 0, 16);
+  append_zeros(out, 16);
   append_le(out, colors, 4);
   append_le(out, 0, 4);
   for (std::size_t i = 0; i < colors; ++i)
