@@ -182,7 +182,7 @@ class Writer:
             other = [column for name, column in self._declared.items() if column not in found]
             if other:
                 there = "; ".join(f"{column.name}: {column}" for column in found)
-                self._core.abandon()
+                self.abandon()
                 raise InvalidArgumentError(f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other columns: {there}")
             self._columns = found
 
