@@ -113,8 +113,10 @@ void draw(const ops::Rotation& operation, const SampleSpec& pixels, OperationDra
 
 void draw(const ops::Perspective& operation, const SampleSpec& pixels, OperationDraws& draws,
           Program& program) {
-  const std::uint32_t rows = static_cast<std::uint32_t>(operation.distortion * (pixels.height / 2)) + 1;
-  const std::uint32_t columns = static_cast<std::uint32_t>(operation.distortion * (pixels.width / 2)) + 1;
+  const std::uint32_t half_height = pixels.height / 2;  // whole pixels, as in torchvision
+  const std::uint32_t half_width = pixels.width / 2;
+  const std::uint32_t rows = static_cast<std::uint32_t>(operation.distortion * half_height) + 1;
+  const std::uint32_t columns = static_cast<std::uint32_t>(operation.distortion * half_width) + 1;
   const double right = pixels.width - 1.0;
   const double bottom = pixels.height - 1.0;
   Corners ends{};
