@@ -169,7 +169,7 @@ class Options(TestCase):
 
     def test_bad_values_are_usage_errors_that_name_the_option(self):
         for options in (["--preset", "best"], ["--resize", "0"], ["--resize", "x"], ["--resize", "70000"], ["--crop", "-1"],
-                        ["--crop", "3x"], ["--squash", "20"], ["--squash", "2x2x2"], ["--filter", "nearest"],
+                        ["--crop", "3x"], ["--squash", "20"], ["--squash", "2x2x2"], ["--filter", "hamming"],
                         ["--dtype", "i64"], ["--dtype", "f64"], ["--layout", "hwc"], ["--mean", "1,2"], ["--std", "1,2,x"],
                         ["--mean", "1,2,3,4"], ["--std", "0,1,1"], ["--std", "nan,1,1"], ["--normalize", "maybe"],
                         ["--codec", "gzip"], ["--codec", "zstd:99"], ["--shard-size", "1"], ["--shard-size", "many"],

@@ -21,6 +21,7 @@ double filter_value(Filter filter, double x) {
       if (distance < 1.0) return (1.5 * distance - 2.5) * distance * distance + 1;
       return distance < 2.0 ? (((distance - 5) * distance + 8) * distance - 4) * -0.5 : 0.0;
     case Filter::lanczos:
+    case Filter::nearest:
       break;
   }
   return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0;
@@ -36,7 +37,20 @@ struct Taps {
   std::vector<int> weights;
 };
 
+// One tap: where Pillow's Image.resize(size, NEAREST) finds the output.
+std::vector<Taps> nearest_taps_of(int source, int resized) {
+  const double scale = static_cast<double>(source) / resized;
+  std::vector<Taps> all;
+  double at = scale * 0.5;
+  for (int output = 0; output < resized; ++output) {
+    all.push_back({std::min(static_cast<int>(at), source - 1), {1 << 22}});
+    at += scale;
+  }
+  return all;
+}
+
 std::vector<Taps> taps_of(int source, int resized, Filter filter) {
+  if (filter == Filter::nearest) return nearest_taps_of(source, resized);
   const double scale = static_cast<double>(source) / resized;
   const double stretch = std::max(scale, 1.0);
   const double support = support_of(filter) * stretch;

@@ -72,9 +72,29 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       stored sample)")
       ->type_name("FILE.json")
       ->group(group);
+  app.add_option("--mask-dir", given.text.mask_dir, R"(
+      A folder with a mask for each image: the same path, with the extension of a PNG or TIFF file. The index in its palette, or its gray
+      value, is the class. Masks are resized with nearest and cropped as the images, and stored as the field "mask")")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--mask-classes", given.text.mask_classes, R"(
+      The masks have the classes 0 to N - 1. An image whose mask has another value is rejected)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--mask-ignore", given.text.mask_ignore, R"(
+      A further value that masks may have, for pixels without a class: 255 for Pascal VOC)")
+      ->type_name("VALUE")
+      ->group(group);
+  app.add_option("--pair", given.text.pairs, R"(
+      A folder with a second image for each image: the same path, also with another extension. It is stored as the field NAME; may be
+      given several times. Settings behind DIR: dtype=u16 (without it, that of the first file), filter=nearest (without it,
+      bilinear), codec=zstd:3, size=any (files of other sizes than their images), role=mask, classes=N, ignore=VALUE)")
+      ->type_name("NAME=DIR[,KEY=VALUE...]")
+      ->allow_extra_args(false)
+      ->group(group);
   app.add_option("--missing", given.text.missing, R"(
-      What to do with images that --coco has no annotation for: store them without objects, or skip them. fail: stop,
-      also at annotations without an image, of unknown categories or with boxes without area)")
+      What to do with images that have no annotation, mask or pair: store them without objects, and with zeros in place of the mask or pair; or
+      skip them. fail: stop, also at annotations without an image, of unknown categories or with boxes without area)")
       ->type_name("empty|skip|fail")
       ->default_str("empty")
       ->group(group);
@@ -134,7 +154,8 @@ void add_pixels(CLI::App& app, convert::Options& options, Given& given) {
       Resize to exactly this size, and ignore the aspect ratio. Nothing is cropped unless --crop is given)")
       ->type_name("WxH")
       ->group(group);
-  app.add_option("--filter", given.text.filter, "bilinear, bicubic, lanczos or box, with Pillow's results")
+  app.add_option("--filter", given.text.filter,
+                 "bilinear, bicubic, lanczos, box or nearest, with Pillow's results")
       ->type_name("NAME")
       ->default_str("bilinear")
       ->group(group);

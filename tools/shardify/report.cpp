@@ -116,14 +116,26 @@ void print_skipped(const convert::Options& options, const convert::Listing& foun
              quoted(options.labels));
 }
 
+void print_count(const convert::AnnotationCounts::Count& count, std::string_view what) {
+  if (count.number > 0)
+    cli::out("  {} {}: {}{}\n", human_count(count.number), what, count.number > 1 ? "first " : "",
+             count.first);
+}
+
+void print_further(const convert::Options& options, const convert::Listing& found) {
+  for (const convert::FurtherCounts& counts : found.further) {
+    if (counts.without.number + counts.unused.number == 0) continue;
+    cli::out("{}:\n", counts.name);
+    print_count(counts.without, options.missing == convert::Missing::skip ? "images without, left out"
+                                                                          : "images without, zeros stored");
+    print_count(counts.unused, "files without their image");
+  }
+}
+
 void print_annotations(const convert::Options& options, const convert::AnnotationCounts& found) {
   if (options.coco.empty()) return;
   cli::out("annotations: {}\n", cli::counted(found.objects, "object"));
-  const auto print = [](const convert::AnnotationCounts::Count& count, const char* what) {
-    if (count.number > 0)
-      cli::out("  {} {}: {}{}\n", human_count(count.number), what, count.number > 1 ? "first " : "",
-               count.first);
-  };
+  const auto& print = print_count;
   print(found.images_without,
         options.missing == convert::Missing::skip ? "images without, left out" : "images without");
   print(found.without_image, "annotations without their image");
@@ -141,6 +153,7 @@ void print_found(const convert::Options& options, const convert::Listing& found)
     cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
   print_skipped(options, found);
   print_annotations(options, found.annotations);
+  print_further(options, found);
 }
 
 void add_found(Json& out, const convert::Listing& found) {
@@ -156,6 +169,11 @@ void add_found(Json& out, const convert::Listing& found) {
                             {"unknown_category", annotations.unknown_category.number},
                             {"invalid_boxes", annotations.invalid_boxes.number},
                             {"cut_away", annotations.cut_away.number}};
+  Json further = Json::object();
+  for (const convert::FurtherCounts& counts : found.further)
+    further[counts.name] =
+        Json{{"images_without", counts.without.number}, {"without_image", counts.unused.number}};
+  out["further_images"] = std::move(further);
 }
 
 Json describe(const image::WarningCounts& counts) {

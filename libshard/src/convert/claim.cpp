@@ -101,7 +101,7 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   const bool as_before = info.source_digest == asked.names_digest;
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
-  for (const char* only_if_used : {"on_warning", "columns", "fields", "categories"})
+  for (const char* only_if_used : {"on_warning", "columns", "fields", "further_images", "categories"})
     there.options.erase(only_if_used);
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
@@ -176,10 +176,14 @@ std::vector<std::uint64_t> shards_of(const Plan& plan, const Options& options) {
 }
 
 void require_space(const Plan& plan, const Options& options, const std::vector<std::uint64_t>& todo) {
-  if (options.codec.kind != CodecSpec::Kind::none) return;  // sizes are not known yet; writing may still fail
+  std::uint64_t sample_bytes =
+      options.codec.kind == CodecSpec::Kind::none ? options.preprocess.sample_spec().size_bytes() : 0;
+  for (const FurtherField& field : plan.further)
+    if (field.spec.codec.kind == CodecSpec::Kind::none) sample_bytes += field.spec.spec.size_bytes();
+  if (sample_bytes == 0) return;  // sizes are not known yet; writing may still fail
   std::uint64_t samples = 0;
   for (std::uint64_t shard : todo) samples += plan.shard_inputs(shard);
-  const std::uint64_t needed = samples * options.preprocess.sample_spec().size_bytes();
+  const std::uint64_t needed = samples * sample_bytes;
   struct statvfs info {};
   if (::statvfs(options.out.c_str(), &info) != 0) return;  // network file systems may not say
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;

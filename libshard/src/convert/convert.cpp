@@ -17,6 +17,7 @@
 #include "convert/append.hpp"
 #include "convert/claim.hpp"
 #include "convert/decoding.hpp"
+#include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "convert/journal.hpp"
@@ -69,6 +70,7 @@ class Worker {
         scheduler_(scheduler),
         hooks_(hooks),
         reader_(plan.list),
+        further_(plan.further),
         preprocessor_(options.preprocess),
         decode_(decode_options(options, hooks.cancel)),
         sample_(options.preprocess.sample_spec().size_bytes()) {
@@ -99,16 +101,18 @@ class Worker {
     double read_seconds = 0;
     bool was_read = false;
     image::WarningSet found;
+    std::span<const std::span<const std::byte>> fields;
     try {
       const std::span<const std::byte> file = reader_.read(input);
-      bytes_read += file.size();
+      plan_.require_size(item.index, file.size());
+      item.job->digests[row] = further_.read(item.index, xxh3(file));
+      bytes_read += file.size() + further_.bytes_read();
       read_seconds = watch.restart();
       was_read = true;
-      plan_.require_size(item.index, file.size());
-      item.job->digests[row] = xxh3(file);
       check_size(item.index, file);
       decode_.page = input.page_number();
       found = preprocessor_.run_file(decoder_, file, decode_, sample_);
+      if (!plan_.further.empty()) fields = further_.samples(decoder_, upright_size(file, input), decode_);
     } catch (const Error& error) {
       const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
                         (error.code() == ErrorCode::resource && !was_read &&
@@ -120,7 +124,7 @@ class Worker {
     const double preprocess_seconds = watch.restart();
     rows_.assign(1, plan_.label_row(item.index));
     for (const ColumnTable& column : plan_.columns) rows_.push_back(column.rows(item.index));
-    item.job->writer.put(row, input.key(), rows_, sample_);
+    item.job->writer.put(row, input.key(), rows_, sample_, fields);
     ++item.job->stored;
     if (!found.empty()) {
       warnings.add(found);
@@ -133,10 +137,15 @@ class Worker {
     stages.store += watch.seconds();
     if (hooks_.counters != nullptr) {
       hooks_.counters->stored += 1;
-      hooks_.counters->bytes_stored += sample_.size();
+      hooks_.counters->bytes_stored += plan_.sample_bytes();
       hooks_.counters->bytes_read += bytes_read - counted_bytes_;
       counted_bytes_ = bytes_read;
     }
+  }
+
+  image::Size upright_size(std::span<const std::byte> file, const Input& input) const {
+    const image::WideInfo info = image::read_wide_info(file, options_.max_pixels, input.page_number());
+    return {info.width, info.height};
   }
 
   // Annotations of an image of another size would be in the wrong places.
@@ -168,6 +177,7 @@ class Worker {
   Scheduler& scheduler_;
   const Hooks& hooks_;
   InputReader reader_;
+  FurtherReader further_;
   image::Decoder decoder_;
   image::Preprocessor preprocessor_;
   image::DecodeOptions decode_;
@@ -181,7 +191,7 @@ class Worker {
 void convert_shards(const Plan& plan, const Options& options, const PlanRecord& record, const Hooks& hooks,
                     std::vector<std::uint64_t> todo, const std::map<std::uint64_t, ShardSummary>& missing,
                     Summary& summary) {
-  const ShardWriterOptions writer{spec_of(options, plan.column_specs(), plan.provenance)};
+  const ShardWriterOptions writer{spec_of(options, plan)};
   Scheduler scheduler(plan, options, record, writer, std::move(todo), missing, options.claim, hooks);
   // The processes on this machine share its memory.
   const std::uint64_t processes = options.claim ? local_rank_count()
@@ -285,8 +295,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
 }
 
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
-  Ending ending{plan.shards(), DatasetInfo(spec_of(options, plan.column_specs(), plan.provenance)),
-                plan.list.rejects};
+  Ending ending{plan.shards(), DatasetInfo(spec_of(options, plan)), plan.list.rejects};
   ending.info.samples_per_shard = plan.per_shard;
   ending.info.classes = plan.labels.classes;
   ending.info.source_digest = plan.source_digest;
@@ -364,7 +373,7 @@ Summary run(const Options& given, const Hooks& hooks) {
   Plan plan = make_plan(options);
   options.preprocess = plan.preprocess;
   if (hooks.planned) hooks.planned(listing_of(plan));
-  const PlanRecord record = record_of(plan, spec_of(options, plan.column_specs(), plan.provenance));
+  const PlanRecord record = record_of(plan, spec_of(options, plan));
   const double plan_seconds = planning.seconds();
   if (options.append)
     return append_to(std::move(plan), options, record,

@@ -7,6 +7,7 @@
 
 #include "base/stopwatch.hpp"
 #include "convert/decoding.hpp"
+#include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"
 #include "convert/plan.hpp"
 #include "shard/codec.hpp"
@@ -42,6 +43,21 @@ void count_classes(const Plan& plan, Estimate& estimate) {
   }
 }
 
+// The bytes of the frames of the further images that were read last.
+std::uint64_t encoded_further(const Plan& plan, FurtherReader& further, image::Decoder& decoder,
+                              const image::DecodeOptions& decode, std::span<const std::byte> image,
+                              const Input& input) {
+  if (plan.further.empty()) return 0;
+  const image::WideInfo info = image::read_wide_info(image, decode.max_pixels, input.page_number());
+  const auto samples = further.samples(decoder, {info.width, info.height}, decode);
+  std::uint64_t bytes = 0;
+  for (std::size_t f = 0; f < samples.size(); ++f) {
+    const FieldSpec& spec = plan.further[f].spec;
+    bytes += Codec(spec.codec, spec.spec, spec.normalization).encode(samples[f]).size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Estimate estimate(const Options& given, const Hooks& hooks) {
@@ -55,17 +71,18 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   result.rejects = plan.list.rejects;
   result.shards = plan.shards();
   result.per_shard = plan.per_shard;
-  result.sample_bytes = options.preprocess.sample_spec().size_bytes();
+  result.sample_bytes = plan.sample_bytes();
   result.out_bytes = result.inputs * result.sample_bytes;
   result.free_bytes = free_bytes_at(options.out);
   count_classes(plan, result);
 
   InputReader reader(plan.list);
+  FurtherReader further(plan.further);
   image::Decoder decoder;
   image::Preprocessor preprocessor(options.preprocess);
   image::DecodeOptions decode = decode_options(options, hooks.cancel);
-  std::vector<std::byte> sample(result.sample_bytes);
   const SampleSpec spec = options.preprocess.sample_spec();
+  std::vector<std::byte> sample(spec.size_bytes());
   const Codec codec(options.codec, spec, options.preprocess.normalization);
   std::optional<Codec> packer;
   if (!options.preprocess.wide())
@@ -78,14 +95,17 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   std::uint64_t packed = 0;
   const std::uint64_t wanted = std::min<std::uint64_t>(kImages, result.inputs);
   for (std::uint64_t k = 0; k < wanted && seconds < kSeconds; ++k) {
-    const Input& input = plan.list.inputs[k * result.inputs / wanted];
+    const std::uint64_t index = k * result.inputs / wanted;
+    const Input& input = plan.list.inputs[index];
     ++result.sampled;
     try {
       const auto file = reader.read(input);
-      bytes += file.size();
+      further.read(index, 0);
+      bytes += file.size() + further.bytes_read();
       decode.page = input.page_number();
       preprocessor.run_file(decoder, file, decode, sample);
       compressed += codec.encode(sample).size();
+      compressed += encoded_further(plan, further, decoder, decode, file, input);
       if (packer) packed += packer->encode(sample).size();
     } catch (const Error& error) {
       if (error.code() == ErrorCode::cancelled) throw;

@@ -3,14 +3,42 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "base/cpu_count.hpp"
+#include "base/quote.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
 
+namespace {
+
+void check_pairs(const std::vector<FurtherImages>& pairs) {
+  const auto fail = [](const FurtherImages& from, const std::string& why) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("further images {}: {}", quoted(from.name), why));
+  };
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+  std::set<std::string> names;
+  for (const FurtherImages& from : pairs) {
+    if (from.name.empty() || from.name.find_first_not_of(kLetters) != std::string::npos)
+      fail(from, "a name of letters, digits, '_', '-' and '.' is needed");
+    if (!names.insert(from.name).second) fail(from, "the name occurs twice");
+    if (from.folder.empty()) fail(from, "give the folder of their files");
+    if (from.role != FieldRole::mask && (from.classes != 0 || from.ignore))
+      fail(from, "classes and ignore are for masks only");
+    if (from.classes > 65'536) fail(from, fmt::format("{} classes: at most 65,536", from.classes));
+    if (from.ignore.value_or(0) > 65'535) fail(from, fmt::format("ignore {}: at most 65,535", *from.ignore));
+    if (from.ignore && from.classes == 0)
+      fail(from, "ignore without classes has no meaning: give the number of classes");
+  }
+}
+
+}  // namespace
+
 void Options::check() const {
+  check_pairs(pairs);
   if (!columns.empty()) {
     std::vector<ColumnSpec> all{{"labels", DType::i64, {}}};
     all.insert(all.end(), columns.begin(), columns.end());

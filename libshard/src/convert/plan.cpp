@@ -17,6 +17,7 @@
 #include "convert/choose.hpp"
 #include "convert/coco.hpp"
 #include "convert/member_columns.hpp"
+#include "convert/recorded.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
@@ -51,23 +52,35 @@ void reject_skipped(InputList& list) {
   list.skipped.clear();
 }
 
+std::uint64_t size_of_file(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return Plan::kUnknownSize;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 // On several threads, because a network file system takes long for each question of a thread.
-std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
+template <class SizeOf>
+std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const SizeOf& size_of) {
   constexpr std::size_t kStep = 256;
-  std::vector<std::uint64_t> sizes(list.inputs.size(), Plan::kUnknownSize);
-  parallel_for(threads, (sizes.size() + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
-    for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, sizes.size()); ++i) {
-      if (list.inputs[i].archive != Input::kNoArchive) {
-        sizes[i] = list.inputs[i].size_bytes;
-        continue;
-      }
-      struct stat status {};
-      const fs::path path = list.root / list.inputs[i].path;
-      if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
-        sizes[i] = static_cast<std::uint64_t>(status.st_size);
-    }
+  std::vector<std::uint64_t> sizes(count);
+  parallel_for(threads, (count + kStep - 1) / kStep, [&](unsigned, std::uint64_t step) {
+    for (std::size_t i = step * kStep; i < std::min<std::size_t>((step + 1) * kStep, count); ++i)
+      sizes[i] = size_of(i);
   });
   return sizes;
+}
+
+std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
+  return sizes_of(list.inputs.size(), threads, [&](std::size_t i) {
+    const Input& input = list.inputs[i];
+    return input.archive != Input::kNoArchive ? input.size_bytes : size_of_file(list.root / input.path);
+  });
+}
+
+std::vector<std::uint64_t> sizes_of(const FurtherField& field, unsigned threads) {
+  return sizes_of(field.paths.size(), threads, [&](std::size_t i) {
+    return field.paths[i].empty() ? 0 : size_of_file(field.from.folder / field.paths[i]);
+  });
 }
 
 // The extensions of members of a WebDataset that have these columns.
@@ -80,14 +93,24 @@ std::set<std::string> members_of(const std::vector<ColumnSpec>& columns) {
 }  // namespace
 
 void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
-  const auto planned = size_of(input);
-  if (planned == found) return;
+  if (sizes[input] == found) return;
   throw Error(
       ErrorCode::invalid_argument,
       fmt::format("{} has {} bytes, but {} when this run started: inputs must not change while they are "
                   "converted; run the same command again, and with `refresh` if it reports changed inputs",
                   quoted_key(list.inputs[input].key()), found,
-                  planned ? fmt::format("had {}", *planned) : std::string("could not be read")));
+                  sizes[input] != kUnknownSize ? fmt::format("had {}", sizes[input])
+                                               : std::string("could not be read")));
+}
+
+std::optional<std::uint64_t> Plan::size_of(std::uint64_t input) const {
+  std::uint64_t size = sizes[input];
+  if (size == kUnknownSize) return std::nullopt;
+  for (const FurtherField& field : further) {
+    if (field.sizes[input] == kUnknownSize) return std::nullopt;
+    size += field.sizes[input];
+  }
+  return size;
 }
 
 std::uint64_t Plan::shard_inputs(std::uint64_t shard) const noexcept {
@@ -115,6 +138,8 @@ Plan make_plan(const Options& options) {
     annotations.emplace(options);
     annotations->choose(plan.list);
   }
+  FurtherFolders further(options);
+  further.choose(plan.list);
   if (!options.columns.empty() && !from_members) {
     CsvTable table = table_from_csv(plan.list, options.labels, options.columns, options.unlisted);
     plan.labels = std::move(table.labels);
@@ -144,6 +169,10 @@ Plan make_plan(const Options& options) {
   Options chosen = options;
   chosen.preprocess = plan.preprocess = choose_preprocess(options, plan.list);
   plan.per_shard = chosen.per_shard();
+  plan.further = further.fields(plan.list, plan.preprocess);
+  if (!plan.further.empty()) plan.provenance["further_images"] = record_of_further(plan.further);
+  check_fields(plan.field_specs(), plan.column_specs());
+  plan.further_counts = further.counts();
 
   std::size_t text_bytes = 0;
   for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
@@ -163,6 +192,11 @@ Plan make_plan(const Options& options) {
   plan.sizes = sizes_of(plan.list, options.threads());
   Xxh3Stream sizes;
   for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
+  for (FurtherField& field : plan.further) {
+    field.sizes = sizes_of(field, options.threads());
+    for (std::size_t i = 0; i < field.paths.size(); ++i)
+      sizes.update(fmt::format("{}\n{}\n", field.paths[i], field.sizes[i]));
+  }
   plan.source_digest = to_hex(names ^ (sizes.digest() * 0xC2B2AE3D27D4EB4FU));
   return plan;
 }
@@ -173,11 +207,28 @@ std::vector<ColumnSpec> Plan::column_specs() const {
   return specs;
 }
 
+std::vector<FieldSpec> Plan::field_specs() const {
+  std::vector<FieldSpec> specs;
+  for (const FurtherField& field : further) specs.push_back(field.spec);
+  return specs;
+}
+
+std::uint64_t Plan::sample_bytes() const {
+  std::uint64_t bytes = preprocess.sample_spec().size_bytes();
+  for (const FurtherField& field : further) bytes += field.spec.spec.size_bytes();
+  return bytes;
+}
+
+DatasetSpec spec_of(const Options& options, const Plan& plan) {
+  return spec_of(options, plan.column_specs(), plan.provenance, plan.field_specs());
+}
+
 Listing listing_of(const Plan& plan) {
   const bool numbers = plan.labels.classes.empty() && !plan.list.numbers.empty();
   return {plan.list.inputs.size(), plan.labels.classes, numbers,
           plan.list.empty_folders, plan.list.skipped,   plan.list.rejects,
-          plan.list.unlisted,      plan.annotations,    plan.preprocess};
+          plan.list.unlisted,      plan.annotations,    plan.further_counts,
+          plan.preprocess};
 }
 
 }  // namespace shard::convert

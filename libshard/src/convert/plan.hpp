@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "convert/further_images.hpp"
 #include "convert/scan.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
@@ -20,6 +21,8 @@ struct Plan {
   std::vector<ColumnTable> columns;  // the others
   // Of each input: what its image must measure, upright. {0, 0}: anything. Empty: the same for all.
   std::vector<image::Size> stated_sizes;
+  std::vector<FurtherField> further;
+  std::vector<FurtherCounts> further_counts;
   Provenance provenance;  // besides that of the options
   AnnotationCounts annotations;
   // Those of the options, or what the inputs decide (choose.hpp). A caller puts them into its options.
@@ -33,13 +36,15 @@ struct Plan {
   std::string source_digest;
   // Over keys, labels and columns: what earlier versions recorded as source_digest.
   std::string names_digest;
-  std::optional<std::uint64_t> size_of(std::uint64_t input) const {
-    return sizes[input] == kUnknownSize ? std::nullopt : std::optional(sizes[input]);
-  }
+  // The bytes of an input and its further images. Nothing: one of them cannot be looked at.
+  std::optional<std::uint64_t> size_of(std::uint64_t input) const;
   // Throws invalid_argument if `found` is not the size that the input had when the plan was made.
   void require_size(std::uint64_t input, std::uint64_t found) const;
   // Labels first.
   std::vector<ColumnSpec> column_specs() const;
+  std::vector<FieldSpec> field_specs() const;
+  // Of one sample, with its further images, before the codec.
+  std::uint64_t sample_bytes() const;
   std::span<const std::byte> label_row(std::uint64_t input) const {
     return std::span(labels.rows).subspan(input * labels.row_bytes, labels.row_bytes);
   }
@@ -49,5 +54,7 @@ struct Plan {
 // Looks up the size of every input, on options.threads() threads.
 Plan make_plan(const Options& options);
 Listing listing_of(const Plan& plan);
+// What every shard of the plan records (recorded.hpp). `options` are those of the plan.
+DatasetSpec spec_of(const Options& options, const Plan& plan);
 
 }  // namespace shard::convert

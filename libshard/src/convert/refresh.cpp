@@ -13,6 +13,7 @@
 #include "base/publish.hpp"
 #include "base/quote.hpp"
 #include "convert/claim.hpp"
+#include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "shard/error.hpp"
@@ -29,13 +30,17 @@ Digests digest_inputs(const Plan& plan, const Options& options, const Hooks& hoo
   Digests digests(plan.list.inputs.size());
   const unsigned threads = options.threads();
   std::vector<InputReader> readers;
-  for (unsigned i = 0; i < threads; ++i) readers.emplace_back(plan.list);
+  std::vector<FurtherReader> further;
+  for (unsigned i = 0; i < threads; ++i) {
+    readers.emplace_back(plan.list);
+    further.emplace_back(plan.further);
+  }
   parallel_for(threads, digests.size(), [&](unsigned thread, std::uint64_t i) {
     if (hooks.cancel != nullptr && *hooks.cancel) throw Error(ErrorCode::cancelled, "interrupted");
     try {
       const std::span<const std::byte> file = readers[thread].read(plan.list.inputs[i]);
       plan.require_size(i, file.size());
-      digests[i] = xxh3(file);
+      digests[i] = further[thread].read(i, xxh3(file));
     } catch (const UnreadableInput&) {
       return;  // no digest, so the shard of this input is converted again
     }

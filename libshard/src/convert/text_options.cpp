@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/quote.hpp"
+#include "convert/pair_options.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -149,7 +150,7 @@ void apply(const TextOptions& text, Options& options) {
     p.crop = both ? parse_extent("`crop`", text.crop) : image::Size{side, side};
   }
   set_if_given(p.filter, "`filter`", text.filter, image::filter_from_string,
-               "expected bilinear, bicubic, lanczos or box");
+               "expected bilinear, bicubic, lanczos, box or nearest");
   set_if_given(p.dtype, "`dtype`", text.dtype, dtype_from_option, "expected u8, u16, f16, bf16 or f32");
   if (p.dtype != DType::u8 && p.dtype != DType::u16 && p.dtype != DType::f16 && p.dtype != DType::bf16 &&
       p.dtype != DType::f32)
@@ -196,6 +197,7 @@ void apply(const TextOptions& text, Options& options) {
   else if (!text.array_layout.empty())
     refuse("`array_layout`", text.array_layout, "expected nhwc or nchw");
   for (const std::string& column : text.columns) options.columns.push_back(parse_column(column));
+  options.pairs = parse_pairs(text);
   options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;
   set_if_given(options.on_warning, "`on_warning`", text.on_warning, image::on_warning_from_string,

@@ -50,8 +50,17 @@ Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t beg
   return taps;
 }
 
+Taps nearest_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count) {
+  Taps taps;
+  taps.coefficients.push_back(fixed_coefficient(1.0, 1.0));
+  for (const std::uint32_t position : nearest_positions(source, resized, begin, count))
+    taps.ranges.push_back({position, 1, 0});
+  return taps;
+}
+
 Taps compute_taps(std::uint32_t source, std::uint32_t resized, std::uint32_t begin, std::uint32_t count,
                   Filter filter) {
+  if (filter == Filter::nearest) return nearest_taps(source, resized, begin, count);
   return with_kernel(
       filter, [&](auto kernel) { return compute_taps<decltype(kernel)>(source, resized, begin, count); });
 }
@@ -93,7 +102,7 @@ AxisPlan plan_axis(std::uint32_t source, std::uint32_t resized, std::uint32_t be
     plan.source_end = std::max(plan.source_end, range.source + range.count);
   }
   plan.outputs.reserve(count);
-  plan.weights.reserve(taps.coefficients.size() + 4 * std::size_t{count});
+  plan.weights.reserve(std::max<std::size_t>(taps.coefficients.size(), count) + 4 * std::size_t{count});
   for (const Taps::Range& range : taps.ranges) {
     append_pairs(&taps.coefficients[range.first], range.source - plan.source_begin, range.count, plan);
   }

@@ -1,13 +1,14 @@
 // The filters of a resize as functions, and where an output's taps lie: what Pillow's precompute_coeffs
 // computes. Included by files that are compiled with -ffp-contract=off: each step of the arithmetic rounds.
 //
-// Source of the algorithm: Pillow, src/libImaging/Resample.c (filters, support, rounding to 22 bits).
+// Source of the algorithm: Pillow, src/libImaging/Resample.c (filters, support, rounding to 22 bits) and Geometry.c (nearest).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <vector>
 
 #include "image/filter.hpp"
 
@@ -47,7 +48,7 @@ struct LanczosKernel {
   static double value(double x) { return -3.0 <= x && x < 3.0 ? sinc(x) * sinc(x / 3) : 0.0; }
 };
 
-// Calls `work` with the kernel of a filter.
+// Calls `work` with the kernel of a filter that has one: not nearest.
 template <class Work>
 decltype(auto) with_kernel(Filter filter, const Work& work) {
   switch (filter) {
@@ -58,6 +59,7 @@ decltype(auto) with_kernel(Filter filter, const Work& work) {
     case Filter::bicubic:
       return work(BicubicKernel{});
     case Filter::lanczos:
+    case Filter::nearest:
       break;
   }
   return work(LanczosKernel{});
@@ -90,6 +92,19 @@ class OutputTaps {
   double center_ = 0;
   double inverse_ = 0;
 };
+
+// Filter::nearest: the source positions of the outputs [begin, begin + count). As in Pillow, the centres are a running sum, whose
+// rounding decides where one lies between two pixels.
+inline std::vector<std::uint32_t> nearest_positions(std::uint32_t source, std::uint32_t resized,
+                                                    std::uint32_t begin, std::uint32_t count) {
+  const double scale = static_cast<double>(static_cast<float>(source)) / resized;
+  double center = scale * 0.5;
+  std::vector<std::uint32_t> positions;
+  positions.reserve(count);
+  for (std::uint32_t output = 0; output < begin + count; ++output, center += scale)
+    if (output >= begin) positions.push_back(std::min(static_cast<std::uint32_t>(center), source - 1));
+  return positions;
+}
 
 // A tap's coefficient in fixed point, given the sum of the values of all taps of its output.
 inline std::int32_t fixed_coefficient(double value, double sum) {

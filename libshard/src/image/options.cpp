@@ -12,7 +12,7 @@ namespace shard::image {
 namespace {
 
 constexpr std::uint32_t kMaxSide = 65535;
-constexpr std::array<std::string_view, 4> kFilterNames{"box", "bilinear", "bicubic", "lanczos"};
+constexpr std::array<std::string_view, 5> kFilterNames{"box", "bilinear", "bicubic", "lanczos", "nearest"};
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
@@ -65,7 +65,8 @@ void PreprocessOptions::check() const {
         "`squash`");
   }
   if (static_cast<std::size_t>(filter) >= kFilterNames.size()) {
-    refuse(fmt::format("`filter` is {}: give box, bilinear, bicubic or lanczos", static_cast<int>(filter)));
+    refuse(fmt::format("`filter` is {}: give box, bilinear, bicubic, lanczos or nearest",
+                       static_cast<int>(filter)));
   }
   if (dtype != DType::u8 && dtype != DType::u16 && dtype != DType::f16 && dtype != DType::bf16 &&
       dtype != DType::f32) {

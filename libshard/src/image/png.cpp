@@ -233,11 +233,11 @@ class Canceller {
 
 // Samples as the file stores them -> elements of this machine, without alpha.
 void expand_wide(const spng_ihdr& header, const std::uint8_t* row, std::uint32_t count, const PngKind& kind,
-                 std::byte* out) {
+                 PngValues values, std::byte* out) {
   const std::size_t stored =
       kind.channels + ((header.color_type & SPNG_COLOR_TYPE_GRAYSCALE_ALPHA) != 0 ? 1U : 0U);
   const unsigned depth = header.bit_depth;
-  const unsigned scale = depth < 8 ? 255U / ((1U << depth) - 1U) : 1;
+  const unsigned scale = depth < 8 && values == PngValues::color ? 255U / ((1U << depth) - 1U) : 1;
   for (std::size_t x = 0; x < count; ++x) {
     for (std::size_t c = 0; c < kind.channels; ++c) {
       const std::size_t sample = x * stored + c;
@@ -386,11 +386,12 @@ PngKind read_png_kind(std::span<const std::byte> file, std::uint64_t max_pixels)
   return kind_of(header);
 }
 
-WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options) {
+WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options, PngValues values) {
   spng_ihdr header{};
   const Context context = open(file, header, options.max_pixels);
   const ChunkWalk walk = walk_chunks(file);
-  const PngKind kind = kind_of(header);
+  PngKind kind = kind_of(header);
+  if (kind.palette) kind.channels = 1;
   const int orientation = orientation_of(file, walk);
   std::size_t row_bytes = 0;
   check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &row_bytes));
@@ -411,7 +412,8 @@ WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& 
   Canceller cancel(options.cancel);
   check(spng_decode_image(context.get(), nullptr, 0, SPNG_FMT_RAW, SPNG_DECODE_PROGRESSIVE));
   const auto expand = [&](std::uint32_t y, const std::uint8_t* row) {
-    expand_wide(header, row, header.width, kind, image.data.data() + std::size_t{y} * header.width * pixel);
+    expand_wide(header, row, header.width, kind, values,
+                image.data.data() + std::size_t{y} * header.width * pixel);
   };
   if (interlaced) {
     for (int status = 0; status != SPNG_EOI;) {

@@ -55,8 +55,10 @@ struct PngKind {
   std::uint32_t channels = 3;
 };
 PngKind read_png_kind(std::span<const std::byte> file, std::uint64_t max_pixels);
-// Not of palettes.
-WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options);
+// color: not of palettes; fewer than 8 bits are scaled to 8. as_stored: the numbers that the file has, of a palette its indices.
+enum class PngValues : std::uint8_t { color, as_stored };
+WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options,
+                          PngValues values = PngValues::color);
 
 // "libspng 0.7.3"
 std::string png_version();

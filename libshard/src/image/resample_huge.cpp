@@ -21,6 +21,7 @@ std::uint8_t to_byte(std::int32_t sum) {
 }  // namespace
 
 bool HugeAxis::is_huge(std::uint32_t source, std::uint32_t resized, std::uint32_t count, Filter filter) {
+  if (filter == Filter::nearest) return false;  // one tap for each output
   const double support = with_kernel(filter, [](auto kernel) { return decltype(kernel)::kSupport; });
   const double taps =
       std::min<double>(2 * support * std::max(1.0, static_cast<double>(source) / resized), source);

@@ -136,6 +136,27 @@ WideInfo read_wide_info(std::span<const std::byte> file, std::uint64_t max_pixel
   return wide;
 }
 
+WideInfo read_mask_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
+  WideInfo info = read_wide_info(file, max_pixels);
+  if (info.format == Format::png && read_png_kind(file, max_pixels).palette) info.channels = 1;
+  const bool whole = info.dtype == DType::u8 || info.dtype == DType::u16;
+  if (info.channels == 1 && whole && (info.format == Format::png || info.format == Format::tiff)) return info;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("it is {} with {} {} of {}, and a mask has one whole number for each pixel: give PNG files "
+                  "with a palette or gray values, or TIFF files with one band of 8 or 16 bits",
+                  to_string(info.format), info.channels, info.channels == 1 ? "channel" : "channels",
+                  to_string(info.dtype)));
+}
+
+WideImage decode_mask(std::span<const std::byte> file, const DecodeOptions& options) {
+  return with_memory_errors([&] {
+    if (read_mask_info(file, options.max_pixels).format == Format::tiff)
+      return decode_wide_tiff(file, options);
+    return decode_wide_png(file, options, PngValues::as_stored);
+  });
+}
+
 std::vector<std::uint32_t> image_pages(std::span<const std::byte> file) {
   if (detect_format(file) != Format::tiff) return {0};
   return tiff_pages(file);

@@ -73,6 +73,13 @@ void WideWriter::Axis::build(std::uint32_t source, std::uint32_t resized, std::u
   taps.clear();
   weights.clear();
   most = 1;
+  if (filter == Filter::nearest) {
+    for (const std::uint32_t position : nearest_positions(source, resized, begin, count)) {
+      taps.push_back({position, 1, weights.size()});
+      weights.push_back(1.0);
+    }
+    return;
+  }
   for (std::uint32_t output = begin; output < begin + count; ++output) {
     if (source == resized) {
       taps.push_back({output, 1, weights.size()});

@@ -89,10 +89,11 @@ TEST(PreprocessOptions, CropTheMiddleRoundingHalvesToEven) {
 }
 
 TEST(PreprocessOptions, NameTheFilters) {
-  for (const Filter filter : {Filter::box, Filter::bilinear, Filter::bicubic, Filter::lanczos}) {
+  for (const Filter filter :
+       {Filter::box, Filter::bilinear, Filter::bicubic, Filter::lanczos, Filter::nearest}) {
     EXPECT_EQ(filter_from_string(to_string(filter)), filter);
   }
-  EXPECT_EQ(filter_from_string("nearest"), std::nullopt);
+  EXPECT_EQ(filter_from_string("hamming"), std::nullopt);
   EXPECT_EQ(to_string(static_cast<Filter>(9)), "unknown");
 }
 

@@ -35,7 +35,7 @@ std::uint32_t pick(std::mt19937& random, std::uint32_t low, std::uint32_t high) 
 
 PreprocessOptions random_options(std::mt19937& random) {
   PreprocessOptions options;
-  options.filter = static_cast<Filter>(pick(random, 0, 3));
+  options.filter = static_cast<Filter>(pick(random, 0, 4));
   options.dtype = DType::u8;
   options.layout = Layout::nhwc;
   options.resize_short = pick(random, 1, 90);
@@ -71,7 +71,8 @@ TEST_F(EveryTarget, ResizesAsThePlainLoopsDo) {
 
 TEST_F(EveryTarget, ResizesRowsThatAreWiderThanATile) {
   for_each_target([] {
-    for (const Filter filter : {Filter::box, Filter::bilinear, Filter::bicubic, Filter::lanczos}) {
+    for (const Filter filter :
+         {Filter::box, Filter::bilinear, Filter::bicubic, Filter::lanczos, Filter::nearest}) {
       for (const Size size : {Size{2001, 3}, Size{5, 1999}, Size{1200, 40}}) {
         PreprocessOptions options;
         options.squash = Size{37, 21};

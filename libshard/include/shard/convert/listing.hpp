@@ -57,6 +57,16 @@ struct AnnotationCounts {
   Count cut_away;
 };
 
+// What was found in a folder of further images.
+struct FurtherCounts {
+  // Of the field.
+  std::string name;
+  // Inputs without a further image.
+  AnnotationCounts::Count without;
+  // Files whose image is not among the inputs.
+  AnnotationCounts::Count unused;
+};
+
 struct Listing {
   // Images that will be decoded.
   std::uint64_t inputs = 0;
@@ -73,6 +83,7 @@ struct Listing {
   // Images that are left out because the table of labels does not name them.
   std::uint64_t unlisted = 0;
   AnnotationCounts annotations;
+  std::vector<FurtherCounts> further;
   // With which the images are converted: those of the options, or what the images decide.
   image::PreprocessOptions preprocess{};
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,26 @@ enum class ArrayLayout : std::uint8_t { automatic, nhwc, nchw };
 // annotations without image, of unknown categories or with invalid boxes end it too; else they are counted.
 enum class Missing : std::uint8_t { empty, skip, fail };
 
+// A second image of each sample, from a folder of its own: a mask, depth, another camera. The file of an image has its path, relative to this
+// folder, also with another extension. It is upright, and resized and cropped as the image is.
+struct FurtherImages {
+  // Of the field (docs/format.md).
+  std::string name;
+  std::filesystem::path folder;
+  FieldRole role = FieldRole::image;
+  // Masks: their values are 0 to classes - 1, or `ignore`. 0: any value.
+  std::uint32_t classes = 0;
+  std::optional<std::uint32_t> ignore;
+  // Nothing: that of the first file, or of masks what holds `classes` and `ignore`.
+  std::optional<DType> dtype;
+  // Not of masks, which are resized with nearest.
+  image::Filter filter = image::Filter::bilinear;
+  // Nothing: packed for masks of u8, else that of the images, and zstd where packed cannot hold the values.
+  std::optional<CodecSpec> codec;
+  // False: a file with another size than its image is a reject. True: it is resized and cropped by itself.
+  bool any_size = false;
+};
+
 // Messages of errors name members as `member`, for example `max_pixels`; programs replace these names by
 // those that their users know.
 
@@ -42,6 +63,8 @@ struct Options {
   std::vector<ColumnSpec> columns;
   // Annotations in the format of COCO: boxes, keypoints and captions become columns (docs/sources.md). Empty: none.
   std::filesystem::path coco;
+  // Further images. Those that an image has none of: see `missing`, where `empty` stores zeros.
+  std::vector<FurtherImages> pairs;
   Missing missing = Missing::empty;
   // True: hidden names and files that are not images are rejects. False: they are skipped and counted.
   bool strict = false;

@@ -25,7 +25,9 @@
 
 namespace shard::image {
 
-enum class Filter : std::uint8_t { box, bilinear, bicubic, lanczos };
+// nearest: Pillow's Image.resize(size, NEAREST), which is not antialiased: each output is the pixel over which its centre lies. No value
+// is made that the image does not have.
+enum class Filter : std::uint8_t { box, bilinear, bicubic, lanczos, nearest };
 std::string_view to_string(Filter filter) noexcept;
 std::optional<Filter> filter_from_string(std::string_view name) noexcept;
 

@@ -54,6 +54,11 @@ struct WideImage {
   WideView view() const noexcept { return {data.data(), info.dtype, info.channels, info.width, info.height}; }
 };
 
+// Masks: the class of each pixel as the file states it, u8 or u16 with one channel. Of a PNG file the index in its palette, or its gray value,
+// not scaled: 3 of 4 bits stays 3. Of a TIFF file one band of 8 or 16 bits. Errors: as decode(); unsupported (colours).
+WideInfo read_mask_info(std::span<const std::byte> file, std::uint64_t max_pixels);
+WideImage decode_mask(std::span<const std::byte> file, const DecodeOptions& options);
+
 // `options.page` chooses the page. `decoder` decodes what only decode() knows. Errors: as decode().
 WideImage decode_wide(Decoder& decoder, std::span<const std::byte> file, const DecodeOptions& options);
 
