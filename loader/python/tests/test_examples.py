@@ -55,13 +55,43 @@ def test_training_under_torchrun(folder, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("epoch 0 step 3") == 1  # one rank speaks
     state = torch.load(tmp_path / "run.pt", weights_only=True)["loader"]
-    assert state["batch"] == 3 and state["state"].split()[-2:] == ["16", "2"]  # the global batch, the world size
+    assert state["batch"] == 3 and " 16 2 " in state["state"]  # the global batch, the world size
 
 
-def test_training_from_the_folder_of_images(images):
+AUGMENTED = ("--policy", "rand_augment", "--mixup", "--cutmix", "--label-smoothing")
+
+
+@pytest.mark.parametrize("options", [(), AUGMENTED])
+def test_training_from_the_folder_of_images(images, options):
     torchvision()
-    out = example("train_imagefolder.py", images, *TRAIN, "--loader", "imagefolder", "--workers", 1, "--stop-after", 3)
+    out = example("train_imagefolder.py", images, *TRAIN, "--loader", "imagefolder", "--workers", 1, "--stop-after", 3, *options)
     assert "epoch 0 step 3" in out
+
+
+def test_augmented_training_that_was_stopped_ends_in_the_same_weights(folder, tmp_path):
+    torchvision()
+    options = (*TRAIN, *AUGMENTED, "--repeated-augmentation", 2)
+    example("train_imagefolder.py", folder, *options, "--checkpoint", tmp_path / "whole.pt")
+    for stop in (("--stop-after", 3), ()):
+        example("train_imagefolder.py", folder, *options, "--checkpoint", tmp_path / "parts.pt", *stop)
+    example("train_imagefolder.py", folder, *TRAIN, "--checkpoint", tmp_path / "plain.pt")
+    whole, parts, plain = (torch.load(tmp_path / name, weights_only=True)["model"]["fc.weight"] for name in ("whole.pt", "parts.pt", "plain.pt"))
+    assert torch.equal(whole, parts) and not torch.equal(whole, plain)
+
+
+@pytest.mark.parametrize("script, options", [("simclr.py", ("--batch-size", 64)), ("dino.py", ("--batch-size", 32, "--small-views", 4))])
+def test_features_learned_without_labels_tell_classes_apart(script, options, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # threads of torch wait for each other where others are busy
+    out = example(script, "--count", 800, "--epochs", 8, "--device", "cpu", *options)
+    losses = [float(loss) for loss in re.findall(r"^epoch \d+: loss (\d+\.\d+)$", out, re.MULTILINE)]
+    before, after = (float(share) for share in re.findall(r"^(?:before|after): (\d+\.\d) %", out, re.MULTILINE))
+    assert len(losses) == 8 and losses[-1] < losses[0] - 0.1, out
+    assert after > before + 3 and after > 2 * 100 / 8, out  # 8 classes
+
+
+@pytest.mark.parametrize("script", ["simclr.py", "dino.py"])
+def test_features_of_a_given_data_set(folder, script):
+    assert "after: " in example(script, "--data", folder, "--epochs", 1, "--batch-size", 20, "--device", "cpu")
 
 
 @pytest.mark.parametrize("bench", [False, True])
