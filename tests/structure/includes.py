@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads every #include of the tree and checks that each folder includes only what lies below it:
 
-    base <- format <- image <- convert <- tools          base, format <- loader          loader, convert <- bench, loader/python
+    base <- remote <- format <- image <- convert <- tools          base, format <- loader          loader, convert <- bench, loader/python
 
 Private headers of the loader stay in the loader, and examples see what is installed and nothing else. A public header that says
 which errors it throws includes shard/error.hpp.
@@ -18,21 +18,23 @@ ROOMS = {
     "libshard/src/base": ("base", ""),
     "libshard/include/shard/error.hpp": ("base", ""),
     "libshard/include/shard/keys.hpp": ("base", ""),
-    "libshard/src/format": ("format", "base"),
-    "libshard/include/shard": ("format", "base"),
+    "libshard/src/remote": ("remote", "base"),
+    "libshard/include/shard/remote.hpp": ("remote", "base"),
+    "libshard/src/format": ("format", "base remote"),
+    "libshard/include/shard": ("format", "base remote"),
     "libshard/src/image": ("image", "base format"),
     "libshard/include/shard/image": ("image", "base format"),
-    "libshard/src/convert": ("convert", "base format image"),
-    "libshard/include/shard/convert": ("convert", "base format image"),
-    "loader/include": ("loader", "base format"),
-    "loader/src": ("loader/src", "base format loader"),
-    "tools/cli": ("cli", "base format"),
-    "tools/shardify": ("shardify", "base format image convert cli"),
-    "tools/shardctl": ("shardctl", "base format image convert loader cli"),
-    "bench": ("bench", "base format image convert cli loader"),
-    "loader/python": ("python", "base format image convert loader"),
-    "docs/examples": ("examples", "base format image convert loader"),
-    "tests": ("tests", "base format image convert loader loader/src cli shardctl bench"),
+    "libshard/src/convert": ("convert", "base remote format image"),
+    "libshard/include/shard/convert": ("convert", "base remote format image"),
+    "loader/include": ("loader", "base remote format"),
+    "loader/src": ("loader/src", "base remote format loader"),
+    "tools/cli": ("cli", "base remote format"),
+    "tools/shardify": ("shardify", "base remote format image convert cli"),
+    "tools/shardctl": ("shardctl", "base remote format image convert loader cli"),
+    "bench": ("bench", "base remote format image convert cli loader"),
+    "loader/python": ("python", "base remote format image convert loader"),
+    "docs/examples": ("examples", "base remote format image convert loader"),
+    "tests": ("tests", "base remote format image convert loader loader/src cli shardctl bench"),
 }
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
 PUBLIC = ("libshard/include/", "loader/include/")

@@ -94,6 +94,7 @@ std::string python_path(const std::filesystem::path& path) {
 }
 
 std::string memmap_snippet(const ShardReader& reader) {
+  if (reader.is_remote()) return {};
   const SafetensorsHeader& header = reader.header().container;
   const std::string path = python_path(reader.path());
   const TensorInfo* images = header.find("images");
@@ -339,6 +340,7 @@ int info(const InfoOptions& options) {
       return print_safetensors(head.header, head.size_bytes, options);
   }
   const Source source = Source::open(options.path);
+  source.open_shards();
   return options.json ? print_source_json(source, options.path) : print_source(source, options.path);
 }
 

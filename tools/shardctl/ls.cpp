@@ -119,6 +119,7 @@ int list_tensors(const SafetensorsHeader& header, const LsOptions& options) {
 int ls(const LsOptions& options) {
   if (const auto header = foreign_header(options.path)) return list_tensors(*header, options);
   const Source source = Source::open(options.path);
+  source.open_shards();
   const std::size_t index_width = std::to_string(source.size() - 1).size();
   const std::size_t class_width = label_width(source);
   const std::vector<ColumnSpec> columns = listed_columns(source, options);

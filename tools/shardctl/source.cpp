@@ -5,15 +5,23 @@
 #include <system_error>
 
 #include "base/checksum.hpp"
+#include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::ctl {
+namespace {
+
+constexpr unsigned kRequests = 16;  // for heads of shards on a server
+
+}  // namespace
 
 std::string path_text(const std::filesystem::path& path) { return escape_key(path.string()); }
 
 FolderState require_dataset_folder(const std::filesystem::path& folder) {
+  if (is_remote(folder)) return FolderState::complete;  // whether it is, Dataset::open() finds out
   const FolderState state = folder_state(folder);
   switch (state) {
     case FolderState::complete:
@@ -52,6 +60,16 @@ Source::Source(Dataset data, Check check)
     first_.push_back(first);
     first += of.samples;
   }
+}
+
+void Source::open_shards() const {
+  if (!is_remote(data_.folder())) return;
+  parallel_for(kRequests, shards(), [&](unsigned, std::uint64_t i) {
+    try {
+      data_.shard(static_cast<std::uint32_t>(i));
+    } catch (const Error&) {  // is thrown again where the shard is used
+    }
+  });
 }
 
 std::uint32_t Source::shards() const noexcept { return static_cast<std::uint32_t>(info().shards.size()); }

@@ -35,6 +35,9 @@ class Source {
   // Errors: corrupt when the head of the shard does not have its digest.
   const ShardReader& shard(std::uint32_t index) const;
 
+  // Before all shards are used: opens those on a server, several at a time. Does nothing where they are files.
+  void open_shards() const;
+
   struct Sample {
     const ShardReader& reader;
     std::uint64_t index;  // inside the shard

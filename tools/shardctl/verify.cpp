@@ -15,6 +15,7 @@
 #include "cli/text.hpp"
 #include "convert/tables.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 #include "shard/verify.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
@@ -118,6 +119,17 @@ std::optional<DatasetInfo> read_dataset(const fs::path& folder, VerifyFindings& 
   }
 }
 
+// Nothing: what describes it is damaged.
+std::optional<Dataset> open_remote(const fs::path& path, VerifyFindings& findings) {
+  try {
+    return Dataset::open(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt) throw;
+    findings.add({escape_key(path.filename().native()), std::nullopt, {}, error.what(), error.code()});
+    return std::nullopt;
+  }
+}
+
 std::string where(const VerifyFailure& failure) {
   std::string text = failure.file;
   if (failure.sample) text += fmt::format(": sample {}", *failure.sample);
@@ -209,6 +221,10 @@ int verify(const VerifyOptions& options) {
     outcome.state = "part";
     part = Dataset::open(path);
     tasks = verify_tasks(*part);
+  } else if (is_remote(path)) {
+    outcome.state = path.extension() == ".safetensors" ? "shard" : "complete";
+    part = open_remote(path, findings);
+    if (part) tasks = verify_tasks(*part);
   } else if (fs::exists(path, error) && !fs::is_directory(path, error)) {
     outcome.state = "shard";
     if (fs::is_regular_file(path, error)) refuse_foreign_file(path);

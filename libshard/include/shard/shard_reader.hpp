@@ -29,6 +29,7 @@
 namespace shard {
 
 class DatasetPart;
+class RemoteFile;
 struct FdTraits;
 template <class Traits>
 class UniqueHandle;
@@ -80,9 +81,11 @@ struct Column {
 
 class ShardReader {
  public:
-  // Reads and checks everything before the images. Errors, each naming the path: not_found, io, corrupt,
+  // Reads and checks everything before the images. `path` may be an address (shard/remote.hpp). Errors, each naming the path: not_found, io, corrupt,
   // unsupported, resource (open files, mappings, address space; the message says which limit to raise).
   static ShardReader open(const std::filesystem::path& path);
+  // The same for a file that is known to have `size_bytes`, else corrupt: on a server it saves a request.
+  static ShardReader open(const std::filesystem::path& path, std::uint64_t size_bytes);
   ShardReader(ShardReader&&) noexcept;
   ShardReader& operator=(ShardReader&&) noexcept;
   ~ShardReader();
@@ -91,8 +94,12 @@ class ShardReader {
   const ShardHeader& header() const noexcept;
   std::uint64_t size() const noexcept;  // samples
   std::uint64_t file_size_bytes() const noexcept;
-  std::span<const std::byte> mapping() const noexcept;  // the whole file
-  const FileIdentity& identity() const noexcept;        // of the file that is mapped
+  // The whole file; of a shard on a server, its bytes before the images.
+  std::span<const std::byte> mapping() const noexcept;
+  // On a server (https://...): its head is here, and samples are read by range when they are requested, and compared with their digests.
+  // frame() and field_frame() throw unsupported, and reopen() fails with EREMOTE.
+  bool is_remote() const noexcept;
+  const FileIdentity& identity() const noexcept;  // of the file that is mapped
 
   // Compares the file that is under the path now with the one that was opened, by device, inode and size.
   // Returns what is different and what to do, or an empty string. A file that was deleted or replaced counts
@@ -129,6 +136,8 @@ class ShardReader {
   // The label of a sample. Throws unsupported if labels are not I64 [N].
   std::int64_t label(std::uint64_t sample) const;
 
+  // How many bytes all images of the sample have in the file.
+  std::uint64_t stored_bytes(std::uint64_t sample) const;
   // The stored bytes of the sample: a row of spec().size_bytes() bytes (codec none), or one frame.
   std::span<const std::byte> frame(std::uint64_t sample) const;
   // Copies the frame to `out`, which is resized. Errors: io, corrupt.
@@ -163,6 +172,8 @@ class ShardReader {
   // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.
   static ShardReader open_in(std::shared_ptr<const UniqueHandle<FdTraits>> folder,
                              const std::filesystem::path& path);
+  // `path`: the address, for messages.
+  static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path);
   std::unique_ptr<Impl> impl_;
 };
 

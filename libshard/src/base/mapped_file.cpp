@@ -70,16 +70,22 @@ struct MappedFile::Region {
 
 MappedFile::MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::path& path) {
   hold_size(fd, size_bytes, path);
+  *this = MappedFile(fd, 0, size_bytes, path);
+  hold_size(fd, size_bytes, path);
+}
+
+MappedFile::MappedFile(int fd, std::uint64_t offset, std::uint64_t size_bytes,
+                       const std::filesystem::path& path) {
   try {
-    region_ = std::make_unique<Region>(
-        ipc::mapped_region(BorrowedDescriptor(fd), ipc::read_only, 0, static_cast<std::size_t>(size_bytes)));
+    region_ = std::make_unique<Region>(ipc::mapped_region(BorrowedDescriptor(fd), ipc::read_only,
+                                                          static_cast<ipc::offset_t>(offset),
+                                                          static_cast<std::size_t>(size_bytes)));
   } catch (const ipc::interprocess_exception& error) {
     const bool no_space = error.get_native_error() == ENOMEM || error.get_native_error() == EAGAIN;
     throw Error(no_space ? ErrorCode::resource : ErrorCode::io,
                 fmt::format("cannot map the {} bytes of {}: {}{}", size_bytes, quoted(path), error.what(),
                             no_space ? mapping_advice() : std::string()));
   }
-  hold_size(fd, size_bytes, path);
 }
 
 MappedFile::MappedFile(MappedFile&&) noexcept = default;

@@ -1,4 +1,4 @@
-// MappedFile: a whole regular file, mapped read-only and shared. The one place that knows Boost.Interprocess.
+// MappedFile: a regular file, or a range of one, mapped read-only and shared. The one place that knows Boost.Interprocess.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,8 @@ class MappedFile {
   // Maps `size_bytes`, at least 1, of the open file `fd`. Checks before and after that the file has this
   // size. `path` is for messages. Errors: io, resource (no address space).
   MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
+  // Maps `size_bytes` from `offset`, a multiple of the page size, on. They must be inside of the file. Errors: io, resource.
+  MappedFile(int fd, std::uint64_t offset, std::uint64_t size_bytes, const std::filesystem::path& path);
   MappedFile(MappedFile&&) noexcept;
   MappedFile& operator=(MappedFile&&) noexcept;
   ~MappedFile();

@@ -16,12 +16,16 @@
 #include "base/temp_file.hpp"
 #include "format/dataset_json.hpp"
 #include "format/shard_match.hpp"
+#include "remote/remote_file.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr int kReadAttempts = 3;  // of dataset.json on a server, until it matches its digest
 
 // The state of the folder if one of its own files tells it. dataset.json is published before conversion.json
 // is removed, so if neither is seen, one after the other, dataset.json is looked up once more.
@@ -80,16 +84,6 @@ void require_complete(const fs::path& folder) {
   }
 }
 
-DatasetInfo read_info(const fs::path& folder) {
-  try {
-    const std::vector<std::byte> bytes = read_file(folder / kDatasetFile, kMaxDatasetBytes);
-    return parse_dataset(as_text(bytes));
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
-    throw Error(error.code(), fmt::format("{}: {}", quoted(folder), error.what()));
-  }
-}
-
 }  // namespace
 
 DatasetPart::DatasetPart(fs::path path, fs::path folder)
@@ -99,7 +93,35 @@ DatasetPart::~DatasetPart() {
   for (const auto& reader : readers_) delete reader.load(std::memory_order_acquire);
 }
 
+std::vector<std::byte> DatasetPart::read_document(const std::string& name, std::uint64_t max_bytes) const {
+  if (!remote_) return read_file(folder_ / name, max_bytes);
+  return remote_->client().read_all(*remote_->object(name), max_bytes);
+}
+
+DatasetInfo DatasetPart::read_info() const {
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return parse_dataset(as_text(read_document(kDatasetFile, kMaxDatasetBytes)));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
+      if (remote_ && error.code() == ErrorCode::corrupt && attempt < kReadAttempts)
+        continue;  // damaged on the way?
+      throw Error(error.code(), fmt::format("{}: {}", quoted(folder_), error.what()));
+    }
+  }
+}
+
 std::shared_ptr<const DatasetPart> DatasetPart::open(const fs::path& path) {
+  if (is_remote(path)) {
+    const bool shard = path.native().ends_with(".safetensors");
+    const std::shared_ptr<DatasetPart> part(
+        new DatasetPart(path, shard ? fs::path(split_remote(path.native()).folder) : path));
+    if (shard)
+      part->open_shard();
+    else
+      part->open_remote();
+    return part;
+  }
   std::error_code error;
   const bool file = fs::is_regular_file(path, error);
   const std::shared_ptr<DatasetPart> part(new DatasetPart(path, file ? folder_of(path) : path));
@@ -111,8 +133,9 @@ std::shared_ptr<const DatasetPart> DatasetPart::open(const fs::path& path) {
 }
 
 void DatasetPart::open_shard() {
-  handle_ = std::make_shared<const UniqueFd>(open_folder_handle(folder_));
-  auto reader = std::make_unique<const ShardReader>(ShardReader::open_in(handle_, path_));
+  if (!is_remote(path_)) handle_ = std::make_shared<const UniqueFd>(open_folder_handle(folder_));
+  auto reader = std::make_unique<const ShardReader>(handle_ ? ShardReader::open_in(handle_, path_)
+                                                            : ShardReader::open(path_));
   const ShardHeader& header = reader->header();
   info_ = DatasetInfo{header};
   info_.inputs = header.samples;
@@ -121,9 +144,22 @@ void DatasetPart::open_shard() {
   readers_[0].store(reader.release(), std::memory_order_release);
 }
 
+// Shards are not looked up before they are used: there may be thousands, and each needs a request.
+void DatasetPart::open_remote() {
+  remote_ = RemoteFolder::open(folder_.native());
+  try {
+    info_ = read_info();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    throw Error(ErrorCode::not_found, fmt::format("{} is not a data set: the server has no {} there",
+                                                  quoted(folder_), kDatasetFile));
+  }
+  readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
+}
+
 void DatasetPart::open_folder() {
   require_complete(folder_);
-  info_ = read_info(folder_);
+  info_ = read_info();
   UniqueFd handle = open_folder_handle(folder_);
   for (const ShardSummary& shard : info_.shards) {
     const fs::path path = folder_ / shard.file;
@@ -159,6 +195,9 @@ bool DatasetPart::was_moved() const noexcept {
 }
 
 ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
+  if (remote_)
+    return ShardReader::open_remote(std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes),
+                                    folder_ / shard.file);
   try {
     return ShardReader::open_in(handle_, folder_ / shard.file);
   } catch (const Error& error) {

@@ -1,4 +1,4 @@
-// DatasetPart: a folder of shards, or a shard file alone, as it was opened. A Dataset consists of such parts.
+// DatasetPart: a folder of shards, or a shard file alone, as it was opened; here or on a server. A Dataset consists of such parts.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,8 @@
 #include "shard/dataset.hpp"
 
 namespace shard {
+
+class RemoteFolder;
 
 // Thread safe, also in a child after fork().
 class DatasetPart {
@@ -28,6 +30,9 @@ class DatasetPart {
   // What dataset.json says, or the header of the shard file.
   const DatasetInfo& info() const noexcept { return info_; }
 
+  // A file beside the shards. Errors: not_found, io, resource (it has more than `max_bytes`).
+  std::vector<std::byte> read_document(const std::string& name, std::uint64_t max_bytes) const;
+
   // `index` < info().shards.size(). See Dataset::shard() and Dataset::opened().
   const ShardReader& shard(std::uint32_t index) const;
   const ShardReader* opened(std::uint32_t index) const noexcept {
@@ -38,13 +43,16 @@ class DatasetPart {
   DatasetPart(std::filesystem::path path, std::filesystem::path folder);
   void open_folder();
   void open_shard();
+  void open_remote();
+  DatasetInfo read_info() const;
   bool was_moved() const noexcept;
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
   ShardReader open_reader(const ShardSummary& shard) const;
 
   std::filesystem::path path_;
   std::filesystem::path folder_;
-  std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
+  std::shared_ptr<const RemoteFolder> remote_;  // null: local
+  std::shared_ptr<const UniqueFd> handle_;      // of the folder: shards are looked up from it
   DatasetInfo info_;
   // The open shards; null: not open. Several threads may open the same one, and the first to store it wins.
   // There is no lock, which a forked child could find locked for ever.

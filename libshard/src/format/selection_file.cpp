@@ -9,11 +9,11 @@
 
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
-#include "base/file.hpp"
 #include "base/publish.hpp"
 #include "base/quote.hpp"
 #include "format/dataset_view.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard {
 namespace fs = std::filesystem;
@@ -138,6 +138,11 @@ DatasetPath parse_dataset_path(const fs::path& path) {
   std::error_code error;
   const std::string& text = path.native();
   const std::size_t at = text.rfind('#');
+  if (is_remote(path) && at != std::string::npos) {
+    std::string name = text.substr(at + 1);
+    check_selection_name(name);
+    return {text.substr(0, at), std::move(name)};
+  }
   if (at == std::string::npos || at == 0 || text.find('/', at) != std::string::npos ||
       fs::exists(fs::symlink_status(path, error)))
     return {path, {}};
@@ -207,7 +212,7 @@ SampleBits read_selection(const DatasetPart& part, const std::string& name) {
   const fs::path path = part.folder() / file_name(name);
   std::vector<std::byte> bytes;
   try {
-    bytes = read_file(path, kMaxBytes);
+    bytes = part.read_document(file_name(name), kMaxBytes);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::not_found) throw;
     throw Error(ErrorCode::not_found,
@@ -235,6 +240,10 @@ void Dataset::save_selection(const std::string& name) const {
     before = shard.index;
     text += fmt::format("shard {} {}\n", shard.index, shard_text(shard.members.get()));
   }
+  if (is_remote(part->folder()))
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} is on a server: save the selection in a copy of the data set, and upload it",
+                            quoted(path())));
   if (part->is_lone_shard())
     throw Error(
         ErrorCode::invalid_argument,

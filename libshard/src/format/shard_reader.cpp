@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -21,14 +22,19 @@
 #include "base/utf8.hpp"
 #include "format/packed_frame.hpp"
 #include "format/shard_profile.hpp"
+#include "remote/remote_file.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard {
 namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
+constexpr std::uint64_t kFirstRemoteReadBytes =
+    512 * 1024;                     // a second request costs more than bytes that are not needed
+constexpr int kRemoteAttempts = 3;  // to get bytes that match their digest
 
 // The codec of a shard. It may have tables, which are the same for all shards of a data set, so a thread that
 // opens one shard after the other makes them once.
@@ -78,6 +84,8 @@ struct ShardReader::Impl {
   std::shared_ptr<const UniqueFd> folder;
   std::string file_name;
   FileIdentity identity;
+  // On a server: the mapping has its head, and samples are read on demand. Null: a file.
+  std::unique_ptr<const RemoteFile> remote;
   ShardHeader header;
   // The main images, then those of header.fields.
   std::vector<StoredImages> stored;
@@ -111,6 +119,9 @@ struct ShardReader::Impl {
     return mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
   }
   void copy(std::span<std::byte> out, std::span<const std::byte> from) const;
+  // Bytes behind the head, from the mapping or the server. `end`: of the images that they belong to.
+  void fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end) const;
+  void require_local() const;
   std::uint64_t load_at(std::uint64_t table, std::uint64_t i) const {
     std::array<std::byte, 8> bytes{};
     copy(bytes, mapped(table + i * 8, 8));
@@ -132,12 +143,18 @@ struct ShardReader::Impl {
   // checksum.
   void load(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out,
             bool check_frame) const;
+  // The stored bytes of a sample, as long as `out`.
+  void load_stored(const StoredImages& images, std::uint64_t sample, std::uint64_t begin,
+                   std::span<std::byte> out) const;
   void read(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out) const;
   void read_frame(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& out) const;
   void verify(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
   // The steps of open(). File offsets are positions in `head`.
-  std::vector<std::byte> read_head(int fd);
+  using ReadAt = std::function<void(std::uint64_t begin, std::span<std::byte> out)>;
+  std::vector<std::byte> read_head(std::uint64_t first_bytes, const ReadAt& read);
+  void open_file();
+  void open_remote();
   void find_tensors();
   void check_head(std::span<const std::byte> head) const;
   void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,
@@ -148,19 +165,24 @@ struct ShardReader::Impl {
   void check_texts(std::span<const std::byte> head) const;
 };
 
-std::vector<std::byte> ShardReader::Impl::read_head(int fd) {
+std::vector<std::byte> ShardReader::Impl::read_head(std::uint64_t first_bytes, const ReadAt& read) {
   const std::uint64_t file_size = identity.size_bytes;
-  std::vector<std::byte> head(static_cast<std::size_t>(std::min(file_size, kFirstReadBytes)));
-  pread_all(fd, head, 0, path);
+  std::vector<std::byte> head(static_cast<std::size_t>(std::min(file_size, first_bytes)));
+  read(0, head);
   const auto extend = [&](std::uint64_t size) {
     const std::size_t have = head.size();
     if (size <= have) return;
     head.resize(static_cast<std::size_t>(size));
-    pread_all(fd, std::span(head).subspan(have), have, path);
+    read(have, std::span(head).subspan(have));
   };
-  const std::uint64_t json_end = safetensors_header_end(head, file_size);
-  if (json_end - 8 <= kMaxShardHeaderBytes) extend(json_end);  // else parse_shard_header() refuses it
-  header = parse_shard_header(head, file_size);
+  try {
+    const std::uint64_t json_end = safetensors_header_end(head, file_size);
+    if (json_end - 8 <= kMaxShardHeaderBytes) extend(json_end);  // else parse_shard_header() refuses it
+    header = parse_shard_header(head, file_size);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
+    throw Error(error.code(), fmt::format("shard {}: {}", quoted(path), error.what()));
+  }
   extend(header.head_end);
   head.resize(static_cast<std::size_t>(header.head_end));
   return head;
@@ -262,7 +284,7 @@ void ShardReader::Impl::check_padding() const {
   for (const FieldSpec& field : header.fields) {
     const TensorInfo& padding = *header.container.find(field_tensor(field, "padding"));
     std::vector<std::byte> bytes(static_cast<std::size_t>(padding.size_bytes()));
-    copy(bytes, mapped(header.container.data_begin + padding.begin, bytes.size()));
+    fetch(bytes, header.container.data_begin + padding.begin, header.container.data_begin + padding.end);
     if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
       corrupt(fmt::format("the padding behind field {} is not zero", quoted_excerpt(field.name)));
   }
@@ -305,6 +327,7 @@ void ShardReader::Impl::check_texts(std::span<const std::byte> head) const {
 }
 
 std::string ShardReader::Impl::change() const {
+  if (remote) return {};  // what comes from the server is compared with its digests
   struct stat now {};
   if (::fstatat(folder_fd(), file_name.c_str(), &now, 0) != 0) {
     const int error = errno;
@@ -334,6 +357,42 @@ void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte
   throw Error(
       ErrorCode::io,
       fmt::format("cannot read {}: a page of it could not be read (did its disk fail?)", quoted(path)));
+}
+
+void ShardReader::Impl::fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end) const {
+  if (remote)
+    remote->read_ahead(begin, out, end);
+  else
+    copy(out, mapped(begin, out.size()));
+}
+
+void ShardReader::Impl::require_local() const {
+  if (!remote) return;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("{} is on a server, so its stored bytes are not in memory: use read() or read_frame()",
+                  quoted(path)));
+}
+
+// From a server, bytes count if they match their digest.
+void ShardReader::Impl::load_stored(const StoredImages& images, std::uint64_t sample, std::uint64_t begin,
+                                    std::span<std::byte> out) const {
+  if (!remote) {
+    copy(out, mapped(begin, out.size()));
+    return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
+  }
+  const std::uint64_t stated = load_at(images.framed() ? images.frame_checksums : images.checksums, sample);
+  for (int attempt = 1;; ++attempt) {
+    fetch(out, begin, images.end);
+    const std::uint64_t found = xxh3(out);
+    if (found == stated) return;
+    remote->forget_ahead();
+    if (attempt == kRemoteAttempts)
+      corrupt_sample(
+          sample, fmt::format("{}its stored bytes have the XXH3-64 {}, not {}, in {} answers of the server: "
+                              "they are damaged there; upload the shard again",
+                              images.place(), to_hex(found), to_hex(stated), attempt));
+  }
 }
 
 std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::offsets_at(const char* name, std::uint64_t table,
@@ -375,14 +434,10 @@ std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(const St
 void ShardReader::Impl::load(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out,
                              bool check_frame) const {
   const auto [begin, size] = stored_range(images, sample);
-  if (!images.framed()) {
-    copy(out, mapped(begin, size));
-    return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
-  }
+  if (!images.framed()) return load_stored(images, sample, begin, out);
   thread_local std::vector<std::byte> frame;
   frame.resize(static_cast<std::size_t>(size));
-  copy(frame, mapped(begin, size));
-  check_unchanged();
+  load_stored(images, sample, begin, frame);
   if (check_frame) {
     const std::uint64_t found = xxh3(frame);
     const std::uint64_t stated = load_at(images.frame_checksums, sample);
@@ -415,8 +470,7 @@ void ShardReader::Impl::read_frame(const StoredImages& images, std::uint64_t sam
                                    std::vector<std::byte>& out) const {
   const auto [begin, size] = stored_range(images, sample);
   out.resize(static_cast<std::size_t>(size));
-  copy(out, mapped(begin, size));
-  check_unchanged();
+  load_stored(images, sample, begin, out);
 }
 
 void ShardReader::Impl::verify(const StoredImages& images, std::uint64_t sample,
@@ -438,7 +492,27 @@ FileIdentity file_identity(int descriptor, const std::filesystem::path& path) {
   return {status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
-ShardReader ShardReader::open(const std::filesystem::path& path) { return open_in(nullptr, path); }
+namespace {
+
+std::unique_ptr<const RemoteFile> remote_file(const std::filesystem::path& path, std::uint64_t size_bytes) {
+  const RemoteName at = split_remote(path.native());
+  return std::make_unique<const RemoteFile>(RemoteFolder::open(at.folder), at.name, size_bytes);
+}
+
+}  // namespace
+
+ShardReader ShardReader::open(const std::filesystem::path& path) {
+  return shard::is_remote(path) ? open_remote(remote_file(path, 0), path) : open_in(nullptr, path);
+}
+
+ShardReader ShardReader::open(const std::filesystem::path& path, std::uint64_t size_bytes) {
+  if (shard::is_remote(path)) return open_remote(remote_file(path, size_bytes), path);
+  ShardReader reader = open_in(nullptr, path);
+  if (reader.file_size_bytes() == size_bytes) return reader;
+  throw Error(ErrorCode::corrupt,
+              fmt::format("shard {}: it has {} bytes, not {}; restore it, or convert again", quoted(path),
+                          reader.file_size_bytes(), size_bytes));
+}
 
 ShardReader ShardReader::open_in(std::shared_ptr<const UniqueFd> folder, const std::filesystem::path& path) {
   auto impl = std::make_unique<Impl>();
@@ -451,20 +525,50 @@ ShardReader ShardReader::open_in(std::shared_ptr<const UniqueFd> folder, const s
     impl->file_name = std::filesystem::absolute(path, no_folder).native();
     if (no_folder) impl->file_name = path.native();
   }
-  const UniqueFd fd = impl->reopen(O_NONBLOCK);  // a pipe: refused, not waited for
-  if (!fd) throw_errno("cannot open", path, errno);
-  impl->identity = file_identity(fd.get(), path);
-  std::vector<std::byte> head;
-  try {
-    head = impl->read_head(fd.get());
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported) throw;
-    throw Error(error.code(), fmt::format("shard {}: {}", quoted(path), error.what()));
-  }
-  impl->mapping.emplace(fd.get(), impl->identity.size_bytes, path);
-  impl->find_tensors();
-  impl->check_head(head);
+  impl->open_file();
   return ShardReader(std::move(impl));
+}
+
+ShardReader ShardReader::open_remote(std::unique_ptr<const RemoteFile> file,
+                                     const std::filesystem::path& path) {
+  auto impl = std::make_unique<Impl>();
+  impl->path = path;
+  impl->remote = std::move(file);
+  impl->open_remote();
+  return ShardReader(std::move(impl));
+}
+
+void ShardReader::Impl::open_file() {
+  const UniqueFd fd = reopen(O_NONBLOCK);  // a pipe: refused, not waited for
+  if (!fd) throw_errno("cannot open", path, errno);
+  identity = file_identity(fd.get(), path);
+  const std::vector<std::byte> head = read_head(
+      kFirstReadBytes,
+      [&](std::uint64_t begin, std::span<std::byte> out) { pread_all(fd.get(), out, begin, path); });
+  mapping.emplace(fd.get(), identity.size_bytes, path);
+  find_tensors();
+  check_head(head);
+}
+
+// The head is kept in the local area. Bytes that were damaged on the way are requested again.
+void ShardReader::Impl::open_remote() {
+  identity.size_bytes = remote->size_bytes();
+  mapping.emplace(remote->area().fd(), remote->offset(), identity.size_bytes, remote->area().folder());
+  for (int attempt = 1;; ++attempt) {
+    try {
+      const std::vector<std::byte> head =
+          read_head(kFirstRemoteReadBytes,
+                    [&](std::uint64_t begin, std::span<std::byte> out) { remote->read(begin, out); });
+      stored.clear();
+      columns.clear();
+      find_tensors();
+      check_head(head);
+      return remote->keep(0, head);
+    } catch (const Error& error) {
+      const bool damaged = error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported;
+      if (!damaged || attempt == kRemoteAttempts) throw;
+    }
+  }
 }
 
 ShardReader::ShardReader(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -478,7 +582,11 @@ const Codec& ShardReader::codec() const noexcept { return impl_->stored.front().
 std::uint64_t ShardReader::size() const noexcept { return impl_->header.samples; }
 std::uint64_t ShardReader::file_size_bytes() const noexcept { return impl_->identity.size_bytes; }
 const FileIdentity& ShardReader::identity() const noexcept { return impl_->identity; }
-std::span<const std::byte> ShardReader::mapping() const noexcept { return impl_->mapping->bytes(); }
+std::span<const std::byte> ShardReader::mapping() const noexcept {
+  const auto bytes = impl_->mapping->bytes();
+  return impl_->remote ? bytes.first(static_cast<std::size_t>(impl_->header.head_end)) : bytes;
+}
+bool ShardReader::is_remote() const noexcept { return impl_->remote != nullptr; }
 const std::map<std::string, Column>& ShardReader::columns() const noexcept { return impl_->columns; }
 const Column& ShardReader::column(std::string_view name) const {
   const auto found = impl_->columns.find(std::string(name));
@@ -491,7 +599,11 @@ const Column& ShardReader::column(std::string_view name) const {
 }
 
 std::string ShardReader::change() const { return impl_->change(); }
-int ShardReader::reopen(int flags) const noexcept { return impl_->reopen(flags).release(); }
+int ShardReader::reopen(int flags) const noexcept {
+  if (!impl_->remote) return impl_->reopen(flags).release();
+  errno = EREMOTE;
+  return -1;
+}
 void ShardReader::check_unchanged() const { impl_->check_unchanged(); }
 
 std::string ShardReader::key(std::uint64_t sample) const {
@@ -531,7 +643,14 @@ std::int64_t ShardReader::label(std::uint64_t sample) const {
   return static_cast<std::int64_t>(load_u64(bytes));
 }
 
+std::uint64_t ShardReader::stored_bytes(std::uint64_t sample) const {
+  std::uint64_t bytes = 0;
+  for (const StoredImages& images : impl_->stored) bytes += impl_->stored_range(images, sample).second;
+  return bytes;
+}
+
 std::span<const std::byte> ShardReader::frame(std::uint64_t sample) const {
+  impl_->require_local();
   const auto [begin, size] = impl_->stored_range(impl_->stored.front(), sample);
   return impl_->mapped(begin, size);
 }
@@ -551,6 +670,7 @@ std::uint64_t ShardReader::field_checksum(std::size_t field, std::uint64_t sampl
 }
 
 std::span<const std::byte> ShardReader::field_frame(std::size_t field, std::uint64_t sample) const {
+  impl_->require_local();
   const auto [begin, size] = impl_->stored_range(impl_->field(field), sample);
   return impl_->mapped(begin, size);
 }

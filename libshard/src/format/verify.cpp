@@ -12,6 +12,7 @@
 #include "base/quote.hpp"
 #include "format/shard_match.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::uint64_t kUnitBytes = std::uint64_t{16} << 20U;  // of samples, b
 
 // Checks before opening (a pipe would wait for its writer) that this is a file, of the size in dataset.json.
 void check_file(const VerifyTask& task) {
+  if (is_remote(task.path)) return;  // the first answer of the server says its size
   std::error_code error;
   const auto status = std::filesystem::status(task.path, error);
   if (status.type() == std::filesystem::file_type::not_found)
@@ -57,6 +59,11 @@ void check_labels(const VerifyTask& task, const ShardReader& reader) {
                           task.dataset->classes.size()));
     }
   }
+}
+
+ShardReader open_task(const VerifyTask& task) {
+  return task.expected != nullptr ? ShardReader::open(task.path, task.expected->size_bytes)
+                                  : ShardReader::open(task.path);
 }
 
 struct OpenShard {
@@ -106,7 +113,7 @@ class Queue {
   bool open(const VerifyTask& task) {
     try {
       check_file(task);
-      auto shard = std::make_shared<OpenShard>(ShardReader::open(task.path), task);
+      auto shard = std::make_shared<OpenShard>(open_task(task), task);
       check_against_dataset(task, shard->reader);
       const std::uint64_t step = unit_samples(shard->reader);
       shard->units_left = 1 + (shard->reader.size() + step - 1) / step;
@@ -166,9 +173,7 @@ void check_sample(const OpenShard& shard, std::uint64_t sample, std::vector<std:
     report(shard.reader, sample, error, findings);
   }
   ++findings.samples;
-  findings.bytes += shard.reader.frame(sample).size();
-  for (std::size_t field = 0; field < shard.reader.header().fields.size(); ++field)
-    findings.bytes += shard.reader.field_frame(field, sample).size();
+  findings.bytes += shard.reader.stored_bytes(sample);
 }
 
 void check_end(const OpenShard& shard, VerifyFindings& findings) {

@@ -43,14 +43,14 @@ Dataset::Location locate(const DatasetHandle& self, std::uint64_t index) {
   return self.data->locate(index);
 }
 
-// A view of `frame` in the mapping; with a codec a new sample, which `read` decodes.
-Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, const CodecSpec& codec,
-                     const auto& frame, const auto& read) {
+// A view of `frame` in the mapping; with a codec or from a server a new sample, which `read` makes.
+Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, bool mapped, const auto& frame,
+                     const auto& read) {
   Tensor tensor;
   tensor.dtype = spec.dtype;
   const auto axes = spec.shape();
   tensor.shape.assign(axes.begin(), axes.end());
-  if (codec.kind == CodecSpec::Kind::none) {
+  if (mapped) {
     tensor.owner = owner_of(self);
     tensor.data = frame().data();
     return tensor;
@@ -66,12 +66,16 @@ Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, const Co
   return tensor;
 }
 
+bool is_mapped(const ShardReader& shard, const CodecSpec& codec) {
+  return codec.kind == CodecSpec::Kind::none && !shard.is_remote();
+}
+
 Tensor sample(const DatasetHandle& self, std::uint64_t index) {
   const Dataset::Location at = locate(self, index);
   const ShardReader& shard = open_shard(self, at.shard);
   return sample_tensor(
-      self, shard.header().spec, shard.header().codec, [&] { return shard.frame(at.sample); },
-      [&](std::span<std::byte> out) { shard.read(at.sample, out); });
+      self, shard.header().spec, is_mapped(shard, shard.header().codec),
+      [&] { return shard.frame(at.sample); }, [&](std::span<std::byte> out) { shard.read(at.sample, out); });
 }
 
 // Of a further image field.
@@ -80,7 +84,7 @@ Tensor field_sample(const DatasetHandle& self, std::size_t field, std::uint64_t 
   const ShardReader& shard = open_shard(self, at.shard);
   const FieldSpec& spec = shard.header().fields.at(field);
   return sample_tensor(
-      self, spec.spec, spec.codec, [&] { return shard.field_frame(field, at.sample); },
+      self, spec.spec, is_mapped(shard, spec.codec), [&] { return shard.field_frame(field, at.sample); },
       [&](std::span<std::byte> out) { shard.read_field(field, at.sample, out); });
 }
 

@@ -109,7 +109,9 @@ class Dataset:
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        path = os.path.abspath(os.fspath(path))
+        path = os.fspath(path)
+        if not path.startswith(("https://", "http://", "s3://", "hf://")):
+            path = os.path.abspath(path)
         self._adopt(_core.Dataset(path), path, ("open", path))
 
     def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":

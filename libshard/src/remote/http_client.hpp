@@ -1,0 +1,108 @@
+// HttpClient: requests for ranges of objects on servers, many at a time. The one place that knows libcurl.
+//
+//   read() --> pieces of at most 8 MiB --> queue --> one thread, at most kRequests at a time --> memory or file
+//                                            ^                                      |
+//                                            '------- again, after a pause ---------'   429, 5xx, resets, stalls
+//
+// What a server says is checked before its bytes count: the status, Content-Range, the size of the object, and that its ETag is the
+// same for all pieces. Each failed request is repeated from the first byte that is missing, with growing pauses and jitter, until
+// `patience` has passed without a new byte. So no call waits forever. Redirects to another server are followed without credentials.
+//
+// Errors: not_found (404, 410), io (refused, unreachable, TLS, no ranges, too many failures), corrupt (another size or ETag than before,
+// lengths that contradict each other), unsupported (this build has no libcurl), cancelled. Each names the object. Secrets are in no message.
+//
+// Thread safe. In a child after fork() it works as a new client.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "shard/error.hpp"
+
+namespace shard {
+
+// How a request is allowed. Empty: anonymous.
+struct HttpAccess {
+  std::string bearer;   // a token
+  std::string sigv4;    // AWS Signature Version 4, as CURLOPT_AWS_SIGV4 takes it: "aws:amz:REGION:s3"
+  std::string key_id;   // with sigv4
+  std::string secret;   // with sigv4
+  std::string session;  // with sigv4: the token of temporary keys, or empty
+  bool empty() const noexcept { return bearer.empty() && sigv4.empty(); }
+};
+
+// An object on a server. Its requests remember the ETag and the size of the first answer.
+class HttpObject {
+ public:
+  // `name` is for messages. `size_bytes` 0: not known.
+  HttpObject(std::string url, std::string name, std::shared_ptr<const HttpAccess> access,
+             std::uint64_t size_bytes = 0)
+      : url_(std::move(url)), name_(std::move(name)), access_(std::move(access)), size_bytes_(size_bytes) {}
+
+  const std::string& url() const noexcept { return url_; }
+  const std::string& name() const noexcept { return name_; }
+  const HttpAccess& access() const noexcept { return *access_; }
+  // 0: not known yet.
+  std::uint64_t size_bytes() const noexcept { return size_bytes_.load(std::memory_order_acquire); }
+
+  // Compares an answer with those before. Throws corrupt. Thread safe. An empty ETag is not compared.
+  void check_same(const std::string& etag, std::uint64_t size_bytes);
+  // Forgets ETag and size, if they were not given: the object is read again from its beginning.
+  void forget_etag();
+
+ private:
+  std::string url_;
+  std::string name_;
+  std::shared_ptr<const HttpAccess> access_;
+  std::atomic<std::uint64_t> size_bytes_;
+  std::mutex mutex_;
+  std::string etag_;
+};
+
+struct HttpStats {
+  std::atomic<std::uint64_t> bytes{0};     // of bodies that counted
+  std::atomic<std::uint64_t> requests{0};  // that were sent
+  std::atomic<std::uint64_t> retries{0};   // of them, after a failure
+};
+
+class HttpClient {
+ public:
+  static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
+  static constexpr std::size_t kRequests = 64;  // at a time
+
+  HttpClient();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+  ~HttpClient();
+
+  // The whole object, which has at most `max_bytes` (else resource).
+  std::vector<std::byte> read_all(HttpObject& object, std::uint64_t max_bytes,
+                                  const std::stop_token& stop = {});
+  // Bytes from `begin` on, until `out` is full. Goes before requests of copy_to() that are waiting.
+  void read(HttpObject& object, std::uint64_t begin, std::span<std::byte> out,
+            const std::stop_token& stop = {});
+  // Writes `size_bytes` from `begin` to `fd`, at `offset`. The errors of write are io.
+  void copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t size_bytes, int fd,
+               std::uint64_t offset, const std::stop_token& stop = {});
+
+  const HttpStats& stats() const noexcept { return stats_; }
+
+ private:
+  struct Job;
+  class Engine;
+  void run(Job& job, const std::stop_token& stop);
+  Engine& engine();
+
+  HttpStats stats_;
+  std::atomic<Engine*> engine_{nullptr};  // started at the first request; a child after fork() starts another
+};
+
+}  // namespace shard

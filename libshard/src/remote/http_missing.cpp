@@ -1,0 +1,32 @@
+// HttpClient of a build without libcurl: says so.
+#include "remote/http_client.hpp"
+
+namespace shard {
+namespace {
+
+[[noreturn]] void refuse_remote(const HttpObject& object) {
+  throw Error(ErrorCode::unsupported,
+              object.name() +
+                  " is on a server, and this build was made without libcurl: install libcurl4-openssl-dev "
+                  "(Debian) and build again, or copy the data set to a folder");
+}
+
+}  // namespace
+
+class HttpClient::Engine {};
+
+HttpClient::HttpClient() = default;
+HttpClient::~HttpClient() = default;
+
+std::vector<std::byte> HttpClient::read_all(HttpObject& object, std::uint64_t, const std::stop_token&) {
+  refuse_remote(object);
+}
+void HttpClient::read(HttpObject& object, std::uint64_t, std::span<std::byte>, const std::stop_token&) {
+  refuse_remote(object);
+}
+void HttpClient::copy_to(HttpObject& object, std::uint64_t, std::uint64_t, int, std::uint64_t,
+                         const std::stop_token&) {
+  refuse_remote(object);
+}
+
+}  // namespace shard

@@ -1,0 +1,53 @@
+// RemoteFile: a file on a server whose size is known, with a place for it in a LocalArea.
+//
+// The head of a shard is kept in that place, where it is mapped; samples are read on demand, by range, into memory. Thread safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "remote/local_area.hpp"
+#include "remote/remote_folder.hpp"
+#include "shard/error.hpp"
+
+namespace shard {
+
+class RemoteFile {
+ public:
+  // A file of `folder`. `size_bytes` 0: asks the server. Errors: those of HttpClient, and io.
+  RemoteFile(std::shared_ptr<const RemoteFolder> folder, const std::string& name, std::uint64_t size_bytes);
+  RemoteFile(const RemoteFile&) = delete;
+  RemoteFile& operator=(const RemoteFile&) = delete;
+  ~RemoteFile();  // gives its place back
+
+  std::uint64_t size_bytes() const noexcept { return object_->size_bytes(); }
+  const LocalArea& area() const noexcept { return *area_; }
+  // Where the file begins in the area.
+  std::uint64_t offset() const noexcept { return offset_; }
+
+  // Reads from the server. Errors: those of HttpClient.
+  void read(std::uint64_t begin, std::span<std::byte> out) const;
+  // The same, for readers that go through a file from its beginning: a thread that reads where it ended before gets the bytes up to `end`
+  // ahead, at most kAheadBytes, in one request.
+  void read_ahead(std::uint64_t begin, std::span<std::byte> out, std::uint64_t end) const;
+  // Forgets what this thread has read ahead.
+  void forget_ahead() const noexcept;
+  // Writes to the file's place in the area. Errors: io.
+  void keep(std::uint64_t begin, std::span<const std::byte> bytes) const;
+
+  static constexpr std::uint64_t kAheadBytes = std::uint64_t{4} << 20U;
+
+ private:
+  std::shared_ptr<const RemoteFolder> folder_;
+  std::shared_ptr<LocalArea> area_;
+  std::unique_ptr<HttpObject> object_;
+  std::uint64_t offset_ = 0;
+  std::uint64_t id_ = 0;  // of this object among all of the process
+};
+
+}  // namespace shard

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Data sets on servers: what shardctl reads there is what is in the folder, and no misbehaviour of a server becomes data or a hang."""
+
+import os
+import shutil
+import time
+import unittest
+from urllib.parse import quote
+
+from remote_servers import HostileServer, Nginx, make_certificate
+from shardify_support import SMALL, TestCase, environment, main, make_images, run, shardctl, shardify, SHARDCTL
+
+
+class RemoteCase(TestCase):
+    CODEC = "none"
+
+    def setUp(self):
+        super().setUp()
+        if "without libcurl" in shardctl("info", "http://127.0.0.1:1/x").err:
+            self.skipTest("this build has no libcurl")
+        images = make_images(self.path / "in", each=6)
+        self.data = self.path / "sets" / "a b+c&d?e"
+        self.data.parent.mkdir()
+        self.assert_code(shardify(images, self.data, *SMALL, "--codec", self.CODEC), 0)
+        self.name = quote(self.data.name)
+
+    def serve(self, behave=None, check=None):
+        server = HostileServer(self.data.parent, behave, check)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def remote(self, server, *words, **variables):
+        """shardctl WORDS with URL in place of the word "URL"; at most two minutes."""
+        url = f"{server.url}/{self.name}"
+        command = [SHARDCTL, *(url if word == "URL" else word for word in words)]
+        return run(command, timeout=120, env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}))
+
+    def local(self, *words):
+        return shardctl(*(self.data if word == "URL" else word for word in words))
+
+
+class Reading(RemoteCase):
+    def test_what_is_printed_is_that_of_the_folder(self):
+        server = self.serve()
+        for words in (["ls", "URL", "--csv"], ["stats", "URL", "--json"]):
+            self.assertEqual(self.assert_code(self.remote(server, *words), 0).out, self.assert_code(self.local(*words), 0).out)
+        there = self.assert_code(self.remote(server, "info", "URL"), 0).out.splitlines()
+        here = self.assert_code(self.local("info", "URL"), 0).out.splitlines()
+        self.assertEqual(there[1:], here[1:len(there)])
+        self.assertIn("ok: 5 shards, 18 samples", self.assert_code(self.remote(server, "verify", "URL"), 0).out)
+        for name in "here", "there":
+            words = ["show", "URL", "0..18", "-o", str(self.path / f"{name}.png")]
+            self.assert_code(self.local(*words) if name == "here" else self.remote(server, *words), 0)
+        self.assertEqual((self.path / "here.png").read_bytes(), (self.path / "there.png").read_bytes())
+
+    def test_heads_and_rows_are_fetched_and_no_shards(self):
+        server = self.serve()
+        big = self.path / "sets" / "big"
+        images = make_images(self.path / "big", each=4)
+        self.assert_code(shardify(images, big, "--resize", "256", "--crop", "256", "--dtype", "f32", "--quiet"), 0)
+        size = sum(file.stat().st_size for file in big.glob("*.safetensors"))
+        self.name = "big"
+        self.assert_code(self.remote(server, "info", "URL"), 0)
+        self.assertLess(server.sent, size / 4)
+        self.assert_code(self.remote(server, "show", "URL", "3", "-o", str(self.path / "one.png")), 0)
+        self.assertLess(server.sent, size / 2)
+
+    def test_a_shard_alone_and_a_selection(self):
+        server = self.serve()
+        self.assert_code(self.local("split", "URL", "--fractions", "0.5,0.5"), 0)
+        here = self.assert_code(shardctl("ls", f"{self.data}#train", "--csv"), 0).out
+        url = f"{server.url}/{self.name}"
+        self.assertEqual(self.assert_code(shardctl("ls", url + "#train", "--csv"), 0).out, here)
+        shard = sorted(self.data.glob("*.safetensors"))[0]
+        self.assertEqual(self.assert_code(shardctl("ls", f"{url}/{shard.name}", "--csv"), 0).out.splitlines()[0], "index,label,class,key")
+        self.assertIn("ok: 1 shard", self.assert_code(shardctl("verify", f"{url}/{shard.name}"), 0).out)
+
+    def test_what_is_not_there(self):
+        server = self.serve()
+        self.name = "nothing"
+        self.assertIn("is not a data set: the server has no dataset.json there", self.assert_code(self.remote(server, "info", "URL"), 2).err)
+        next(self.data.glob("*.safetensors")).unlink()
+        self.name = quote(self.data.name)
+        self.assertIn("does not exist on the server (HTTP 404", self.remote(server, "verify", "URL").out)
+
+    def test_addresses(self):
+        for address, words in (("http://user:secret@127.0.0.1/x", "remove what is before the '@'"),
+                               ("http://127.0.0.1/x?versionId=1", "cannot have a query"), ("https:///x", "names no host"),
+                               ("https://127.0.0.1/a b", "is not a URL"), ("https://127.0.0.1/a\nX: y", "is not a URL")):
+            result = self.assert_code(shardctl("info", address), 2)
+            self.assertIn(words, result.err)
+            self.assertNotIn("secret", result.err)
+
+
+class Packed(Reading):
+    CODEC = "packed"
+
+
+class Misbehaviour(RemoteCase):
+    """Each of these either ends well or with an error that names the object; wrong bytes are never accepted."""
+
+    def verify(self, behave, **variables):
+        server = self.serve(behave)
+        begin = time.monotonic()
+        result = self.remote(server, "verify", "URL", **variables)
+        self.assertLess(time.monotonic() - begin, 60)
+        return result, server
+
+    def ends_well(self, behave, **variables):
+        result, server = self.verify(behave, **variables)
+        self.assertIn("ok: 5 shards, 18 samples", self.assert_code(result, 0).out)
+        return server
+
+    def fails(self, behave, *words, code=None):
+        result, server = self.verify(behave)
+        self.assertNotEqual(result.code, 0)
+        if code:
+            self.assert_code(result, code)
+        for word in (*words, server.url):
+            self.assertIn(word, result.out + result.err)
+
+    def test_an_overloaded_server(self):
+        for status in 429, 500, 502, 503, 504:
+            server = self.ends_well(lambda path, begin, end, count: f"status:{status}" if count % 2 else None)
+            self.assertGreater(len(server.requests), 12)
+
+    def test_twenty_seconds_of_503(self):
+        begin = time.monotonic()
+        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < 20 else None, SHARD_HTTP_PATIENCE="40")
+
+    def test_a_server_that_stays_overloaded(self):
+        self.fails(lambda *_: "status:503", "HTTP 503, SlowDown", code=2)
+
+    def test_refused(self):
+        self.fails(lambda *_: "status:403", "access to", "refused (HTTP 403", code=2)
+
+    def test_connections_that_are_cut(self):
+        self.ends_well(lambda path, begin, end, count: "cut:1000" if count % 2 and end - begin > 1000 else None)
+
+    def test_a_length_that_is_not_kept(self):
+        self.ends_well(lambda path, begin, end, count: "lie:length" if count == 1 else None)
+
+    def test_a_stall(self):
+        self.ends_well(lambda path, begin, end, count: "stall" if count == 1 and "00001" in path else None)
+
+    def test_another_range(self):
+        self.fails(lambda path, *_: "lie:range" if path.endswith("s") else None, "Content-Range")
+
+    def test_another_size(self):
+        self.fails(lambda path, *_: "lie:size" if path.endswith("s") else None, "was replaced or is not complete", code=1)
+
+    def test_more_bytes_than_said(self):
+        result, _ = self.verify(lambda path, *_: "more" if path.endswith("s") else None)
+        self.assertNotIn("different", result.out)  # either way, but never a wrong byte and never a hang
+
+    def test_a_server_without_ranges(self):
+        self.data = self.path / "sets" / "one"
+        self.assert_code(shardify(self.path / "in", self.data, "--resize", "300", "--crop", "300", "--dtype", "f32", "--quiet"), 0)
+        self.name = "one"
+        self.fails(lambda path, *_: "whole" if path.endswith("s") else None, "must support range requests", code=2)
+
+    def test_an_object_that_changes(self):
+        self.fails(lambda path, begin, end, count: "etag" if path.endswith("s") and count > 1 else None, "ETag", code=1)
+
+    def test_a_flipped_bit_now_and_then(self):
+        self.ends_well(lambda path, begin, end, count: "flip" if count % 3 == 1 else None)
+
+    def test_bits_that_are_always_flipped(self):
+        self.fails(lambda path, *_: "flip" if path.endswith("s") else None, code=1)
+        self.fails(lambda path, *_: "flip" if path.endswith("json") else None, code=1)
+
+    def test_a_redirect_in_a_circle(self):
+        self.fails(lambda path, *_: "redirect:/" + quote(path), "is redirected more than")
+
+    def test_a_redirect_to_another_server(self):
+        other = self.serve()
+        self.ends_well(lambda path, *_: f"redirect:{other.url}/{quote(path)}")
+
+    def test_nobody_listens(self):
+        server = self.serve()
+        server.__exit__()
+        begin = time.monotonic()
+        self.assertIn("cannot read", self.assert_code(self.remote(server, "info", "URL"), 2).err)
+        self.assertLess(time.monotonic() - begin, 10)
+
+
+@unittest.skipUnless(Nginx.available(), "nginx is not installed")
+class RealServer(RemoteCase):
+    def test_nginx(self):
+        with Nginx(self.data.parent, self.path / "nginx") as server:
+            self.assertIn("ok: 5 shards", self.assert_code(self.remote(server, "verify", "URL"), 0).out)
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+    def test_nginx_with_tls(self):
+        ca, certificate, key = make_certificate(self.path / "tls")
+        with Nginx(self.data.parent, self.path / "nginx", (certificate, key)) as server:
+            self.assertIn("certificate is not trusted", self.assert_code(self.remote(server, "verify", "URL"), 2).err)
+            self.assertIn("ok: 5 shards", self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 0).out)
+
+    def test_a_slow_line(self):
+        with Nginx(self.data.parent, self.path / "nginx", extra="limit_rate 20k;") as server:
+            self.assertIn("ok: 5 shards", self.assert_code(self.remote(server, "verify", "URL"), 0).out)
+
+
+if __name__ == "__main__":
+    main()

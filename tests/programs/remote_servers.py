@@ -1,0 +1,205 @@
+"""Servers on the loopback interface for tests of data sets on servers. Each is started by a test and stopped when the test ends."""
+
+import http.server
+import os
+import random
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from urllib.parse import unquote
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class HostileServer:
+    """Serves a folder by ranges, and misbehaves as `behave(path, begin, end, count)` says, which returns a word or None:
+
+    status:NNN  lie:length  lie:range  whole  flip  cut:N  stall  etag  redirect:URL  more  drip
+    """
+
+    def __init__(self, folder, behave=None, check=None):
+        self.folder = Path(folder)
+        self.behave = behave or (lambda *_: None)
+        self.check = check or (lambda headers: 200)  # the status that a request with these headers gets
+        self.requests = []
+        self.sent = 0
+        self.lock = threading.Lock()
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                try:
+                    server.answer(self)
+                except (BrokenPipeError, ConnectionResetError):
+                    self.close_connection = True
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+        self.httpd = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
+        self.thread = threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self.thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.httpd.shutdown()
+        self.httpd.server_close()
+
+    def answer(self, handler):
+        path = unquote(handler.path).lstrip("/")
+        wanted = handler.headers.get("Range")
+        with self.lock:
+            self.requests.append((handler.path, wanted, dict(handler.headers)))
+            count = sum(1 for other, _, _ in self.requests if other == handler.path)
+        status = self.check(handler.headers)
+        file = self.folder / path
+        if status == 200 and not file.is_file():
+            status = 404
+        data = file.read_bytes() if status == 200 else b""
+        begin, end = 0, len(data)
+        if wanted and status == 200:
+            first, last = wanted.removeprefix("bytes=").split("-")
+            begin, end = int(first), min(int(last) + 1, len(data)) if last else len(data)
+        act = self.behave(path, begin, end, count) or ""
+        if act.startswith("status:"):
+            status = int(act[7:])
+        if act.startswith("redirect:"):
+            handler.send_response(302)
+            handler.send_header("Location", act[9:])
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+            return
+        if status != 200 or begin >= end:
+            body = b"<Error><Code>SlowDown</Code></Error>"
+            handler.send_response(status if status != 200 else 416)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+            return
+        body = bytearray(data[begin:end])
+        if act == "flip":
+            body[random.randrange(len(body))] ^= 0x10
+        partial = wanted and act != "whole"
+        if act == "whole":
+            body = bytearray(data)
+        handler.send_response(206 if partial else 200)
+        etag = '"2"' if act == "etag" else '"1"'
+        handler.send_header("ETag", etag)
+        if partial:
+            first, last, total = begin, end - 1, len(data)
+            if act == "lie:range":
+                first, last = first + 1, last + 1 if last + 1 < total else last
+            if act == "lie:size":
+                total += 1
+            handler.send_header("Content-Range", f"bytes {first}-{last}/{total}")
+        length = len(body)
+        if act == "lie:length":
+            length += 5
+        if act == "more":
+            body += b"x" * 10
+            length += 10
+        handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+        if act.startswith("cut:"):
+            body = body[: int(act[4:])]
+        if act == "stall":
+            handler.wfile.write(body[: len(body) // 2])
+            handler.wfile.flush()
+            time.sleep(60)
+        handler.wfile.write(body)
+        with self.lock:
+            self.sent += len(body)
+        if act.startswith("cut:") or act == "lie:length":
+            handler.wfile.flush()
+            handler.close_connection = True
+            handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+NGINX = """
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log; {user}
+events {{ worker_connections 512; }}
+http {{
+  access_log {folder}/access.log; sendfile on; tcp_nopush on; keepalive_requests 100000;
+  client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
+  uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
+  server {{ listen 127.0.0.1:{port}; {tls} root {root}; {extra} }}
+}}
+"""
+
+
+class Nginx:
+    """nginx over a folder; with `tls` (certificate, key) by https. None of it needs root. `available()` says whether it is installed."""
+
+    @staticmethod
+    def available():
+        return shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+    def __init__(self, root, work, tls=None, extra=""):
+        self.work = Path(work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        lines = f"ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]};" if tls else ""
+        conf = NGINX.format(folder=self.work, port=f"{self.port}{' ssl' if tls else ''}", tls=lines, root=root, extra=extra,
+                            user="user root;" if os.getuid() == 0 else "")
+        (self.work / "nginx.conf").write_text(conf)
+        self.process = subprocess.Popen([self.available(), "-c", str(self.work / "nginx.conf"), "-e", str(self.work / "error.log")],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(self.port, self.process)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def requests(self):
+        return (self.work / "access.log").read_text().splitlines()
+
+
+def wait_for(port, process, seconds=20):
+    """Until something listens at the port. Raises if the process ended before."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        with socket.socket() as probe:
+            probe.settimeout(0.5)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("the server does not listen")
+
+
+def make_certificate(folder):
+    """An authority of its own and a certificate for 127.0.0.1: (authority, certificate, key)."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    run = lambda *command: subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=60)
+    ca, ca_key, key, request, certificate, names = (folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names"))
+    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-days", "2", "-subj", "/CN=test authority")
+    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", "/CN=127.0.0.1")
+    names.write_text("subjectAltName=IP:127.0.0.1\n")
+    run("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", certificate, "-days", "2", "-extfile", names)
+    return ca, certificate, key
