@@ -72,6 +72,24 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       stored sample)")
       ->type_name("FILE.json")
       ->group(group);
+  app.add_option("--yolo", options.yolo, R"(
+      A folder with the boxes of each image in the format of YOLO: the same path with the extension .txt, lines "class cx cy w h"
+      with fractions of the image. They are stored as the columns of --coco)")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--yolo-keypoints", options.yolo_keypoints, R"(
+      The lines of --yolo have N keypoints behind the box: x y, or x y visibility)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--voc", options.voc, R"(
+      A folder with the boxes of each image in the format of Pascal VOC: the same path with the extension .xml)")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--box-classes", options.box_classes, R"(
+      The names of the classes of --yolo or --voc, one a line. An image with another class is rejected. Without it: classes.txt in the
+      folder of --yolo, if it is there; all names that occur in --voc)")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option("--mask-dir", given.text.mask_dir, R"(
       A folder with a mask for each image: the same path, with the extension of a PNG or TIFF file. The index in its palette, or its gray
       value, is the class. Masks are resized with nearest and cropped as the images, and stored as the field "mask")")

@@ -133,7 +133,7 @@ void print_further(const convert::Options& options, const convert::Listing& foun
 }
 
 void print_annotations(const convert::Options& options, const convert::AnnotationCounts& found) {
-  if (options.coco.empty()) return;
+  if (options.coco.empty() && options.yolo.empty() && options.voc.empty()) return;
   cli::out("annotations: {}\n", cli::counted(found.objects, "object"));
   const auto& print = print_count;
   print(found.images_without,

@@ -22,44 +22,6 @@ constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-template <class T>
-std::span<const std::byte> bytes_of(const std::vector<T>& values) {
-  return std::as_bytes(std::span(values));
-}
-
-// From pixels of the image to those of the stored sample.
-struct View {
-  double scale_x = 1;
-  double scale_y = 1;
-  double left = 0;
-  double top = 0;
-  double width = 0;
-  double height = 0;
-
-  View(image::Size of, const image::PreprocessOptions& options) {
-    const image::Size resized = image::resized_size(of, options);
-    const image::Box crop = image::crop_box(resized, options);
-    scale_x = static_cast<double>(resized.width) / of.width;
-    scale_y = static_cast<double>(resized.height) / of.height;
-    left = crop.left;
-    top = crop.top;
-    width = crop.width;
-    height = crop.height;
-  }
-  double x(double of) const { return of * scale_x - left; }
-  double y(double of) const { return of * scale_y - top; }
-};
-
-// The rows of one image.
-struct Rows {
-  std::vector<float> boxes;
-  std::vector<std::int64_t> labels;
-  std::vector<float> areas;
-  std::vector<std::uint8_t> crowd;
-  std::vector<float> keypoints;
-  std::string captions;
-};
-
 }  // namespace
 
 class CocoAnnotations::Impl {
@@ -89,17 +51,23 @@ class CocoAnnotations::Impl {
     take_inputs(list);
   }
 
-  CocoTable table(const InputList& list) {
+  AnnotationTable table(const InputList& list) {
     match(list);
-    CocoTable table = columns();
+    if (!has_boxes_ && points_ == 0 && !has_captions_)
+      refuse("none of its annotations has a bbox, keypoints or a caption");
+    AnnotationTable table;
+    ObjectColumns columns(has_boxes_, points_ / 3);
+    ColumnTable captions(ColumnSpec{"captions", DType::u8, {}, ColumnKind::text});
     std::vector<std::string> names;
-    for (const CocoCategory& category : coco_.categories) names.push_back(json_quote(category.name));
-    table.categories = fmt::format("[{}]", fmt::join(names, ","));
+    for (const CocoCategory& category : coco_.categories) names.push_back(category.name);
+    table.categories = category_list(names);
     for (const std::uint32_t image : image_of_) {
       const CocoImage* const of = image == kNone ? nullptr : &coco_.images[image];
       table.sizes.push_back(of == nullptr ? image::Size{} : image::Size{of->width, of->height});
-      add_rows(of, table.columns);
+      add_rows(of, columns, captions);
     }
+    table.columns = std::move(columns.tables());
+    if (has_captions_) table.columns.push_back(std::move(captions));
     table.counts = std::move(counts_);
     return table;
   }
@@ -191,56 +159,35 @@ class CocoAnnotations::Impl {
     if (list.inputs.empty()) refuse("no image has an annotation: nothing would be stored (`missing` skip)");
   }
 
-  CocoTable columns() const {
-    constexpr ColumnKind kRagged = ColumnKind::ragged;
-    CocoTable table;
-    if (has_boxes_) {
-      table.columns.emplace_back(ColumnSpec{"boxes", DType::f32, {4}, kRagged});
-      table.columns.emplace_back(ColumnSpec{"box_labels", DType::i64, {}, kRagged});
-      table.columns.emplace_back(ColumnSpec{"areas", DType::f32, {}, kRagged});
-      table.columns.emplace_back(ColumnSpec{"crowd", DType::u8, {}, kRagged});
-    }
-    if (points_ != 0)
-      table.columns.emplace_back(ColumnSpec{"keypoints", DType::f32, {points_ / 3, 3}, kRagged});
-    if (has_captions_) table.columns.emplace_back(ColumnSpec{"captions", DType::u8, {}, ColumnKind::text});
-    if (table.columns.empty()) refuse("none of its annotations has a bbox, keypoints or a caption");
-    return table;
-  }
-
-  void add_rows(const CocoImage* image, std::vector<ColumnTable>& columns) {
-    Rows rows;
+  void add_rows(const CocoImage* image, ObjectColumns& columns, ColumnTable& captions) {
+    ObjectRows rows;
+    std::string text;
     if (image != nullptr && !annotations_of(*image).empty()) {
       if (image->width == 0 || image->height == 0)
         refuse(fmt::format("image {} has no width and height", image->id));
-      const View view({image->width, image->height}, options_.preprocess);
+      const image::Size size{image->width, image->height};
+      const SampleView view(size, size, options_.preprocess);
       for (const CocoAnnotation& annotation : annotations_of(*image)) {
-        add_caption(annotation, rows);
+        add_caption(annotation, text);
         if (annotation.has_box || annotation.keypoints != 0) add_object(annotation, view, rows);
       }
     }
-    std::size_t c = 0;
-    if (has_boxes_) {
-      columns[c++].add(bytes_of(rows.boxes));
-      columns[c++].add(bytes_of(rows.labels));
-      columns[c++].add(bytes_of(rows.areas));
-      columns[c++].add(bytes_of(rows.crowd));
-    }
-    if (points_ != 0) columns[c++].add(bytes_of(rows.keypoints));
-    if (has_captions_) columns[c].add(std::as_bytes(std::span(rows.captions)));
+    columns.add(rows);
+    captions.add(std::as_bytes(std::span(text)));
   }
 
   // Line breaks separate captions, so there are none in a caption.
-  void add_caption(const CocoAnnotation& annotation, Rows& rows) const {
+  void add_caption(const CocoAnnotation& annotation, std::string& captions) const {
     if (annotation.caption == 0) return;
     std::string text = coco_.captions[annotation.caption - 1];
     for (char& c : text)
       if (c == '\n' || c == '\r') c = ' ';
     text.erase(text.find_last_not_of(' ') + 1);
-    if (!rows.captions.empty()) rows.captions += '\n';
-    rows.captions += text;
+    if (!captions.empty()) captions += '\n';
+    captions += text;
   }
 
-  void add_object(const CocoAnnotation& annotation, const View& view, Rows& rows) {
+  void add_object(const CocoAnnotation& annotation, const SampleView& view, ObjectRows& rows) {
     const auto category =
         std::lower_bound(coco_.categories.begin(), coco_.categories.end(), annotation.category,
                          [](const CocoCategory& of, std::int64_t id) { return of.id < id; });
@@ -253,40 +200,18 @@ class CocoAnnotations::Impl {
       return missing(counts_.invalid_boxes,
                      fmt::format("annotation {} has a bbox of {} x {} pixels at {}, {}", annotation.id, width,
                                  height, x, y));
-    if (has_boxes_) {
-      const double left = std::clamp(view.x(x), 0.0, view.width);
-      const double right = std::clamp(view.x(x + width), 0.0, view.width);
-      const double top = std::clamp(view.y(y), 0.0, view.height);
-      const double bottom = std::clamp(view.y(y + height), 0.0, view.height);
-      const std::array<float, 4> box{static_cast<float>(left), static_cast<float>(top),
-                                     static_cast<float>(right), static_cast<float>(bottom)};
-      if (!(box[0] < box[2] && box[1] < box[3])) {
-        if (counts_.cut_away.number++ == 0)
-          counts_.cut_away.first = fmt::format("annotation {} lies outside of the sample", annotation.id);
-        return;
-      }
-      rows.boxes.insert(rows.boxes.end(), box.begin(), box.end());
-      rows.labels.push_back(category - coco_.categories.begin());
-      const double area = annotation.has_area ? annotation.area : width * height;
-      rows.areas.push_back(static_cast<float>(area * view.scale_x * view.scale_y));
-      rows.crowd.push_back(annotation.crowd ? 1 : 0);
+    const ImageObject object{{x, y, x + width, y + height},
+                             annotation.has_area ? annotation.area : width * height,
+                             category - coco_.categories.begin(),
+                             annotation.crowd};
+    if (has_boxes_ && !rows.add_box(object, view)) {
+      if (counts_.cut_away.number++ == 0)
+        counts_.cut_away.first = fmt::format("annotation {} lies outside of the sample", annotation.id);
+      return;
     }
     ++counts_.objects;
-    add_keypoints(annotation, view, rows);
-  }
-
-  void add_keypoints(const CocoAnnotation& annotation, const View& view, Rows& rows) const {
-    for (std::uint32_t k = 0; k < points_; k += 3) {
-      std::array<float, 3> point{};
-      if (annotation.keypoints != 0) {
-        const float* const of = coco_.keypoints.data() + annotation.keypoints_begin + k;
-        const double x = view.x(of[0]);
-        const double y = view.y(of[1]);
-        const bool inside = x >= 0 && x <= view.width && y >= 0 && y <= view.height;
-        if (of[2] != 0 && inside) point = {static_cast<float>(x), static_cast<float>(y), of[2]};
-      }
-      rows.keypoints.insert(rows.keypoints.end(), point.begin(), point.end());
-    }
+    rows.add_keypoints(std::span(coco_.keypoints).subspan(annotation.keypoints_begin, annotation.keypoints),
+                       points_ / 3, view);
   }
 
   const Options& options_;
@@ -303,6 +228,6 @@ class CocoAnnotations::Impl {
 CocoAnnotations::CocoAnnotations(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
 CocoAnnotations::~CocoAnnotations() = default;
 void CocoAnnotations::choose(InputList& list) { impl_->choose(list); }
-CocoTable CocoAnnotations::table(const InputList& list) { return impl_->table(list); }
+AnnotationTable CocoAnnotations::table(const InputList& list) { return impl_->table(list); }
 
 }  // namespace shard::convert

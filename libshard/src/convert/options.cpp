@@ -8,12 +8,25 @@
 
 #include "base/cpu_count.hpp"
 #include "base/quote.hpp"
+#include "convert/label_file.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
 
 namespace {
+
+void check_annotations(const Options& options) {
+  const auto fail = [](const std::string& why) { throw Error(ErrorCode::invalid_argument, why); };
+  if (!options.coco.empty() + !options.yolo.empty() + !options.voc.empty() > 1)
+    fail("`coco`, `yolo` and `voc` exclude each other: annotations come from one of them");
+  if (!options.box_classes.empty() && options.yolo.empty() && options.voc.empty())
+    fail("`box_classes` names the classes of `yolo` or `voc`: give one of them too");
+  if (options.yolo_keypoints != 0 && options.yolo.empty())
+    fail("`yolo_keypoints` is about the files of `yolo`: give that too");
+  if (options.yolo_keypoints > kMaxKeypoints)
+    fail(fmt::format("`yolo_keypoints` {}: at most {}", options.yolo_keypoints, kMaxKeypoints));
+}
 
 void check_pairs(const std::vector<FurtherImages>& pairs) {
   const auto fail = [](const FurtherImages& from, const std::string& why) {
@@ -39,6 +52,7 @@ void check_pairs(const std::vector<FurtherImages>& pairs) {
 
 void Options::check() const {
   check_pairs(pairs);
+  check_annotations(*this);
   if (!columns.empty()) {
     std::vector<ColumnSpec> all{{"labels", DType::i64, {}}};
     all.insert(all.end(), columns.begin(), columns.end());

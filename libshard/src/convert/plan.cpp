@@ -16,6 +16,7 @@
 #include "base/quote.hpp"
 #include "convert/choose.hpp"
 #include "convert/coco.hpp"
+#include "convert/label_files.hpp"
 #include "convert/member_columns.hpp"
 #include "convert/recorded.hpp"
 #include "format/shard_profile.hpp"
@@ -90,6 +91,14 @@ std::set<std::string> members_of(const std::vector<ColumnSpec>& columns) {
   return names;
 }
 
+void add_annotations(AnnotationTable&& table, Plan& plan) {
+  for (ColumnTable& column : table.columns) plan.columns.push_back(std::move(column));
+  plan.stated_sizes = std::move(table.sizes);
+  if (!table.categories.empty()) plan.provenance["categories"] = std::move(table.categories);
+  plan.annotations = std::move(table.counts);
+  check_columns(plan.column_specs());
+}
+
 }  // namespace
 
 void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
@@ -129,14 +138,21 @@ Plan make_plan(const Options& options) {
                 "whose archives have them");
   plan.list = scan(options.images, options.root, options.array_layout,
                    from_members ? members_of(options.columns) : std::set<std::string>{});
-  if (options.pages && (!options.labels.empty() || !options.coco.empty() || from_members))
-    throw Error(ErrorCode::invalid_argument,
-                "`pages` together with `labels`, `coco` or `column`: these name files, not pages");
+  const bool annotated = !options.coco.empty() || !options.yolo.empty() || !options.voc.empty();
+  if (options.pages && (!options.labels.empty() || annotated || from_members))
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`pages` together with `labels`, `coco`, `yolo`, `voc` or `column`: these name files, not pages");
   expand_pages(options, plan.list);
   std::optional<CocoAnnotations> annotations;
   if (!options.coco.empty()) {
     annotations.emplace(options);
     annotations->choose(plan.list);
+  }
+  std::optional<LabelFiles> label_files;
+  if (!options.yolo.empty() || !options.voc.empty()) {
+    label_files.emplace(options);
+    label_files->choose(plan.list);
   }
   FurtherFolders further(options);
   further.choose(plan.list);
@@ -152,19 +168,13 @@ Plan make_plan(const Options& options) {
   }
   if (from_members)
     plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
-  if (annotations) {
-    CocoTable coco = annotations->table(plan.list);
-    for (ColumnTable& column : coco.columns) plan.columns.push_back(std::move(column));
-    plan.stated_sizes = std::move(coco.sizes);
-    plan.provenance["categories"] = std::move(coco.categories);
-    plan.annotations = std::move(coco.counts);
-    check_columns(plan.column_specs());
-  }
+  if (annotations) add_annotations(annotations->table(plan.list), plan);
+  if (label_files) add_annotations(label_files->table(plan.list), plan);
   if (options.strict) reject_skipped(plan.list);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
   if (plan.list.inputs.empty())
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("none of the {} inputs has a label: {} {}", plan.listed,
+                fmt::format("none of the {} inputs can be used: {} {}", plan.listed,
                             quoted_key(plan.list.rejects.front().key), plan.list.rejects.front().reason));
   Options chosen = options;
   chosen.preprocess = plan.preprocess = choose_preprocess(options, plan.list);

@@ -34,6 +34,7 @@ convert::Options options_of(const nb::dict& given) {
   if (given.contains("on_error")) words.on_error = string_of(given, "on_error");
   if (given.contains("on_warning")) words.on_warning = string_of(given, "on_warning");
   if (given.contains("columns")) words.columns = nb::cast<std::vector<std::string>>(given["columns"]);
+  if (given.contains("pairs")) words.pairs = nb::cast<std::vector<std::string>>(given["pairs"]);
   if (given.contains("missing")) words.missing = string_of(given, "missing");
   if (given.contains("unlisted")) words.unlisted = string_of(given, "unlisted");
   for (const auto& [name, field] :
@@ -42,7 +43,8 @@ convert::Options options_of(const nb::dict& given) {
         std::pair{"dtype", &words.dtype}, std::pair{"layout", &words.layout}, std::pair{"mean", &words.mean},
         std::pair{"std", &words.std}, std::pair{"normalize", &words.normalize},
         std::pair{"channels", &words.channels}, std::pair{"codec", &words.codec},
-        std::pair{"array_layout", &words.array_layout}})
+        std::pair{"array_layout", &words.array_layout}, std::pair{"mask_dir", &words.mask_dir},
+        std::pair{"mask_classes", &words.mask_classes}, std::pair{"mask_ignore", &words.mask_ignore}})
     *field = string_of(given, name);
   convert::Options options;
   convert::apply(words, options);
@@ -51,6 +53,10 @@ convert::Options options_of(const nb::dict& given) {
   set(options.root, given, "root");
   set(options.labels, given, "labels");
   set(options.coco, given, "coco");
+  set(options.yolo, given, "yolo");
+  set(options.yolo_keypoints, given, "yolo_keypoints");
+  set(options.voc, given, "voc");
+  set(options.box_classes, given, "box_classes");
   set(options.strict, given, "strict");
   set(options.pages, given, "pages");
   set(options.fast_decode, given, "fast_decode");

@@ -159,3 +159,26 @@ def test_coco_annotations_become_columns(table, tmp_path):
     assert sl.convert(table / "images", tmp_path / "less", preset="train", resize=40, crop=40, coco=path, missing="skip").samples == 1
     with pytest.raises(sl.InvalidArgumentError, match='missing "maybe"'):
         sl.convert(table / "images", tmp_path / "no", coco=path, missing="maybe")
+
+
+def test_masks_pairs_and_boxes_from_folders(table, tmp_path):
+    images = table / "images"
+    for path in images.glob("*/*.png"):
+        label = (tmp_path / "labels" / path.relative_to(images)).with_suffix(".txt")
+        label.parent.mkdir(parents=True, exist_ok=True)
+        label.write_text("1 0.5 0.5 0.5 0.5\n")
+    (tmp_path / "names").write_text("leg\neye\n")
+    options = dict(preset="train", resize=40, crop=40, yolo=tmp_path / "labels", box_classes=tmp_path / "names", pairs={"again": images, "near": f"{images},filter=nearest"})
+    assert sl.convert(images, tmp_path / "out", **options).samples == SAMPLES
+    data = sl.Dataset(tmp_path / "out")
+    assert data.categories == ("leg", "eye") and data.fields[0]["box_labels"].tolist() == [1]
+    assert same(data.image("again", 0), data[0][0]) and data.image("near", 0).shape == (40, 40, 3)
+    with pytest.raises(sl.InvalidArgumentError, match="mask_classes"):
+        sl.convert(images, tmp_path / "no", mask_dir=images, mask_classes=70000)
+    with pytest.raises(sl.InvalidArgumentError, match="none of the .* inputs could be stored"):
+        sl.convert(images, tmp_path / "no", mask_dir=images)  # colours
+    plan = sl.plan(images, tmp_path / "plan", **options)
+    for shard in range(plan.shards):
+        sl.convert_shard(plan, shard)
+    assert sl.finish(plan).samples == SAMPLES
+    assert (tmp_path / "plan" / "dataset.json").read_bytes() == (tmp_path / "out" / "dataset.json").read_bytes()

@@ -63,6 +63,13 @@ struct Options {
   std::vector<ColumnSpec> columns;
   // Annotations in the format of COCO: boxes, keypoints and captions become columns (docs/sources.md). Empty: none.
   std::filesystem::path coco;
+  // The same from a folder with a file for each image, in the format of YOLO or of Pascal VOC. Only one of `coco`, `yolo` and `voc`.
+  std::filesystem::path yolo;
+  std::filesystem::path voc;
+  // The names of the classes of `yolo` or `voc`, one a line. Empty: classes.txt in `yolo` if it is there; of `voc` all names that occur.
+  std::filesystem::path box_classes;
+  // Keypoints of each object in the files of `yolo`, 0 to 1000.
+  std::uint32_t yolo_keypoints = 0;
   // Further images. Those that an image has none of: see `missing`, where `empty` stores zeros.
   std::vector<FurtherImages> pairs;
   Missing missing = Missing::empty;

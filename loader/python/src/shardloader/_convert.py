@@ -107,6 +107,14 @@ def _options(
     labels: Optional[Path] = None,
     columns: "Optional[Mapping[str, Any]]" = None,
     coco: Optional[Path] = None,
+    yolo: Optional[Path] = None,
+    yolo_keypoints: Optional[int] = None,
+    voc: Optional[Path] = None,
+    box_classes: Optional[Path] = None,
+    mask_dir: Optional[Path] = None,
+    mask_classes: Optional[int] = None,
+    mask_ignore: Optional[int] = None,
+    pairs: "Optional[Mapping[str, Path]]" = None,
     missing: Optional[str] = None,
     unlisted: Optional[str] = None,
     array_layout: Optional[str] = None,
@@ -140,15 +148,19 @@ def _options(
         "shard_size_bytes": shard_size_bytes,
         "samples_per_shard": samples_per_shard,
         "jobs": jobs,
+        "yolo_keypoints": yolo_keypoints,
         "rank": rank,
         "world_size": world_size,
     }
     wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
-    for name, path in {"labels": labels, "root": root, "coco": coco}.items():
+    for name, path in {"labels": labels, "root": root, "coco": coco, "yolo": yolo, "voc": voc, "box_classes": box_classes, "mask_dir": mask_dir}.items():
         wanted[name] = None if path is None else os.fspath(path)
     for name, flag in {"fast_decode": fast_decode, "pages": pages, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
         wanted[name] = True if flag else None
     wanted["columns"] = None if not columns else [column_text(name, kind) for name, kind in columns.items()]
+    for name, bound in {"mask_classes": mask_classes, "mask_ignore": mask_ignore}.items():
+        wanted[name] = None if bound is None else str(_number(name, bound))
+    wanted["pairs"] = None if not pairs else [f"{name}={os.fspath(folder)}" for name, folder in pairs.items()]
     given = {name: value for name, value in wanted.items() if value is not None}
     if ("rank" in given) != ("world_size" in given):
         raise InvalidArgumentError("rank and world_size go together")
@@ -178,6 +190,14 @@ def convert(
     labels: Optional[Path] = None,
     columns: "Optional[Mapping[str, Any]]" = None,
     coco: Optional[Path] = None,
+    yolo: Optional[Path] = None,
+    yolo_keypoints: Optional[int] = None,
+    voc: Optional[Path] = None,
+    box_classes: Optional[Path] = None,
+    mask_dir: Optional[Path] = None,
+    mask_classes: Optional[int] = None,
+    mask_ignore: Optional[int] = None,
+    pairs: "Optional[Mapping[str, Path]]" = None,
     missing: Optional[str] = None,
     unlisted: Optional[str] = None,
     array_layout: Optional[str] = None,
@@ -206,7 +226,7 @@ def convert(
     What a sample is:
     resize: length of the short side in pixels. crop: N or (height, width) around the centre, or "none". squash: the
         (height, width) to which images are resized without keeping their aspect ratio.
-    filter: "bilinear", "bicubic", "lanczos" or "box", as Pillow defines them.
+    filter: "bilinear", "bicubic", "lanczos", "box" or "nearest", as Pillow defines them.
     dtype: "uint8", "uint16", "float16", "bfloat16" or "float32", or numpy's or PyTorch's. "uint16" keeps all bits of images of 16
         bits. layout: "nchw" or "nhwc".
     channels: "keep" for the channels of the first image (and without dtype its data type), or a number. None: RGB of 8 bits, except for
@@ -222,7 +242,13 @@ def convert(
     labels: a CSV file of labels, or for arrays also a .npy of whole numbers. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
         {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
     coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
-        sample. missing: what to do with images that it has no annotation for, "empty", "skip" or "fail".
+        sample. yolo, voc: the same from a folder with a file for each image, in the format of YOLO (with yolo_keypoints points for each
+        object) or Pascal VOC. box_classes: a file with the names of their classes, one a line.
+    mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the palette, or the gray value, is the
+        class. mask_classes: how many there are. mask_ignore: a further value that masks may have.
+    pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as fields of these names, with the
+        settings of shardify's --pair behind the folder.
+    missing: what to do with images without annotation, mask or pair: "empty", "skip" or "fail".
     root: the folder that keys are relative to, for a list of paths.
     on_error: what to do with bad images, "skip" (they are listed in rejects.csv) or "fail". on_warning: "harmless", "accept" or "reject". strict: files that are no images are rejects.
     max_pixels: larger images are rejects. fast_decode: JPEGs are scaled while they are decoded, which changes pixels slightly.
@@ -262,6 +288,14 @@ def convert(
         labels=labels,
         columns=columns,
         coco=coco,
+        yolo=yolo,
+        yolo_keypoints=yolo_keypoints,
+        voc=voc,
+        box_classes=box_classes,
+        mask_dir=mask_dir,
+        mask_classes=mask_classes,
+        mask_ignore=mask_ignore,
+        pairs=pairs,
         missing=missing,
         unlisted=unlisted,
         array_layout=array_layout,

@@ -67,9 +67,11 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
             raise InvalidArgumentError(f"{name} is no option of plan()")
     images = os.fspath(images)
     absolute = "@" + os.path.abspath(images[1:]) if images.startswith("@") else images if images == "-" else os.path.abspath(images)
-    for name in ("labels", "root", "coco"):
+    for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask_dir"):
         if options.get(name) is not None:
             options[name] = os.path.abspath(options[name])
+    if options.get("pairs"):
+        options["pairs"] = {name: os.path.abspath(folder) for name, folder in options["pairs"].items()}
     try:
         given = _options(absolute, os.path.abspath(out), **options)
         listed = _core.WorkPlan(given)

@@ -1,0 +1,331 @@
+#include "convert/label_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "base/quote.hpp"
+#include "base/utf8.hpp"
+#include "convert/input_file.hpp"
+#include "convert/label_file.hpp"
+#include "shard/error.hpp"
+#include "shard/image/wide.hpp"
+#include "shard/keys.hpp"
+
+namespace shard::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kMaxNames = 1'000'000;
+
+// One name a line; empty lines count where others follow.
+std::vector<std::string> read_names(const fs::path& path) {
+  const std::vector<std::byte> bytes = read_file(path, kMaxNamesBytes);
+  std::vector<std::string> names;
+  std::set<std::string_view> seen;
+  std::string_view text = as_text(bytes);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(path), why));
+  };
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (line.empty() && text.empty()) break;
+    if (line.empty())
+      refuse(
+          fmt::format("line {} is empty: it must be the name of class {}", names.size() + 1, names.size()));
+    if (!is_utf8(line)) refuse(fmt::format("line {} is not UTF-8", names.size() + 1));
+    if (!seen.insert(line).second) refuse(fmt::format("it has {} twice", quoted_excerpt(line)));
+    if (names.size() == kMaxNames) refuse(fmt::format("more than {} names", kMaxNames));
+    names.emplace_back(line);
+  }
+  if (names.empty()) refuse("it has no names: give one a line");
+  return names;
+}
+
+// Paths below the folder, relative to it, without the extension. Hidden files are passed over.
+std::set<std::string> files_below(const fs::path& folder, const std::string& extension) {
+  std::set<std::string> found;
+  std::error_code error;
+  const auto check = [&] {
+    if (error)
+      throw Error(ErrorCode::io,
+                  fmt::format("cannot read the folder {}: {}", quoted(folder), error.message()));
+  };
+  fs::recursive_directory_iterator at(folder, error);
+  check();
+  for (; at != fs::recursive_directory_iterator(); at.increment(error), check()) {
+    const fs::path& path = at->path();
+    if (path.extension() != extension || path.filename().native().starts_with('.')) continue;
+    std::string name = path.lexically_relative(folder).native();
+    name.resize(name.size() - extension.size());
+    found.insert(std::move(name));
+  }
+  return found;
+}
+
+}  // namespace
+
+class LabelFiles::Impl {
+ public:
+  explicit Impl(const Options& options)
+      : options_(options), yolo_(!options.yolo.empty()), folder_(yolo_ ? options.yolo : options.voc) {
+    std::error_code error;
+    if (!fs::is_directory(folder_, error)) refuse("not a folder: give the folder of the annotations");
+    files_ = files_below(folder_, extension());
+    fs::path names = options.box_classes;
+    if (names.empty() && yolo_ && fs::exists(folder_ / "classes.txt", error)) names = folder_ / "classes.txt";
+    if (names == folder_ / "classes.txt") files_.erase("classes");
+    if (names.empty()) return;
+    names_file_ = names;
+    names_ = read_names(names);
+  }
+
+  void choose(InputList& list) {
+    require_matches(list);
+    std::vector<Input> with_file;
+    for (Input& input : list.inputs) {
+      const std::string name = name_of(input);
+      const bool there = files_.contains(name);
+      if (!there)
+        missing(counts_.images_without, fmt::format("{} has no annotation", quoted_key(input.key())));
+      if (there || options_.missing != Missing::skip) with_file.push_back(std::move(input));
+    }
+    list.inputs = std::move(with_file);
+    read_files(list);
+    reject_bad(list);
+    note_unused();
+  }
+
+  AnnotationTable table(const InputList& list) {
+    AnnotationTable table;
+    if (!yolo_ && names_.empty()) take_names(list);
+    if (!names_.empty()) table.categories = category_list(names_);
+    if (!by_fraction_of_result()) table.sizes = sizes_of_images(list);
+    ObjectColumns columns(true, options_.yolo_keypoints);
+    for (std::size_t i = 0; i < list.inputs.size(); ++i) columns.add(rows_of(list.inputs[i], table.sizes, i));
+    table.columns = std::move(columns.tables());
+    table.counts = std::move(counts_);
+    return table;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(folder_), why));
+  }
+  void missing(AnnotationCounts::Count& count, const std::string& what) {
+    if (options_.missing == Missing::fail)
+      refuse(fmt::format("{} (`missing` fail; with skip or empty this is counted)", what));
+    if (count.number++ == 0) count.first = what;
+  }
+
+  std::string extension() const { return yolo_ ? ".txt" : ".xml"; }
+  static std::string name_of(const Input& input) {
+    const std::size_t name = input.path.rfind('/') + 1;
+    const std::size_t dot = input.path.rfind('.');
+    return dot == std::string::npos || dot <= name ? input.path : input.path.substr(0, dot);
+  }
+  std::string file_of(const std::string& name) const { return name + extension(); }
+
+  void require_matches(const InputList& list) const {
+    if (std::any_of(list.inputs.begin(), list.inputs.end(),
+                    [&](const Input& input) { return files_.contains(name_of(input)); }))
+      return;
+    refuse(fmt::format(
+        "none of its {} {} files has the name of one of the {} inputs: its first is {}, the first "
+        "input {}",
+        files_.size(), extension(), list.inputs.size(),
+        files_.empty() ? "none" : quoted_key(escape_key(file_of(*files_.begin()))),
+        quoted_key(list.inputs.front().key())));
+  }
+
+  void note_unused() {
+    for (const std::string& name : files_)
+      if (!parsed_.contains(name) && !bad_.contains(name))
+        missing(counts_.without_image,
+                fmt::format("{} belongs to no input", quoted_key(escape_key(file_of(name)))));
+  }
+
+  // Parses the files of all inputs.
+  void read_files(const InputList& list) {
+    std::vector<std::optional<LabelFile>> files(list.inputs.size());
+    std::vector<std::string> why(list.inputs.size());
+    std::vector<InputReader> readers;
+    for (unsigned i = 0; i < options_.threads(); ++i) readers.emplace_back(folder_);
+    parallel_for(options_.threads(), list.inputs.size(), [&](unsigned thread, std::uint64_t i) {
+      const std::string name = name_of(list.inputs[i]);
+      if (!files_.contains(name)) return;
+      try {
+        files[i] = parse(readers[thread].read(file_of(name)));
+      } catch (const Error& error) {
+        const bool unreadable = dynamic_cast<const UnreadableInput*>(&error) != nullptr;
+        if (!unreadable && error.code() != ErrorCode::corrupt) throw;
+        why[i] = fmt::format("annotations {}: {}", quoted_key(escape_key(file_of(name))), error.what());
+      }
+    });
+    for (std::size_t i = 0; i < list.inputs.size(); ++i) {
+      std::string name = name_of(list.inputs[i]);
+      if (files[i])
+        parsed_.insert_or_assign(std::move(name), std::move(*files[i]));
+      else if (!why[i].empty())
+        bad_.insert_or_assign(std::move(name), std::move(why[i]));
+    }
+  }
+
+  LabelFile parse(std::span<const std::byte> bytes) const {
+    if (bytes.size() > kMaxLabelFileBytes)
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("has {} bytes; at most {} are read", bytes.size(), kMaxLabelFileBytes));
+    LabelFile file = yolo_ ? parse_yolo(as_text(bytes), options_.yolo_keypoints) : parse_voc(as_text(bytes));
+    if (names_.empty()) return file;
+    for (std::size_t k = 0; k < file.objects.size(); ++k) {
+      LabelledObject& of = file.objects[k];
+      if (yolo_) {
+        if (of.object.label >= static_cast<std::int64_t>(names_.size()))
+          throw Error(ErrorCode::corrupt,
+                      fmt::format("class {} of object {}: {} names {} classes, 0 to {}", of.object.label,
+                                  k + 1, quoted(names_file_), names_.size(), names_.size() - 1));
+        continue;
+      }
+      const auto at = std::find(names_.begin(), names_.end(), of.name);
+      if (at == names_.end())
+        throw Error(ErrorCode::corrupt, fmt::format("object {} is a {}, which {} does not name", k + 1,
+                                                    quoted_excerpt(of.name), quoted(names_file_)));
+      of.object.label = at - names_.begin();
+    }
+    return file;
+  }
+
+  void reject_bad(InputList& list) {
+    std::vector<Input> good;
+    for (Input& input : list.inputs) {
+      const auto bad = bad_.find(name_of(input));
+      if (bad == bad_.end()) {
+        good.push_back(std::move(input));
+        continue;
+      }
+      if (options_.on_error == OnError::fail)
+        throw Error(ErrorCode::corrupt,
+                    fmt::format("{}: {} (`on_error` fail)", quoted_key(input.key()), bad->second));
+      list.rejects.push_back({input.key(), escape_key(bad->second)});
+    }
+    list.inputs = std::move(good);
+    std::sort(list.rejects.begin(), list.rejects.end(),
+              [](const Reject& a, const Reject& b) { return a.key < b.key; });
+  }
+
+  const LabelFile* parsed_of(const Input& input) const {
+    const auto at = parsed_.find(name_of(input));
+    return at == parsed_.end() ? nullptr : &at->second;
+  }
+
+  // VOC without a list: all names of the inputs, sorted.
+  void take_names(const InputList& list) {
+    std::map<std::string, std::int64_t> labels;
+    for (const Input& input : list.inputs)
+      if (const LabelFile* const file = parsed_of(input))
+        for (const LabelledObject& of : file->objects) labels.emplace(of.name, 0);
+    for (auto& [name, label] : labels) {
+      label = static_cast<std::int64_t>(names_.size());
+      names_.push_back(name);
+    }
+    for (auto& [name, file] : parsed_)
+      for (LabelledObject& of : file.objects)
+        if (const auto at = labels.find(of.name); at != labels.end()) of.object.label = at->second;
+  }
+
+  // Fractions of an image that is squashed are those of the result.
+  bool by_fraction_of_result() const { return yolo_ && options_.preprocess.squash.has_value(); }
+
+  // As the files say, or as the images are. {0, 0}: without objects, or an image that cannot be read and becomes a reject.
+  std::vector<image::Size> sizes_of_images(const InputList& list) const {
+    std::vector<image::Size> sizes(list.inputs.size());
+    std::vector<InputReader> readers;
+    for (unsigned i = 0; i < options_.threads(); ++i) readers.emplace_back(list);
+    parallel_for(options_.threads(), sizes.size(), [&](unsigned thread, std::uint64_t i) {
+      const LabelFile* const file = parsed_of(list.inputs[i]);
+      if (file == nullptr || file->objects.empty()) return;
+      sizes[i] = file->size;
+      if (sizes[i].width != 0 && sizes[i].height != 0) return;
+      sizes[i] = {};
+      try {
+        const image::WideInfo info =
+            image::read_wide_info(readers[thread].read(list.inputs[i]), options_.max_pixels);
+        sizes[i] = {info.width, info.height};
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument) throw;
+      }
+    });
+    return sizes;
+  }
+
+  ObjectRows rows_of(const Input& input, const std::vector<image::Size>& sizes, std::size_t i) {
+    ObjectRows rows;
+    const LabelFile* const file = parsed_of(input);
+    if (file == nullptr) return rows;
+    note_invalid(input, *file);
+    if (file->objects.empty()) return rows;
+    constexpr image::Size kWhole{1, 1};
+    const image::Size size = by_fraction_of_result() ? kWhole : sizes[i];
+    if (size == image::Size{}) return rows;  // a reject
+    const SampleView view = view_of(size);
+    for (std::size_t k = 0; k < file->objects.size(); ++k) {
+      const LabelledObject& of = file->objects[k];
+      if (!rows.add_box(of.object, view)) {
+        if (counts_.cut_away.number++ == 0)
+          counts_.cut_away.first = fmt::format("object {} of {} lies outside of the sample", k + 1,
+                                               quoted_key(escape_key(file_of(name_of(input)))));
+        continue;
+      }
+      ++counts_.objects;
+      rows.add_keypoints(of.keypoints, options_.yolo_keypoints, view);
+    }
+    return rows;
+  }
+
+  SampleView view_of(image::Size size) const {
+    constexpr image::Size kWhole{1, 1};
+    return {size, yolo_ ? kWhole : size, options_.preprocess};
+  }
+
+  void note_invalid(const Input& input, const LabelFile& file) {
+    if (file.invalid_boxes.number == 0) return;
+    const std::string what =
+        fmt::format("{} {}", quoted_key(escape_key(file_of(name_of(input)))), file.invalid_boxes.first);
+    missing(counts_.invalid_boxes, what);
+    counts_.invalid_boxes.number += file.invalid_boxes.number - 1;
+  }
+
+  const Options& options_;
+  const bool yolo_;
+  const fs::path folder_;
+  std::set<std::string> files_;  // without their extension
+  fs::path names_file_;
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, LabelFile> parsed_;
+  std::unordered_map<std::string, std::string> bad_;
+  AnnotationCounts counts_;
+};
+
+LabelFiles::LabelFiles(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
+LabelFiles::~LabelFiles() = default;
+void LabelFiles::choose(InputList& list) { impl_->choose(list); }
+AnnotationTable LabelFiles::table(const InputList& list) { return impl_->table(list); }
+
+}  // namespace shard::convert
