@@ -222,26 +222,41 @@ TensorView Batch::device_mask() const {
   return view(mask.device, mask.dtype, mask.shape, true);
 }
 
-const SlotColumn& Batch::Lease::column(std::string_view name) const {
+const SlotColumn& Batch::Lease::column(std::string_view name, std::size_t view) const {
+  const SlotColumn* found = nullptr;  // of the view, else of all
   for (const SlotColumn& column : held().slot().columns)
-    if (column.name == name) return column;
-  held().refuse_column(name);
+    if (column.name == name && (found == nullptr || column.view == view)) found = &column;
+  if (found == nullptr) held().refuse_column(name);
+  return *found;
 }
 
-TensorView Batch::column(std::string_view name) const {
-  const SlotColumn& column = lease().column(name);
+TensorView Batch::column(std::string_view name, std::size_t number) const {
+  static_cast<void>(spec(number));  // throws if there is no such view
+  const SlotColumn& column = lease().column(name, number);
   return view(column.device, column.dtype, column.shape, true);
 }
 
-TensorView Batch::host_column(std::string_view name) const {
-  const SlotColumn& column = lease().column(name);
+TensorView Batch::field(std::string_view name, std::size_t number) const {
+  static_cast<void>(spec(number));  // throws if there is no such view
+  std::string known;
+  for (const SlotColumn& field : lease().held().slot().fields) {
+    if (field.name == name && field.view == number) return view(field.device, field.dtype, field.shape, true);
+    if (field.view == 0) known += (known.empty() ? "" : ", ") + quoted(field.name);
+  }
+  throw Error(ErrorCode::not_found, fmt::format("a batch has no field {} (option fields); it has {}",
+                                                quoted(name), known.empty() ? std::string("none") : known));
+}
+
+TensorView Batch::host_column(std::string_view name, std::size_t number) const {
+  static_cast<void>(spec(number));  // throws if there is no such view
+  const SlotColumn& column = lease().column(name, number);
   return view(column.host, column.dtype, column.shape, false);
 }
 
 std::vector<std::string> Batch::texts(std::string_view name) const { return lease().held().texts(name); }
 
 std::span<const std::int64_t> Batch::labels() const {
-  const SlotColumn& labels = lease().column("labels");
+  const SlotColumn& labels = lease().column("labels", 0);
   if (labels.dtype != DType::i64 || labels.shape.size() != 1)
     throw Error(ErrorCode::unsupported,
                 fmt::format("labels are {} with {} axes, not one i64 per sample: use host_column(\"labels\")",

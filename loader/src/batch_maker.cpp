@@ -8,12 +8,14 @@
 #include <numeric>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "base/guarded_read.hpp"
 #include "base/stopwatch.hpp"
 #include "memory_plan.hpp"
 #include "profiler_range.hpp"
 #include "sample_errors.hpp"
 #include "shard/error.hpp"
+#include "shard/loader/geometry.hpp"
 #include "views.hpp"
 
 namespace shard {
@@ -35,13 +37,15 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
     : setup_(setup),
       mailbox_(mailbox),
       work_(ring.slots().size()),
+      fields_(setup),
       pool_(std::make_unique<ThreadPool>(setup.options.threads)),
       copy_streams_(make_copy_streams(*setup.device)),
       compute_stream_(setup.device->create_stream()),
       transforms_(setup.transforms),
       last_placed_(setup.dataset.info().shards.size()),
       columns_(setup.dataset, setup.options) {
-  TransportContext context{&setup.dataset, setup.form,   setup.device,
+  counts_.device_bytes += fields_.device_bytes();
+  TransportContext context{&setup.dataset, setup.forms,  setup.device,
                            &setup.options, &setup.order, copy_streams_.front().get(),
                            pool_.get()};
   context.other_copy_stream = copy_streams_.back().get();
@@ -75,7 +79,8 @@ void BatchMaker::prepare_slots(Ring& ring) {
     if (memory.raw_bytes > 0) work_[slot.number].raw = device.allocate_device(memory.raw_bytes);
     if (memory.verdict_bytes > 0)
       slot.verdict =
-          std::make_unique<Verdict>(setup_.dataset, setup_.form, device, setup_.options.batch_size);
+          std::make_unique<Verdict>(setup_.dataset, setup_.forms, device, setup_.options.batch_size);
+    fields_.prepare(slot, memory.fields_offsets);
     prepare_columns(slot, memory);
     counts_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
     counts_.pinned_bytes += memory.columns_bytes + memory.verdict_bytes;
@@ -91,6 +96,7 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
   const auto place = [&](const std::string& name, DType dtype) {
     const std::uint64_t at = *offset++;
     return SlotColumn{name,
+                      0,
                       dtype,
                       {setup_.options.batch_size},
                       slot.columns_host->data() + at,
@@ -98,6 +104,7 @@ void BatchMaker::prepare_columns(Slot& slot, const SlotMemory& memory) {
   };
   for (const DeliveredColumn& column : delivered_columns(setup_.dataset.info(), setup_.options)) {
     SlotColumn view = place(column.name, column.dtype);
+    view.view = column.view;
     view.shape.insert(view.shape.end(), column.shape.begin(), column.shape.end());
     slot.columns.push_back(std::move(view));
   }
@@ -113,7 +120,7 @@ void BatchMaker::make_resident() {
   resident_.emplace(*setup_.device, memory.capacity_bytes);
   counts_.device_bytes += memory.capacity_bytes;
   const std::string part =
-      setup_.form->fixed_size()
+      setup_.form->fixed_size() && setup_.forms.size() == 1
           ? fmt::format("{} of {} samples", memory.capacity_bytes / setup_.form->most_bytes_to_device(),
                         samples)
           : fmt::format("{} of {} bytes of shards", memory.capacity_bytes, memory.all_bytes);
@@ -134,8 +141,9 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
   for (std::size_t view = 0; view < setup_.transforms.size(); ++view) {
-    if (!setup_.identity) draw_crops(slot, view);
+    if (!setup_.identity || setup_.targets) draw_crops(slot, view);
     if (!view_options(setup_.options, view).operations.empty()) draw_programs(slot, view);
+    if (setup_.targets) choose_steps(slot, view);
   }
   draw_pairs(slot);
   open_shards(slot);
@@ -184,6 +192,26 @@ void BatchMaker::draw_programs(const Slot& slot, std::size_t view) {
   }
 }
 
+void BatchMaker::choose_steps(const Slot& slot, std::size_t view) {
+  Work::Drawn& drawn = work_[slot.number].drawn[view];
+  drawn.steps.clear();
+  drawn.step_begins.assign(1, 0);
+  const std::size_t rows = work_[slot.number].indices.samples.size();
+  const std::span<const Instruction> all(drawn.instructions);
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (!drawn.begins.empty())
+      append_geometric(all.subspan(drawn.begins[i], drawn.begins[i + 1] - drawn.begins[i]), drawn.steps);
+    drawn.step_begins.push_back(static_cast<std::uint32_t>(drawn.steps.size()));
+  }
+}
+
+std::vector<DrawnSteps> BatchMaker::drawn_steps(const Slot& slot) const {
+  std::vector<DrawnSteps> views;
+  for (const Work::Drawn& drawn : work_[slot.number].drawn)
+    views.push_back({drawn.crops, drawn.steps, drawn.step_begins});
+  return views;
+}
+
 void BatchMaker::draw_pairs(Slot& slot) {
   const LoaderOptions& options = setup_.options;
   if (!options.mix.enabled()) return;
@@ -216,22 +244,32 @@ void BatchMaker::place_samples(Slot& slot) {
   work.sources.clear();
   work.sizes.clear();
   ++placed_;
-  std::byte* target = nullptr;  // in the batch, one sample after the other
-  if (setup_.identity)
-    target = slot.images->data();
-  else if (work.raw)
-    target = work.raw->data();
+  std::byte* next = work.raw ? work.raw->data() : nullptr;
   std::uint64_t fetched = 0;
+  for (std::uint32_t part = 0; part < setup_.forms.size(); ++part) {
+    if (part == 0 && setup_.identity) {
+      place_part(slot, part, slot.images->data(), fetched);
+      continue;
+    }
+    place_part(slot, part, next, fetched);
+    if (next != nullptr) next += part_bytes(*setup_.forms[part], setup_.options.batch_size);
+  }
+}
+
+// `target`: in the batch, one sample after the other. Null: they are read in place.
+void BatchMaker::place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched) {
+  Work& work = work_[slot.number];
+  fetched = round_up(fetched, kPartAlign);
   for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     const std::uint64_t sample = work.indices.samples[i];
-    const auto [size, mapped] = setup_.form->locate(setup_.dataset, slot.locations[i]);
-    const std::byte* there = resident_ ? resident_->find(sample) : nullptr;
+    const auto [size, mapped] = setup_.forms[part]->locate(setup_.dataset, slot.locations[i]);
+    const std::byte* there = resident_ ? resident_->find(resident_key(sample, part)) : nullptr;
     if (there == nullptr) {
       std::uint64_t& last_placed = last_placed_[slot.locations[i].shard];
-      FetchItem item{sample, slot.locations[i], target, size, fetched, last_placed != placed_, mapped};
+      FetchItem item{sample, part, slot.locations[i], target, size, fetched, last_placed != placed_, mapped};
       last_placed = placed_;
       if (resident_)
-        if (std::byte* const place = resident_->add(sample, size)) item.target = place;
+        if (std::byte* const place = resident_->add(resident_key(sample, part), size)) item.target = place;
       there = item.target;
       slot.fetch.push_back(item);
       fetched += size;
@@ -244,7 +282,7 @@ void BatchMaker::place_samples(Slot& slot) {
 
 void BatchMaker::abandon(const Slot& slot) noexcept {
   if (!resident_) return;
-  for (const FetchItem& item : slot.fetch) resident_->forget(item.sample);
+  for (const FetchItem& item : slot.fetch) resident_->forget(resident_key(item.sample, item.part));
 }
 
 void BatchMaker::end(Slot& slot) {
@@ -263,6 +301,7 @@ void BatchMaker::end(Slot& slot) {
   compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
   compute_stream_->wait(slot.copied_event);
   queue_transforms(slot);
+  queue_fields(slot);
   slot.ready_event = compute_stream_->record();
   const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
   counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
@@ -308,7 +347,30 @@ void BatchMaker::write_columns(Slot& slot) {
               reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(slot.ids.host)));
   std::copy_n(indices.mask.data(), rows,
               reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(slot.mask.host)));
-  columns_.gather(slot);
+  columns_.gather(slot, drawn_steps(slot));
+}
+
+// Where the samples of the images or of a further field are, for the device. Of those that it reads in place the transport knows.
+std::span<const std::byte* const> BatchMaker::sources_of(const Slot& slot, std::size_t part) const {
+  const Work& work = work_[slot.number];
+  const std::size_t rows = slot.locations.size();
+  const std::size_t after = setup_.forms.size() - part;
+  std::span<const std::byte* const> sources = transport_->sources(slot);
+  if (work.raw || resident_) sources = work.sources;
+  return sources.subspan(sources.size() - after * rows, rows);
+}
+
+std::span<const std::uint64_t> BatchMaker::sizes_of(const Slot& slot, std::size_t part) const {
+  const std::size_t rows = slot.locations.size();
+  return std::span<const std::uint64_t>(work_[slot.number].sizes).subspan(part * rows, rows);
+}
+
+void BatchMaker::queue_fields(Slot& slot) {
+  if (setup_.fields.empty()) return;
+  const std::vector<DrawnSteps> views = drawn_steps(slot);
+  for (std::size_t number = 0; number < setup_.fields.size(); ++number)
+    fields_.queue(*compute_stream_, slot, number, {sources_of(slot, number + 1), sizes_of(slot, number + 1)},
+                  views);
 }
 
 void BatchMaker::queue_transforms(Slot& slot) {
@@ -317,11 +379,11 @@ void BatchMaker::queue_transforms(Slot& slot) {
     if (resident_) queue_gather(slot);
     return;
   }
-  std::span<const std::byte* const> sources = transport_->sources(slot);
-  if (work.raw || resident_) sources = work.sources;
+  std::span<const std::byte* const> sources = sources_of(slot, 0);
   const bool once = decodes_once(setup_.dataset.info(), setup_.options);
   if (once) {
-    queue_decoding(slot, sources);
+    queue_decoding(*compute_stream_, *setup_.form, sources, sizes_of(slot, 0), scratch_->data(),
+                   slot.verdict->entries(), decoded_);
     sources = decoded_;
   }
   for (std::size_t view = 0; view < transforms_.size(); ++view) {
@@ -335,29 +397,11 @@ void BatchMaker::queue_transforms(Slot& slot) {
     transform.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
     transform.target = slot.images->data() + slot.images_offsets[view];
     if (!once) {
-      setup_.form->describe(transform, work.sizes, scratch_ ? scratch_->data() : nullptr);
+      setup_.form->describe(transform, sizes_of(slot, 0), scratch_ ? scratch_->data() : nullptr);
       if (slot.verdict) transform.broken = slot.verdict->entries();
     }
     compute_stream_->transform(transform);
   }
-}
-
-// Frames that the device decodes become stored samples in scratch_, for all views.
-void BatchMaker::queue_decoding(Slot& slot, std::span<const std::byte* const> sources) {
-  const Work& work = work_[slot.number];
-  TransformWork decoding;
-  decoding.stored = decoding.delivered = setup_.form->transform_input();
-  decoding.sources = sources;
-  whole_.assign(sources.size(), {0, 0, decoding.stored.width, decoding.stored.height, false});
-  decoding.crops = whole_;
-  decoding.target = scratch_->data();
-  decoding.target_is_read_soon = true;
-  setup_.form->describe(decoding, work.sizes, nullptr);
-  decoding.broken = slot.verdict->entries();
-  compute_stream_->transform(decoding);
-  decoded_.clear();
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    decoded_.push_back(scratch_->data() + i * decoding.stored.size_bytes());
 }
 
 // Resident samples that are delivered as they are.
@@ -365,7 +409,7 @@ void BatchMaker::queue_gather(Slot& slot) {
   const Work& work = work_[slot.number];
   const std::uint64_t size = transforms_[0].stored.size_bytes();
   gathered_.clear();
-  for (std::size_t i = 0; i < work.sources.size(); ++i) {
+  for (std::size_t i = 0; i < slot.locations.size(); ++i) {
     std::byte* const row = slot.images->data() + i * size;
     if (work.sources[i] != row) gathered_.push_back({row, work.sources[i], size});
   }

@@ -16,6 +16,7 @@
 
 #include "base/thread_pool.hpp"
 #include "delivered_columns.hpp"
+#include "field_maker.hpp"
 #include "loader_setup.hpp"
 #include "mailbox.hpp"
 #include "resident.hpp"
@@ -67,11 +68,15 @@ class BatchMaker {
       std::vector<SampleCrop> crops;
       std::vector<Instruction> instructions;
       std::vector<std::uint32_t> begins;
+      // The geometric instructions (DrawnSteps), if targets follow them.
+      std::vector<Instruction> steps;
+      std::vector<std::uint32_t> step_begins;
     };
     std::vector<Drawn> drawn;
-    // Where each sample is on the device. Null: the device reads it where it is mapped.
+    // Where each sample is on the device: those of the images, then those of each further field. Null: the device reads it where it
+    // is mapped.
     std::vector<const std::byte*> sources;
-    // The bytes of each sample that go to the device.
+    // The bytes of each of them that go to the device.
     std::vector<std::uint64_t> sizes;
   };
 
@@ -81,14 +86,22 @@ class BatchMaker {
   void wait_for_last_use(const Slot& slot);
   void draw_crops(const Slot& slot, std::size_t view);
   void draw_programs(const Slot& slot, std::size_t view);
+  void choose_steps(const Slot& slot, std::size_t view);
+  std::vector<DrawnSteps> drawn_steps(const Slot& slot) const;
   void draw_pairs(Slot& slot);
   void open_shards(const Slot& slot);
   void place_samples(Slot& slot);
+  void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
+  std::uint64_t resident_key(std::uint64_t sample, std::uint32_t part) const noexcept {
+    return sample * setup_.forms.size() + part;
+  }
+  std::span<const std::byte* const> sources_of(const Slot& slot, std::size_t part) const;
+  std::span<const std::uint64_t> sizes_of(const Slot& slot, std::size_t part) const;
   void wait_copied(const Slot& slot);
   void wait_released(Slot& slot);
   void write_columns(Slot& slot);
   void queue_transforms(Slot& slot);
-  void queue_decoding(Slot& slot, std::span<const std::byte* const> sources);
+  void queue_fields(Slot& slot);
   void queue_gather(Slot& slot);
 
   const LoaderSetup& setup_;
@@ -100,6 +113,7 @@ class BatchMaker {
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Block> scratch_;          // device: StoredForm::scratch_bytes() of a batch
   std::unique_ptr<Block> augment_scratch_;  // device: augment_memory_bytes()
+  FieldMaker fields_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   std::unique_ptr<ThreadPool> pool_;
@@ -110,7 +124,6 @@ class BatchMaker {
 
   std::vector<TransformWork> transforms_;   // of the batch in end(), by view
   std::vector<const std::byte*> decoded_;   // scratch: where samples are that are decoded once for all views
-  std::vector<SampleCrop> whole_;           // scratch
   std::vector<CopyItem> gathered_;          // scratch
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it

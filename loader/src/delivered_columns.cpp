@@ -8,8 +8,10 @@
 
 #include "base/bytes.hpp"
 #include "base/quote.hpp"
+#include "fields.hpp"
 #include "shard/error.hpp"
 #include "slot.hpp"
+#include "views.hpp"
 
 namespace shard {
 
@@ -38,6 +40,7 @@ void set_number(const std::byte* at, std::uint64_t value) {
 }  // namespace
 
 void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
+  resolve_target_columns(dataset.info(), options);
   const std::vector<ColumnSpec>& columns = dataset.info().columns;
   for (const auto& entry : options.ragged) {
     const std::string& name = entry.first;  // clang 14 captures no structured binding
@@ -61,34 +64,53 @@ void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
   }
   std::set<std::string> names{"ids", "mask"};
   for (const DeliveredColumn& column : delivered_columns(dataset.info(), options))
-    if (!names.insert(column.name).second && column.name != "ids" && column.name != "mask")
+    if (column.view == 0 && !names.insert(column.name).second && column.name != "ids" &&
+        column.name != "mask")
       refuse(fmt::format(
           "two tensors of a batch would have the name {}: deliver the ragged column the other way "
           "(option ragged, flat), or give it another name",
           quoted(column.name)));
 }
 
+namespace {
+
+// Of one column, for one view. follows: each view has its own.
+void append_delivered(const ColumnSpec& column, std::size_t source, const LoaderOptions& options,
+                      std::size_t view, bool follows, std::vector<DeliveredColumn>& all) {
+  const std::uint64_t batch = options.batch_size;
+  DeliveredColumn values{
+      column.name, What::fixed, column.dtype, column.row_shape, source, batch * column.row_bytes(),
+      view,        follows};
+  if (column.kind == ColumnKind::fixed) {
+    all.push_back(std::move(values));
+    return;
+  }
+  const RaggedOptions& ragged = options.ragged.at(column.name);
+  values.bytes *= ragged.max_rows;
+  values.what = ragged.flat ? What::flat : What::padded;
+  if (!ragged.flat) values.shape.insert(values.shape.begin(), ragged.max_rows);
+  all.push_back(std::move(values));
+  if (ragged.flat)
+    all.push_back(
+        {column.name + "_offsets", What::offsets, DType::i64, {}, source, (batch + 1) * 8, view, follows});
+  else
+    all.push_back({column.name + "_counts", What::counts, DType::i64, {}, source, batch * 8, view, follows});
+}
+
+}  // namespace
+
 std::vector<DeliveredColumn> delivered_columns(const DatasetInfo& info, const LoaderOptions& options) {
   const std::uint64_t batch = options.batch_size;
   std::vector<DeliveredColumn> all;
   for (std::size_t i = 0; i < info.columns.size(); ++i) {
-    const ColumnSpec& column = info.columns[i];
-    if (column.kind == ColumnKind::text) continue;
-    DeliveredColumn values{column.name,      What::fixed, column.dtype,
-                           column.row_shape, i,           batch * column.row_bytes()};
-    if (column.kind == ColumnKind::fixed) {
-      all.push_back(std::move(values));
-      continue;
-    }
-    const RaggedOptions& ragged = options.ragged.at(column.name);
-    values.bytes *= ragged.max_rows;
-    values.what = ragged.flat ? What::flat : What::padded;
-    if (!ragged.flat) values.shape.insert(values.shape.begin(), ragged.max_rows);
-    all.push_back(std::move(values));
-    if (ragged.flat)
-      all.push_back({column.name + "_offsets", What::offsets, DType::i64, {}, i, (batch + 1) * 8});
-    else
-      all.push_back({column.name + "_counts", What::counts, DType::i64, {}, i, batch * 8});
+    if (info.columns[i].kind == ColumnKind::text) continue;
+    const bool follows = follows_views(info.columns[i], options);
+    for (std::size_t view = 0; view < (follows ? view_count(options) : 1); ++view)
+      append_delivered(info.columns[i], i, options, view, follows, all);
+  }
+  if (options.correspondence) {
+    const std::uint64_t views = view_count(options);
+    all.push_back({"correspondence", What::matrices, DType::f32, {views, 3, 3}, 0, batch * views * 9 * 4});
   }
   if (options.mix.enabled()) {
     const auto labels =
@@ -108,9 +130,12 @@ ColumnGather::ColumnGather(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset),
       options_(options),
       delivered_(delivered_columns(dataset.info(), options)),
-      columns_(dataset.info().shards.size()) {}
+      columns_(dataset.info().shards.size()),
+      targets_(dataset, options) {}
 
-void ColumnGather::gather(Slot& slot) {
+void ColumnGather::gather(Slot& slot, std::span<const DrawnSteps> views) {
+  const bool follows = has_targets(options_);
+  if (follows) targets_.start_batch(views);
   const std::uint64_t rows = slot.locations.size();
   for (std::size_t c = 0; c < delivered_.size(); ++c) {
     const What what = delivered_[c].what;
@@ -124,24 +149,37 @@ void ColumnGather::gather(Slot& slot) {
     if (columns.empty())
       for (const DeliveredColumn& of : delivered_)
         columns.push_back(&shard.columns().at(dataset_.info().columns[of.source].name));
+    if (follows) targets_.start_sample(shard, at.sample, i);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (delivered_[c].what == What::padded || delivered_[c].what == What::flat) {
         gather_ragged(*columns[c], at, i, slot, c);
         continue;
       }
-      if (delivered_[c].what != What::fixed) continue;
-      const std::uint64_t size = columns[c]->row_bytes;
-      std::byte* const row = const_cast<std::byte*>(slot.columns[c].host) + i * size;
-      shard.read_rows(*columns[c], at.sample, {row, static_cast<std::size_t>(size)});
-      if (delivered_[c].name == "labels" && dataset_.maps_labels(at.shard)) {
-        std::int64_t label = 0;
-        std::memcpy(&label, row, sizeof(label));
-        label = dataset_.label_of(at.shard, label);
-        std::memcpy(row, &label, sizeof(label));
-      }
+      auto* const host = const_cast<std::byte*>(slot.columns[c].host);
+      if (delivered_[c].what == What::fixed)
+        gather_fixed(*columns[c], at, host + i * columns[c]->row_bytes, c);
+      else if (delivered_[c].what == What::matrices)
+        targets_.write_matrices(reinterpret_cast<float*>(host) + i * view_count(options_) * 9);
     }
   }
   if (options_.mix.enabled()) gather_mix(slot);
+}
+
+void ColumnGather::gather_fixed(const Column& column, const Dataset::Location& at, std::byte* row,
+                                std::size_t c) {
+  const ShardReader& shard = dataset_.shard(at.shard);
+  const auto size = static_cast<std::size_t>(column.row_bytes);
+  shard.read_rows(column, at.sample, {row, size});
+  if (delivered_[c].follows) {
+    rows_.assign(row, row + size);
+    targets_.follow(delivered_[c].source, delivered_[c].view, rows_);
+    std::copy_n(rows_.begin(), size, row);
+  }
+  if (delivered_[c].name != "labels" || !dataset_.maps_labels(at.shard)) return;
+  std::int64_t label = 0;
+  std::memcpy(&label, row, sizeof(label));
+  label = dataset_.label_of(at.shard, label);
+  std::memcpy(row, &label, sizeof(label));
 }
 
 // Rows are an even number.
@@ -162,6 +200,7 @@ void ColumnGather::gather_mix(Slot& slot) {
 void ColumnGather::gather_ragged(const Column& column, const Dataset::Location& at, std::size_t row,
                                  Slot& slot, std::size_t c) {
   dataset_.shard(at.shard).read_column(column, at.sample, rows_);
+  if (delivered_[c].follows) targets_.follow(delivered_[c].source, delivered_[c].view, rows_);
   const std::string& name = dataset_.info().columns[delivered_[c].source].name;
   const std::uint64_t most = options_.ragged.at(name).max_rows;
   const std::uint64_t count = std::min<std::uint64_t>(rows_.size() / column.row_bytes, most);

@@ -6,6 +6,8 @@
 //   ragged, flat   NAME          [rows of all samples, ...], one sample after the other
 //                  NAME_offsets  i64 [batch + 1]
 //   text                         none; Batch::texts() reads it
+//   boxes, keypoints, and columns that go along with boxes (target_columns.hpp): once for each view
+//   with correspondence          f32 [batch, views, 3, 3]
 //   with mix       labels_b      the labels of the neighbours
 //                  share         f32 [batch]
 #pragma once
@@ -15,13 +17,14 @@
 #include <vector>
 
 #include "shard/loader/loader.hpp"
+#include "target_columns.hpp"
 
 namespace shard {
 
 struct Slot;
 
 struct DeliveredColumn {
-  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets, partner, share };
+  enum class What : std::uint8_t { fixed, padded, counts, flat, offsets, partner, share, matrices };
   std::string name;
   What what = What::fixed;
   DType dtype = DType::i64;
@@ -31,9 +34,12 @@ struct DeliveredColumn {
   std::size_t source = 0;
   // Of a whole batch, at most.
   std::uint64_t bytes = 0;
+  // If it follows the views: the one whose values it has.
+  std::size_t view = 0;
+  bool follows = false;
 };
 
-// Sets options.ragged[...].max_rows of every ragged column: for those that are not stated, the most rows that any sample has,
+// Fills in the options of targets (resolve_target_columns()), and sets options.ragged[...].max_rows of every ragged column: for those that are not stated, the most rows that any sample has,
 // for which all shards are opened. Errors: invalid_argument (a name that is no ragged column; names that two tensors of the
 // batch would have), and those of Dataset::shard().
 void set_row_limits(const Dataset& dataset, LoaderOptions& options);
@@ -46,10 +52,12 @@ class ColumnGather {
  public:
   ColumnGather(const Dataset& dataset, const LoaderOptions& options);
   // Writes the rows of slot.locations to slot.columns, and sets their shapes. Errors: corrupt, io.
-  void gather(Slot& slot);
+  // `views`: what was drawn for them.
+  void gather(Slot& slot, std::span<const DrawnSteps> views);
 
  private:
   void gather_mix(Slot& slot);
+  void gather_fixed(const Column& column, const Dataset::Location& at, std::byte* row, std::size_t c);
   void gather_ragged(const Column& column, const Dataset::Location& at, std::size_t row, Slot& slot,
                      std::size_t c);
 
@@ -58,6 +66,7 @@ class ColumnGather {
   std::vector<DeliveredColumn> delivered_;
   // By shard, in the order of `delivered_`; filled at first use.
   std::vector<std::vector<const Column*>> columns_;
+  TargetColumns targets_;
   std::vector<std::byte> rows_;  // of a sample
 };
 

@@ -61,7 +61,7 @@ struct Batch::Lease {
   // Throws invalid_argument after release().
   LentSlot& held() const;
   // Throws not_found.
-  const SlotColumn& column(std::string_view name) const;
+  const SlotColumn& column(std::string_view name, std::size_t view) const;
 
   std::vector<SampleSpec> specs;  // by view
   std::uint64_t size;

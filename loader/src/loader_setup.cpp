@@ -22,8 +22,11 @@ LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions
       device(require_non_null(std::move(to))),
       options(check_loader_options(std::move(with), dataset)),
       order(samples_of_shards(dataset.info()), options),
-      form(make_stored_form(dataset.info())),
+      forms(stored_forms(dataset.info(), options)),
+      form(forms.front()),
       transforms(plan_views(dataset.info(), options)),
-      identity(delivers_stored(dataset.info(), options)) {}
+      fields(delivered_fields(dataset.info(), options)),
+      identity(delivers_stored(dataset.info(), options)),
+      targets(has_targets(options)) {}
 
 }  // namespace shard

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "codec/stored_form.hpp"
+#include "fields.hpp"
 #include "shard/loader/loader.hpp"
 
 namespace shard {
@@ -17,11 +18,15 @@ struct LoaderSetup {
   std::shared_ptr<Device> device;
   LoaderOptions options;  // `threads` is filled in
   Order order;
-  std::shared_ptr<const StoredForm> form;
+  StoredForms forms;                       // of the images and the delivered fields
+  std::shared_ptr<const StoredForm> form;  // of the images
   // The transforms of the views, without the samples of a batch.
   std::vector<TransformWork> transforms;
+  std::vector<DeliveredField> fields;
   // True if there is no transform: the delivered bytes are those that go to the device.
   bool identity;
+  // True if anything follows the images (has_targets()).
+  bool targets;
 };
 
 }  // namespace shard

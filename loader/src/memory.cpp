@@ -6,23 +6,26 @@
 #include "codec/stored_form.hpp"
 #include "direct/direct_alignment.hpp"
 #include "direct/direct_file.hpp"
+#include "fields.hpp"
 #include "loader_options.hpp"
 #include "memory_plan.hpp"
 #include "shard/error.hpp"
 #include "transport/choose.hpp"
+#include "transport/registered_shards.hpp"
 
 namespace shard {
 
 namespace {
 
-std::uint64_t images_bytes(const Dataset& dataset) {
+// What transport mapped registers.
+std::uint64_t registered_bytes(const Dataset& dataset, const LoaderOptions& options) {
   const DatasetInfo& info = dataset.info();
   const auto form = make_stored_form(info);
-  if (form->fixed_size()) return info.samples() * form->most_bytes_to_device();
+  const bool with_fields = !options.fields.empty();
+  if (form->fixed_size() && !with_fields) return info.samples() * form->most_bytes_to_device();
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < info.shards.size(); ++i) {
-    const ShardHeader& header = dataset.shard(i).header();
-    bytes += header.images_end - header.images_begin;
+    bytes += registered_range(dataset.shard(i), with_fields).size();
   }
   return bytes;
 }
@@ -48,7 +51,8 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
   if (link == TransportKind::mapped) {
     const std::uint64_t budget = registered_budget_bytes(options);
     check_mapped(info, device, options, budget);
-    if (!device.reads_host_memory) memory.registered_bytes = std::min(images_bytes(dataset), budget);
+    if (!device.reads_host_memory)
+      memory.registered_bytes = std::min(registered_bytes(dataset, options), budget);
   } else if (link == TransportKind::direct) {
     memory.pinned_bytes = slots * direct_memory(info, options, alignment_of(dataset)).slot_bytes;
   } else {
@@ -56,7 +60,8 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
   }
   memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +
                         scratch_memory_bytes(info, device, options) +
-                        augment_memory_bytes(info, device, options);
+                        augment_memory_bytes(info, device, options) +
+                        field_memory(info, options).size_bytes();
   memory.pinned_bytes += slots * (slot.columns_bytes + slot.verdict_bytes);
   return memory;
 }

@@ -8,6 +8,7 @@
 #include "base/system_memory.hpp"
 #include "codec/stored_form.hpp"
 #include "delivered_columns.hpp"
+#include "fields.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
 #include "verdict.hpp"
@@ -30,18 +31,28 @@ std::uint64_t shard_bytes(const DatasetInfo& info) {
   return total;
 }
 
+std::uint64_t part_bytes(const StoredForm& form, std::uint64_t batch_size) {
+  return round_up(form.most_bytes_to_device() * batch_size, kPartAlign);
+}
+
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link) {
   const std::uint64_t batch = options.batch_size;
-  const auto form = make_stored_form(info);
+  const StoredForms forms = stored_forms(info, options);
   SlotMemory memory;
   for (const TransformWork& view : plan_views(info, options)) {
     memory.images_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
     memory.images_bytes = memory.images_offsets.back() + view.delivered.size_bytes() * batch;
   }
+  for (const DeliveredField& field : delivered_fields(info, options))
+    for (const FieldView& view : field.views) {
+      memory.fields_offsets.push_back(round_up(memory.images_bytes, kColumnAlign));
+      memory.images_bytes = memory.fields_offsets.back() + view.delivered.size_bytes() * batch;
+    }
   const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
                         options.transport != TransportKind::resident;
-  if (!in_place && !delivers_stored(info, options)) memory.raw_bytes = form->most_bytes_to_device() * batch;
+  for (std::size_t part = delivers_stored(info, options) ? 1 : 0; part < forms.size() && !in_place; ++part)
+    memory.raw_bytes += part_bytes(*forms[part], batch);
   const auto add = [&](std::uint64_t bytes) {
     memory.columns_offsets.push_back(memory.columns_bytes);
     memory.columns_bytes += round_up(bytes, kColumnAlign);
@@ -49,7 +60,8 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   for (const DeliveredColumn& column : delivered_columns(info, options)) add(column.bytes);
   add(sizeof(std::int64_t) * batch);  // ids
   add(batch);                         // mask
-  if (form->decoded_by_device()) memory.verdict_bytes = Verdict::size_bytes(batch);
+  if (std::any_of(forms.begin(), forms.end(), [](const auto& form) { return form->decoded_by_device(); }))
+    memory.verdict_bytes = Verdict::size_bytes(batch, forms.size());
   return memory;
 }
 
@@ -77,7 +89,8 @@ std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& de
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;
-  memory.batch_bytes = make_stored_form(info)->most_bytes_to_device() * options.batch_size;
+  for (const auto& form : stored_forms(info, options))
+    memory.batch_bytes += part_bytes(*form, options.batch_size);
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
   if (memory.size_bytes() > options.pinned_bytes)
     throw Error(
@@ -90,29 +103,44 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
 
 DirectMemory direct_memory(const DatasetInfo& info, const LoaderOptions& options, std::uint32_t alignment) {
   const std::uint64_t batch = options.batch_size;
-  const auto form = make_stored_form(info);
-  const std::uint64_t most = form->most_bytes_to_device();
-  const std::uint64_t unit = std::max<std::uint64_t>(alignment, kPage);
-  // Aligned if samples are whole blocks, because images start at a page.
-  const bool aligned =
-      form->decoded_by_host() || (form->fixed_size() && most % alignment == 0 && alignment <= kPage);
-  const std::uint64_t pitch = aligned ? most : round_up(most, unit) + unit;
-  if (pitch > kMaxDirectRead)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("a sample of {} bytes is more than a direct read takes", most));
-  const std::uint64_t all = pitch * batch * slots_of(options);
+  DirectMemory memory;
+  const std::uint64_t unit = memory.unit_bytes = std::max<std::uint64_t>(alignment, kPage);
+  std::uint64_t rows = 0;
+  for (const auto& form : stored_forms(info, options)) {
+    const std::uint64_t most = form->most_bytes_to_device();
+    // Aligned if samples are whole blocks, because images start at a page.
+    const bool aligned =
+        !form->decoded_by_host() && form->fixed_size() && most % alignment == 0 && alignment <= kPage;
+    // Of samples that are decoded here only the result is in the row.
+    const std::uint64_t decoded = options.fields.empty() ? most : round_up(most, unit);
+    const std::uint64_t pitch = aligned                   ? most
+                                : form->decoded_by_host() ? decoded
+                                                          : round_up(most, unit) + unit;
+    if (pitch > kMaxDirectRead)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("a sample of {} bytes is more than a direct read takes", most));
+    memory.pitch_bytes.push_back(pitch);
+    rows += pitch * batch;
+  }
+  const std::uint64_t all = rows * slots_of(options);
   if (all > options.pinned_bytes)
     throw Error(
         ErrorCode::resource,
         fmt::format("{} slots of {} samples need {} bytes of pinned memory; pinned_bytes is {}: raise "
                     "it, or lower prefetch or batch_size",
                     slots_of(options), batch, all, options.pinned_bytes));
-  return {unit, pitch, pitch * batch + unit};
+  memory.slot_bytes = rows + unit;
+  return memory;
 }
 
 void check_mapped(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                   std::uint64_t budget_bytes) {
-  if (make_stored_form(info)->decoded_by_host())
+  const StoredForms forms = stored_forms(info, options);
+  const auto decoded =
+      std::find_if(forms.begin(), forms.end(), [](const auto& form) { return form->decoded_by_host(); });
+  if (decoded != forms.end() && decoded != forms.begin())
+    throw Error(ErrorCode::unsupported, "samples of a further field must be decompressed first");
+  if (decoded != forms.end())
     throw Error(ErrorCode::unsupported,
                 info.mixed_codecs ? std::string("samples stored with different codecs must be decoded first")
                                   : fmt::format("samples stored with codec {} must be decompressed first",
@@ -146,8 +174,13 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
                                std::uint64_t free_device_bytes) {
   // The other half is left to what is allocated later: models, and other processes.
   const std::uint64_t budget = options.resident_bytes != 0 ? options.resident_bytes : free_device_bytes / 2;
-  const auto form = make_stored_form(info);
-  const std::uint64_t sample = form->most_bytes_to_device();
+  const StoredForms forms = stored_forms(info, options);
+  std::uint64_t sample = 0;
+  bool fixed_size = true;
+  for (const auto& form : forms) {
+    sample += form->most_bytes_to_device();
+    fixed_size = fixed_size && form->fixed_size();
+  }
   if (budget < sample)
     throw Error(
         ErrorCode::resource,
@@ -155,7 +188,7 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
                     "use another transport",
                     budget, sample));
   std::uint64_t all = samples * sample;
-  if (form->fixed_size()) return {std::min(all, budget / sample * sample), all};
+  if (fixed_size) return {std::min(all, budget / sample * sample), all};
   all = std::min(all, shard_bytes(info));  // a shard is mostly samples
   return {std::min(all, budget), all};
 }

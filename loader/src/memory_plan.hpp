@@ -1,13 +1,14 @@
 // The size of every buffer of a loader, as a pure function of data set, device, options and machine. The
 // loader and its transports allocate by it, and plan_memory() (shard/loader/memory.hpp) reports it.
 //
-//   device   slots x (images + raw + columns) + scratch + resident
+//   device   slots x (images and fields + raw + columns) + scratch + resident
 //   pinned   slots x (columns + verdict) + staging
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "codec/stored_form.hpp"
 #include "shard/loader/memory.hpp"
 #include "transport/staging_plan.hpp"
 
@@ -16,11 +17,17 @@ namespace shard {
 // Bytes of all shards.
 std::uint64_t shard_bytes(const DatasetInfo& info);
 
+// The samples of each field of a batch begin at a multiple of this many bytes, in staging memory and on the device.
+inline constexpr std::uint64_t kPartAlign = 256;
+// The bytes of a field's samples of a whole batch, before they are delivered: a multiple of kPartAlign.
+std::uint64_t part_bytes(const StoredForm& form, std::uint64_t batch_size);
+
 // What each slot of the ring has, whatever the transport.
 struct SlotMemory {
-  std::uint64_t images_bytes = 0;              // device: the delivered batch, of all views
+  std::uint64_t images_bytes = 0;              // device: the delivered batch, of all views, and the fields
   std::vector<std::uint64_t> images_offsets;   // of each view
-  std::uint64_t raw_bytes = 0;                 // device: the stored batch; 0 if the transform reads no copy
+  std::vector<std::uint64_t> fields_offsets;   // of each field, view by view
+  std::uint64_t raw_bytes = 0;                 // device: the stored batch; 0 if nothing reads a copy
   std::uint64_t columns_bytes = 0;             // on the device, and as much pinned
   std::vector<std::uint64_t> columns_offsets;  // as delivered_columns(), then ids, then mask
   std::uint64_t verdict_bytes = 0;  // pinned: which samples the device found invalid; 0 if the host decodes
@@ -48,8 +55,9 @@ StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& optio
 
 // The pinned memory of transport direct, in each slot.
 struct DirectMemory {
-  std::uint64_t unit_bytes = 0;   // memory and reads of compressed frames are multiples of it
-  std::uint64_t pitch_bytes = 0;  // from row to row: a sample, or the aligned range around it
+  std::uint64_t unit_bytes = 0;  // memory and reads of compressed frames are multiples of it
+  // By part (FetchItem::part). From row to row: a sample, or the aligned range around it.
+  std::vector<std::uint64_t> pitch_bytes;
   std::uint64_t slot_bytes = 0;
 };
 // `alignment`: of reads, in bytes. Errors: resource (it exceeds LoaderOptions::pinned_bytes), unsupported (a

@@ -21,8 +21,9 @@ void check_alive(const ShardReader& shard);
 // `error` happened while the shard was read. If something is wrong with its file, the result says so, with
 // code corrupt.
 Error explained(const ShardReader& shard, const Error& error);
-// Throws explained(), with the shard and the sample.
+// Throws explained(), with the shard and the sample; or with `name` instead of them.
 [[noreturn]] void rethrow_for(const ShardReader& shard, std::uint64_t sample, const Error& error);
+[[noreturn]] void rethrow_for(const ShardReader& shard, const std::string& name, const Error& error);
 
 // For a catch block around a wait for a batch's bytes. Throws the caught error again. If bytes could not be
 // read, it adds their shard and sample; to other errors it adds which of the open shards has changed, if one

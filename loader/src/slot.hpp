@@ -14,11 +14,13 @@
 
 namespace shard {
 
-// A stored sample that the batch needs. It is copied to device memory or, if `target` is null, read by the
+// A stored sample of a field that the batch needs. It is copied to device memory or, if `target` is null, read by the
 // device where it is in host memory.
 struct FetchItem {
   // Index in the data set.
   std::uint64_t sample = 0;
+  // Of which field: 0 is the images, the others are those of stored_forms() (fields.hpp).
+  std::uint32_t part = 0;
   Dataset::Location at;
   std::byte* target = nullptr;
   // The bytes that go to the device.
@@ -34,6 +36,8 @@ struct FetchItem {
 // A column of the batch, in C order: the same rows in host memory and on the device.
 struct SlotColumn {
   std::string name;
+  // The view that it belongs to, if views have their own.
+  std::size_t view = 0;
   DType dtype = DType::i64;
   // [rows of the batch, ...]
   std::vector<std::uint64_t> shape;
@@ -45,7 +49,7 @@ struct Slot {
   // 0 to slots - 1: its index in the ring.
   std::size_t number = 0;
 
-  // Device: the delivered batch, view after view. Where each view begins: 256-byte aligned.
+  // Device: the delivered batch, view after view, then each further field likewise. Where each begins: 256-byte aligned.
   std::unique_ptr<Block> images;
   std::vector<std::uint64_t> images_offsets;
   // Columns, ids and mask, one after the other, each 256-aligned: in pinned memory, and on the device.
@@ -57,6 +61,8 @@ struct Slot {
   std::vector<SlotColumn> columns;
   SlotColumn ids;
   SlotColumn mask;
+  // Further image fields, in the order of delivered_fields(), each with all of its views. On the device only.
+  std::vector<SlotColumn> fields;
   // Null unless the device decodes samples.
   std::unique_ptr<Verdict> verdict;
 

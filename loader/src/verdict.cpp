@@ -11,16 +11,16 @@
 
 namespace shard {
 
-Verdict::Verdict(Dataset dataset, std::shared_ptr<const StoredForm> form, Device& device,
-                 std::uint64_t samples)
+Verdict::Verdict(Dataset dataset, StoredForms forms, Device& device, std::uint64_t samples)
     : dataset_(std::move(dataset)),
-      form_(std::move(form)),
-      entries_(device.allocate_pinned(size_bytes(samples))) {
-  std::memset(entries_->data(), 0, size_bytes(samples));
+      forms_(std::move(forms)),
+      most_samples_(samples),
+      entries_(device.allocate_pinned(size_bytes(samples, forms_.size()))) {
+  std::memset(entries_->data(), 0, size_bytes(samples, forms_.size()));
 }
 
-std::uint32_t* Verdict::entries() const noexcept {
-  return reinterpret_cast<std::uint32_t*>(entries_->data());
+std::uint32_t* Verdict::entries(std::size_t form) const noexcept {
+  return reinterpret_cast<std::uint32_t*>(entries_->data()) + form * most_samples_;
 }
 
 void Verdict::start_batch(const std::vector<Dataset::Location>& samples) {
@@ -33,7 +33,7 @@ void Verdict::start_batch(const std::vector<Dataset::Location>& samples) {
   }
   samples_ = samples;
   ++batch_;
-  std::fill_n(entries(), samples_.size(), 0U);
+  std::fill_n(entries(), forms_.size() * most_samples_, 0U);
 }
 
 std::uint64_t Verdict::batch() const {
@@ -48,18 +48,19 @@ void Verdict::check(std::uint64_t batch) const {
 }
 
 void Verdict::judge() const {
-  const std::uint32_t* const invalid = entries();
-  for (std::size_t i = 0; i < samples_.size(); ++i) {
-    if (invalid[i] == 0) continue;
-    const Dataset::Location& at = samples_[i];
-    const ShardReader& shard = dataset_.shard(at.shard);
-    check_alive(shard);
-    verify_mapped(*form_, shard, at.sample);  // says what is wrong with its bytes
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{}: its {} frame was damaged when it reached the device, but is valid now: "
-                            "does another program write to the file?",
-                            name_of_sample(shard, at.sample), to_string(shard.header().codec)));
-  }
+  for (std::size_t form = 0; form < forms_.size(); ++form)
+    for (std::size_t i = 0; i < samples_.size(); ++i)
+      if (entries(form)[i] != 0) report(*forms_[form], samples_[i]);
+}
+
+void Verdict::report(const StoredForm& form, const Dataset::Location& at) const {
+  const ShardReader& shard = dataset_.shard(at.shard);
+  check_alive(shard);
+  verify_mapped(form, shard, at.sample);  // says what is wrong with its bytes
+  throw Error(ErrorCode::corrupt,
+              fmt::format("{}: its packed frame was damaged when it reached the device, but is valid now: "
+                          "does another program write to the file?",
+                          form.name_of(shard, at.sample)));
 }
 
 }  // namespace shard

@@ -22,14 +22,16 @@ namespace shard {
 // Thread safe.
 class Verdict {
  public:
-  // For batches of `samples`. Errors: resource.
-  Verdict(Dataset dataset, std::shared_ptr<const StoredForm> form, Device& device, std::uint64_t samples);
+  // For batches of `samples`, of fields of these forms. Errors: resource.
+  Verdict(Dataset dataset, StoredForms forms, Device& device, std::uint64_t samples);
   Verdict(const Verdict&) = delete;
   Verdict& operator=(const Verdict&) = delete;
 
-  // TransformWork::broken.
-  std::uint32_t* entries() const noexcept;
-  static std::uint64_t size_bytes(std::uint64_t samples) noexcept { return sizeof(std::uint32_t) * samples; }
+  // TransformWork::broken, for the samples of a form.
+  std::uint32_t* entries(std::size_t form = 0) const noexcept;
+  static std::uint64_t size_bytes(std::uint64_t samples, std::size_t forms) noexcept {
+    return sizeof(std::uint32_t) * samples * forms;
+  }
 
   // The slot's next batch has these samples. The device must be done with the batch before.
   void start_batch(const std::vector<Dataset::Location>& samples);
@@ -41,9 +43,11 @@ class Verdict {
 
  private:
   void judge() const;
+  [[noreturn]] void report(const StoredForm& form, const Dataset::Location& at) const;
 
   const Dataset dataset_;
-  const std::shared_ptr<const StoredForm> form_;
+  const StoredForms forms_;
+  const std::uint64_t most_samples_;
   const std::unique_ptr<Block> entries_;
   mutable std::mutex mutex_;
   std::vector<Dataset::Location> samples_;

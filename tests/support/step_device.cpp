@@ -9,6 +9,7 @@
 #include "shard/error.hpp"
 #include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"
+#include "transform/targets/host_targets.hpp"
 
 namespace shard::testing {
 
@@ -136,6 +137,19 @@ void StepStream::transform(const TransformWork& work) {
           augment::mix_pairs(owned, 0, pairs->size());
         },
         nullptr});
+}
+
+void StepStream::follow(const TargetWork& work) {
+  targets::check_targets(work);
+  std::lock_guard lock(device_.mutex_);
+  merge(clock_, device_.host_);
+  ++clock_[id_];
+  for (const std::byte* const source : work.sources)
+    device_.note_access(*this, source, work.stored.size_bytes(), false);
+  device_.note_access(*this, work.target, work.row_bytes() * work.sources.size(), true);
+  if (work.bilinear) device_.note_access(*this, work.scratch, work.row_bytes() * work.sources.size(), true);
+  const auto owned = targets::owned_copy(work);
+  push({[owned] { targets::follow_rows(*owned, 0, owned->sources.size()); }, nullptr});
 }
 
 Event StepStream::record() {

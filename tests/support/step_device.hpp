@@ -66,6 +66,7 @@ class StepStream final : public Stream {
   void gather(std::span<const CopyItem> items) override { copy_items(items); }
   void copy_to_host(std::span<const CopyItem> items) override { copy_items(items); }
   void transform(const TransformWork& work) override;
+  void follow(const TargetWork& work) override;
   Event record() override;
   void wait(const Event& event) override;
   void synchronize() override { record().wait(); }

@@ -47,7 +47,10 @@ struct PyBatch {
   Batch& batch() const { return lease->batch(); }
   Tensor images() const { return tensor(batch().images()); }
   Tensor view(std::size_t number) const { return tensor(batch().images(number)); }
-  Tensor column(const std::string& name) const { return tensor(batch().column(name)); }
+  Tensor column(const std::string& name, std::size_t view) const {
+    return tensor(batch().column(name, view));
+  }
+  Tensor field(const std::string& name, std::size_t view) const { return tensor(batch().field(name, view)); }
   std::vector<std::string> texts(const std::string& name) const {
     nb::gil_scoped_release without_gil;
     return batch().texts(name);
@@ -217,7 +220,8 @@ void bind_loader(nb::module_& module) {
       .def_prop_ro("mask", [](const PyBatch& self) { return self.mask(DType::boolean); })
       .def_prop_ro("mask_bytes", [](const PyBatch& self) { return self.mask(DType::u8); })
       .def("texts", &PyBatch::texts)
-      .def("column", &PyBatch::column);
+      .def("column", &PyBatch::column)
+      .def("field", &PyBatch::field);
   nb::class_<PyLoader>(module, "Loader")
       .def(nb::init<const DatasetHandle&, int, const nb::dict&, const nb::object&>(), nb::arg("data"),
            nb::arg("device"), nb::arg("options"), nb::arg("current_stream").none())

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -121,7 +122,53 @@ std::map<std::string, RaggedOptions> ragged_options(const nb::dict& given) {
   return ragged;
 }
 
+constexpr std::array kSamplings{std::pair{"nearest", FieldSampling::nearest},
+                                std::pair{"bilinear", FieldSampling::bilinear},
+                                std::pair{"stored", FieldSampling::stored}};
+constexpr std::array kBoxFormats{std::pair{"xyxy", BoxFormat::xyxy}, std::pair{"xywh", BoxFormat::xywh},
+                                 std::pair{"cxcywh", BoxFormat::cxcywh}};
+
+FieldOptions field_options(const nb::dict& given) {
+  FieldOptions field;
+  field.sampling = choice(given, "sampling", kSamplings);
+  field.fill = get<double>(given, "fill", "a number");
+  if (has(given, "dtype")) field.dtype = choice(given, "dtype", kDTypes);
+  if (has(given, "layout")) field.layout = choice(given, "layout", kLayouts);
+  if (has(given, "mean"))
+    field.normalization = Normalization{get<std::vector<float>>(given, "mean", "numbers"),
+                                        get<std::vector<float>>(given, "std", "numbers")};
+  return field;
+}
+
+BoxOptions box_options(const nb::dict& given) {
+  BoxOptions boxes;
+  boxes.format = choice(given, "format", kBoxFormats);
+  boxes.min_size = get<double>(given, "min_size", "a number");
+  boxes.min_area = get<double>(given, "min_area", "a number");
+  boxes.min_visibility = get<double>(given, "min_visibility", "a number");
+  if (has(given, "along")) boxes.along = get<std::vector<std::string>>(given, "along", "a list of names");
+  return boxes;
+}
+
+void add_targets(const nb::dict& given, LoaderOptions& options) {
+  using Dicts = std::map<std::string, nb::dict>;
+  using Pairs = std::map<std::string, std::vector<std::pair<std::uint32_t, std::uint32_t>>>;
+  if (has(given, "fields"))
+    for (const auto& [name, field] : get<Dicts>(given, "fields", "a dict"))
+      options.fields[name] = field_options(field);
+  if (has(given, "boxes"))
+    for (const auto& [name, boxes] : get<Dicts>(given, "boxes", "a dict"))
+      options.boxes[name] = box_options(boxes);
+  if (has(given, "keypoints"))
+    for (const auto& [name, swap] : get<Pairs>(given, "keypoints", "a dict of pairs"))
+      options.keypoints[name] = {swap};
+  if (has(given, "correspondence"))
+    options.correspondence = get<bool>(given, "correspondence", "True or False");
+}
+
 }  // namespace
+
+TransformOptions transform_options_of(const nb::dict& given) { return transform_options(given); }
 
 LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
@@ -136,6 +183,7 @@ LoaderOptions loader_options(const nb::dict& given) {
                    get<double>(mix, "probability", "a number"),
                    get<double>(mix, "cutmix_probability", "a number")};
   }
+  add_targets(given, options);
   options.transport = choice(given, "transport", kTransports);
   options.verify = choice(given, "verify", kVerify);
   options.prefetch = whole32(given, "prefetch");

@@ -8,5 +8,7 @@ namespace shard::python {
 
 // Keys are the keywords of shardloader.Loader. Throws invalid_argument naming the keyword.
 LoaderOptions loader_options(const nb::dict& given);
+// Of one view. Likewise.
+TransformOptions transform_options_of(const nb::dict& given);
 
 }  // namespace shard::python

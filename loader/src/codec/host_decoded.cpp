@@ -13,8 +13,9 @@ class HostDecodedForm final : public StoredForm {
 
 }  // namespace
 
-std::unique_ptr<const StoredForm> make_host_decoded_form(const DatasetInfo& info) {
-  return std::make_unique<HostDecodedForm>(info.spec);
+std::unique_ptr<const StoredForm> make_host_decoded_form(const SampleSpec& recorded,
+                                                         std::optional<std::size_t> field) {
+  return std::make_unique<HostDecodedForm>(recorded, field);
 }
 
 }  // namespace shard

@@ -26,19 +26,18 @@ class PackedForm final : public StoredForm {
 
   StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const override {
     const ShardReader& shard = dataset.shard(at.shard);
-    const std::span<const std::byte> frame = shard.frame(at.sample);
-    if (frame.size() > most_bytes_to_device())
+    const std::span<const std::byte> bytes = frame(shard, at.sample);
+    if (bytes.size() > most_bytes_to_device())
       throw Error(ErrorCode::corrupt,
-                  fmt::format("{}: sample {} ({}): a packed frame of {} bytes; a sample takes at most {}",
-                              quoted(shard.path()), at.sample, quoted_key(shard.key(at.sample)), frame.size(),
-                              most_bytes_to_device()));
-    return {frame.size(), frame.data()};
+                  fmt::format("{}: a packed frame of {} bytes; a sample takes at most {}",
+                              name_of(shard, at.sample), bytes.size(), most_bytes_to_device()));
+    return {bytes.size(), bytes.data()};
   }
 
   std::uint64_t checksum(const ShardReader& shard, std::span<const std::byte> bytes) const override {
     thread_local std::vector<std::byte> sample;
     sample.resize(recorded().size_bytes());
-    shard.codec().decode(bytes, sample);
+    codec(shard).decode(bytes, sample);
     return xxh3(sample);
   }
 
@@ -65,8 +64,9 @@ class PackedForm final : public StoredForm {
 
 }  // namespace
 
-std::unique_ptr<const StoredForm> make_packed_form(const DatasetInfo& info) {
-  return std::make_unique<PackedForm>(info.spec);
+std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
+                                                   std::optional<std::size_t> field) {
+  return std::make_unique<PackedForm>(recorded, field);
 }
 
 }  // namespace shard

@@ -3,8 +3,9 @@
 
 namespace shard {
 
-std::unique_ptr<const StoredForm> make_raw_form(const DatasetInfo& info) {
-  return std::make_unique<StoredForm>(info.spec);
+std::unique_ptr<const StoredForm> make_raw_form(const SampleSpec& recorded,
+                                                std::optional<std::size_t> field) {
+  return std::make_unique<StoredForm>(recorded, field);
 }
 
 }  // namespace shard

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/checksum.hpp"
+#include "base/quote.hpp"
+#include "sample_errors.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -15,18 +17,26 @@ std::uint64_t StoredForm::checksum(const ShardReader&, std::span<const std::byte
   return xxh3(bytes);
 }
 
-std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info) {
-  if (info.mixed_codecs) return make_host_decoded_form(info);
-  switch (info.codec.kind) {
+std::string StoredForm::name_of(const ShardReader& shard, std::uint64_t sample) const {
+  const std::string name = name_of_sample(shard, sample);
+  return field_ ? fmt::format("{}, field {}", name, quoted(shard.header().fields[*field_].name)) : name;
+}
+
+std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
+                                                   std::optional<std::size_t> field) {
+  const SampleSpec& spec = field ? info.fields[*field].spec : info.spec;
+  const CodecSpec& codec = field ? info.fields[*field].codec : info.codec;
+  if (info.mixed_codecs) return make_host_decoded_form(spec, field);
+  switch (codec.kind) {
     case CodecSpec::Kind::none:
-      return make_raw_form(info);
+      return make_raw_form(spec, field);
     case CodecSpec::Kind::zstd:
-      return make_host_decoded_form(info);
+      return make_host_decoded_form(spec, field);
     case CodecSpec::Kind::packed:
-      return make_packed_form(info);
+      return make_packed_form(spec, field);
   }
   throw Error(ErrorCode::unsupported,
-              fmt::format("this loader cannot read samples of codec {}", to_string(info.codec)));
+              fmt::format("this loader cannot read samples of codec {}", to_string(codec)));
 }
 
 }  // namespace shard

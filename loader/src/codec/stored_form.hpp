@@ -9,13 +9,17 @@
 //
 // mixed: a data set that was put together from several, whose codecs differ.
 //
-// To decode one frame on the host, ShardReader::codec() is used.
+// Each image field of a data set has a form: `images`, and further fields, which have a codec of their own. To decode one frame on the
+// host, codec() is used.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "shard/dataset.hpp"
 #include "shard/loader/device.hpp"
@@ -33,7 +37,9 @@ struct StoredSample {
 // Immutable and thread safe. The default implementations are for codec none.
 class StoredForm {
  public:
-  explicit StoredForm(const SampleSpec& recorded) : recorded_(recorded) {}
+  // `field`: a position in DatasetInfo::fields. Empty: `images`.
+  explicit StoredForm(const SampleSpec& recorded, std::optional<std::size_t> field = {})
+      : recorded_(recorded), field_(field) {}
   StoredForm(const StoredForm&) = delete;
   StoredForm& operator=(const StoredForm&) = delete;
   virtual ~StoredForm() = default;
@@ -45,6 +51,25 @@ class StoredForm {
   // The bytes of one sample that go to the device. Errors: corrupt (naming shard and sample), those of
   // Dataset::shard().
   virtual StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const;
+
+  // What the reader has of this field.
+  std::span<const std::byte> frame(const ShardReader& shard, std::uint64_t sample) const {
+    return field_ ? shard.field_frame(*field_, sample) : shard.frame(sample);
+  }
+  const Codec& codec(const ShardReader& shard) const {
+    return field_ ? shard.field_codec(*field_) : shard.codec();
+  }
+  std::uint64_t recorded_checksum(const ShardReader& shard, std::uint64_t sample) const {
+    return field_ ? shard.field_checksum(*field_, sample) : shard.checksum(sample);
+  }
+  void read(const ShardReader& shard, std::uint64_t sample, std::span<std::byte> out) const {
+    if (field_)
+      shard.read_field(*field_, sample, out);
+    else
+      shard.read(sample, out);
+  }
+  // Path, number and key of a sample, and the name of a further field, for messages.
+  std::string name_of(const ShardReader& shard, std::uint64_t sample) const;
 
   // True if the host decodes samples, so that the device does not get the mapped bytes.
   virtual bool decoded_by_host() const noexcept { return false; }
@@ -67,13 +92,20 @@ class StoredForm {
 
  private:
   SampleSpec recorded_;
+  std::optional<std::size_t> field_;
 };
 
-// The form of a data set's samples: the one place that chooses by codec.
-std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info);
+// Of the images, and of each further field that is delivered.
+using StoredForms = std::vector<std::shared_ptr<const StoredForm>>;
 
-std::unique_ptr<const StoredForm> make_raw_form(const DatasetInfo& info);
-std::unique_ptr<const StoredForm> make_host_decoded_form(const DatasetInfo& info);
-std::unique_ptr<const StoredForm> make_packed_form(const DatasetInfo& info);
+// The form of a data set's samples, or of those of a further field: the one place that chooses by codec.
+std::unique_ptr<const StoredForm> make_stored_form(const DatasetInfo& info,
+                                                   std::optional<std::size_t> field = {});
+
+std::unique_ptr<const StoredForm> make_raw_form(const SampleSpec& recorded, std::optional<std::size_t> field);
+std::unique_ptr<const StoredForm> make_host_decoded_form(const SampleSpec& recorded,
+                                                         std::optional<std::size_t> field);
+std::unique_ptr<const StoredForm> make_packed_form(const SampleSpec& recorded,
+                                                   std::optional<std::size_t> field);
 
 }  // namespace shard

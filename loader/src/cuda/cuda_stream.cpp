@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/blocks.hpp"
+#include "cuda/targets.hpp"
 #include "cuda/transform.hpp"
 
 namespace shard {
@@ -111,6 +112,16 @@ class CudaStream final : public Stream {
     scratch.tables_there =
         launch_transform(work, scratch.pinned->data(), scratch.device->data(), stream_.get(), with);
     launch_mix(work, scratch.pinned->data() + bytes, scratch.device->data() + bytes, stream_.get());
+    mark_used();
+  }
+
+  void follow(const TargetWork& work) override {
+    if (work.sources.empty()) return;
+    const CudaScope scope(context_);
+    flush_upload();
+    Scratch& scratch = next_scratch(targets_scratch_bytes(work));
+    scratch.tables_there = false;
+    launch_targets(work, scratch.pinned->data(), scratch.device->data(), stream_.get());
     mark_used();
   }
 

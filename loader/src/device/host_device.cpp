@@ -12,6 +12,7 @@
 #include "shard/loader/device.hpp"
 #include "transform/augment/mix.hpp"
 #include "transform/host_transform.hpp"
+#include "transform/targets/host_targets.hpp"
 
 namespace shard {
 
@@ -218,6 +219,14 @@ class HostStream final : public Stream {
     });
   }
 
+  void follow(const TargetWork& work) override {
+    targets::check_targets(work);
+    const auto owned = targets::owned_copy(work);
+    queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
+      guarded("targets", [&] { targets::follow_rows(*owned, first, last); });
+    });
+  }
+
   Event record() override {
     auto event = std::make_shared<HostEvent>();
     queue_->push([queue = queue_, event] { queue->report_to(*event); });
@@ -309,6 +318,10 @@ void HostDevice::wait(StreamRef stream, const Event& event) {
 }
 
 }  // namespace
+
+void Stream::follow(const TargetWork&) {
+  throw Error(ErrorCode::unsupported, "this device has no targets: masks, depth and other image fields");
+}
 
 void Device::wait(StreamRef stream, const Event& event) { own_stream(stream, *this).wait(event); }
 Event Device::record(StreamRef stream) { return own_stream(stream, *this).record(); }

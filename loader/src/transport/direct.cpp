@@ -39,21 +39,21 @@ struct FreeBytes {
 class Direct final : public Transport {
  public:
   Direct(const TransportContext& context, std::string& detail)
-      : context_(context),
-        stored_plain_(!context.form->decoded_by_host()),
-        files_(*context.dataset),
-        reads_(std::size_t{context.options->prefetch} + 1) {
+      : context_(context), files_(*context.dataset), reads_(std::size_t{context.options->prefetch} + 1) {
     const LoaderOptions& options = *context.options;
     const auto first = open_first();
     const std::uint64_t batch = options.batch_size;
     const std::uint64_t slots = options.prefetch + 1;
     const DatasetInfo& info = context.dataset->info();
     memory_ = direct_memory(info, options, alignment_);
+    const std::uint64_t parts = context.forms.size();
+    const std::uint64_t most =
+        std::accumulate(memory_.pitch_bytes.begin(), memory_.pitch_bytes.end(), std::uint64_t{0});
     const std::uint64_t mean =
-        std::min(memory_.pitch_bytes, shard_bytes(info) / info.samples() + memory_.unit_bytes);
+        std::min(most, shard_bytes(info) / info.samples() + parts * memory_.unit_bytes);
     depth_ = std::clamp<std::uint64_t>(options.readahead_bytes / (mean * batch), 1, slots);
     const auto entries =
-        static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch)));
+        static_cast<unsigned>(std::bit_ceil(std::min<std::uint64_t>(kMaxEntries, depth_ * batch * parts)));
     try {
       queue_ = context.make_queue ? context.make_queue(entries) : make_uring_queue(entries);
       try_out(*first);
@@ -81,11 +81,11 @@ class Direct final : public Transport {
     Reads& reads = reads_[slot.number];
     reads.clear();
     for (const FetchItem& item : slot.fetch) add(reads, item);
-    if (!stored_plain_) reserve_frames(reads);
+    reserve_frames(reads);
     for (std::size_t i = 0; i < reads.reads.size(); ++i) {
       Read& read = reads.reads[i];
       read.owner = &reads;
-      read.target = stored_plain_ ? row_begin(reads, i) : reads.frames.get() + read.frame_begin;
+      read.target = read.plain ? row_begin(reads, i) : reads.frames.get() + read.frame_begin;
     }
     if (!queue_) queue_ = make_thread_queue(kReadingThreads);  // the first queue has failed
     reads.left = reads.reads.size();
@@ -112,7 +112,7 @@ class Direct final : public Transport {
     if (reads.lost) throw Error(ErrorCode::io, queue_failure_);
     storage_seconds_ += watch.seconds();
     for (std::size_t i = 0; i < reads.reads.size(); ++i) require_whole(slot, i, reads.reads[i]);
-    if (!stored_plain_ || slot.verify)
+    if (slot.verify || reads.frames_bytes > 0)
       run_rows(*context_.pool, reads.reads.size(), [&](std::size_t row) { decode(slot, reads, row); });
     copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return row_of(reads, row); });
   }
@@ -129,6 +129,8 @@ class Direct final : public Transport {
   struct Read : ReadRequest {
     Reads* owner = nullptr;
     std::uint32_t shard = 0;
+    bool plain = true;                       // the host does not decode it
+    std::uint64_t row_begin = 0;             // of its row in Reads::rows
     std::shared_ptr<const DirectFile> file;  // while it is under way
     std::exception_ptr refused;              // why the file could not be opened
     std::uint32_t skew = 0;                  // of the frame in the range that is read
@@ -146,11 +148,13 @@ class Direct final : public Transport {
     std::unique_ptr<std::byte, FreeBytes> frames;  // compressed frames as they were read
     std::uint64_t frames_bytes = 0;
     std::uint64_t frames_capacity = 0;
+    std::uint64_t rows_bytes = 0;
     void clear() {
       reads.clear();
       left = 0;
       lost = false;
       frames_bytes = 0;
+      rows_bytes = 0;
     }
   };
 
@@ -239,28 +243,33 @@ class Direct final : public Transport {
   void add(Reads& reads, const FetchItem& item) {
     const ShardReader& shard = context_.dataset->shard(item.at.shard);
     if (item.first_of_shard) check_alive(shard);
-    const std::span<const std::byte> frame = shard.frame(item.at.sample);
+    const StoredForm& form = *context_.forms[item.part];
+    const std::span<const std::byte> frame = form.frame(shard, item.at.sample);
     const auto offset = static_cast<std::uint64_t>(frame.data() - shard.mapping().data());
     Read read;
     read.shard = item.at.shard;
+    read.plain = !form.decoded_by_host();
     const std::uint64_t align = alignment_;
     const std::uint64_t begin = offset / align * align;
     const std::uint64_t size = round_up(offset + frame.size(), align) - begin;
-    if (size > (stored_plain_ ? memory_.pitch_bytes : kMaxDirectRead))
+    const std::uint64_t pitch = memory_.pitch_bytes[item.part];
+    if (size > (read.plain ? pitch : kMaxDirectRead))
       throw Error(ErrorCode::unsupported,
-                  fmt::format("{}: sample {}: a direct read of {} bytes is too large; use transport staged",
-                              quoted(shard.path()), item.at.sample, size));
+                  fmt::format("{}: a direct read of {} bytes is too large; use transport staged",
+                              form.name_of(shard, item.at.sample), size));
     read.offset = begin;
     read.size_bytes = static_cast<std::uint32_t>(size);
     read.skew = static_cast<std::uint32_t>(offset - begin);
     read.needed = read.skew + static_cast<std::uint32_t>(frame.size());
     read.frame_begin = reads.frames_bytes;
-    if (!stored_plain_) reads.frames_bytes += round_up(size, memory_.unit_bytes);
+    read.row_begin = reads.rows_bytes;
+    reads.rows_bytes += pitch;
+    if (!read.plain) reads.frames_bytes += round_up(size, memory_.unit_bytes);
     reads.reads.push_back(std::move(read));
   }
 
   void reserve_frames(Reads& reads) const {
-    if (reads.frames_capacity >= reads.frames_bytes) return;
+    if (reads.frames_capacity >= reads.frames_bytes) return;  // also if no frame is decoded here
     reads.frames.reset(static_cast<std::byte*>(std::aligned_alloc(memory_.unit_bytes, reads.frames_bytes)));
     reads.frames_capacity = reads.frames ? reads.frames_bytes : 0;
     if (!reads.frames)
@@ -306,7 +315,7 @@ class Direct final : public Transport {
     const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
     rethrow_for(
-        shard, at.sample,
+        shard, context_.forms[slot.fetch[row].part]->name_of(shard, at.sample),
         Error(ErrorCode::io, read.error != 0
                                  ? fmt::format("direct read: {}", std::generic_category().message(read.error))
                                  : fmt::format("direct read: {} of {} bytes", read.got, read.needed)));
@@ -316,32 +325,32 @@ class Direct final : public Transport {
   std::byte* row_begin(const Reads& reads, std::size_t row) const {
     std::byte* const block = reads.rows->data();
     const std::size_t skew = reinterpret_cast<std::uintptr_t>(block) % memory_.unit_bytes;
-    return block + (skew == 0 ? 0 : memory_.unit_bytes - skew) + row * memory_.pitch_bytes;
+    return block + (skew == 0 ? 0 : memory_.unit_bytes - skew) + reads.reads[row].row_begin;
   }
 
   // Where the sample of a row is after it was read and decoded.
   std::byte* row_of(const Reads& reads, std::size_t row) const {
-    return row_begin(reads, row) + (stored_plain_ ? reads.reads[row].skew : 0);
+    return row_begin(reads, row) + (reads.reads[row].plain ? reads.reads[row].skew : 0);
   }
 
   void decode(const Slot& slot, const Reads& reads, std::size_t row) const {
     const Read& read = reads.reads[row];
     const Dataset::Location at = slot.fetch[row].at;
     const ShardReader& shard = context_.dataset->shard(at.shard);
+    const StoredForm& form = *context_.forms[slot.fetch[row].part];
     const std::span<std::byte> sample(row_of(reads, row), slot.fetch[row].size_bytes);
-    if (!stored_plain_) {
+    if (!read.plain) {
       const std::byte* const frame = reads.frames.get() + read.frame_begin + read.skew;
       try {
-        shard.codec().decode({frame, read.needed - read.skew}, sample);
+        form.codec(shard).decode({frame, read.needed - read.skew}, sample);
       } catch (const Error& error) {
-        rethrow_for(shard, at.sample, error);
+        rethrow_for(shard, form.name_of(shard, at.sample), error);
       }
     }
-    if (slot.verify) verify_stored(*context_.form, shard, at.sample, sample);
+    if (slot.verify) verify_stored(form, shard, at.sample, sample);
   }
 
   TransportContext context_;
-  bool stored_plain_;
   std::uint32_t alignment_ = 1;  // of reads
   DirectMemory memory_;
   std::uint64_t depth_ = 1;

@@ -230,14 +230,15 @@ class Mapped final : public Transport {
       for (const std::uint32_t shard : batch.in_place) check_alive(context_.dataset->shard(shard));
     for (std::uint32_t row = 0; row < slot.fetch.size(); ++row) {
       const FetchItem& item = slot.fetch[row];
-      const std::span<const std::byte> bytes = mapped_bytes(*context_.dataset, item);
+      const std::span<const std::byte> bytes =
+          mapped_bytes(*context_.dataset, *context_.forms[item.part], item);
       const bool in_place = in_batch_[item.at.shard].in_place;
       std::byte* const staging = in_place ? nullptr : batch.buffer->memory->data() + item.offset;
       if (item.target == nullptr)
         batch.sources.push_back(bytes.data());
       else if (in_place)
         add_pieces({item.target, bytes.data(), bytes.size()},
-                   static_cast<std::uint64_t>(bytes.data() - images_begin(item.at.shard)), piece,
+                   static_cast<std::uint64_t>(bytes.data() - registered_begin(item.at.shard)), piece,
                    batch.copies);
       else
         batch.copies.push_back({item.target, staging, bytes.size()});
@@ -246,17 +247,16 @@ class Mapped final : public Transport {
     }
   }
 
-  const std::byte* images_begin(std::uint32_t index) const {
-    const ShardReader& shard = context_.dataset->shard(index);
-    return shard.mapping().data() + shard.header().images_begin;
+  const std::byte* registered_begin(std::uint32_t index) const {
+    return registered_range(context_.dataset->shard(index), context_.forms.size() > 1).data();
   }
 
   void host_row(const FetchItem& item, std::byte* staging, bool verify) const {
     if (staging != nullptr)
-      return stage_row(*context_.dataset, *context_.form, item, staging, verify, cached_);
+      return stage_row(*context_.dataset, *context_.forms[item.part], item, staging, verify, cached_);
     const ShardReader& shard = context_.dataset->shard(item.at.shard);
     if (item.first_of_shard) check_alive(shard);
-    if (verify) verify_mapped(*context_.form, shard, item.at.sample);
+    if (verify) verify_mapped(*context_.forms[item.part], shard, item.at.sample);
   }
 
   void finish(Slot& slot) {
@@ -277,8 +277,10 @@ class Mapped final : public Transport {
 
   void start_registering() {
     // The default budget is what the machine allows, which changes while the loader runs.
-    registered_.emplace(*context_.dataset, context_.device,
-                        [options = *context_.options] { return registered_budget_bytes(options); });
+    registered_.emplace(
+        *context_.dataset, context_.device,
+        [options = *context_.options] { return registered_budget_bytes(options); },
+        context_.forms.size() > 1);
     make_staging();
   }
 

@@ -22,26 +22,28 @@ constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to s
 // registered: 4: 0.6 to 0.75, more than eight; 16: 0.90; 64: 0.95, but then for half a minute.
 constexpr int kPauses = 16;
 
-std::span<const std::byte> images_of(const ShardReader& shard) {
-  const std::uint64_t first = shard.header().images_begin;
-  return shard.mapping().subspan(first, shard.header().images_end - first);
-}
-
 }  // namespace
+
+std::span<const std::byte> registered_range(const ShardReader& shard, bool with_fields) {
+  const ShardHeader& header = shard.header();
+  const std::uint64_t first = with_fields ? header.head_end : header.images_begin;
+  return shard.mapping().subspan(first, header.images_end - first);
+}
 
 RegisteredShards::RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
                                    std::uint64_t budget_bytes)
     : RegisteredShards(std::move(dataset), std::move(device), [budget_bytes] { return budget_bytes; }) {}
 
 RegisteredShards::RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
-                                   std::function<std::uint64_t()> budget_bytes)
+                                   std::function<std::uint64_t()> budget_bytes, bool with_fields)
     : dataset_(std::move(dataset)),
       device_(std::move(device)),
       ask_budget_(std::move(budget_bytes)),
+      with_fields_(with_fields),
       shards_(dataset_.info().shards.size()) {
   budget_ = ask_budget_();
   const ShardReader& first = dataset_.shard(0);
-  const std::span<const std::byte> images = images_of(first);
+  const std::span<const std::byte> images = registered_range(first, with_fields_);
   const auto probe = images.first(std::min<std::uint64_t>(images.size(), kProbeBytes));
   populate(first, probe, {});
   device_->register_read_only(probe);
@@ -194,7 +196,7 @@ void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std:
   try {
     lock.unlock();
     const ShardReader& reader = dataset_.shard(shard);  // may open it
-    const std::span<const std::byte> images = images_of(reader);
+    const std::span<const std::byte> images = registered_range(reader, with_fields_);
     const std::uint64_t budget = ask_budget_();
     lock.lock();
     budget_ = budget;

@@ -31,6 +31,9 @@
 
 namespace shard {
 
+// The images of a shard; with fields, also those of the further fields, which are stored before them. Begins at a page.
+std::span<const std::byte> registered_range(const ShardReader& shard, bool with_fields);
+
 // Used by the feeder's thread; any thread may call bytes(), holds_all() and remark(). The destructor stops a
 // registration between two pieces.
 class RegisteredShards {
@@ -40,8 +43,9 @@ class RegisteredShards {
   RegisteredShards(Dataset dataset, std::shared_ptr<Device> device, std::uint64_t budget_bytes);
   // The same with a budget that may change: `budget_bytes` is called before each registration, on the
   // registering thread. If the budget falls, registered shards stay until their room is needed.
+  // `with_fields`: of each shard registered_range(), else its images only.
   RegisteredShards(Dataset dataset, std::shared_ptr<Device> device,
-                   std::function<std::uint64_t()> budget_bytes);
+                   std::function<std::uint64_t()> budget_bytes, bool with_fields = false);
   RegisteredShards(const RegisteredShards&) = delete;
   RegisteredShards& operator=(const RegisteredShards&) = delete;
 
@@ -97,6 +101,7 @@ class RegisteredShards {
   const Dataset dataset_;
   const std::shared_ptr<Device> device_;
   const std::function<std::uint64_t()> ask_budget_;
+  const bool with_fields_;
   double waited_seconds_ = 0;  // feeder
 
   mutable std::mutex mutex_;  // not held while a shard is registered or evicted

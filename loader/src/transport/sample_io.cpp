@@ -14,13 +14,15 @@ namespace shard {
 
 namespace {
 
-void expect_checksum(const ShardReader& shard, std::uint64_t sample, std::uint64_t found) {
-  if (found == shard.checksum(sample)) return;
+void expect_checksum(const StoredForm& form, const ShardReader& shard, std::uint64_t sample,
+                     std::uint64_t found) {
+  const std::uint64_t recorded = form.recorded_checksum(shard, sample);
+  if (found == recorded) return;
   throw Error(
       ErrorCode::corrupt,
       fmt::format("{} does not match its checksum: {} where {} is stored; restore the shard or convert "
                   "again",
-                  name_of_sample(shard, sample), to_hex(found), to_hex(shard.checksum(sample))));
+                  form.name_of(shard, sample), to_hex(found), to_hex(recorded)));
 }
 
 }  // namespace
@@ -31,25 +33,26 @@ void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64
   try {
     found = form.checksum(shard, bytes);
   } catch (const Error& error) {
-    rethrow_for(shard, sample, error);
+    rethrow_for(shard, form.name_of(shard, sample), error);
   }
-  expect_checksum(shard, sample, found);
+  expect_checksum(form, shard, sample, found);
 }
 
 void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample) {
-  const std::span<const std::byte> bytes = shard.frame(sample);
+  const std::span<const std::byte> bytes = form.frame(shard, sample);
   std::uint64_t found = 0;
   try {
     guarded("verify", [&] { found = form.checksum(shard, bytes); });
   } catch (const Error& error) {
-    rethrow_for(shard, sample, error);
+    rethrow_for(shard, form.name_of(shard, sample), error);
   }
-  expect_checksum(shard, sample, found);
+  expect_checksum(form, shard, sample, found);
 }
 
-std::span<const std::byte> mapped_bytes(const Dataset& dataset, const FetchItem& item) {
+std::span<const std::byte> mapped_bytes(const Dataset& dataset, const StoredForm& form,
+                                        const FetchItem& item) {
   if (item.mapped != nullptr) return {item.mapped, static_cast<std::size_t>(item.size_bytes)};
-  return dataset.shard(item.at.shard).frame(item.at.sample);
+  return form.frame(dataset.shard(item.at.shard), item.at.sample);
 }
 
 void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& item, std::byte* target,
@@ -58,7 +61,7 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
   const ShardReader& shard = dataset.shard(at.shard);
   if (item.first_of_shard) check_alive(shard);
   if (!form.decoded_by_host()) {
-    const std::span<const std::byte> bytes = mapped_bytes(dataset, item);
+    const std::span<const std::byte> bytes = mapped_bytes(dataset, form, item);
     try {
       guarded("copy", [&] {
         if (cached)
@@ -67,11 +70,11 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
           copy_streaming(target, bytes.data(), bytes.size());
       });
     } catch (const Error& error) {
-      rethrow_for(shard, at.sample, error);
+      rethrow_for(shard, form.name_of(shard, at.sample), error);
     }
   } else {
     try {
-      shard.read(at.sample, {target, item.size_bytes});
+      form.read(shard, at.sample, {target, item.size_bytes});
     } catch (const Error& error) {  // it already names shard and sample
       throw explained(shard, error);
     }

@@ -22,7 +22,8 @@ void verify_stored(const StoredForm& form, const ShardReader& shard, std::uint64
 void verify_mapped(const StoredForm& form, const ShardReader& shard, std::uint64_t sample);
 
 // Where the sample is mapped, as it is stored.
-std::span<const std::byte> mapped_bytes(const Dataset& dataset, const FetchItem& item);
+std::span<const std::byte> mapped_bytes(const Dataset& dataset, const StoredForm& form,
+                                        const FetchItem& item);
 
 // Writes a stored sample to `target` in pinned memory (item.size_bytes), in the form that goes to the device.
 // `verify`: compares it with its checksum. `cached`: uses stores that stay in the cache. For the first item

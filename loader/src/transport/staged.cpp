@@ -33,8 +33,8 @@ class Staged final : public Transport {
     submit_rows(*context_.pool, slot.fetch.size(), batch.filled,
                 [this, filling = &slot, staging = buffer.memory->data()](std::size_t row) {
                   const FetchItem& item = filling->fetch[row];
-                  stage_row(*context_.dataset, *context_.form, item, staging + item.offset, filling->verify,
-                            ring_.cached());
+                  stage_row(*context_.dataset, *context_.forms[item.part], item, staging + item.offset,
+                            filling->verify, ring_.cached());
                 });
   }
 

@@ -22,8 +22,8 @@ namespace shard {
 
 struct TransportContext {
   const Dataset* dataset = nullptr;
-  // How the data set's samples are stored.
-  std::shared_ptr<const StoredForm> form;
+  // How samples are stored, by FetchItem::part.
+  StoredForms forms;
   std::shared_ptr<Device> device;
   const LoaderOptions* options = nullptr;
   const Order* order = nullptr;

@@ -104,7 +104,7 @@ class DirectTest : public ::testing::Test {
     options_.batch_size = kBatch;
     options_.prefetch = kSlots - 1;
     context_.dataset = &*data_;
-    context_.form = make_stored_form(data_->info());
+    context_.forms = {make_stored_form(data_->info())};
     context_.device = device_;
     context_.options = &options_;
     context_.copy_stream = stream_.get();
@@ -138,7 +138,7 @@ class DirectTest : public ::testing::Test {
     for (std::uint64_t i = 0; i < kBatch; ++i) {
       const std::uint64_t sample = n * kBatch + i;
       slot.fetch.push_back(
-          {sample, data_->locate(sample), slot.images->data() + i * size(), size(), i * size(), true});
+          {sample, 0, data_->locate(sample), slot.images->data() + i * size(), size(), i * size(), true});
     }
     transport.begin(slot);
     return slot;

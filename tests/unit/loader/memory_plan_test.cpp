@@ -73,13 +73,15 @@ TEST_F(MemoryPlan, CountsEachColumnRoundedUp) {
 TEST_F(MemoryPlan, AddsARangeAroundEachSampleWhereDirectReadsAreNotAligned) {
   DatasetInfo info = dataset().info();
   const LoaderOptions direct = options(TransportKind::direct);
-  EXPECT_EQ(direct_memory(info, direct, 512).pitch_bytes, 8192);  // 360 bytes: two pages at most
+  EXPECT_EQ(direct_memory(info, direct, 512).pitch_bytes.at(0), 8192);  // 360 bytes: two pages at most
   EXPECT_EQ(direct_memory(info, direct, 512).slot_bytes, 10 * 8192 + 4096);
   info.spec.height = info.spec.width = 64;  // 3 pages
   EXPECT_EQ(direct_memory(info, direct, 4096).slot_bytes, 10 * 3 * 4096 + 4096);
-  EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes, 3 * 8192);  // more than the images are aligned to
+  EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes.at(0),
+            3 * 8192);  // more than the images are aligned to
   info.codec = {CodecSpec::Kind::zstd};
-  EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes, 3 * 4096) << "samples are decompressed to it";
+  EXPECT_EQ(direct_memory(info, direct, 8192).pitch_bytes.at(0), 3 * 4096)
+      << "samples are decompressed to it";
   info.spec.width = info.spec.height = 32'768;
   EXPECT_SHARD_ERROR(direct_memory(info, direct, 4096), ErrorCode::unsupported, "a direct read takes");
 }

@@ -52,7 +52,7 @@ class StagedTest : public ::testing::Test {
   std::unique_ptr<Transport> staged(std::uint64_t buffers) {
     TransportContext context;
     context.dataset = &*data_;
-    context.form = make_stored_form(data_->info());
+    context.forms = {make_stored_form(data_->info())};
     context.device = device_;
     context.options = &options_;
     context.copy_stream = stream_.get();
@@ -67,7 +67,7 @@ class StagedTest : public ::testing::Test {
     for (std::uint64_t i = 0; i < kBatch; ++i) {
       const std::uint64_t sample = n * kBatch + i;
       slot.fetch.push_back(
-          {sample, data_->locate(sample), slot.images->data() + i * kSample, kSample, i * kSample});
+          {sample, 0, data_->locate(sample), slot.images->data() + i * kSample, kSample, i * kSample});
     }
     transport.begin(slot);
   }

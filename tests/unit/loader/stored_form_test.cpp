@@ -52,7 +52,7 @@ TEST_F(StoredFormTest, ZstdFramesAreDecodedByTheHost) {
   EXPECT_TRUE(form_->decoded_by_host());
   EXPECT_FALSE(form_->decoded_by_device());
   std::vector<std::byte> staged(sample_bytes());
-  stage_row(*data_, *form_, {1, {0, 1}, nullptr, sample_bytes()}, staged.data(), true);
+  stage_row(*data_, *form_, {1, 0, {0, 1}, nullptr, sample_bytes()}, staged.data(), true);
   EXPECT_EQ(xxh3(staged), data_->shard(0).checksum(1));
 }
 
@@ -85,7 +85,7 @@ TEST_F(StoredFormTest, PackedFramesGoToTheDeviceAsBytes) {
 // The consumer asks when it wants the next batch, which may be after the feeder has taken the slot again.
 TEST_F(StoredFormTest, AVerdictIsKeptUntilTheBatchAfterTheNext) {
   make({CodecSpec::Kind::packed});
-  Verdict verdict(*data_, form_, *device_, 4);
+  Verdict verdict(*data_, {form_}, *device_, 4);
   verdict.start_batch({{0, 5}, {1, 6}});
   const std::uint64_t batch = verdict.batch();
   EXPECT_NO_THROW(verdict.check(batch));

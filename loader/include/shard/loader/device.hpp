@@ -19,6 +19,7 @@
 
 #include "shard/error.hpp"
 #include "shard/loader/stream.hpp"
+#include "shard/loader/targets.hpp"
 #include "shard/loader/transform.hpp"
 
 namespace shard {
@@ -119,6 +120,9 @@ class Stream {
   virtual void gather(std::span<const CopyItem> items) = 0;
   // Queues the transform of a batch (transform.hpp). The arrays in `work` are read before the call returns.
   virtual void transform(const TransformWork& work) = 0;
+  // Queues the pixels of targets (targets.hpp). The arrays in `work` are read before the call returns. Errors: unsupported on a device that
+  // has no targets; invalid_argument.
+  virtual void follow(const TargetWork& work);
   // Queues device-to-host copies.
   virtual void copy_to_host(std::span<const CopyItem> items) = 0;
   virtual Event record() = 0;

@@ -27,6 +27,7 @@
 #include "shard/loader/device.hpp"
 #include "shard/loader/order.hpp"
 #include "shard/loader/stream.hpp"
+#include "shard/loader/targets.hpp"
 #include "shard/loader/transform.hpp"
 
 struct DLManagedTensorVersioned;
@@ -75,6 +76,13 @@ struct LoaderOptions : OrderOptions {
   // `labels_b`, the labels of each row's neighbour, and `share`, f32 [batch], that of the row's own label. batch_size must be even, and
   // tail not short_.
   MixOptions mix;
+  // Targets (targets.hpp). Further image fields that are delivered, by name; none by default.
+  std::map<std::string, FieldOptions> fields;
+  // Ragged columns that have boxes, and columns that have keypoints. Other columns are delivered as stored, whatever the views do.
+  std::map<std::string, BoxOptions> boxes;
+  std::map<std::string, KeypointOptions> keypoints;
+  // A batch then has a column `correspondence`, f32 [batch, views, 3, 3]: from the stored sample to each view (geometry.hpp).
+  bool correspondence = false;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
   // By name. Ragged columns that are not named are padded.
@@ -189,9 +197,12 @@ class Batch {
   //
   // [batch, channel, row, column] or [batch, row, column, channel], as spec() says.
   TensorView images(std::size_t view = 0) const;
-  // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Throws not_found, and unsupported for a
-  // text column.
-  TensorView column(std::string_view name) const;
+  // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Boxes and keypoints are those of the view, other
+  // columns are the same for all. Throws not_found, and unsupported for a text column.
+  TensorView column(std::string_view name, std::size_t view = 0) const;
+  // A further image field with a view's crop and operations: [batch, ...], masks [batch, row, column]. Throws not_found if
+  // LoaderOptions::fields does not have it, and invalid_argument if there is no such view.
+  TensorView field(std::string_view name, std::size_t view = 0) const;
   // Indices in the data set: int64 [batch].
   TensorView device_ids() const;
   // True for real samples: bool [batch].
@@ -202,7 +213,7 @@ class Batch {
   // Throws unsupported if the labels are not I64 [N].
   std::span<const std::int64_t> labels() const;
   // Errors: those of column().
-  TensorView host_column(std::string_view name) const;
+  TensorView host_column(std::string_view name, std::size_t view = 0) const;
   // The text column `name` of each sample, UTF-8, read from the shards. Errors: not_found, unsupported (another kind of
   // column), io, corrupt.
   std::vector<std::string> texts(std::string_view name) const;

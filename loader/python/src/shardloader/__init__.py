@@ -32,6 +32,7 @@ from ._errors import (
 )
 from ._core import Tensor
 from ._batch import Batch
+from ._targets import Boxes, Geometry, Keypoints, Pixels
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
 from ._writer import Writer, write
 
@@ -40,6 +41,7 @@ __version__ = _core.version
 __all__ = [
     "Augment",
     "Batch",
+    "Boxes",
     "CancelledError",
     "Columns",
     "Conversion",
@@ -49,16 +51,19 @@ __all__ = [
     "Field",
     "Fields",
     "Finding",
+    "Geometry",
     "ImageField",
     "Instruction",
     "InvalidArgumentError",
     "IoError",
+    "Keypoints",
     "Keys",
     "Loader",
     "Mix",
     "MixPairs",
     "NotFoundError",
     "Operation",
+    "Pixels",
     "Plan",
     "Ragged",
     "RaggedArray",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, Optional
 
@@ -38,13 +39,17 @@ class Batch(tuple[Any, Any]):
     _names: "tuple[str, ...]" = ()
     _texts: "frozenset[str]" = frozenset()
     _views: "tuple[Any, ...]" = ()
-    _moved: "Optional[dict[str, Any]]" = None  # what to() has copied: "ids", "mask", and the columns by ("column", name)
+    _targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ())  # names of image fields, and of columns that follow the views
+    _moved: "Optional[dict[str, Any]]" = None  # what to() has copied: "ids", "mask", and by "column NAME" and "field NAME" the others
 
     @classmethod
-    def _made(cls, core: Any, framework: Framework, names: "tuple[str, ...]", texts: "frozenset[str]") -> "Batch":
-        batch = cls((framework.images(core.images), framework.labels(core.column("labels"))))
+    def _made(
+        cls, core: Any, framework: Framework, names: "tuple[str, ...]", texts: "frozenset[str]", targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ())
+    ) -> "Batch":
+        batch = cls((framework.images(core.images), framework.labels(core.column("labels", 0))))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
         batch._views = tuple(framework.images(core.view(number)) for number in range(1, core.views))
+        batch._targets = targets
         return batch
 
     def _origin(self) -> Any:
@@ -90,8 +95,29 @@ class Batch(tuple[Any, Any]):
         core = self._origin()
         return self._moved["mask"] if self._moved is not None else self._framework.mask(core)  # type: ignore[union-attr]
 
-    def column(self, name: str) -> Any:
-        """The batch's rows of a column, [sample, ...] on the device; a copy. KeyError if there is no such column.
+    def field(self, name: str, view: int = 0) -> Any:
+        """A further image field with a view's crop, flip and operations: [sample, channel, row, column] or [sample, row, column, channel], and masks
+        [sample, row, column]. It shares the batch's memory, like the images. KeyError if Loader(fields=...) does not have it."""
+        core = self._origin()
+        if self._moved is not None:
+            if f"field {name} {view}" not in self._moved:
+                raise KeyError(f"the batch has no field {name!r} of view {view}")
+            return self._moved[f"field {name} {view}"]
+        try:
+            tensor = core.field(name, operator.index(view))
+        except FileNotFoundError as error:
+            raise KeyError(str(error)) from None
+        return self._framework.images(tensor)  # type: ignore[union-attr]
+
+    def targets(self, view: int = 0) -> "dict[str, Any]":
+        """What Loader(fields=..., correspondence=...) delivers with a view, by name: image fields, boxes, keypoints, the columns that go along with
+        boxes, and the counts or offsets of ragged columns."""
+        fields, columns = self._targets
+        return {**{name: self.field(name, view) for name in fields}, **{name: self.column(name, view) for name in columns}}
+
+    def column(self, name: str, view: int = 0) -> Any:
+        """The batch's rows of a column, [sample, ...] on the device; a copy. Boxes and keypoints of Loader(fields=...) are those of the view, other
+        columns are the same for all of them. KeyError if there is no such column.
 
         A ragged column is [sample, max_rows, ...] with zeros after the rows of a sample, and column("NAME_counts") says how many each
         has; with Loader(flat=["NAME"]) it is the rows of all samples, and column("NAME_offsets"), int64 [sample + 1], says where
@@ -100,13 +126,14 @@ class Batch(tuple[Any, Any]):
         if self._moved is not None:
             if name == "labels":
                 return self[1]
-            if ("column " + name) not in self._moved:
+            key = f"column {name}" if f"column {name} {view}" not in self._moved else f"column {name} {view}"
+            if key not in self._moved:
                 raise KeyError(f"the data set has no column {name!r}")
-            return self._moved["column " + name]
+            return self._moved[key]
         try:
             if name in self._texts:
                 return core.texts(name)
-            tensor = core.column(name)
+            tensor = core.column(name, operator.index(view))
         except FileNotFoundError as error:
             raise KeyError(str(error)) from None
         return self._framework.labels(tensor)  # type: ignore[union-attr]
@@ -163,6 +190,10 @@ class Batch(tuple[Any, Any]):
         if self._core is not None:
             batch._moved = {name: moved(getattr(self, name)) for name in ("ids", "mask")}
             batch._moved.update({"column " + name: moved(self.column(name)) for name in self._names if name != "labels"})
+            for view in range(1 + len(self._views)):
+                batch._moved.update({f"field {name} {view}": moved(self.field(name, view)) for name in self._targets[0]})
+                batch._moved.update({f"column {name} {view}": moved(self.column(name, view)) for name in self._targets[1]})
+            batch._targets = self._targets
             batch._core, batch._framework, batch._names = _Facts(self.epoch, self.batch_index), self._framework, self._names
             batch._texts = self._texts
         return batch

@@ -22,6 +22,7 @@ from ._batch import Batch
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError, ResourceError, ShardError
 from ._fields import delivered_names
+from ._targets import target_names
 
 Placement = tuple[int, int]  # rank, world size
 
@@ -57,6 +58,8 @@ class Engine:
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
         if options.get("mix"):
             self._columns = (*self._columns, "labels_b", "share")
+        if options.get("correspondence"):
+            self._columns = (*self._columns, "correspondence")
         self._ordinal, self._options, self._framework = ordinal, options, framework
         self._fixed = given is not None  # rank and world size were named by the caller
 
@@ -76,6 +79,7 @@ class Engine:
         self._orphan = False  # the Loader went while a thread was inside
         self.length = 0  # batches of this rank in an epoch
         self._alive()
+        self._targets = target_names(options, data)
         _engines.add(self)
 
     # --- the C++ loader; the lock is held, but in the constructor ---------------------------------------------------------
@@ -217,7 +221,7 @@ class Engine:
                     raise _words.of_ring(error) from None
             if found is None:
                 raise StopIteration
-            return Batch._made(found, self._framework, self._columns, self._texts)
+            return Batch._made(found, self._framework, self._columns, self._texts, self._targets)
         finally:
             with self.lock:
                 self._inside -= 1

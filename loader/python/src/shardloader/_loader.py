@@ -17,6 +17,8 @@ from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
 from ._numpy import np
+from ._targets import Geometry, Target, draw_geometry
+from ._targets import options_of as target_options
 
 #: This build has the CUDA device.
 has_cuda: bool = _core.has_cuda
@@ -243,6 +245,11 @@ class Loader:
     layout: "nchw" or "nhwc". Default: "nchw" with PyTorch and for float dtypes; for uint8 with other frameworks, as stored.
     mean, std: a number for each channel. Default: those recorded in the data set.
 
+    Targets (docs/targets.md). They follow crop, flip and geometric operations of each view. Batch.targets() has them.
+    fields: by name: further image fields as "nearest" (masks), "bilinear" (depth) or "stored", or Pixels(...) with more options; ragged columns as
+        Boxes(...); columns of keypoints as Keypoints(...). Columns that are not named here are delivered as stored.
+    correspondence: column("correspondence") is float32 [sample, views, 3, 3]: the matrix from the stored sample to each view.
+
     Columns. Batch.column() delivers them.
     max_rows: for ragged columns, by name: how many rows of a sample are delivered; further ones are left out. Default: as many as any
         sample has.
@@ -295,6 +302,8 @@ class Loader:
         augment: Optional[Augment] = None,
         views: "Sequence[Augment]" = (),
         mix: Optional[MixPairs] = None,
+        fields: "Optional[Mapping[str, Target]]" = None,
+        correspondence: bool = False,
         dtype: Any = None,
         layout: Optional[str] = None,
         mean: Optional["tuple[float, ...]"] = None,
@@ -349,6 +358,8 @@ class Loader:
             "repeated_augmentation": repeated_augmentation,
             **_views(self._own, augment, views),
             "mix": None if mix is None else _mix(mix),
+            **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else ""),
+            "correspondence": bool(correspondence),
             "transport": transport,
             "prefetch": prefetch,
             "threads": threads,
@@ -439,6 +450,16 @@ class Loader:
         self._engine.replace(changes)
         self.shape, delivered, self.layout = self._engine.core().delivered()
         self.dtype = _LONG[delivered]
+
+    def geometry(self, sample: int, *, epoch: int = 0, view: int = 0) -> Geometry:
+        """Where the parts of a sample are in a view: its crop, flip and geometric instructions, with the loader's seed, and the matrix of all of them.
+        sample: its index in the data set (batch.ids). With sampling and repeated_augmentation, samples that are drawn again have other ones."""
+        options = self._engine._options
+        views = [options, *options["further_views"]]
+        shape = self.data.shape if self.data.layout == "nhwc" else (*self.data.shape[1:], self.data.shape[0])
+        if self.data.layout == "tensor" or not 0 <= view < len(views):
+            raise InvalidArgumentError(f"view {view} of a loader with {len(views)}, of samples with layout {self.data.layout}")
+        return draw_geometry(views[view], shape, operator.index(sample), options["seed"], _number(epoch), view)
 
     def state_dict(self) -> "dict[str, Any]":
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.

@@ -1,0 +1,128 @@
+"""Targets: masks, depth, boxes and keypoints that follow crop, flip and operations of each view (docs/targets.md)."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Optional, Union
+
+from . import _core
+from ._arrays import dtype_name
+from ._augment import Instruction
+from ._errors import InvalidArgumentError
+
+
+class Pixels(NamedTuple):
+    """How a further image field is delivered: fields={"mask": sl.Pixels("nearest", fill=255)}. "nearest" alone is sl.Pixels("nearest").
+
+    filter: "nearest" keeps stored values, as masks need it; bit for bit torchvision's tv_tensors.Mask. "bilinear" interpolates: depth, cameras.
+        "stored" leaves crop, flip and operations out: latents, and fields of another size than the images.
+    fill: the stored value of what comes in from outside of the sample.
+    dtype, layout, mean, std: as of a Loader. Default: as stored, and nchw with PyTorch. Masks have none of them.
+    """
+
+    filter: str
+    fill: float = 0
+    dtype: Any = None
+    layout: Optional[str] = None
+    mean: "Optional[Sequence[float]]" = None
+    std: "Optional[Sequence[float]]" = None
+
+
+class Boxes(NamedTuple):
+    """How a ragged column of boxes (float32 [4], xyxy in pixels of the stored sample) is delivered: moved, clipped, and without those of which
+    too little is left. column("boxes_counts") says how many are left.
+
+    format: "xyxy", "xywh" or "cxcywh", in pixels of the view.
+    min_size, min_area: both sides of a box and its area, as in torchvision's SanitizeBoundingBoxes.
+    min_visibility: the share of the box that is not clipped, 0 to 1.
+    along: ragged columns with a row for each box, which lose the same rows. Default: those of "box_labels", "areas", "crowd" and "keypoints" that
+        there are.
+    """
+
+    format: str = "xyxy"
+    min_size: float = 1
+    min_area: float = 1
+    min_visibility: float = 0
+    along: "Optional[Sequence[str]]" = None
+
+
+class Keypoints(NamedTuple):
+    """How a column of keypoints is delivered: float32 [2], [3], [k, 2] or [k, 3], x, y and visibility. Points that left the sample become 0, 0, 0;
+    without a visibility NaN. Coordinates are those of boxes: the centre of the first pixel is (0.5, 0.5).
+
+    swap: pairs of points that change places if the sample is mirrored: left and right eye.
+    """
+
+    swap: "Sequence[tuple[int, int]]" = ()
+
+
+class Geometry(NamedTuple):
+    """What happens to the places of one sample in one view."""
+
+    crop: "tuple[int, int, int, int]"  #: top, left, height, width, in the stored sample
+    flip: bool  #: the resized crop is mirrored
+    size: "tuple[int, int]"  #: rows and columns of the view
+    steps: "tuple[Instruction, ...]"  #: geometric instructions after that
+    matrix: "tuple[float, ...]"  #: 3 x 3, in C order: from the stored sample to the view
+
+
+Target = Union[str, Pixels, Boxes, Keypoints]
+
+
+def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
+    if (of.mean is None) != (of.std is None):
+        raise InvalidArgumentError(f"field {name!r}: mean and std go together")
+    return {
+        "sampling": of.filter,
+        "fill": of.fill,
+        "dtype": None if of.dtype is None else dtype_name(of.dtype),
+        "layout": of.layout if of.layout is not None else layout or None,
+        "mean": None if of.mean is None else tuple(of.mean),
+        "std": None if of.std is None else tuple(of.std),
+    }
+
+
+def options_of(fields: "Mapping[str, Target]", data: Any, layout: str) -> "dict[str, Any]":
+    """fields, boxes and keypoints as the C++ loader takes them. layout: of image fields; "" as stored."""
+    if not isinstance(fields, Mapping):
+        raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}')
+    result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}}
+    for name, of in fields.items():
+        if isinstance(of, Boxes):
+            result["boxes"][name] = {**of._asdict(), "along": None if of.along is None else list(of.along)}
+        elif isinstance(of, Keypoints):
+            result["keypoints"][name] = [(operator.index(a), operator.index(b)) for a, b in of.swap]
+        elif isinstance(of, (str, Pixels)):
+            pixels = Pixels(of) if isinstance(of, str) else of
+            role, _, shape = data._info["images"].get(name, ("image", "", ()))
+            result["fields"][name] = _pixels(name, pixels, layout if role == "image" and len(shape) == 3 else "")
+        else:
+            raise InvalidArgumentError(f"field {name!r} is {of!r}; expected \"nearest\", \"bilinear\", \"stored\", Pixels(), Boxes() or Keypoints()")
+    return result
+
+
+_ALONG = ("box_labels", "areas", "crowd", "keypoints")
+
+
+def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...], tuple[str, ...]]":
+    """Of image fields, and of columns that follow the views."""
+    kinds = data._info["kinds"]
+    columns: "list[str]" = [*options.get("boxes", {}), *options.get("keypoints", {})]
+    for boxes in options.get("boxes", {}).values():
+        along = boxes["along"]
+        columns.extend([name for name in _ALONG if name in kinds and kinds[name][0] == "ragged"] if along is None else along)
+    names: "list[str]" = []
+    for name in dict.fromkeys(columns):
+        names.append(name)
+        if kinds[name][0] == "ragged":
+            names.append(name + ("_offsets" if name in options["flat"] else "_counts"))
+    if options.get("correspondence"):
+        names.append("correspondence")
+    return tuple(options.get("fields", {})), tuple(names)
+
+
+def draw_geometry(view: "dict[str, Any]", shape: "tuple[int, int, int]", sample: int, seed: int, epoch: int, number: int) -> Geometry:
+    """Of a sample stored with this shape (rows, columns, channels), for the options of a view as the C++ loader takes them."""
+    (top, left, height, width, flip), size, steps, matrix = _core.draw_geometry(view, shape, seed, epoch, sample, number)
+    return Geometry((top, left, height, width), flip, size, tuple(Instruction(*one) for one in steps), matrix)
