@@ -117,7 +117,7 @@ void BatchMaker::make_resident() {
   const std::uint64_t samples = setup_.order.samples_of_rank();
   const std::uint64_t free = setup_.options.resident_bytes != 0 ? 0 : setup_.device->free_memory_bytes();
   const ResidentMemory memory = resident_memory(info, setup_.options, samples, free);
-  resident_.emplace(*setup_.device, memory.capacity_bytes);
+  resident_.emplace(*setup_.device, memory.capacity_bytes, memory.alignment);
   counts_.device_bytes += memory.capacity_bytes;
   const std::string part =
       setup_.form->fixed_size() && setup_.forms.size() == 1
@@ -244,15 +244,16 @@ void BatchMaker::place_samples(Slot& slot) {
   work.sources.clear();
   work.sizes.clear();
   ++placed_;
-  std::byte* next = work.raw ? work.raw->data() : nullptr;
+  std::uint64_t offset = 0;  // in the copy of the stored batch
   std::uint64_t fetched = 0;
   for (std::uint32_t part = 0; part < setup_.forms.size(); ++part) {
     if (part == 0 && setup_.identity) {
       place_part(slot, part, slot.images->data(), fetched);
       continue;
     }
-    place_part(slot, part, next, fetched);
-    if (next != nullptr) next += part_bytes(*setup_.forms[part], setup_.options.batch_size);
+    offset = round_up(offset, kPartAlign);
+    place_part(slot, part, work.raw ? work.raw->data() + offset : nullptr, fetched);
+    offset += setup_.forms[part]->most_bytes_to_device() * setup_.options.batch_size;
   }
 }
 

@@ -31,8 +31,12 @@ std::uint64_t shard_bytes(const DatasetInfo& info) {
   return total;
 }
 
-std::uint64_t part_bytes(const StoredForm& form, std::uint64_t batch_size) {
-  return round_up(form.most_bytes_to_device() * batch_size, kPartAlign);
+std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms,
+                          std::uint64_t batch_size) {
+  std::uint64_t bytes = 0;
+  for (const auto& form : forms)
+    bytes = round_up(bytes, kPartAlign) + form->most_bytes_to_device() * batch_size;
+  return bytes;
 }
 
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
@@ -51,8 +55,8 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
     }
   const bool in_place = link == TransportKind::mapped && device.reads_host_memory &&
                         options.transport != TransportKind::resident;
-  for (std::size_t part = delivers_stored(info, options) ? 1 : 0; part < forms.size() && !in_place; ++part)
-    memory.raw_bytes += part_bytes(*forms[part], batch);
+  const std::size_t first = delivers_stored(info, options) ? 1 : 0;
+  if (!in_place) memory.raw_bytes = parts_bytes(std::span(forms).subspan(first), batch);
   const auto add = [&](std::uint64_t bytes) {
     memory.columns_offsets.push_back(memory.columns_bytes);
     memory.columns_bytes += round_up(bytes, kColumnAlign);
@@ -89,8 +93,7 @@ std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& de
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,
                              std::uint64_t cache_bytes) {
   StagingMemory memory;
-  for (const auto& form : stored_forms(info, options))
-    memory.batch_bytes += part_bytes(*form, options.batch_size);
+  memory.batch_bytes = parts_bytes(stored_forms(info, options), options.batch_size);
   memory.plan = staging_plan(memory.batch_bytes, options.prefetch, cache_bytes);
   if (memory.size_bytes() > options.pinned_bytes)
     throw Error(
@@ -177,8 +180,10 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
   const StoredForms forms = stored_forms(info, options);
   std::uint64_t sample = 0;
   bool fixed_size = true;
+  // Frames of codec packed are read 16 bytes at a time, and samples of another field may lie before them.
+  const std::uint64_t alignment = forms.size() > 1 ? 16 : 1;
   for (const auto& form : forms) {
-    sample += form->most_bytes_to_device();
+    sample += round_up(form->most_bytes_to_device(), alignment);
     fixed_size = fixed_size && form->fixed_size();
   }
   if (budget < sample)
@@ -188,9 +193,10 @@ ResidentMemory resident_memory(const DatasetInfo& info, const LoaderOptions& opt
                     "use another transport",
                     budget, sample));
   std::uint64_t all = samples * sample;
-  if (fixed_size) return {std::min(all, budget / sample * sample), all};
-  all = std::min(all, shard_bytes(info));  // a shard is mostly samples
-  return {std::min(all, budget), all};
+  if (fixed_size) return {std::min(all, budget / sample * sample), alignment, all};
+  const std::uint64_t gaps = (alignment - 1) * forms.size() * samples;
+  all = std::min(all, shard_bytes(info) + gaps);  // a shard is mostly samples
+  return {std::min(all, budget), alignment, all};
 }
 
 }  // namespace shard

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "codec/stored_form.hpp"
@@ -19,8 +21,8 @@ std::uint64_t shard_bytes(const DatasetInfo& info);
 
 // The samples of each field of a batch begin at a multiple of this many bytes, in staging memory and on the device.
 inline constexpr std::uint64_t kPartAlign = 256;
-// The bytes of a field's samples of a whole batch, before they are delivered: a multiple of kPartAlign.
-std::uint64_t part_bytes(const StoredForm& form, std::uint64_t batch_size);
+// The bytes of a batch's samples of these fields, one field after the other, before they are delivered.
+std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms, std::uint64_t batch_size);
 
 // What each slot of the ring has, whatever the transport.
 struct SlotMemory {
@@ -75,6 +77,7 @@ std::uint64_t registered_budget_bytes(const LoaderOptions& options);
 // Device memory of transport resident.
 struct ResidentMemory {
   std::uint64_t capacity_bytes = 0;
+  std::uint64_t alignment = 1;  // of each sample of a field
   std::uint64_t all_bytes = 0;  // enough for every sample of the rank
 };
 // `samples`: the number that the rank reads. `free_device_bytes`: what the ring leaves. Errors: resource (not
