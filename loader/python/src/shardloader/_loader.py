@@ -456,7 +456,8 @@ class Loader:
         sample: its index in the data set (batch.ids). With sampling and repeated_augmentation, samples that are drawn again have other ones."""
         options = self._engine._options
         views = [options, *options["further_views"]]
-        shape = self.data.shape if self.data.layout == "nhwc" else (*self.data.shape[1:], self.data.shape[0])
+        first, second, third = (*self.data.shape, 1, 1)[:3]
+        shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
         if self.data.layout == "tensor" or not 0 <= view < len(views):
             raise InvalidArgumentError(f"view {view} of a loader with {len(views)}, of samples with layout {self.data.layout}")
         return draw_geometry(views[view], shape, operator.index(sample), options["seed"], _number(epoch), view)
