@@ -18,7 +18,7 @@ class Pixels(NamedTuple):
     filter: "nearest" keeps stored values, as masks need it; bit for bit torchvision's tv_tensors.Mask. "bilinear" interpolates: depth, cameras.
         "stored" leaves crop, flip and operations out: latents, and fields of another size than the images.
     fill: the stored value of what comes in from outside of the sample.
-    dtype, layout, mean, std: as of a Loader. Default: as stored, and nchw with PyTorch. Masks have none of them.
+    dtype, layout, mean, std: as of a Loader. Default: as stored; "nearest" and "bilinear" images are nchw with PyTorch. Masks have none of them.
     """
 
     filter: str
@@ -95,8 +95,8 @@ def options_of(fields: "Mapping[str, Target]", data: Any, layout: str) -> "dict[
             result["keypoints"][name] = [(operator.index(a), operator.index(b)) for a, b in of.swap]
         elif isinstance(of, (str, Pixels)):
             pixels = Pixels(of) if isinstance(of, str) else of
-            role, _, shape = data._info["images"].get(name, ("image", "", ()))
-            result["fields"][name] = _pixels(name, pixels, layout if role == "image" and len(shape) == 3 else "")
+            role = data._info["images"].get(name, ("image",))[0]
+            result["fields"][name] = _pixels(name, pixels, layout if role == "image" and pixels.filter != "stored" else "")
         else:
             raise InvalidArgumentError(f"field {name!r} is {of!r}; expected \"nearest\", \"bilinear\", \"stored\", Pixels(), Boxes() or Keypoints()")
     return result
