@@ -47,6 +47,7 @@ struct ShowOptions {
   std::uint32_t columns = 0;  // 0: about square; with `augment`, a row for each sample
   std::string augment;        // a policy (augmented.hpp): what training gets beside each sample
   std::uint32_t views = 4;    // of `augment`, epochs from 0 on
+  bool targets = true;        // draw masks, boxes, keypoints and further images
   bool verify = true;         // compare what is read with its digests
 };
 int show(const ShowOptions& options);
@@ -96,6 +97,7 @@ struct PageOptions {
   bool duplicates = false;
   std::string augment;     // a policy (augmented.hpp): a row of what training gets of some samples
   bool overwrite = false;  // replace a page
+  bool targets = true;     // draw masks, boxes and keypoints over the pictures
   unsigned jobs = 0;
   bool quiet = false;
 };

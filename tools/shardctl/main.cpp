@@ -137,6 +137,8 @@ int run(int argc, char** argv) {
       ->type_name("POLICY");
   show_command->add_option("--views", show_options.views, "With --augment: how many, in epochs from 0 on")
       ->capture_default_str();
+  show_command->add_flag("!--no-targets", show_options.targets, R"(
+      Do not draw masks, boxes and keypoints over the samples, nor further images beside them)");
   show_command->add_option("--count", show_options.count, "Draw N random samples instead of SAMPLES");
   show_command->add_option("--seed", show_options.seed, "Seed of the random samples")->capture_default_str();
   show_command
@@ -230,6 +232,8 @@ int run(int argc, char** argv) {
       ->add_option("--augment", page_options.augment, R"(
       Also show what training makes of some samples: a policy of show --augment)")
       ->type_name("POLICY");
+  page_command->add_flag("!--no-targets", page_options.targets, R"(
+      Do not draw masks, boxes and keypoints over the samples)");
   page_command->add_flag("--overwrite", page_options.overwrite, "Replace a page that is in DIR");
   add_jobs(page_command, page_options.jobs);
   add_quiet(page_command, page_options.quiet, "Print nothing");

@@ -15,6 +15,7 @@
 #include "shardctl/damage.hpp"
 #include "shardctl/duplicates/find.hpp"
 #include "shardctl/files.hpp"
+#include "shardctl/overlay.hpp"
 #include "shardctl/page/describe.hpp"
 #include "shardctl/page/document.hpp"
 #include "shardctl/page/new_folder.hpp"
@@ -83,7 +84,9 @@ int page(const PageOptions& options) {
   }
   const fs::path pictures = folder.path() / kPictureFolder;
   make_folder(pictures);
-  const WrittenPictures written = write_pictures(source, pictured, pictures, threads, progress, unshown);
+  const Overlay overlay(source.info());
+  const WrittenPictures written = write_pictures(source, pictured, pictures, threads, progress, unshown,
+                                                 options.targets ? &overlay : nullptr);
 
   std::uint64_t augmented_bytes = 0;
   if (augmented) {

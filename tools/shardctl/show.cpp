@@ -19,6 +19,7 @@
 #include "shardctl/damage.hpp"
 #include "shardctl/font.hpp"
 #include "shardctl/labels.hpp"
+#include "shardctl/overlay.hpp"
 #include "shardctl/pixels.hpp"
 #include "shardctl/source.hpp"
 
@@ -166,9 +167,13 @@ int show(const ShowOptions& options) {
                   fmt::format("--views {}: give a number from 1 to {}", options.views, kMostViews));
     augmented.emplace(source.info(), options.augment, options.seed);
   }
-  const std::uint32_t each = augmented ? 1 + options.views : 1;  // tiles of a sample
+  const std::optional<Overlay> overlay =
+      options.targets ? std::optional<Overlay>(source.info()) : std::nullopt;
+  const auto further = static_cast<std::uint32_t>(overlay ? overlay->pictures().size() : 0);
+  const std::uint32_t views = augmented ? options.views : 0;
+  const std::uint32_t each = 1 + further + views;  // tiles of a sample
   const Sheet sheet =
-      lay_out(spec, indices.size() * each, options.columns != 0 || !augmented ? options.columns : each);
+      lay_out(spec, indices.size() * each, options.columns != 0 || each == 1 ? options.columns : each);
   std::vector<std::uint8_t> pixels(std::size_t{sheet.width()} * sheet.height() * 3, 255);
   const Canvas canvas{pixels, sheet.width(), sheet.height()};
   std::vector<std::byte> sample(spec.size_bytes());
@@ -186,12 +191,20 @@ int show(const ShowOptions& options) {
   };
   const std::uint32_t characters = (sheet.cell_width - kGap) / (kGlyphWidth * sheet.text_scale);
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (!damage.survives(indices[i], [&] { source.read(indices[i], sample); })) continue;
-    denormalizer.rgb(sample, tile);
-    draw_tile(i * each, caption(source, indices[i], characters));
-    for (std::uint32_t view = 0; view + 1 < each; ++view) {
+    const bool whole = damage.survives(indices[i], [&] {
+      source.read(indices[i], sample);
+      denormalizer.rgb(sample, tile);
+      if (overlay) overlay->draw(source, indices[i], tile);
+      draw_tile(i * each, caption(source, indices[i], characters));
+      for (std::uint32_t k = 0; k < further; ++k) {
+        overlay->draw_picture(source, indices[i], k, tile);
+        draw_tile(i * each + 1 + k, overlay->pictures()[k].substr(0, characters));
+      }
+    });
+    if (!whole) continue;
+    for (std::uint32_t view = 0; view < views; ++view) {
       tile = augmented->picture(source, indices[i], view);
-      draw_tile(i * each + 1 + view, fmt::format("epoch {}", view));
+      draw_tile(i * each + 1 + further + view, fmt::format("epoch {}", view));
     }
   }
   if (damage.found()) {

@@ -35,9 +35,12 @@ class PictureMaker {
   }
 
   std::span<std::byte> sample() { return sample_; }
-  std::vector<std::byte> encode() {
+  // `draw(rgb)` may change the picture before it is made smaller.
+  template <class Draw>
+  std::vector<std::byte> encode(const Draw& draw) {
     const SampleSpec& spec = denormalizer_.spec();
     denormalizer_.rgb(sample_, rgb_);
+    draw(std::span<std::uint8_t>(rgb_));
     image::RgbView picture{rgb_.data(), spec.width, spec.height, std::size_t{spec.width} * 3};
     if (shrink_) picture = shrink_->resize_crop(picture);
     const bool fine = std::max(picture.width, picture.height) <= kFineSide;
@@ -65,7 +68,7 @@ image::Size picture_size(const SampleSpec& spec) {
 
 WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_t>& indices,
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
-                               Damage& damage) {
+                               Damage& damage, const Overlay* overlay) {
   const std::vector<std::uint64_t> list(indices.begin(), indices.end());
   std::vector<std::unique_ptr<PictureMaker>> makers(threads);
   std::mutex mutex;
@@ -74,8 +77,14 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
     if (!makers[thread]) makers[thread] = std::make_unique<PictureMaker>(source.info());
     PictureMaker& maker = *makers[thread];
     const std::uint64_t index = list[number];
-    if (!damage.survives(index, [&] { source.read(index, maker.sample()); })) return;
-    const std::vector<std::byte> jpeg = maker.encode();
+    std::vector<std::byte> jpeg;
+    const bool whole = damage.survives(index, [&] {
+      source.read(index, maker.sample());
+      jpeg = maker.encode([&](std::span<std::uint8_t> rgb) {
+        if (overlay != nullptr) overlay->draw(source, index, rgb);
+      });
+    });
+    if (!whole) return;
     write_new_file(folder / (std::to_string(index) + ".jpg"), jpeg);
     const std::lock_guard lock(mutex);
     written.indices.insert(index);
@@ -97,7 +106,7 @@ std::uint64_t write_augmented(const Source& source, const Augmented& augmented,
     for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
       const std::vector<std::uint8_t> rgb = augmented.picture(source, index, epoch);
       std::memcpy(maker.sample().data(), rgb.data(), rgb.size());
-      const std::vector<std::byte> jpeg = maker.encode();
+      const std::vector<std::byte> jpeg = maker.encode([](std::span<std::uint8_t>) {});
       write_new_file(folder / fmt::format("{}-a{}.jpg", index, epoch), jpeg);
       bytes += jpeg.size();
     }

@@ -10,6 +10,7 @@
 #include "shard/image/preprocess.hpp"
 #include "shardctl/augmented.hpp"
 #include "shardctl/damage.hpp"
+#include "shardctl/overlay.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
@@ -22,11 +23,11 @@ struct WrittenPictures {
   std::set<std::uint64_t> indices;  // damaged samples are not among them
   std::uint64_t size_bytes = 0;
 };
-// Writes INDEX.jpg for each of the samples. Damaged ones are noted and left out. Errors: io, and those of
+// Writes INDEX.jpg for each of the samples, with its targets drawn over it unless `overlay` is null. Damaged ones are noted and left out. Errors: io, and those of
 // Source::read().
 WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_t>& indices,
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
-                               Damage& damage);
+                               Damage& damage, const Overlay* overlay);
 
 // What the loader's transform makes of some samples: writes INDEX-aEPOCH.jpg for each of them and `epochs` epochs. Errors: those of
 // Augmented; io. Returns the bytes written.

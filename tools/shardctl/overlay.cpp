@@ -1,0 +1,185 @@
+#include "shardctl/overlay.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "shard/dtype.hpp"
+#include "shardctl/pixels.hpp"
+
+namespace shard::ctl {
+namespace {
+
+using Color = std::array<std::uint8_t, 3>;
+
+// Pascal VOC's: the bits of the number, three at a time, are the highest bits of red, green and blue.
+Color color_of(std::uint64_t number) {
+  Color color{};
+  for (unsigned bit = 8; bit-- > 0 && number != 0; number >>= 3U)
+    for (unsigned channel = 0; channel < 3; ++channel)
+      color[channel] = static_cast<std::uint8_t>(color[channel] | ((number >> channel & 1U) << bit));
+  return color;
+}
+
+// A picture with clipping.
+class Brush {
+ public:
+  Brush(std::span<std::uint8_t> rgb, std::uint32_t width, std::uint32_t height)
+      : rgb_(rgb), width_(width), height_(height) {}
+
+  void dot(std::int64_t x, std::int64_t y, const Color& color) {
+    if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
+    std::copy(color.begin(), color.end(), rgb_.begin() + 3 * (y * width_ + x));
+  }
+  // The border of the pixels that the box covers, `thick` pixels wide to the inside.
+  void frame(std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom, std::int64_t thick,
+             const Color& color) {
+    for (std::int64_t y = top; y < bottom; ++y) {
+      const bool edge = y < top + thick || y >= bottom - thick;
+      for (std::int64_t x = left; x < right; ++x) {
+        if (!edge && x == left + thick) x = std::max(x, right - thick);  // nothing to draw in between
+        dot(x, y, color);
+      }
+    }
+  }
+
+ private:
+  std::span<std::uint8_t> rgb_;
+  std::int64_t width_;
+  std::int64_t height_;
+};
+
+std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+std::vector<std::byte> column_of(const Source::Sample& sample, const std::string& name) {
+  std::vector<std::byte> rows;
+  sample.reader.read_column(sample.reader.columns().at(name), sample.index, rows);
+  return rows;
+}
+
+// Positions beyond a picture are all the same to it; NaN is the first of them.
+std::int64_t pixel_at(float value, bool up) {
+  constexpr float kMost = 100'000;
+  const float rounded = up ? std::ceil(value) : std::floor(value);
+  return rounded >= -kMost ? static_cast<std::int64_t>(std::min(rounded, kMost)) : -100'000;
+}
+
+double value_of(const SampleSpec& spec, std::span<const std::byte> sample, std::size_t element) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &sample[element * size_bytes(spec.dtype)], size_bytes(spec.dtype));
+  if (spec.dtype == DType::u8 || spec.dtype == DType::u16) return bits;
+  return static_cast<double>(value_of_bits(spec.dtype, bits));
+}
+
+// Gray from the smallest to the largest value that is not 0, which stands for no value in maps of depth.
+void draw_range(const SampleSpec& spec, std::span<const std::byte> sample, std::span<std::uint8_t> rgb) {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const double value = value_of(spec, sample, i);
+    if (value == 0 || !std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const double value = value_of(spec, sample, i);
+    double gray = 0;
+    if (value != 0 && std::isfinite(value)) gray = high > low ? 32 + 223 * (value - low) / (high - low) : 255;
+    std::fill_n(rgb.begin() + static_cast<std::ptrdiff_t>(3 * i), 3,
+                static_cast<std::uint8_t>(std::lround(gray)));
+  }
+}
+
+}  // namespace
+
+Overlay::Overlay(const DatasetInfo& info)
+    : fields_(info.fields), width_(info.spec.width), height_(info.spec.height) {
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const SampleSpec& spec = fields_[i].spec;
+    if (spec.is_tensor() || info.spec.is_tensor() || spec.width != width_ || spec.height != height_) continue;
+    if (fields_[i].role == FieldRole::mask) {
+      masks_.push_back(i);
+    } else {
+      images_.push_back(i);
+      names_.push_back(fields_[i].name);
+    }
+  }
+  for (const ColumnSpec& column : info.columns) {
+    const bool ragged = column.kind == ColumnKind::ragged;
+    if (column.name == "boxes" && ragged && column.dtype == DType::f32 &&
+        column.row_shape == std::vector<std::uint64_t>{4})
+      boxes_ = column.name;
+    if (column.name == "box_labels" && ragged && column.dtype == DType::i64 && column.row_shape.empty())
+      labels_ = column.name;
+    if (column.name == "keypoints" && ragged && column.dtype == DType::f32 && column.row_shape.size() == 2 &&
+        column.row_shape[1] == 3) {
+      keypoints_ = column.name;
+      points_ = static_cast<std::size_t>(column.row_shape[0]);
+    }
+  }
+}
+
+void Overlay::draw_mask(std::size_t field, std::span<const std::byte> mask,
+                        std::span<std::uint8_t> rgb) const {
+  const SampleSpec& spec = fields_[field].spec;
+  for (std::size_t i = 0; i < spec.elements(); ++i) {
+    const auto number = static_cast<std::uint64_t>(value_of(spec, mask, i));
+    if (number == 0) continue;
+    const Color color = number == 255 && spec.dtype == DType::u8 ? Color{255, 255, 255} : color_of(number);
+    for (std::size_t c = 0; c < 3; ++c)
+      rgb[3 * i + c] = static_cast<std::uint8_t>((rgb[3 * i + c] + color[c] + 1) / 2);
+  }
+}
+
+void Overlay::draw(const Source& source, std::uint64_t index, std::span<std::uint8_t> rgb) const {
+  for (const std::size_t field : masks_) {
+    std::vector<std::byte> mask(fields_[field].spec.size_bytes());
+    source.read_field(field, index, mask);
+    draw_mask(field, mask, rgb);
+  }
+  const Source::Sample sample = source.locate(index);
+  Brush brush(rgb, width_, height_);
+  const std::int64_t thick = width_ >= 320 ? 2 : 1;
+  if (!boxes_.empty()) {
+    const std::vector<float> boxes = floats_of(column_of(sample, boxes_));
+    const std::vector<std::byte> labels =
+        labels_.empty() ? std::vector<std::byte>() : column_of(sample, labels_);
+    for (std::size_t i = 0; i + 4 <= boxes.size(); i += 4) {
+      std::int64_t label = 0;
+      if (2 * i + 8 <= labels.size()) std::memcpy(&label, &labels[2 * i], sizeof label);
+      brush.frame(std::max<std::int64_t>(pixel_at(boxes[i], false), 0),
+                  std::max<std::int64_t>(pixel_at(boxes[i + 1], false), 0),
+                  std::min<std::int64_t>(pixel_at(boxes[i + 2], true), width_),
+                  std::min<std::int64_t>(pixel_at(boxes[i + 3], true), height_), thick,
+                  color_of(static_cast<std::uint64_t>(label) % 255 + 1));
+    }
+  }
+  if (keypoints_.empty()) return;
+  const std::vector<float> points = floats_of(column_of(sample, keypoints_));
+  for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {
+    if (points[i + 2] == 0) continue;
+    const Color color = color_of(i / 3 % points_ % 255 + 1);
+    for (std::int64_t y = -thick; y <= thick; ++y)
+      for (std::int64_t x = -thick; x <= thick; ++x)
+        brush.dot(pixel_at(points[i], false) + x, pixel_at(points[i + 1], false) + y, color);
+  }
+}
+
+void Overlay::draw_picture(const Source& source, std::uint64_t index, std::size_t picture,
+                           std::span<std::uint8_t> rgb) const {
+  const FieldSpec& field = fields_[images_[picture]];
+  std::vector<std::byte> sample(field.spec.size_bytes());
+  source.read_field(images_[picture], index, sample);
+  if (field.spec.channels == 1)
+    draw_range(field.spec, sample, rgb);
+  else
+    Denormalizer(field.spec, field.normalization).rgb(sample, rgb);
+}
+
+}  // namespace shard::ctl
