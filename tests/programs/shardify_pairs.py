@@ -321,6 +321,22 @@ class Guarantees(PairCase):
         self.assert_refused(self.convert(*self.pairs), "bee/10.png")
         self.assert_code(self.convert(*self.pairs, "--refresh"), 0)
 
+    def test_compare_makes_the_fields_again(self):
+        fields = ["--mask-dir", self.masks, "--pair", f"depth={self.path / 'depth'}"]
+        result = self.assert_code(shardctl("compare", self.out, self.images, *fields), 0)
+        self.assertIn("mask: none of them differ\n", result.out)
+        self.assertIn("depth: none of them differ\n", result.out)
+        name = "bee/10.png"
+        write(self.masks / name, png_of([[(value + 1) % 5 for value in row] for row in self.rows[name]]))
+        self.assertIn("mask: 1 of them differ\n", self.assert_code(shardctl("compare", self.out, self.images, *fields), 1).out)
+        self.assert_code(shardctl("compare", self.out, self.images), 0)
+        found = json.loads(shardctl("compare", self.out, self.images, *fields, "--json").out)
+        self.assertEqual((found["identical"], found["fields_different"]), (False, {"depth": 0, "mask": 1}))
+        (self.masks / name).unlink()
+        self.assertIn("mask: 1 of them differ\n", self.assert_code(shardctl("compare", self.out, self.images, *fields), 1).out)
+        for words, *given in (("has no such field", "--pair", f"deep={self.masks}"), ("not a folder", "--mask-dir", self.path / "no")):
+            self.assertIn(words, self.assert_code(shardctl("compare", self.out, self.images, *given), 2).err)
+
     def test_other_pairs_are_another_conversion(self):
         for more in ([], [*self.pairs, "--mask-classes", "6"], ["--pair", f"depth={self.path / 'depth'},filter=nearest"],
                      ["--pair", f"depth={self.path / 'depth'},codec=zstd:4"], ["--pair", f"deep={self.path / 'depth'}"]):

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <system_error>
 #include <tuple>
@@ -17,7 +18,9 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "convert/decoding.hpp"
+#include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"
+#include "convert/pair_options.hpp"
 #include "convert/recorded.hpp"
 #include "convert/scan.hpp"
 #include "shard/error.hpp"
@@ -43,6 +46,7 @@ struct Tally {
   std::uint64_t missing = 0;  // sources that cannot be read or decoded
   std::uint64_t first_missing = UINT64_MAX;
   std::string first_reason;
+  std::map<std::string, std::uint64_t> fields;  // of each further field: samples that differ
 
   bool different() const { return compared != identical; }
   bool worse_than(const Tally& other) const {
@@ -60,6 +64,7 @@ struct Tally {
     identical += other.identical;
     values += other.values;
     missing += other.missing;
+    for (const auto& [name, count] : other.fields) fields[name] += count;
     if (other.first_missing < first_missing) {
       first_missing = other.first_missing;
       first_reason = other.first_reason;
@@ -77,12 +82,15 @@ class Comparer {
  public:
   // `list`: the archives' members, or only the folder.
   Comparer(const Source& source, const Denormalizer& denormalizer, const CompareOptions& options,
-           const convert::InputList& list, Damage& damage, image::MemoryBudget& memory)
+           const convert::InputList& list, const std::vector<convert::FurtherField>& further, Damage& damage,
+           image::MemoryBudget& memory)
       : source_(source),
         damage_(damage),
         denormalizer_(denormalizer),
         list_(list),
         reader_(list),
+        further_fields_(further),
+        further_(further),
         decode_(convert::decode_options_from(source.info())),
         preprocessor_(convert::preprocess_options_from(source.info())),
         stored_(source.info().spec.size_bytes()),
@@ -107,8 +115,14 @@ class Comparer {
     } catch (const convert::UnreadableInput& error) {
       return miss(index, error.what());
     }
+    std::span<const std::span<const std::byte>> fields;
     try {
       preprocessor_.run_file(decoder_, file, decode_, made_);
+      if (!further_fields_.empty()) {
+        further_.read(index, 0);
+        const image::WideInfo info = image::read_wide_info(file, decode_.max_pixels);
+        fields = further_.samples(decoder_, {info.width, info.height}, decode_);
+      }
     } catch (const Error& error) {
       return miss(index, convert::reject_reason(error));
     }
@@ -121,12 +135,21 @@ class Comparer {
     } else {
       measure(one);
     }
+    for (std::size_t f = 0; f < fields.size(); ++f)
+      compare_field(further_fields_[f].spec.name, index, fields[f], one);
     tally.merge(one);
   }
 
   Tally tally;
 
  private:
+  void compare_field(const std::string& name, std::uint64_t index, std::span<const std::byte> made,
+                     Tally& one) {
+    field_.resize(made.size());
+    const std::size_t field = *find_field(source_.info().fields, name);
+    const bool whole = damage_.survives(index, [&] { source_.read_field(field, index, field_); });
+    one.fields[name] = whole && std::memcmp(field_.data(), made.data(), made.size()) != 0 ? 1 : 0;
+  }
   void measure(Tally& one) {
     denormalizer_.bytes(stored_, stored_bytes_);
     denormalizer_.bytes(made_, made_bytes_);
@@ -159,6 +182,9 @@ class Comparer {
   const Denormalizer& denormalizer_;
   const convert::InputList& list_;
   convert::InputReader reader_;
+  const std::vector<convert::FurtherField>& further_fields_;
+  convert::FurtherReader further_;
+  std::vector<std::byte> field_;
   image::Decoder decoder_;
   image::DecodeOptions decode_;
   image::Preprocessor preprocessor_;
@@ -180,7 +206,8 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
                  {"samples_damaged", damaged},
                  {"sources_missing", tally.missing},
                  {"max_difference", tally.max},
-                 {"mean_difference", mean}};
+                 {"mean_difference", mean},
+                 {"fields_different", tally.fields}};
     json["worst"] =
         differs ? Json({{"index", tally.worst}, {"key", key_of(source, tally.worst)}}) : Json(nullptr);
     cli::write_out(json_text(json, 2) + "\n");
@@ -189,6 +216,8 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
   cli::out("{} compared, {} of them identical to the last bit\n", cli::counted(tally.compared, "sample"),
            cli::human_count(tally.identical));
   cli::out("difference in steps of an 8-bit pixel: at most {}, {:.6f} on average\n", tally.max, mean);
+  for (const auto& [name, count] : tally.fields)
+    cli::out("{}: {} of them differ\n", name, count == 0 ? std::string("none") : cli::human_count(count));
   if (differs) cli::out("worst: sample {}: {}\n", tally.worst, key_of(source, tally.worst));
   if (tally.missing > 0) {
     cli::out("{} cannot be read or decoded, first {}: {}\n", cli::counted(tally.missing, "source"),
@@ -200,6 +229,19 @@ void print(const CompareOptions& options, const Source& source, const Tally& tal
     cli::out("note: made with {}, compared with {}\n", escape_key(decoder->second),
              image::decoder_versions());
   }
+}
+
+// The fields that are compared too, with the file of each sample.
+std::vector<convert::FurtherField> further_of(const CompareOptions& options, const Source& source) {
+  convert::TextOptions text;
+  text.mask_dir = options.mask_dir;
+  text.pairs = options.pairs;
+  const std::vector<convert::FurtherImages> folders = convert::parse_pairs(text);
+  if (folders.empty()) return {};
+  convert::InputList inputs;
+  for (std::uint64_t index = 0; index < source.size(); ++index)
+    inputs.inputs.push_back({unescape_key(key_of(source, index))});
+  return convert::recorded_fields(source.info(), folders, inputs, options.max_pixels);
 }
 
 }  // namespace
@@ -226,6 +268,7 @@ int compare(const CompareOptions& options) {
             "{}: not a folder, a tar archive or an array; give the one that the data set was made from",
             quoted(options.images)));
   }
+  const std::vector<convert::FurtherField> further = further_of(options, source);
   const Denormalizer denormalizer(source.info().spec, source.info().normalization);
   const std::uint64_t count = options.samples == 0 ? source.size() : std::min(options.samples, source.size());
   const unsigned threads = thread_count(options.jobs);
@@ -234,7 +277,7 @@ int compare(const CompareOptions& options) {
   Damage damage;
   image::MemoryBudget memory(image::MemoryBudget::default_bytes());
   for (unsigned i = 0; i < threads; ++i)
-    comparers.emplace_back(source, denormalizer, options, list, damage, memory);
+    comparers.emplace_back(source, denormalizer, options, list, further, damage, memory);
   cli::Progress progress(options.quiet ? cli::ProgressMode::quiet : cli::ProgressMode::automatic);
   parallel_for(threads, count, [&](unsigned thread, std::uint64_t i) {
     // Evenly spread, in order; in two steps, since i x size may not fit 64 bits.
@@ -258,7 +301,10 @@ int compare(const CompareOptions& options) {
             tally.missing, quoted(options.images), quoted_key(key_of(source, tally.first_missing)),
             tally.first_reason));
   }
-  const bool identical = tally.identical == tally.compared && tally.missing == 0 && !damage.found();
+  const bool same_fields =
+      std::all_of(tally.fields.begin(), tally.fields.end(), [](const auto& of) { return of.second == 0; });
+  const bool identical =
+      tally.identical == tally.compared && same_fields && tally.missing == 0 && !damage.found();
   print(options, source, tally, damage.count(), identical);
   if (damage.found()) damage.report("they were not compared");
   return identical ? kExitOk : kExitDifferent;

@@ -160,6 +160,15 @@ int run(int argc, char** argv) {
       Compare only N samples, evenly spread; 0 means all)")
       ->capture_default_str();
   compare_command
+      ->add_option("--mask-dir", compare_options.mask_dir,
+                   "Also compare the field mask with the masks in this folder")
+      ->type_name("DIR");
+  compare_command
+      ->add_option("--pair", compare_options.pairs, R"(
+      Also compare the field NAME with the files in a folder; may be given several times)")
+      ->type_name("NAME=DIR")
+      ->allow_extra_args(false);
+  compare_command
       ->add_option("--array-layout", compare_options.array_layout, R"(
       For arrays of images: nhwc or nchw, where the shape does not say it)")
       ->check(CLI::IsMember({"nhwc", "nchw"}))

@@ -11,6 +11,7 @@
 
 #include "base/quote.hpp"
 #include "convert/input_file.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/image/wide.hpp"
 #include "shard/keys.hpp"
@@ -31,6 +32,18 @@ std::string_view without_extension(std::string_view path) {
 
 [[noreturn]] void refuse_field(const FurtherImages& from, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} of {}: {}", from.name, quoted(from.folder), why));
+}
+
+// The image files of its folder, sorted.
+InputList list_files(const FurtherImages& from) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(from.folder, error))
+    refuse_field(from, "not a folder: give the folder of its files");
+  InputList files = scan_folder(from.folder.string());
+  if (files.inputs.empty()) refuse_field(from, "no images in it");
+  std::sort(files.inputs.begin(), files.inputs.end(),
+            [](const Input& a, const Input& b) { return a.path < b.path; });
+  return files;
 }
 
 // The file of each input, by its position in the folder's list.
@@ -108,10 +121,12 @@ CodecSpec codec_of(const FurtherImages& from, const SampleSpec& spec, const Code
   return of_images.kind == CodecSpec::Kind::packed && !packs ? zstd : of_images;
 }
 
-void choose_spec(const Options& options, const image::PreprocessOptions& preprocess, FurtherField& field) {
+// `codec`: of the images.
+void choose_spec(const image::PreprocessOptions& preprocess, const CodecSpec& codec, std::uint64_t max_pixels,
+                 FurtherField& field) {
   const FurtherImages& from = field.from;
   const bool mask = from.role == FieldRole::mask;
-  const image::WideInfo first = first_info(field, options.max_pixels);
+  const image::WideInfo first = first_info(field, max_pixels);
   field.preprocess = preprocess;
   field.preprocess.filter = mask ? image::Filter::nearest : from.filter;
   field.preprocess.dtype = mask ? mask_dtype(from, first.dtype) : from.dtype.value_or(first.dtype);
@@ -125,8 +140,7 @@ void choose_spec(const Options& options, const image::PreprocessOptions& preproc
     refuse_field(from, error.what());
   }
   const SampleSpec spec = field.preprocess.sample_spec();
-  field.spec = {from.name, from.role, spec, field.preprocess.normalization,
-                codec_of(from, spec, options.codec)};
+  field.spec = {from.name, from.role, spec, field.preprocess.normalization, codec_of(from, spec, codec)};
 }
 
 void take_inputs_with_files(const std::vector<std::uint32_t>& found, InputList& list) {
@@ -144,13 +158,7 @@ FurtherFolders::FurtherFolders(const Options& options) : options_(options) {
     throw Error(ErrorCode::invalid_argument,
                 "`pages` together with `mask_dir` or `pair`: their files belong to files, not to pages");
   for (const FurtherImages& from : options.pairs) {
-    std::error_code error;
-    if (!std::filesystem::is_directory(from.folder, error))
-      refuse_field(from, "not a folder: give the folder of its files");
-    InputList files = scan_folder(from.folder.string());
-    if (files.inputs.empty()) refuse_field(from, "no images in it");
-    std::sort(files.inputs.begin(), files.inputs.end(),
-              [](const Input& a, const Input& b) { return a.path < b.path; });
+    InputList files = list_files(from);
     folders_.push_back({&from, std::move(files)});
     counts_.push_back({from.name, {}, {}});
   }
@@ -194,7 +202,7 @@ std::vector<FurtherField> FurtherFolders::fields(const InputList& list,
     field.from = *from;
     for (const std::uint32_t file : match_files(*from, files, list))
       field.paths.push_back(file == kNoFile ? std::string() : files.inputs[file].path);
-    choose_spec(options_, preprocess, field);
+    choose_spec(preprocess, options_.codec, options_.max_pixels, field);
   }
   return fields;
 }
@@ -211,6 +219,9 @@ std::string record_of_further(const std::vector<FurtherField>& fields) {
   return text;
 }
 
+namespace {
+
+// The ways of record_of_further().
 std::vector<FurtherImages> further_from_record(const std::string& record) {
   std::vector<FurtherImages> all;
   const auto fail = [&] {
@@ -245,6 +256,50 @@ std::vector<FurtherImages> further_from_record(const std::string& record) {
     at = std::min(end + 2, record.size());
   }
   return all;
+}
+
+// As recorded, with the folder that is given.
+FurtherImages recorded_field(const DatasetInfo& info, const std::vector<FurtherImages>& recorded,
+                             const FurtherImages& given) {
+  const auto field = find_field(info.fields, given.name);
+  if (!field) refuse_field(given, "the data set has no such field");
+  const auto at = std::find_if(recorded.begin(), recorded.end(),
+                               [&](const FurtherImages& from) { return from.name == given.name; });
+  if (at == recorded.end())
+    throw Error(ErrorCode::unsupported,
+                fmt::format("field {} was not made from files by shardify", quoted(given.name)));
+  FurtherImages from = *at;
+  from.folder = given.folder;
+  from.role = info.fields[*field].role;
+  from.dtype = info.fields[*field].spec.dtype;
+  from.codec = info.fields[*field].codec;
+  return from;
+}
+
+}  // namespace
+
+std::vector<FurtherField> recorded_fields(const DatasetInfo& info, const std::vector<FurtherImages>& folders,
+                                          const InputList& inputs, std::uint64_t max_pixels) {
+  const auto record = info.provenance.find("further_images");
+  const auto recorded = further_from_record(record == info.provenance.end() ? std::string() : record->second);
+  std::vector<FurtherField> fields;
+  for (const FurtherImages& given : folders) {
+    FurtherField& field = fields.emplace_back();
+    field.from = recorded_field(info, recorded, given);
+    const InputList files = list_files(field.from);
+    for (const std::uint32_t file : match_files(field.from, files, inputs)) {
+      field.paths.push_back(file == kNoFile ? std::string() : files.inputs[file].path);
+      std::error_code error;
+      field.sizes.push_back(
+          file == kNoFile ? 0 : std::filesystem::file_size(field.from.folder / field.paths.back(), error));
+    }
+    choose_spec(preprocess_options_from(info), info.codec, max_pixels, field);
+    const FieldSpec& stored = info.fields[*find_field(info.fields, given.name)];
+    if (field.spec.spec != stored.spec)
+      refuse_field(field.from, fmt::format("its files make {}, but the data set has {}",
+                                           to_string(field.spec), to_string(stored)));
+  }
+  return fields;
 }
 
 }  // namespace shard::convert

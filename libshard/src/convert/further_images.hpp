@@ -13,6 +13,7 @@
 #include "convert/scan.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
+#include "shard/dataset.hpp"
 
 namespace shard::convert {
 
@@ -51,7 +52,9 @@ class FurtherFolders {
 
 // How the fields were made, for the record of the data set: "mask nearest classes 21 ignore 255, depth bilinear".
 std::string record_of_further(const std::vector<FurtherField>& fields);
-// The ways of record_of_further(), to make them again (shardctl compare): without folders and dtypes. Errors: unsupported.
-std::vector<FurtherImages> further_from_record(const std::string& record);
+// The fields of a data set, to make their samples again from their files. `folders`: names and folders; all else is as recorded. `inputs`:
+// the paths of the samples, by their index. Errors: invalid_argument (no such field, no file fits), unsupported (not made by shardify), io.
+std::vector<FurtherField> recorded_fields(const DatasetInfo& info, const std::vector<FurtherImages>& folders,
+                                          const InputList& inputs, std::uint64_t max_pixels);
 
 }  // namespace shard::convert
