@@ -38,6 +38,42 @@ def test_the_same_bits_as_on_the_host(make, codec, transport):
     assert seen == SAMPLES
 
 
+@pytest.mark.parametrize("codec", ["none", "packed", "zstd:1"])
+@pytest.mark.parametrize("transport", ["auto", "staged", "resident"])
+def test_targets_are_those_of_the_host(tmp_path, codec, transport):
+    rng = np.random.default_rng(0)
+    columns = {
+        "mask": sl.ImageField("uint8", 40, 40, 1, role="mask", codec=codec),
+        "wide": sl.ImageField("uint16", 40, 40, 1, role="mask"),
+        "depth": sl.ImageField("uint16", 40, 40, 1),
+        "camera": sl.ImageField("uint8", 40, 40, 3, codec=codec),
+        "latent": sl.ImageField("float16", 5, 3, layout="tensor"),
+        "boxes": sl.Ragged("float32", 4),
+    }
+    with sl.Writer(tmp_path / "set", columns=columns, squash=(40, 40), dtype="uint8", layout="nhwc", codec=codec, samples_per_shard=16) as writer:
+        for number in range(40):
+            image = rng.integers(0, 256, (40, 40, 3), dtype=np.uint8) // (1 + number % 3 * 60)
+            corner = rng.uniform(0, 30, (number % 5, 2))
+            row = {"mask": image[..., :1], "wide": image[..., :1].astype(np.uint16) * 200, "depth": image[..., 1:2].astype(np.uint16) * 256, "camera": image,
+                   "latent": rng.normal(size=(5, 3)).astype(np.float16), "boxes": np.concatenate([corner, corner + 10], 1).astype(np.float32)}  # fmt: skip
+            writer.add(f"{number}", image, 0, **row)
+    moves = [sl.ops.affine((-90, 90), (0.1, 0.1), (0.7, 1.4)), sl.ops.perspective(0.4), sl.ops.turns(), sl.ops.padded_crop(5, reflect=True)]
+    views = [sl.Augment(random_resized_crop=32, flip=True, ops=moves), sl.Augment(random_crop=24, flip=True), sl.Augment.rand_augment(2, 9, random_resized_crop=(20, 28))]
+    fields = {"mask": sl.Pixels("nearest", fill=255), "wide": "nearest", "depth": sl.Pixels("bilinear", dtype="float16"), "camera": "bilinear", "latent": "stored", "boxes": sl.Boxes()}
+    options = {"batch_size": 8, "framework": "torch", "views": views, "fields": fields, "correspondence": True, "seed": 3}
+    host = [[batch.targets(view) for view in range(3)] for batch in sl.Loader(tmp_path / "set", **options).epoch(1)]
+    loader = sl.Loader(tmp_path / "set", device="cuda:0", transport=transport, prefetch=2, **options)
+    for _ in range(2):  # resident: the second time from memory
+        for batch, expected in zip(loader.epoch(1), host):
+            for view in range(3):
+                for name, value in batch.targets(view).items():
+                    assert value.device == torch.device("cuda:0")
+                    assert torch.equal(value.cpu().view(torch.uint8), expected[view][name].view(torch.uint8)), (name, view)
+    cutmix = {"batch_size": 8, "framework": "torch", "augment": views[0], "fields": {"mask": "nearest"}, "mix": sl.MixPairs(cutmix=1.0)}
+    for ours, theirs in zip(sl.Loader(tmp_path / "set", device="cuda:0", **cutmix).epoch(0), sl.Loader(tmp_path / "set", **cutmix).epoch(0)):
+        assert torch.equal(ours.field("mask").cpu(), theirs.field("mask"))
+
+
 @pytest.mark.parametrize("default_stream", [True, False])
 def test_work_in_the_current_stream_sees_the_batch_and_holds_it(folder, default_stream):
     host = [batch[0].clone() for batch in sl.Loader(folder, framework="torch", **OPTIONS).epoch(0)]

@@ -108,13 +108,18 @@ class Follower {
     columns_.resize(work_.width);
     for (std::int32_t x = 0; x < width_; ++x)
       columns_[static_cast<std::size_t>(x)] =
-          static_cast<std::uint64_t>(column_origin(crop, x, width_)) * in_.column;
+          static_cast<std::uint32_t>(column_origin(crop, x, width_)) * static_cast<std::uint32_t>(in_.column);
+    const bool whole = box.left == 0 && box.right == work_.width && box.top == 0;
     for (std::uint32_t y = box.top; y < box.bottom; ++y) {
       Stored* const out = target + y * view_.row;
-      if (steps.empty())
-        gather_row(source + row_begin(crop, static_cast<std::int32_t>(y)), box, out);
+      const auto row_number = static_cast<std::int32_t>(y);
+      if (!steps.empty())
+        follow_row(source, crop, steps, row_number, box, out);
+      else if (whole && y > 0 && channels_ == 1 &&
+               row_origin(crop, row_number) == row_origin(crop, row_number - 1))
+        std::copy_n(out - view_.row, view_.row, out);
       else
-        follow_row(source, crop, steps, static_cast<std::int32_t>(y), box, out);
+        gather_row(source + row_begin(crop, row_number), crop, box, out);
     }
   }
 
@@ -122,12 +127,15 @@ class Follower {
     return static_cast<std::uint64_t>(row_origin(crop, y)) * in_.row;
   }
 
-  void gather_row(const Stored* source, const MixPair& box, Stored* out) const {
+  void gather_row(const Stored* source, const CropMap& crop, const MixPair& box, Stored* out) const {
     for (std::uint32_t c = 0; c < channels_; ++c) {
       const Stored* const from = source + c * in_.channel;
       Stored* const to = out + c * view_.channel;
-      const std::uint64_t* const columns = columns_.data();
-      if (view_.column == 1)
+      const std::uint32_t* const columns = columns_.data();
+      const bool same = crop.across == 1 && !crop.flip && in_.column == 1 && view_.column == 1;
+      if (same)
+        std::copy(from + columns[box.left], from + columns[box.left] + (box.right - box.left), to + box.left);
+      else if (view_.column == 1)
         for (std::uint32_t x = box.left; x < box.right; ++x) to[x] = from[columns[x]];
       else
         for (std::uint32_t x = box.left; x < box.right; ++x) to[x * view_.column] = from[columns[x]];
@@ -178,7 +186,7 @@ class Follower {
   const Strides in_;
   const Strides view_;
   const Stored fill_;
-  std::vector<std::uint64_t> columns_;  // of the view: their elements in a stored row
+  std::vector<std::uint32_t> columns_;  // of the view: their elements in a stored row
 };
 
 template <class Type>
