@@ -78,6 +78,45 @@ class Look(TestCase):
         width, _, _ = self.show("1", "--augment", "crop", "--views", "3")
         self.assertEqual(width, (2 + 3) * 52 + 4)
 
+    def test_targets_follow_the_views_of_training(self):
+        images, masks, boxes = (self.path / f"{name}-2" for name in ("images", "masks", "boxes"))
+        inside = lambda x, y: 12 <= x < 28 and 8 <= y < 30
+        write(images / "0.png", png_of([[v for x in range(SIDE) for v in ((240, 20, 20) if inside(x, y) else (GRAY,) * 3)] for y in range(SIDE)], color=2))
+        write(masks / "0.png", png_of([[2 if inside(x, y) else 0 for x in range(SIDE)] for y in range(SIDE)]))
+        write(boxes / "0.txt", f"0 0.5 {19 / 40} 0.4 0.55 0.5 {19 / 40} 2\n".encode())
+        out = self.path / "out-2"
+        options = ["--squash", f"{SIDE}x{SIDE}", "--dtype", "u8", "--layout", "nhwc", "--codec", "packed", "--quiet"]
+        self.assert_code(shardify(images, out, *options, "--mask-dir", masks), 0)
+        boxed = self.path / "out-3"
+        self.assert_code(shardify(images, boxed, *options, "--yolo", boxes, "--yolo-keypoints", "1"), 0)
+        views, seen = 40, 0
+        for policy in ("crop", "trivial-augment"):
+            how = ["0", "--augment", policy, "--views", str(views), "--columns", "1"]
+            tiles = []
+            for folder, more, name in ((out, [], "masks"), (out, ["--no-targets"], "plain"), (boxed, [], "boxes")):
+                self.assert_code(shardctl("show", folder, *how, *more, "-o", self.path / f"{name}.png"), 0)
+                tiles.append(pixels_of(self.path / f"{name}.png")[2])
+            masked, plain, framed = tiles
+            for view in range(1, 1 + views):
+                top = 4 + view * (SIDE + 16)
+                spots = [(x, y) for x in range(SIDE) for y in range(SIDE)]
+                at = lambda tile, x, y: tile[4 + x, top + y]
+                covered = {(x, y) for x, y in spots if at(masked, x, y) != at(plain, x, y)}
+                framed_at = {(x, y) for x, y in spots if at(framed, x, y) != at(plain, x, y)}
+                if policy == "crop":  # colours are as they were: what is red has the mask, but for a pixel at the border
+                    red = {(x, y) for x, y in spots if at(plain, x, y)[0] > at(plain, x, y)[1] + 110}
+                    away = [spot for spot in red ^ covered if not any((spot[0] + i, spot[1] + j) in red and (spot[0] - i, spot[1] - j) not in red
+                                                                      for i in (-2, -1, 0, 1, 2) for j in (-2, -1, 0, 1, 2))]
+                    self.assertEqual(away, [], (view, sorted(red ^ covered)[:9]))
+                if len(covered) > 60 and len(framed_at) > 8:
+                    seen += 1
+                    for axis in (0, 1):  # the frame is around the mask; closely if nothing is rotated or sheared
+                        low = min(s[axis] for s in covered) - min(s[axis] for s in framed_at)
+                        high = max(s[axis] for s in framed_at) - max(s[axis] for s in covered)
+                        self.assertTrue(min(low, high) >= -2, (policy, view, axis, low, high))
+                        self.assertTrue(policy != "crop" or max(low, high) <= 2, (policy, view, axis, low, high))
+        self.assertTrue(seen > views, seen)
+
     def test_the_page_has_them_too(self):
         sizes = {}
         for name, more in (("with", []), ("without", ["--no-targets"])):

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 #include "base/quote.hpp"
 #include "shard/loader/device.hpp"
+#include "shard/loader/geometry.hpp"
+#include "shard/loader/targets.hpp"
 
 namespace shard::ctl {
 namespace {
@@ -117,6 +120,72 @@ std::vector<std::uint8_t> Augmented::picture(const Source& source, std::uint64_t
   std::vector<std::uint8_t> rgb;
   for (const std::uint8_t gray : delivered) rgb.insert(rgb.end(), 3, gray);
   return rgb;
+}
+
+namespace {
+
+// A mask in the view.
+std::vector<std::byte> moved_mask(const SampleSpec& spec, const Geometry& geometry,
+                                  const std::vector<std::byte>& stored) {
+  const std::byte* const source = stored.data();
+  const std::uint32_t begins[] = {0, static_cast<std::uint32_t>(geometry.steps.size())};
+  TargetWork work;
+  work.stored = spec;
+  work.height = geometry.height;
+  work.width = geometry.width;
+  work.layout = spec.layout;
+  work.sources = {&source, 1};
+  work.crops = {&geometry.crop, 1};
+  work.steps = geometry.steps;
+  work.begins = begins;
+  std::vector<std::byte> moved(static_cast<std::size_t>(work.row_bytes()));
+  work.target = moved.data();
+  const auto device = make_host_device(1);
+  const auto stream = device->create_stream();
+  stream->follow(work);
+  stream->synchronize();
+  return moved;
+}
+
+void append_points(std::span<const GeometryStep> steps, std::span<const float> points,
+                   std::vector<float>& moved) {
+  for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {
+    const PointXY point{static_cast<double>(points[i]), static_cast<double>(points[i + 1])};
+    const auto at = points[i + 2] == 0 ? std::nullopt : move_point(steps, point);
+    moved.push_back(at ? static_cast<float>(at->x) : 0);
+    moved.push_back(at ? static_cast<float>(at->y) : 0);
+    moved.push_back(at ? points[i + 2] : 0);
+  }
+}
+
+}  // namespace
+
+SampleTargets Augmented::targets(const Overlay& overlay, const Source& source, std::uint64_t index,
+                                 std::uint64_t epoch) const {
+  const Geometry geometry = draw_geometry(plan_, options_, seed_, epoch, index, 0);
+  std::vector<GeometryStep> steps;
+  steps_of(geometry, steps);
+  const SampleTargets stored = overlay.read(source, index);
+  SampleTargets moved;
+  const std::vector<SampleSpec> specs = overlay.mask_specs();
+  for (std::size_t k = 0; k < specs.size(); ++k)
+    moved.masks.push_back(moved_mask(specs[k], geometry, stored.masks[k]));
+  const std::size_t objects = stored.boxes.size() / 4;
+  const std::size_t numbers = 3 * overlay.points();  // of the keypoints of an object
+  const bool along = objects != 0 && stored.keypoints.size() == objects * numbers;
+  for (std::size_t i = 0; i < objects; ++i) {
+    const std::span<const float> of = std::span(stored.boxes).subspan(4 * i, 4);
+    const auto at = move_box(steps, {static_cast<double>(of[0]), static_cast<double>(of[1]),
+                                     static_cast<double>(of[2]), static_cast<double>(of[3])});
+    if (!at || at->box.right - at->box.left < 1 || at->box.bottom - at->box.top < 1) continue;
+    for (const double side : {at->box.left, at->box.top, at->box.right, at->box.bottom})
+      moved.boxes.push_back(static_cast<float>(side));
+    if (i < stored.labels.size()) moved.labels.push_back(stored.labels[i]);
+    if (along)
+      append_points(steps, std::span(stored.keypoints).subspan(numbers * i, numbers), moved.keypoints);
+  }
+  if (!along) append_points(steps, stored.keypoints, moved.keypoints);
+  return moved;
 }
 
 }  // namespace shard::ctl

@@ -10,6 +10,7 @@
 #include "shard/error.hpp"
 #include "shard/loader/augment.hpp"
 #include "shard/loader/transform.hpp"
+#include "shardctl/overlay.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
@@ -32,6 +33,10 @@ class Augmented {
   // u8 [row, column, 3] of a sample in an epoch: what a Loader of the source with this seed delivers. Errors: those of
   // Source::locate(); corrupt.
   std::vector<std::uint8_t> picture(const Source& source, std::uint64_t index, std::uint64_t epoch) const;
+  // Its targets, moved as its pixels are: masks by nearest, and boxes without those that are smaller than a pixel, as a loader
+  // delivers them by default. Errors: those of Overlay::read().
+  SampleTargets targets(const Overlay& overlay, const Source& source, std::uint64_t index,
+                        std::uint64_t epoch) const;
 
  private:
   TransformOptions options_;

@@ -51,9 +51,10 @@ class Brush {
   std::int64_t height_;
 };
 
-std::vector<float> floats_of(std::span<const std::byte> bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+template <class T>
+std::vector<T> values_of(std::span<const std::byte> bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
 }
 
@@ -137,31 +138,39 @@ void Overlay::draw_mask(std::size_t field, std::span<const std::byte> mask,
   }
 }
 
-void Overlay::draw(const Source& source, std::uint64_t index, std::span<std::uint8_t> rgb) const {
+std::vector<SampleSpec> Overlay::mask_specs() const {
+  std::vector<SampleSpec> specs;
+  for (const std::size_t field : masks_) specs.push_back(fields_[field].spec);
+  return specs;
+}
+
+SampleTargets Overlay::read(const Source& source, std::uint64_t index) const {
+  SampleTargets targets;
   for (const std::size_t field : masks_) {
-    std::vector<std::byte> mask(fields_[field].spec.size_bytes());
-    source.read_field(field, index, mask);
-    draw_mask(field, mask, rgb);
+    targets.masks.emplace_back(fields_[field].spec.size_bytes());
+    source.read_field(field, index, targets.masks.back());
   }
   const Source::Sample sample = source.locate(index);
+  if (!boxes_.empty()) targets.boxes = values_of<float>(column_of(sample, boxes_));
+  if (!labels_.empty()) targets.labels = values_of<std::int64_t>(column_of(sample, labels_));
+  if (!keypoints_.empty()) targets.keypoints = values_of<float>(column_of(sample, keypoints_));
+  return targets;
+}
+
+void Overlay::draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) const {
+  for (std::size_t k = 0; k < masks_.size(); ++k) draw_mask(masks_[k], targets.masks[k], rgb);
   Brush brush(rgb, width_, height_);
   const std::int64_t thick = width_ >= 320 ? 2 : 1;
-  if (!boxes_.empty()) {
-    const std::vector<float> boxes = floats_of(column_of(sample, boxes_));
-    const std::vector<std::byte> labels =
-        labels_.empty() ? std::vector<std::byte>() : column_of(sample, labels_);
-    for (std::size_t i = 0; i + 4 <= boxes.size(); i += 4) {
-      std::int64_t label = 0;
-      if (2 * i + 8 <= labels.size()) std::memcpy(&label, &labels[2 * i], sizeof label);
-      brush.frame(std::max<std::int64_t>(pixel_at(boxes[i], false), 0),
-                  std::max<std::int64_t>(pixel_at(boxes[i + 1], false), 0),
-                  std::min<std::int64_t>(pixel_at(boxes[i + 2], true), width_),
-                  std::min<std::int64_t>(pixel_at(boxes[i + 3], true), height_), thick,
-                  color_of(static_cast<std::uint64_t>(label) % 255 + 1));
-    }
+  const std::vector<float>& boxes = targets.boxes;
+  for (std::size_t i = 0; i + 4 <= boxes.size(); i += 4) {
+    const std::int64_t label = i / 4 < targets.labels.size() ? targets.labels[i / 4] : 0;
+    brush.frame(std::max<std::int64_t>(pixel_at(boxes[i], false), 0),
+                std::max<std::int64_t>(pixel_at(boxes[i + 1], false), 0),
+                std::min<std::int64_t>(pixel_at(boxes[i + 2], true), width_),
+                std::min<std::int64_t>(pixel_at(boxes[i + 3], true), height_), thick,
+                color_of(static_cast<std::uint64_t>(label) % 255 + 1));
   }
-  if (keypoints_.empty()) return;
-  const std::vector<float> points = floats_of(column_of(sample, keypoints_));
+  const std::vector<float>& points = targets.keypoints;
   for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {
     if (points[i + 2] == 0) continue;
     const Color color = color_of(i / 3 % points_ % 255 + 1);

@@ -11,6 +11,18 @@
 
 namespace shard::ctl {
 
+// The targets of one picture.
+struct SampleTargets {
+  // Of each mask field, as its spec says.
+  std::vector<std::vector<std::byte>> masks;
+  // Left, top, right, bottom of each object.
+  std::vector<float> boxes;
+  // Of each object; empty: they have none.
+  std::vector<std::int64_t> labels;
+  // x, y, visibility of all points of all objects.
+  std::vector<float> keypoints;
+};
+
 // Which fields and columns of a data set are drawn:
 //
 //   fields of role mask    each class in a colour of its own, half transparent; class 0 is left as it is, 255 of u8 becomes white
@@ -29,8 +41,15 @@ class Overlay {
   // The names of the further pictures of a sample.
   const std::vector<std::string>& pictures() const noexcept { return names_; }
 
-  // Over `rgb`, u8 [row, column, 3] of a sample. Errors: those of Source::read_field() and ShardReader::read_column().
-  void draw(const Source& source, std::uint64_t index, std::span<std::uint8_t> rgb) const;
+  // The specs of SampleTargets::masks.
+  std::vector<SampleSpec> mask_specs() const;
+  // Keypoints of an object.
+  std::size_t points() const noexcept { return points_; }
+
+  // Errors: those of Source::read_field() and ShardReader::read_column().
+  SampleTargets read(const Source& source, std::uint64_t index) const;
+  // Over `rgb`, u8 [row, column, 3] of a sample.
+  void draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) const;
   // The picture of a field, pictures()[picture].
   void draw_picture(const Source& source, std::uint64_t index, std::size_t picture,
                     std::span<std::uint8_t> rgb) const;

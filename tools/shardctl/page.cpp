@@ -85,8 +85,9 @@ int page(const PageOptions& options) {
   const fs::path pictures = folder.path() / kPictureFolder;
   make_folder(pictures);
   const Overlay overlay(source.info());
-  const WrittenPictures written = write_pictures(source, pictured, pictures, threads, progress, unshown,
-                                                 options.targets ? &overlay : nullptr);
+  const Overlay* const drawn = options.targets ? &overlay : nullptr;
+  const WrittenPictures written =
+      write_pictures(source, pictured, pictures, threads, progress, unshown, drawn);
 
   std::uint64_t augmented_bytes = 0;
   if (augmented) {
@@ -96,7 +97,7 @@ int page(const PageOptions& options) {
       some.push_back(*std::next(written.indices.begin(), static_cast<std::ptrdiff_t>(at)));
     }
     some.erase(std::unique(some.begin(), some.end()), some.end());
-    augmented_bytes = write_augmented(source, *augmented, some, kAugmentedEpochs, pictures);
+    augmented_bytes = write_augmented(source, *augmented, some, kAugmentedEpochs, pictures, drawn);
     add_augmented(data, source, options.augment, some, kAugmentedEpochs);
   }
   add_samples(data, source, samples, written.indices, per_class);

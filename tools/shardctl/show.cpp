@@ -194,7 +194,7 @@ int show(const ShowOptions& options) {
     const bool whole = damage.survives(indices[i], [&] {
       source.read(indices[i], sample);
       denormalizer.rgb(sample, tile);
-      if (overlay) overlay->draw(source, indices[i], tile);
+      if (overlay) overlay->draw(overlay->read(source, indices[i]), tile);
       draw_tile(i * each, caption(source, indices[i], characters));
       for (std::uint32_t k = 0; k < further; ++k) {
         overlay->draw_picture(source, indices[i], k, tile);
@@ -204,6 +204,7 @@ int show(const ShowOptions& options) {
     if (!whole) continue;
     for (std::uint32_t view = 0; view < views; ++view) {
       tile = augmented->picture(source, indices[i], view);
+      if (overlay) overlay->draw(augmented->targets(*overlay, source, indices[i], view), tile);
       draw_tile(i * each + 1 + further + view, fmt::format("epoch {}", view));
     }
   }

@@ -81,7 +81,7 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
     const bool whole = damage.survives(index, [&] {
       source.read(index, maker.sample());
       jpeg = maker.encode([&](std::span<std::uint8_t> rgb) {
-        if (overlay != nullptr) overlay->draw(source, index, rgb);
+        if (overlay != nullptr) overlay->draw(overlay->read(source, index), rgb);
       });
     });
     if (!whole) return;
@@ -97,14 +97,15 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
 
 std::uint64_t write_augmented(const Source& source, const Augmented& augmented,
                               const std::vector<std::uint64_t>& indices, std::uint32_t epochs,
-                              const std::filesystem::path& folder) {
+                              const std::filesystem::path& folder, const Overlay* overlay) {
   DatasetInfo as_rgb;  // what Augmented delivers
   as_rgb.spec = {DType::u8, Layout::nhwc, 3, source.info().spec.height, source.info().spec.width};
   PictureMaker maker(as_rgb);
   std::uint64_t bytes = 0;
   for (const std::uint64_t index : indices)
     for (std::uint32_t epoch = 0; epoch < epochs; ++epoch) {
-      const std::vector<std::uint8_t> rgb = augmented.picture(source, index, epoch);
+      std::vector<std::uint8_t> rgb = augmented.picture(source, index, epoch);
+      if (overlay != nullptr) overlay->draw(augmented.targets(*overlay, source, index, epoch), rgb);
       std::memcpy(maker.sample().data(), rgb.data(), rgb.size());
       const std::vector<std::byte> jpeg = maker.encode([](std::span<std::uint8_t>) {});
       write_new_file(folder / fmt::format("{}-a{}.jpg", index, epoch), jpeg);

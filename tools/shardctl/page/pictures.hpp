@@ -29,10 +29,10 @@ WrittenPictures write_pictures(const Source& source, const std::set<std::uint64_
                                const std::filesystem::path& folder, unsigned threads, cli::Progress& progress,
                                Damage& damage, const Overlay* overlay);
 
-// What the loader's transform makes of some samples: writes INDEX-aEPOCH.jpg for each of them and `epochs` epochs. Errors: those of
+// What the loader's transform makes of some samples: writes INDEX-aEPOCH.jpg for each of them and `epochs` epochs, with their targets unless `overlay` is null. Errors: those of
 // Augmented; io. Returns the bytes written.
 std::uint64_t write_augmented(const Source& source, const Augmented& augmented,
                               const std::vector<std::uint64_t>& indices, std::uint32_t epochs,
-                              const std::filesystem::path& folder);
+                              const std::filesystem::path& folder, const Overlay* overlay);
 
 }  // namespace shard::ctl
