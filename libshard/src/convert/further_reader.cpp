@@ -38,13 +38,28 @@ std::uint32_t value_at(const image::WideImage& mask, std::size_t i) {
   return value;
 }
 
+std::uint32_t most_class(const FurtherImages& from, DType stored) {
+  if (from.classes != 0) return from.classes - 1;
+  return stored == DType::u8 ? 255 : 65535;
+}
+
+// Whether each value may be in a mask.
+std::vector<bool> known_values(const FurtherImages& from, DType stored) {
+  std::vector<bool> known(65536);
+  std::fill_n(known.begin(), most_class(from, stored) + 1, true);
+  if (from.ignore) known[*from.ignore] = true;
+  return known;
+}
+
 // Refuses a value that is not a class.
-void check_classes(const image::WideImage& mask, const FurtherImages& from, DType stored) {
-  const std::uint32_t most = from.classes != 0 ? from.classes - 1 : stored == DType::u8 ? 255 : 65535;
+void check_classes(const image::WideImage& mask, const FurtherImages& from, DType stored,
+                   const std::vector<bool>& known) {
+  const std::uint32_t most = most_class(from, stored);
+  if (most >= (mask.info.dtype == DType::u8 ? 255U : 65535U)) return;  // all of them are
   const std::size_t count = std::size_t{mask.info.width} * mask.info.height;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t value = value_at(mask, i);
-    if (value <= most || value == from.ignore) continue;
+    if (known[value]) continue;
     const std::string rule =
         from.classes == 0
             ? fmt::format("the masks are stored as {}, up to {} (the first is; give dtype u16)",
@@ -78,6 +93,7 @@ FurtherReader::Field::Field(const FurtherField& field)
     : of(&field),
       reader(field.from.folder),
       preprocessor(field.preprocess),
+      known(known_values(field.from, field.spec.spec.dtype)),
       sample(field.spec.spec.size_bytes()) {}
 
 FurtherReader::FurtherReader(const std::vector<FurtherField>& fields) {
@@ -132,7 +148,7 @@ void FurtherReader::make_sample(Field& field, image::Decoder& decoder, image::Si
     return;
   }
   image::WideImage mask = image::decode_mask(field.file, decode);
-  check_classes(mask, from, field.of->spec.spec.dtype);
+  check_classes(mask, from, field.of->spec.spec.dtype, field.known);
   convert_elements(mask, field.of->spec.spec.dtype);
   field.preprocessor.run(mask.view(), field.sample);
 }

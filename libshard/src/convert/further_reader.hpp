@@ -37,6 +37,7 @@ class FurtherReader {
     const FurtherField* of;
     InputReader reader;
     image::Preprocessor preprocessor;
+    std::vector<bool> known;          // of masks, by value
     std::span<const std::byte> file;  // empty: the input has none
     std::uint64_t input = 0;
     std::vector<std::byte> sample;

@@ -237,6 +237,10 @@ void expand_wide(const spng_ihdr& header, const std::uint8_t* row, std::uint32_t
   const std::size_t stored =
       kind.channels + ((header.color_type & SPNG_COLOR_TYPE_GRAYSCALE_ALPHA) != 0 ? 1U : 0U);
   const unsigned depth = header.bit_depth;
+  if (depth == 8 && stored == kind.channels) {
+    std::memcpy(out, row, std::size_t{count} * stored);
+    return;
+  }
   const unsigned scale = depth < 8 && values == PngValues::color ? 255U / ((1U << depth) - 1U) : 1;
   for (std::size_t x = 0; x < count; ++x) {
     for (std::size_t c = 0; c < kind.channels; ++c) {

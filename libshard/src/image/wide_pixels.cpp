@@ -167,6 +167,26 @@ void WideWriter::finish(const double* row, std::uint32_t y, const WideView& imag
   }
 }
 
+template <class Element>
+void WideWriter::pick(const WideView& image, std::span<std::byte> sample) const {
+  const bool planes = spec_.layout == Layout::nchw;
+  const std::size_t row_bytes = std::size_t{image.width} * image.channels * sizeof(Element);
+  const std::size_t pixels = std::size_t{spec_.height} * spec_.width;
+  std::size_t pixel = 0;
+  for (const Axis::Taps& row : rows_.taps) {
+    const std::byte* const from = image.data + row.first * row_bytes;
+    for (const Axis::Taps& column : columns_.taps) {
+      for (std::size_t c = 0; c < spec_.channels; ++c) {
+        const std::size_t element =
+            std::size_t{column.first} * image.channels + (image.channels == 1 ? 0 : c);
+        const std::size_t at = planes ? c * pixels + pixel : pixel * spec_.channels + c;
+        std::memcpy(&sample[at * sizeof(Element)], from + element * sizeof(Element), sizeof(Element));
+      }
+      ++pixel;
+    }
+  }
+}
+
 void WideWriter::write(const WideView& image, std::span<std::byte> sample) {
   check(image);
   const Size source{image.width, image.height};
@@ -174,6 +194,16 @@ void WideWriter::write(const WideView& image, std::span<std::byte> sample) {
   const Box box = crop_box(resized, options_);
   columns_.build(source.width, resized.width, box.left, box.width, options_.filter);
   rows_.build(source.height, resized.height, box.top, box.height, options_.filter);
+  if (options_.filter == Filter::nearest && image.dtype == spec_.dtype) {
+    switch (size_bytes(spec_.dtype)) {
+      case 1:
+        return pick<std::uint8_t>(image, sample);
+      case 2:
+        return pick<std::uint16_t>(image, sample);
+      default:
+        return pick<std::uint32_t>(image, sample);
+    }
+  }
   const std::size_t values = std::size_t{box.width} * image.channels;
   const std::size_t slots = rows_.most;
   ring_.resize(slots * values);

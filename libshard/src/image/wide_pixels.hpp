@@ -46,6 +46,9 @@ class WideWriter {
   };
   void check(const WideView& image) const;
   void columns(const WideView& image, std::uint32_t row, double* out);
+  // Nearest, of elements that are stored as they are.
+  template <class Element>
+  void pick(const WideView& image, std::span<std::byte> sample) const;
   void finish(const double* row, std::uint32_t y, const WideView& image, std::byte* sample) const;
 
   PreprocessOptions options_;
