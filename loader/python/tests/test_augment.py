@@ -149,36 +149,6 @@ def test_a_view_that_is_not_possible_is_named(data):
         loader(data, augment=sl.Augment(), views=[sl.Augment()])
 
 
-def test_a_compose_of_torchvision_becomes_an_augment(data):
-    v2 = pytest.importorskip("torchvision.transforms.v2")
-    torch = pytest.importorskip("torch")
-    compose = v2.Compose([
-        v2.ToImage(), v2.RandomResizedCrop(16, scale=(0.3, 1), antialias=True), v2.RandomHorizontalFlip(0.3), v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8),
-        v2.RandomGrayscale(0.2), v2.GaussianBlur(5, (0.1, 1)), v2.RandAugment(2, 9), v2.RandomAffine(10, (0.1, 0.1), (0.9, 1.1), 5),
-        v2.ToDtype(torch.float32, scale=True), v2.Normalize((0.5, 0.5, 0.5), (0.25, 0.25, 0.25)), v2.RandomErasing(0.5),
-    ])
-    augment = sl.Augment.from_torchvision(compose)
-    assert [one.name for one in augment.operations] == ["color_jitter", "grayscale", "gaussian_blur", "rand_augment", "affine", "erasing"]
-    assert augment.operations[0].parameters["p"] == 0.8 and augment.operations[0].parameters["contrast"] == (0.6, 1.4)
-    assert augment.operations[-1].parameters["value"] == [127.5] * 3
-    assert augment.geometry == {"random_resized_crop": (16, 16), "scale": (0.3, 1), "ratio": (0.75, 4 / 3), "flip": 0.3, "dtype": "float32", "mean": (0.5,) * 3, "std": (0.25,) * 3}
-    batch = next(iter(sl.Loader(data, framework="numpy", augment=augment, batch_size=4, layout="nhwc").epoch(0)))
-    assert batch.images.dtype == np.float32 and batch.images.shape[1:] == (16, 16, 3) and batch.images.min() < 0
-
-
-def test_a_compose_that_is_not_possible_is_refused_by_name():
-    v2 = pytest.importorskip("torchvision.transforms.v2")
-    for transforms, message in (
-        ([v2.ElasticTransform(), v2.RandomIoUCrop()], "ElasticTransform, RandomIoUCrop have no counterpart"),
-        ([v2.RandomInvert(), v2.CenterCrop(8)], "CenterCrop after invert"),
-        ([v2.RandomRotation(5, expand=True)], "expand=True"),
-        ([v2.GaussianBlur((3, 5))], "only square kernels"),
-        ([v2.RandomCrop(8, padding=2)], "padded_crop"),
-    ):
-        with pytest.raises(sl.InvalidArgumentError, match=message):
-            sl.Augment.from_torchvision(v2.Compose(transforms))
-
-
 def mixed_batches(data, mix, **options):
     options = {"framework": "numpy", "batch_size": 20, "seed": 2, "dtype": "float32", "layout": "nchw", "mean": (0, 0, 0), "std": (1, 1, 1), **options}
     return sl.Loader(data, mix=mix, **options), sl.Loader(data, **options)

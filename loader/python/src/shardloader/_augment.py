@@ -203,6 +203,7 @@ class Augment:
         sl.Augment(ops=[sl.ops.posterize(4, p=0.5), sl.ops.affine(10, scale=(0.9, 1.1))])
 
     center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for Loader; not given: what the Loader says.
+        mean and std may be one number for all channels.
     color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p. grayscale, equalize, auto_contrast, invert,
         vertical_flip: probabilities. gaussian_blur: a kernel size, with gaussian_blur_sigma and gaussian_blur_p. solarize: a threshold, with
         solarize_p. They are applied in the order of this sentence and the ones before.
@@ -224,8 +225,8 @@ class Augment:
         flip: Union[None, bool, float] = None,
         dtype: Any = None,
         layout: Optional[str] = None,
-        mean: "Optional[Sequence[float]]" = None,
-        std: "Optional[Sequence[float]]" = None,
+        mean: Optional[Span] = None,
+        std: Optional[Span] = None,
         policy: Optional[str] = None,
         color_jitter: "Optional[Sequence[Span]]" = None,
         color_jitter_p: float = 1,
@@ -255,8 +256,8 @@ class Augment:
                 "flip": flip,
                 "dtype": dtype,
                 "layout": layout,
-                "mean": None if mean is None else tuple(mean),
-                "std": None if std is None else tuple(std),
+                "mean": mean if mean is None or isinstance(mean, (int, float)) else tuple(mean),
+                "std": std if std is None or isinstance(std, (int, float)) else tuple(std),
             }.items()
             if value is not None
         }
@@ -306,14 +307,18 @@ class Augment:
         return cls(ops=[ops.three_augment(), ops.color_jitter(0.3, 0.3, 0.3), *more.pop("ops", ())], **more)
 
     @classmethod
-    def from_torchvision(cls, compose: Any) -> "Augment":
+    def from_torchvision(cls, compose: Any, *, size: Optional[Size] = None) -> "Augment":
         """The Augment of a torchvision.transforms.v2.Compose (or of one transform): crop, flip, operations, dtype and normalisation.
 
+        size: of the stored samples, a side or (rows, columns). With it, RandomCrop with padding (of this size) and Resize (to this size, so that
+        nothing is left to do) are taken too.
+
         Crop and flip come first here, whatever their place was; a flip commutes with the other operations, in distribution. A crop after an
-        operation, and transforms that have no counterpart, are an InvalidArgumentError that names them."""
+        operation, and transforms that have no counterpart, are an InvalidArgumentError that names them. Operations have the definitions of
+        torchvision on uint8 tensors; those on floats and on Pillow's images do not round, or round in another way."""
         from ._from_torchvision import arguments_of
 
-        return cls(**arguments_of(compose))
+        return cls(**arguments_of(compose, None if size is None else (size, size) if isinstance(size, int) else (size[0], size[1])))
 
     def __repr__(self) -> str:
         parts = [f"{name}={value!r}" for name, value in self.geometry.items()]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Optional
 
+from ._arrays import dtype_name
 from ._augment import Operation, ops
 from ._errors import InvalidArgumentError
 
 # What the loader does anyway, or what has no effect on values.
-_NOTHING = {"ToImage", "PILToTensor", "ToTensor", "ToPureTensor", "Identity", "RGB", "ToImageTensor"}
+_NOTHING = {"ToImage", "PILToTensor", "ToPILImage", "ToPureTensor", "Identity", "RGB", "ToImageTensor"}
 _CROPS = {"CenterCrop": "center_crop", "RandomCrop": "random_crop", "RandomResizedCrop": "random_resized_crop"}
 
 
 def _of(transform: Any) -> str:
     return type(transform).__name__
+
+
+def _numbers(values: Any) -> "list[float]":
+    """Of a number, a sequence or a tensor."""
+    return [float(value) for value in values] if hasattr(values, "__len__") else [float(values)]
 
 
 def _mode(transform: Any) -> str:
@@ -84,78 +90,200 @@ _MAKERS: "dict[str, Callable[[Any], Operation]]" = {
 }
 
 
-def _erasing(t: Any, normalised: Any) -> Operation:
-    """Its value counts in what the transform gets: bytes, 0 to 1, or normalised values. Here it counts in bytes."""
-    if t.value is None:
-        raise InvalidArgumentError('RandomErasing: value="random" draws normal values there and uniform bytes here: name ops.erasing(value="random")')
-    values = list(t.value)
-    if normalised is not None:
-        mean, std = normalised
-        values = values * len(mean) if len(values) == 1 else values
-        values = [(value * s + m) * 255 for value, m, s in zip(values, mean, std)]
-    return ops.erasing(tuple(t.scale), tuple(t.ratio), values if len(values) > 1 else values[0], p=t.p)
+def _three_augment(t: Any) -> Optional[Operation]:
+    """RandomChoice of grayscale, solarize and blur, as DeiT III draws them; None for any other choice."""
+    made = {one.name: one.parameters for one in map(_operation, t.transforms) if one is not None}
+    blur = made.get("gaussian_blur", {})
+    if len(t.transforms) != 3 or made.keys() != {"grayscale", "solarize", "gaussian_blur"} or any(one["p"] != 1 for one in made.values()):
+        return None
+    if len({*t.p}) > 1 or made["solarize"]["threshold"] != 128 or blur["kernel_size"] != 13 or blur["sigma"] != (0.1, 2.0):
+        return None
+    return ops.three_augment()
+
+
+def _operation(t: Any) -> Optional[Operation]:
+    """None: there is none."""
+    name = _of(t)
+    if name in _MAKERS:
+        return _MAKERS[name](t)
+    if name == "Grayscale" and t.num_output_channels == 3:
+        return ops.grayscale()
+    if name == "RandomChoice":
+        return _three_augment(t)
+    if name == "RandomApply":
+        parts = list(_flat_all(t.transforms))
+        one = _operation(parts[0]) if len(parts) == 1 else None
+        return None if one is None else Operation(one.name, {**one.parameters, "p": float(one.parameters["p"]) * float(t.p)})
+    return None
+
+
+def _described(t: Any) -> str:
+    """The name of a transform that has no counterpart, and what it is about it."""
+    name = _of(t)
+    if name in ("RandomApply", "RandomChoice", "RandomOrder"):
+        return f"{name} of {', '.join(map(_of, t.transforms))}"
+    if name == "Grayscale":
+        return "Grayscale to 1 channel"
+    return f"{name} (name the size of the stored samples, size=)" if name == "Resize" else name
+
+
+def _in_bytes(one: Operation) -> Operation:
+    """Of an operation on values from 0 to 1: its parameters that are such values, in bytes."""
+    parameters = dict(one.parameters)
+    if one.name == "solarize":
+        parameters["threshold"] *= 255
+    if parameters.get("fill") is not None:
+        fill = [255 * value for value in _numbers(parameters["fill"])]
+        parameters["fill"] = fill if len(fill) > 1 else fill[0]
+    return Operation(one.name, parameters)
+
+
+def _square_padding(t: Any, size: "Optional[tuple[int, int]]") -> Operation:
+    """Of a RandomCrop of the sample's own size."""
+    if size is None or size != tuple(t.size):
+        raise InvalidArgumentError(
+            f"RandomCrop of {list(t.size)} with padding: possible for samples that are stored in this size; tell by size=, which is {size}"
+        )
+    padding = {int(side) for side in _numbers(t.padding if t.padding is not None else 0)}
+    mode = getattr(t.padding_mode, "value", t.padding_mode)
+    if len(padding) != 1 or mode not in ("constant", "reflect"):
+        raise InvalidArgumentError(f"RandomCrop: padding {t.padding} of mode {mode!r}; expected the same on all sides, constant or reflect")
+    return ops.padded_crop(padding.pop(), reflect=mode == "reflect", fill=_fill(t) or 0)
 
 
 def _crop(t: Any) -> "dict[str, Any]":
     given: "dict[str, Any]" = {_CROPS[_of(t)]: tuple(t.size)}
     if _of(t) == "RandomResizedCrop":
-        if _mode(t) != "bilinear" or t.antialias is False:
-            raise InvalidArgumentError("RandomResizedCrop: only bilinear with antialias is there")
+        mode = getattr(t.interpolation, "value", t.interpolation)
+        if mode != "bilinear" or t.antialias is False:
+            raise InvalidArgumentError(f"RandomResizedCrop: interpolation {mode!r}, antialias={t.antialias}; only bilinear with antialias is there")
         given.update(scale=tuple(t.scale), ratio=tuple(t.ratio))
-    elif _of(t) == "RandomCrop" and (t.padding or t.pad_if_needed):
-        raise InvalidArgumentError("RandomCrop with padding: use ops.padded_crop(), for a crop of the sample's own size")
     return given
+
+
+def _flat_all(transforms: Any) -> "Iterator[Any]":
+    for part in transforms:
+        yield from _flat(part)
 
 
 def _flat(transform: Any) -> "Iterator[Any]":
     if _of(transform) in ("Compose", "Sequential"):
-        for part in getattr(transform, "transforms", None) or transform:
-            yield from _flat(part)
+        yield from _flat_all(getattr(transform, "transforms", None) or transform)
     else:
         yield transform
 
 
-def arguments_of(compose: Any) -> "dict[str, Any]":
-    """The arguments of Augment. Raises InvalidArgumentError naming every transform that has none here."""
-    given: "dict[str, Any]" = {}
-    operations: "list[Operation]" = []
-    unknown = []
-    normalised: Any = None
-    scaled = False
-    for t in _flat(compose):
+class _Conversion:
+    """The arguments of Augment, transform by transform."""
+
+    def __init__(self, size: "Optional[tuple[int, int]]") -> None:
+        self.size = size
+        self.given: "dict[str, Any]" = {}
+        self.operations: "list[Operation]" = []
+        self.unit: Optional[int] = None  # what 255 has become: 1, or 255 without scaling; None: it is still a byte
+        self.normalised = False
+
+    def take(self, t: Any) -> bool:
+        """False: it has no counterpart."""
         name = _of(t)
         if name in _NOTHING:
-            scaled = scaled or name == "ToTensor"
-        elif name in _CROPS:
-            if operations:
-                raise InvalidArgumentError(f"{name} after {operations[-1].name}: crops come before operations here")
-            if set(_CROPS.values()) & given.keys():
-                raise InvalidArgumentError(f"{name} is a second crop; one is possible")
-            given.update(_crop(t))
+            return True
+        if name in _CROPS:
+            self._take_crop(t)
         elif name == "RandomHorizontalFlip":
-            if "flip" in given:
-                raise InvalidArgumentError("a second RandomHorizontalFlip; one is possible")
-            given["flip"] = float(t.p)
-        elif name in ("ToDtype", "ConvertImageDtype"):
-            dtype = t.dtype if not isinstance(t.dtype, dict) else next(iter(t.dtype.values()))
-            given["dtype"] = str(dtype).rpartition(".")[2]
-            scaled = True
+            self._take_flip(float(t.p))
+        elif name in ("ToDtype", "ConvertImageDtype", "ToTensor"):
+            self._take_dtype(t)
         elif name == "Normalize":
-            normalised = (list(t.mean), list(t.std))
-            given.update(mean=tuple(t.mean), std=tuple(t.std))
+            self._take_normalize(t)
         elif name == "RandomErasing":
-            operations.append(_erasing(t, normalised if normalised is not None else ([0.0], [1.0]) if scaled else None))
-        elif name == "RandomApply" and len(t.transforms) == 1 and _of(t.transforms[0]) in _MAKERS:
-            one = _MAKERS[_of(t.transforms[0])](t.transforms[0])
-            operations.append(Operation(one.name, {**one.parameters, "p": float(one.parameters.get("p", 1)) * float(t.p)}))
-        elif name in _MAKERS:
-            if normalised is not None:
-                raise InvalidArgumentError(f"{name} after Normalize: operations come before it here")
-            operations.append(_MAKERS[name](t))
-        elif name == "Grayscale" and t.num_output_channels == 3:
-            operations.append(ops.grayscale())
+            self.operations.append(self._erasing(t))
+        elif name == "RandomApply" and [_of(part) for part in _flat_all(t.transforms)] == ["RandomHorizontalFlip"]:
+            self._take_flip(float(next(_flat_all(t.transforms)).p) * float(t.p))
+        elif name == "Resize" and self.size is not None:
+            self._take_resize(t)
         else:
-            unknown.append(name)
+            one = _operation(t)
+            if one is not None:
+                self._take_operation(t, one)
+            return one is not None
+        return True
+
+    def _take_crop(self, t: Any) -> None:
+        name = _of(t)
+        if self.operations:
+            raise InvalidArgumentError(f"{name} after {self.operations[-1].name}: crops come before operations here")
+        if set(_CROPS.values()) & self.given.keys():
+            raise InvalidArgumentError(f"{name} is a second crop; one is possible")
+        if name == "RandomCrop" and t.pad_if_needed:
+            raise InvalidArgumentError("RandomCrop: pad_if_needed=True; samples have one size here")
+        if name == "RandomCrop" and t.padding:
+            self.operations.append(_square_padding(t, self.size))
+        else:
+            self.given.update(_crop(t))
+
+    def _take_flip(self, p: float) -> None:
+        if "flip" in self.given:
+            raise InvalidArgumentError("a second RandomHorizontalFlip; one is possible")
+        self.given["flip"] = p
+
+    def _take_resize(self, t: Any) -> None:
+        assert self.size is not None
+        sides = [int(side) for side in _numbers(t.size)]
+        if (self.size if len(sides) == 2 else (min(self.size),)) != tuple(sides):
+            raise InvalidArgumentError(f"Resize to {sides}: samples are stored as {list(self.size)} (size=); the loader resizes in random_resized_crop only")
+
+    def _take_dtype(self, t: Any) -> None:
+        if _of(t) == "ToTensor":
+            self.given["dtype"], self.unit = "float32", 1
+            return
+        wanted = [one for one in t.dtype.values() if one is not None] if isinstance(t.dtype, dict) else [t.dtype]
+        dtype = dtype_name(wanted[0])
+        self.given["dtype"] = dtype
+        if dtype != "uint8":
+            self.unit = 1 if getattr(t, "scale", True) else 255
+
+    def _take_normalize(self, t: Any) -> None:
+        if self.normalised:
+            raise InvalidArgumentError("a second Normalize; one is possible")
+        self.normalised, self.unit = True, self.unit or 1
+        self.given.setdefault("dtype", "float32")
+        for name in ("mean", "std"):
+            self.given[name] = tuple(value / self.unit for value in _numbers(getattr(t, name)))
+
+    def _take_operation(self, t: Any, one: Operation) -> None:
+        if self.normalised:
+            raise InvalidArgumentError(f"{_of(t)} after Normalize: operations come before it here")
+        if self.unit == 255:
+            raise InvalidArgumentError(f"{_of(t)} after a dtype without scale=True: torchvision takes such values as 0 to 1")
+        self.operations.append(one if self.unit is None else _in_bytes(one))
+
+    def _erasing(self, t: Any) -> Operation:
+        """Its value counts in what the transform gets: bytes, 0 to 1, or normalised values. Here it counts in bytes."""
+        if t.value is None or t.value == "random":
+            raise InvalidArgumentError('RandomErasing: value="random" draws normal values there and uniform bytes here: name ops.erasing(value="random")')
+        values = _numbers(t.value)
+        if self.normalised:
+            mean, std = self.given["mean"], self.given["std"]
+            values = values * len(mean) if len(values) == 1 else values
+            values = [(value * s + m) * 255 for value, m, s in zip(values, mean, std)]
+        elif self.unit == 1:
+            values = [value * 255 for value in values]
+        if not all(-1e-6 <= value <= 255 + 1e-6 for value in values):
+            raise InvalidArgumentError(f"RandomErasing: value {t.value} is {values} in bytes; it must be 0 to 255")
+        values = [min(max(value, 0.0), 255.0) for value in values]
+        return ops.erasing(tuple(t.scale), tuple(t.ratio), values if len(values) > 1 else values[0], p=t.p)
+
+    def arguments(self) -> "dict[str, Any]":
+        if self.unit is not None and not self.normalised:
+            self.given.update(mean=0.0, std=1 / self.unit)
+        return {**self.given, "ops": self.operations}
+
+
+def arguments_of(compose: Any, size: "Optional[tuple[int, int]]") -> "dict[str, Any]":
+    """The arguments of Augment. Raises InvalidArgumentError naming every transform that has none here."""
+    conversion = _Conversion(size)
+    unknown = [_described(t) for t in _flat(compose) if not conversion.take(t)]
     if unknown:
         raise InvalidArgumentError(f"torchvision's {', '.join(unknown)} {'have' if len(unknown) > 1 else 'has'} no counterpart here")
-    return {**given, "ops": operations}
+    return conversion.arguments()

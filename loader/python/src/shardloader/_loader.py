@@ -119,6 +119,11 @@ def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framewor
     return layout
 
 
+def _each(value: Any, data: Dataset) -> Any:
+    """A number for each channel, of one for all."""
+    return (value,) * len(data.mean) if isinstance(value, (int, float)) else value
+
+
 def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]":
     """The options of one view: those of the Loader, and instead of them those of its Augment."""
     if augment is not None and not isinstance(augment, Augment):
@@ -139,8 +144,8 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]"
         "operations": None if augment is None else augment._core(),
         "dtype": dtype,
         "layout": _layout(of["layout"], dtype, own["data"], own["arrays"]),
-        "mean": of["mean"],
-        "std": of["std"],
+        "mean": _each(of["mean"], own["data"]),
+        "std": _each(of["std"], own["data"]),
     }
 
 
