@@ -26,7 +26,7 @@ std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptio
       works.push_back(plan_transform(info, view_options(options, view), static_cast<std::uint32_t>(view)));
     } catch (const Error& error) {
       const std::string message = error.what();
-      if (view == 0 || message.starts_with("view ")) throw;
+      if (view_count(options) == 1 || message.starts_with("view ")) throw;
       throw Error(error.code(), fmt::format("view {}: {}", view, message));
     }
   }

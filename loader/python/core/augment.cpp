@@ -28,12 +28,21 @@ namespace {
 // The parameters of one operation. Each must be asked for once; others are refused.
 class Parameters {
  public:
-  Parameters(std::string name, const nb::dict& given) : name_(std::move(name)), given_(given) {}
+  // where: named in errors.
+  Parameters(std::string where, const nb::dict& given) : where_(std::move(where)), given_(given) {}
+
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", where_, message));
+  }
 
   template <class T>
   T get(const char* key, T otherwise, const char* expected) {
+    return maybe<T>(key, expected).value_or(otherwise);
+  }
+  template <class T>
+  std::optional<T> maybe(const char* key, const char* expected) {
     const nb::object value = take(key);
-    if (!value.is_valid() || value.is_none()) return otherwise;
+    if (!value.is_valid() || value.is_none()) return std::nullopt;
     return cast<T>(value, key, expected);
   }
   double number(const char* key, double otherwise) { return get<double>(key, otherwise, "a number"); }
@@ -42,21 +51,16 @@ class Parameters {
   }
   bool flag(const char* key, bool otherwise) { return get<bool>(key, otherwise, "True or False"); }
   std::optional<Range> maybe_range(const char* key) {
-    const nb::object value = take(key);
-    if (!value.is_valid() || value.is_none()) return std::nullopt;
-    const auto both = cast<std::array<double, 2>>(value, key, "two numbers");
-    return Range{both[0], both[1]};
+    const auto both = maybe<std::array<double, 2>>(key, "two numbers");
+    return both ? std::optional(Range{(*both)[0], (*both)[1]}) : std::nullopt;
   }
   Range range(const char* key, Range otherwise) { return maybe_range(key).value_or(otherwise); }
   Interpolation interpolation(Interpolation otherwise) {
-    const nb::object value = take("interpolation");
-    if (!value.is_valid() || value.is_none()) return otherwise;
-    const auto word = cast<std::string>(value, "interpolation", "\"nearest\" or \"bilinear\"");
-    if (word == "nearest") return Interpolation::nearest;
-    if (word == "bilinear") return Interpolation::bilinear;
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{}: interpolation is \"{}\"; expected \"nearest\" or \"bilinear\"", name_, word));
+    const auto word = maybe<std::string>("interpolation", "\"nearest\" or \"bilinear\"");
+    if (!word) return otherwise;
+    if (*word == "nearest") return Interpolation::nearest;
+    if (*word == "bilinear") return Interpolation::bilinear;
+    refuse(fmt::format("interpolation is \"{}\"; expected \"nearest\" or \"bilinear\"", *word));
   }
   // A number for all channels, or one for each.
   Fill fill(const char* key, const Fill& otherwise) {
@@ -67,9 +71,8 @@ class Parameters {
     if (nb::isinstance<nb::sequence>(value)) {
       const auto numbers = cast<std::vector<float>>(value, key, "a number, or one for each channel");
       if (numbers.empty() || numbers.size() > 4)
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{}: {} has {} numbers; expected one, or one for each of up to 4 channels",
-                                name_, key, numbers.size()));
+        refuse(fmt::format("{} has {} numbers; expected one, or one for each of up to 4 channels", key,
+                           numbers.size()));
       for (std::size_t i = 0; i < 4; ++i)
         values[i] = numbers.size() == 1 ? numbers[0] : i < numbers.size() ? numbers[i] : 0.0F;
     } else {
@@ -82,8 +85,7 @@ class Parameters {
       const auto word = nb::cast<std::string>(key);
       bool known = false;
       for (const std::string& taken : taken_) known = known || taken == word;
-      if (!known)
-        throw Error(ErrorCode::invalid_argument, fmt::format("{} has no parameter {}", name_, word));
+      if (!known) refuse(fmt::format("there is no parameter {}", word));
     }
   }
 
@@ -97,23 +99,21 @@ class Parameters {
     try {
       return nb::cast<T>(value);
     } catch (const nb::cast_error&) {
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: {} is {}; expected {}", name_, key, nb::repr(value).c_str(), expected));
+      refuse(fmt::format("{} is {}; expected {}", key, nb::repr(value).c_str(), expected));
     }
   }
 
-  std::string name_;
+  std::string where_;
   nb::dict given_;
   std::vector<std::string> taken_;
 };
 
-ops::AutoAugmentPolicy policy_of(const std::string& name) {
+ops::AutoAugmentPolicy policy_of(Parameters& of) {
+  const auto name = of.get<std::string>("policy", "imagenet", "a policy");
   if (name == "imagenet") return ops::AutoAugmentPolicy::imagenet;
   if (name == "cifar10") return ops::AutoAugmentPolicy::cifar10;
   if (name == "svhn") return ops::AutoAugmentPolicy::svhn;
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format("auto_augment: policy is \"{}\"; expected \"imagenet\", \"cifar10\" or \"svhn\"", name));
+  of.refuse(fmt::format("policy is \"{}\"; expected \"imagenet\", \"cifar10\" or \"svhn\"", name));
 }
 
 Operation operation_of(const std::string& name, Parameters& of) {
@@ -133,14 +133,13 @@ Operation operation_of(const std::string& name, Parameters& of) {
   if (name == "invert") return ops::Invert{p};
   if (name == "permute") {
     ops::ChannelPermutation permutation{std::nullopt, p};
-    const auto order = of.get<std::vector<std::uint32_t>>("order", {}, "a list of channels");
-    if (order.size() > 4)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("permute: order has {} channels; it takes 1 to 4", order.size()));
-    if (!order.empty()) {
-      permutation.order = std::array<std::uint32_t, 4>{0, 1, 2, 3};
-      std::copy(order.begin(), order.end(), permutation.order->begin());
-    }
+    const auto order = of.maybe<std::vector<std::uint32_t>>("order", "a list of channels");
+    if (!order) return permutation;
+    if (order->empty() || order->size() > 4)
+      of.refuse(fmt::format("order has {} channels; it takes 1 to 4", order->size()));
+    permutation.order =
+        std::array<std::uint32_t, 4>{4, 4, 4, 4};  // no sample has it: an order that is too short
+    std::copy(order->begin(), order->end(), permutation.order->begin());
     return permutation;
   }
   if (name == "affine")
@@ -162,11 +161,8 @@ Operation operation_of(const std::string& name, Parameters& of) {
     return ops::Erasing{of.range("scale", {0.02, 0.33}), of.range("ratio", {0.3, 3.3}),
                         of.fill("value", std::array<float, 4>{}), p};
   if (name == "vertical_flip") return ops::VerticalFlip{p};
-  if (name == "turns") {
-    ops::QuarterTurns turns{std::nullopt, p};
-    if (const std::uint32_t fixed = of.whole("turns", 4); fixed != 4) turns.turns = fixed;
-    return turns;
-  }
+  if (name == "turns")
+    return ops::QuarterTurns{of.maybe<std::uint32_t>("turns", "a whole number from 0 to 3"), p};
   if (name == "padded_crop") {
     ops::PaddedCrop crop{of.whole("padding", 4), of.flag("reflect", false), {}, p};
     crop.fill = of.fill("fill", std::array<float, 4>{}).value_or(std::array<float, 4>{});
@@ -180,8 +176,8 @@ Operation operation_of(const std::string& name, Parameters& of) {
     return ops::TrivialAugmentWide{of.whole("bins", 31), of.interpolation(Interpolation::nearest),
                                    of.fill("fill", std::nullopt), p};
   if (name == "auto_augment")
-    return ops::AutoAugment{policy_of(of.get<std::string>("policy", "imagenet", "a policy")),
-                            of.interpolation(Interpolation::nearest), of.fill("fill", std::nullopt), p};
+    return ops::AutoAugment{policy_of(of), of.interpolation(Interpolation::nearest),
+                            of.fill("fill", std::nullopt), p};
   if (name == "aug_mix")
     return ops::AugMix{of.whole("severity", 3),
                        of.whole("width", 3),
@@ -192,7 +188,7 @@ Operation operation_of(const std::string& name, Parameters& of) {
                        of.fill("fill", std::nullopt),
                        p};
   if (name == "three_augment") return ops::ThreeAugment{p};
-  throw Error(ErrorCode::invalid_argument, fmt::format("\"{}\" is not an operation", name));
+  of.refuse("there is no operation of this name");
 }
 
 using Drawn = std::tuple<std::string, std::array<std::int32_t, 7>, std::array<float, 16>>;
@@ -205,7 +201,7 @@ SampleSpec pixels(const std::array<std::uint32_t, 3>& shape) {
 
 std::vector<Drawn> draw(const nb::list& operations, const std::array<std::uint32_t, 3>& shape,
                         std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample, std::uint32_t view) {
-  const std::vector<Operation> all = operations_of(operations);
+  const std::vector<Operation> all = operations_of(operations, view);
   check_operations(pixels(shape), all, view);
   std::vector<Instruction> program;
   draw_program(pixels(shape), all, seed, epoch, sample, view, program);
@@ -242,7 +238,7 @@ nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::a
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("an image of {} bytes; {} x {} x {} needs {}", image.size(), shape[0], shape[1],
                             shape[2], spec.size_bytes()));
-  const std::vector<Operation> all = operations_of(operations);
+  const std::vector<Operation> all = operations_of(operations, view);
   check_operations(spec, all, view);
   std::vector<std::uint8_t> values(image.size());
   std::memcpy(values.data(), image.data(), values.size());
@@ -257,11 +253,11 @@ nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::a
 
 }  // namespace
 
-std::vector<Operation> operations_of(const nb::list& given) {
+std::vector<Operation> operations_of(const nb::list& given, std::size_t view) {
   std::vector<Operation> operations;
   for (const nb::handle one : given) {
     const auto [name, parameters] = nb::cast<std::pair<std::string, nb::dict>>(one);
-    Parameters of(name, parameters);
+    Parameters of(fmt::format("view {}, operation {} ({})", view, operations.size(), name), parameters);
     operations.push_back(operation_of(name, of));
     of.end();
   }

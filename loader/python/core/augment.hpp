@@ -8,7 +8,7 @@
 
 namespace shard::python {
 
-// A list of tuples (name, dict). Throws invalid_argument naming operation and parameter.
-std::vector<Operation> operations_of(const nb::list& given);
+// A list of tuples (name, dict), those of this view. Throws invalid_argument naming view, operation and parameter.
+std::vector<Operation> operations_of(const nb::list& given, std::size_t view);
 
 }  // namespace shard::python

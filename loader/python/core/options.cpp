@@ -102,7 +102,8 @@ TransformOptions transform_options(const nb::dict& given) {
   transform.flip_probability = get<double>(given, "flip", "a probability, True or False");
   if (has(given, "dtype")) transform.dtype = choice(given, "dtype", kDTypes);
   if (has(given, "layout")) transform.layout = choice(given, "layout", kLayouts);
-  if (has(given, "operations")) transform.operations = operations_of(nb::cast<nb::list>(given["operations"]));
+  if (has(given, "operations"))
+    transform.operations = operations_of(nb::cast<nb::list>(given["operations"]), whole32(given, "view"));
   if (has(given, "mean"))
     transform.normalization = Normalization{get<std::vector<float>>(given, "mean", "numbers"),
                                             get<std::vector<float>>(given, "std", "numbers")};

@@ -30,17 +30,29 @@ class Instruction(NamedTuple):
     real: "tuple[float, ...]"
 
 
-def _span(value: Span, centre: Optional[float] = None) -> "tuple[float, float]":
-    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1, as in torchvision."""
+def _span(where: str, value: Span, centre: Optional[float] = None) -> "tuple[float, float]":
+    """(low, high). A single number v is (centre - v, centre + v), and not below 0 around 1, as in torchvision. where: named in errors."""
     if isinstance(value, (int, float)):
         if centre is None:
             return (float(value), float(value))
         if value < 0:
-            raise InvalidArgumentError(f"{value} is negative: expected a number from 0 on, or (low, high)")
+            raise InvalidArgumentError(f"{where} is {value}; expected a number from 0 on, or (low, high)")
         low = centre - value
         return (max(low, 0.0) if centre == 1 else low, centre + value)
-    low, high = value
-    return (float(low), float(high))
+    try:
+        low, high = (float(bound) for bound in value)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"{where} is {value!r}; expected a number, or (low, high)") from None
+    return (low, high)
+
+
+def _key(seed: int, epoch: int, sample: int, view: int) -> "tuple[int, int, int, int]":
+    """What keys the draws, checked."""
+    numbers = tuple(operator.index(number) for number in (seed, epoch, sample, view))
+    for name, number, bits in zip(("seed", "epoch", "sample", "view"), numbers, (64, 64, 64, 32)):
+        if not 0 <= number < 2**bits:
+            raise InvalidArgumentError(f"{name} is {number}; it must be 0 to 2^{bits} - 1")
+    return numbers  # type: ignore[return-value]
 
 
 class ops:
@@ -51,7 +63,7 @@ class ops:
         """torchvision's ColorJitter. A number v: factors from 1 - v to 1 + v, and hues from -v to v."""
         given: "dict[str, Any]" = {"random_order": random_order, "p": p}
         for name, value, centre in (("brightness", brightness, 1.0), ("contrast", contrast, 1.0), ("saturation", saturation, 1.0), ("hue", hue, 0.0)):
-            span = _span(value, centre)
+            span = _span(f"color_jitter: {name}", value, centre)
             if span != (centre, centre):
                 given[name] = span
         return Operation("color_jitter", given)
@@ -64,7 +76,7 @@ class ops:
     @staticmethod
     def gaussian_blur(kernel_size: int = 23, sigma: Span = (0.1, 2.0), *, p: float = 1) -> Operation:
         """kernel_size: odd, up to 31. sigma: a number, or bounds."""
-        return Operation("gaussian_blur", {"kernel_size": kernel_size, "sigma": _span(sigma), "p": p})
+        return Operation("gaussian_blur", {"kernel_size": kernel_size, "sigma": _span("gaussian_blur: sigma", sigma), "p": p})
 
     @staticmethod
     def solarize(threshold: float = 128, *, p: float = 1) -> Operation:
@@ -89,7 +101,7 @@ class ops:
     @staticmethod
     def sharpness(factor: Span = 2, *, p: float = 1) -> Operation:
         """0 blurs, 1 changes nothing."""
-        return Operation("sharpness", {"factor": _span(factor), "p": p})
+        return Operation("sharpness", {"factor": _span("sharpness: factor", factor), "p": p})
 
     @staticmethod
     def invert(p: float = 1) -> Operation:
@@ -115,14 +127,14 @@ class ops:
         """torchvision's RandomAffine. shear: a number, (low, high) along x, or four numbers: those of x and y."""
         shears = (-shear, shear, 0.0, 0.0) if isinstance(shear, (int, float)) else tuple(shear) + (0.0, 0.0) * (len(shear) == 2)
         if len(shears) != 4:
-            raise InvalidArgumentError(f"shear is {shear!r}; expected a number, two or four of them")
-        given = {"degrees": _span(degrees, 0.0), "translate": tuple(translate), "scale": _span(scale), "shear_x": shears[:2], "shear_y": shears[2:]}
+            raise InvalidArgumentError(f"affine: shear is {shear!r}; expected a number, two or four of them")
+        given = {"degrees": _span("affine: degrees", degrees, 0.0), "translate": tuple(translate), "scale": _span("affine: scale", scale), "shear_x": shears[:2], "shear_y": shears[2:]}
         return Operation("affine", {**given, "interpolation": interpolation, "fill": fill, "p": p})
 
     @staticmethod
     def rotation(degrees: Span, *, interpolation: str = "nearest", fill: Fill = 0, p: float = 1) -> Operation:
         """Counter-clockwise, about the centre. A number v: from -v to v."""
-        return Operation("rotation", {"degrees": _span(degrees, 0.0), "interpolation": interpolation, "fill": fill, "p": p})
+        return Operation("rotation", {"degrees": _span("rotation: degrees", degrees, 0.0), "interpolation": interpolation, "fill": fill, "p": p})
 
     @staticmethod
     def perspective(distortion: float = 0.5, *, interpolation: str = "bilinear", fill: Fill = 0, p: float = 0.5) -> Operation:
@@ -133,8 +145,8 @@ class ops:
     def erasing(scale: Span = (0.02, 0.33), ratio: Span = (0.3, 3.3), value: "Union[float, Sequence[float], str]" = 0, *, p: float = 0.5) -> Operation:
         """A rectangle gets `value` (of bytes, 0 to 255), or with "random" uniform bytes."""
         if isinstance(value, str) and value != "random":
-            raise InvalidArgumentError(f'value is {value!r}; expected a number, one for each channel, or "random"')
-        return Operation("erasing", {"scale": _span(scale), "ratio": _span(ratio), "value": None if isinstance(value, str) else value, "p": p})
+            raise InvalidArgumentError(f'erasing: value is {value!r}; expected a number, one for each channel, or "random"')
+        return Operation("erasing", {"scale": _span("erasing: scale", scale), "ratio": _span("erasing: ratio", ratio), "value": None if isinstance(value, str) else value, "p": p})
 
     @staticmethod
     def vertical_flip(p: float = 0.5) -> Operation:
@@ -267,6 +279,8 @@ class Augment:
                 raise InvalidArgumentError(f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"')
             all_of.append(getattr(make, policy)())
         if color_jitter is not None:
+            if isinstance(color_jitter, (int, float)) or not 1 <= len(color_jitter) <= 4:
+                raise InvalidArgumentError(f"color_jitter is {color_jitter!r}; expected one to four: brightness, contrast, saturation, hue")
             all_of.append(make.color_jitter(*color_jitter, p=color_jitter_p))
         for name, p in (("grayscale", grayscale), ("equalize", equalize), ("auto_contrast", auto_contrast), ("invert", invert), ("vertical_flip", vertical_flip)):
             if p != 0:
@@ -275,9 +289,14 @@ class Augment:
             all_of.append(make.gaussian_blur(gaussian_blur, gaussian_blur_sigma, p=gaussian_blur_p))
         if solarize is not None:
             all_of.append(make.solarize(solarize, p=solarize_p))
+        if isinstance(ops, Operation) or not isinstance(ops, Iterable):
+            raise InvalidArgumentError(f"ops is {ops!r}; expected a list of operations")
         all_of.extend(ops)
         if erasing != 0:
             all_of.append(make.erasing(p=erasing))
+        for number, one in enumerate(all_of):
+            if not isinstance(one, Operation):
+                raise InvalidArgumentError(f"operation {number} is {one!r}; expected what a function of shardloader.ops returns")
         #: The operations, in their order.
         self.operations: "tuple[Operation, ...]" = tuple(all_of)
 
@@ -330,12 +349,12 @@ class Augment:
     def draw(self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0) -> "list[Instruction]":
         """The program of one sample: what the operations will do, with all drawn parameters. shape: (rows, columns, channels) after the crop."""
         rows, columns, channels = (operator.index(side) for side in shape)
-        return [Instruction(*one) for one in _core.draw_program(self._core(), (rows, columns, channels), seed, epoch, sample, view)]
+        return [Instruction(*one) for one in _core.draw_program(self._core(), (rows, columns, channels), *_key(seed, epoch, sample, view))]
 
     def apply(self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0) -> "np.ndarray[Any, Any]":
         """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host: what a Loader gives for this sample."""
         pixels = np.ascontiguousarray(image)
         if pixels.dtype != np.uint8 or pixels.ndim != 3:
             raise InvalidArgumentError(f"the image is {pixels.dtype} {list(pixels.shape)}; expected uint8 [rows, columns, channels]")
-        done = _core.apply_operations(self._core(), pixels.tobytes(), pixels.shape, seed, epoch, sample, view)
+        done = _core.apply_operations(self._core(), pixels.tobytes(), pixels.shape, *_key(seed, epoch, sample, view))
         return np.frombuffer(done, np.uint8).reshape(pixels.shape).copy()

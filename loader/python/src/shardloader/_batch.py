@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import operator
 import sys
 from typing import Any, Optional
 
@@ -140,10 +141,19 @@ class Batch(tuple[Any, Any]):
 
     def soft_labels(self, classes: int, smoothing: float = 0.0) -> Any:
         """float32 [sample, classes], which sum to 1: the shares of the labels of a loader with mix=, or 1 for the label without. smoothing: this
-        part is divided among all classes, as in torch's CrossEntropyLoss. For torch and numpy."""
+        part is divided among all classes, as in torch's CrossEntropyLoss. For torch and numpy. Labels are compared with `classes` on the host;
+        on a GPU this would wait for the batch."""
         own = self[1]
+        if operator.index(classes) < 1 or not 0 <= smoothing <= 1:
+            raise InvalidArgumentError(f"soft_labels: classes is {classes} and smoothing {smoothing}; they must be at least 1, and 0 to 1")
+        if len(own.shape) != 1:
+            raise InvalidArgumentError(f"soft_labels: the labels are vectors, {list(own.shape)}; expected one number for each sample")
         mixed = "share" in self._names
         other, share = (self.column("labels_b"), self.column("share")) if mixed else (own, None)
+        if len(own) > 0 and not getattr(own, "is_cuda", False):
+            low, high = (int(bound) for bound in (min(own.min(), other.min()), max(own.max(), other.max())))
+            if low < 0 or high >= classes:
+                raise InvalidArgumentError(f"soft_labels: there are labels from {low} to {high}; they must be 0 to {classes - 1}, one less than classes")
         if hasattr(own, "new_full"):
             rows = own.float().new_full((len(own), classes), smoothing / classes)
             share = own.float().fill_(1) if share is None else share

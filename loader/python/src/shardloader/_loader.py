@@ -124,10 +124,8 @@ def _each(value: Any, data: Dataset) -> Any:
     return (value,) * len(data.mean) if isinstance(value, (int, float)) else value
 
 
-def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]":
+def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "dict[str, Any]":
     """The options of one view: those of the Loader, and instead of them those of its Augment."""
-    if augment is not None and not isinstance(augment, Augment):
-        raise InvalidArgumentError(f"augment is {augment!r}; expected an Augment")
     geometry = {} if augment is None else augment.geometry
     crops = ("center_crop", "random_crop", "random_resized_crop")
     of = {**own, **geometry}
@@ -135,8 +133,11 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment]) -> "dict[str, Any]"
         of.update({name: geometry.get(name) for name in crops})
     if ("mean" in geometry) != ("std" in geometry):
         raise InvalidArgumentError("mean and std of an Augment go together")
+    if of["layout"] not in (None, "nchw", "nhwc"):
+        raise InvalidArgumentError(f'layout is {of["layout"]!r}; expected "nchw" or "nhwc"')
     flip, dtype = of["flip"], None if of["dtype"] is None else dtype_name(of["dtype"])
     return {
+        "view": number,
         **_crop({name: of[name] for name in crops}),
         "scale": tuple(of["scale"]),
         "ratio": tuple(of["ratio"]),
@@ -162,7 +163,14 @@ def _views(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[A
     if augment is not None and views:
         raise InvalidArgumentError("augment and views exclude each other: augment is for one view")
     chosen: "list[Optional[Augment]]" = [*views] or [augment]
-    every = [_view(own, one) for one in chosen]
+    every = []
+    for number, one in enumerate(chosen):
+        if one is not None and not isinstance(one, Augment):
+            raise InvalidArgumentError(f"{f'view {number}' if views else 'augment'} is {one!r}; expected an Augment")
+        try:
+            every.append(_view(own, one, number))
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"view {number}: {error}" if views else str(error)) from None
     return {**every[0], "further_views": every[1:]}
 
 
