@@ -12,13 +12,15 @@
 #include "shard/loader/device.hpp"
 #include "shard/loader/geometry.hpp"
 #include "shard/loader/targets.hpp"
+#include "shardctl/operation_names.hpp"
 
 namespace shard::ctl {
 namespace {
 
 [[noreturn]] void unknown_policy(const std::string& policy) {
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("--augment {}: expected one of {}", quoted(policy), kPolicyNames));
+              fmt::format("--augment {}: expected one of {}; or an operation: {}", quoted(policy),
+                          kPolicyNames, kOperationNames));
 }
 
 // "2,9"
@@ -67,15 +69,18 @@ std::vector<Operation> parse_policy(const std::string& policy) {
 }
 
 Augmented::Augmented(const DatasetInfo& info, const std::string& policy, std::uint64_t seed) : seed_(seed) {
-  options_.operations = parse_policy(policy);
+  const std::optional<Operation> alone = operation_named(policy);
+  options_.operations = alone ? std::vector<Operation>{*alone} : parse_policy(policy);
   if (info.spec.is_tensor() || (info.spec.channels != 1 && info.spec.channels != 3))
     throw Error(ErrorCode::unsupported,
                 fmt::format("--augment: samples of {} with {} channels; it shows images of 1 or 3 channels",
                             to_string(info.spec.layout), info.spec.channels));
-  options_.crop = CropKind::random_resized;
-  options_.crop_height = info.spec.height;
-  options_.crop_width = info.spec.width;
-  options_.flip_probability = 0.5;
+  if (!alone) {
+    options_.crop = CropKind::random_resized;
+    options_.crop_height = info.spec.height;
+    options_.crop_width = info.spec.width;
+    options_.flip_probability = 0.5;
+  }
   options_.dtype = DType::u8;
   options_.layout = Layout::nhwc;
   plan_ = plan_transform(info, options_);

@@ -133,7 +133,8 @@ int run(int argc, char** argv) {
       ->add_option("--augment", show_options.augment, R"(
       Beside each sample, what a loader makes of it: random-resized-crop, flip and this
       policy, rand-augment[:COUNT,MAGNITUDE], trivial-augment,
-      auto-augment[:imagenet|cifar10|svhn], aug-mix, 3-augment, simclr or crop)")
+      auto-augment[:imagenet|cifar10|svhn], aug-mix, 3-augment, simclr or crop;
+      or one operation alone, such as solarize or affine (docs/shardctl.md))")
       ->type_name("POLICY");
   show_command->add_option("--views", show_options.views, "With --augment: how many, in epochs from 0 on")
       ->capture_default_str();

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "expect_error.hpp"
 #include "shard/loader/loader.hpp"
 #include "shard_samples.hpp"
+#include "shardctl/operation_names.hpp"
 #include "temp_dir.hpp"
 
 namespace shard::ctl {
@@ -107,6 +111,37 @@ TEST(Augmented, IsWhatALoaderDelivers) {
                  Augmented(source.info(), "crop", 8).picture(source, 0, 0))
         << "the seed decides";
   }
+}
+
+TEST(Augmented, AnOperationAloneChangesSamplesThatAreNotCropped) {
+  const TempDir dir;
+  write_set(dir.path(), {}, 3, DType::u8);
+  const Source source = Source::open(dir.path().string());
+  std::vector<std::byte> stored(static_cast<std::size_t>(source.info().spec.size_bytes()));
+  source.read(0, stored);
+  std::vector<std::uint8_t> plain;
+  for (std::size_t at = 0; at < std::size_t{40} * 48; ++at)
+    for (std::size_t c = 0; c < 3; ++c) plain.push_back(static_cast<std::uint8_t>(stored[c * 40 * 48 + at]));
+  std::string_view names = kOperationNames;
+  std::size_t count = 0;
+  while (!names.empty()) {
+    const std::string name(names.substr(0, names.find(", ")));
+    names.remove_prefix(std::min(names.size(), name.size() + 2));
+    SCOPED_TRACE(name);
+    ++count;
+    ASSERT_TRUE(operation_named(name));
+    if (name == "turns") continue;  // of samples that are as high as wide
+    const Augmented augmented(source.info(), name, 7);
+    bool changed = false;
+    for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+      const std::vector<std::uint8_t> picture = augmented.picture(source, 0, epoch);
+      ASSERT_EQ(picture.size(), plain.size());
+      changed = changed || picture != plain;
+    }
+    EXPECT_TRUE(changed);
+  }
+  EXPECT_EQ(count, 21U);
+  EXPECT_FALSE(operation_named("Invert"));
 }
 
 TEST(Augmented, WhatItDoesNotKnowIsNamed) {
