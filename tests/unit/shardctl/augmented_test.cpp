@@ -130,7 +130,7 @@ TEST(Augmented, AnOperationAloneChangesSamplesThatAreNotCropped) {
     SCOPED_TRACE(name);
     ++count;
     ASSERT_TRUE(operation_named(name));
-    if (name == "turns") continue;  // of samples that are as high as wide
+    if (name == "turns" || name == "auto-contrast") continue;  // for squares; the values are 0 to 255 already
     const Augmented augmented(source.info(), name, 7);
     bool changed = false;
     for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
