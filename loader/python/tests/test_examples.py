@@ -12,6 +12,7 @@ import pytest
 import shardloader as sl
 from conftest import CLASSES
 
+LEARNED = pytest.StashKey[dict]()
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -45,6 +46,27 @@ def test_training_that_was_stopped_ends_in_the_same_weights(folder, tmp_path):
     assert first["loader"] == second["loader"] and first["loader"]["batch"] == 7
     for name, weight in first["model"].items():
         assert torch.equal(weight, second["model"][name]), name
+
+
+SCENES = ("--count", 256, "--side", 48, "--epochs", 5, "--width", 8, "--batch-size", 16)
+
+
+@pytest.mark.parametrize(
+    "name, says, learned",
+    [
+        ("segmentation.py", r"mean IoU (0\.\d+)", lambda share: share > 0.75),
+        ("detection.py", r"precision 0\.\d+, recall (0\.\d+)", lambda recall: recall > 0.7),
+        ("detection.py", r"precision (0\.\d+), recall", lambda precision: precision > 0.7),
+        ("depth.py", r"error (\d+\.\d+) m", lambda error: error < 1.2),  # that of the mean depth is 3.4
+    ],
+)  # fmt: skip
+def test_targets_are_learned(name, says, learned, tmp_path_factory, request):
+    """Each program once, in a minute of a slow CPU."""
+    key = f"shapes/{name}"
+    if key not in request.config.stash.setdefault(LEARNED, {}):
+        request.config.stash[LEARNED][key] = example(name, *SCENES, "--out", tmp_path_factory.getbasetemp() / "shapes")
+    figures = [float(figure) for figure in re.findall(says, request.config.stash[LEARNED][key])]
+    assert len(figures) == 5 and learned(figures[-1]) and not learned(figures[0]), figures
 
 
 def test_training_under_torchrun(folder, tmp_path):
