@@ -52,8 +52,8 @@ class Network(nn.Module):
 
     def forward(self, *views):
         """Views of one size are computed together: outputs of all of them, [view * sample, output]."""
-        found = self.head(torch.cat([self.encoder(torch.cat(part)) for part in views])).float()
-        return nn.functional.normalize(found, dim=1) @ nn.functional.normalize(self.directions, dim=1).T
+        found = self.head(torch.cat([self.encoder(torch.cat(part)) for part in views]))
+        return (nn.functional.normalize(found, dim=1) @ nn.functional.normalize(self.directions, dim=1).T).float()
 
 
 class Loss:

@@ -15,7 +15,7 @@ import shardloader as sl
 from conftest import make_images
 
 ROOT = Path(__file__).resolve().parents[3]
-DOCUMENTS = ("README.md", "docs/python.md", "loader/python/README.md")
+DOCUMENTS = ("README.md", "docs/augment.md", "docs/python.md", "loader/python/README.md")
 FRAMEWORKS = ("DDP under torchrun", "torch.compile", "PyTorch Lightning", "Accelerate", "transformers", "JAX", "CuPy")
 # The host for the GPU and small numbers for large ones.
 SMALLER = (('"cuda:0"', '"cpu"'), ("batch_size=256", "batch_size=8"), ('"batch_size": 256', '"batch_size": 8'), ("range(90)", "range(2)"),

@@ -27,6 +27,22 @@ def torchvision():
     return pytest.importorskip("torchvision", reason="torchvision is not installed")
 
 
+def test_the_comparison_of_accuracies_runs(tmp_path, monkeypatch):
+    torchvision()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    script = EXAMPLES.parents[2] / "bench/scripts/accuracy.py"
+    if not script.exists():
+        pytest.skip("not in a checkout")
+    small = ("--count", 200, "--side", 16, "--epochs", 2, "--seeds", 2, "--batch-size", 20, "--width", 4, "--workers", 0, "--device", "cpu")
+    done = subprocess.run([sys.executable, str(script), *map(str, small), "--json", str(tmp_path / "a.json")], capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # two short runs tell nothing of accuracies
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert found["overlap"] == (done.returncode == 0) and list(found["ways"]) == ["torchvision", "ours", "none"]
+    for way in found["ways"].values():
+        low, high = way["interval"]
+        assert len(way["accuracies"]) == 2 and low <= way["mean"] <= high
+
+
 def test_they_are_short_enough_to_read():
     for script in EXAMPLES.glob("*.py"):
         assert len(script.read_text().splitlines()) < 150, script
