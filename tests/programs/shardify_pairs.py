@@ -233,6 +233,18 @@ class Found(PairCase):
         (self.masks / "a.tif").unlink()
         self.assert_code(self.convert(out=self.path / "b"), 0)
 
+    def test_names_may_end_in_a_suffix(self):
+        self.fill(4)
+        expected = self.assert_code(self.convert("--pair", f"m={self.masks},role=mask,codec=none"), 0) and field_of(self.out, "m")
+        for name in self.rows:
+            path = self.masks / name
+            path.rename(path.with_name(path.stem + "_l.png"))
+        self.assert_refused(self.convert(out=self.path / "no"), "none of its 4 files")
+        out = self.path / "b"
+        self.assert_code(self.convert("--mask-suffix", "_l", "--pair", f"m={self.masks},suffix=_l,role=mask,codec=none", out=out), 0)
+        self.assertEqual(field_of(out, "m"), expected)
+        self.assert_code(shardctl("compare", out, self.images, "--pair", f"m={self.masks},suffix=_l"), 0)
+
     def test_a_folder_that_fits_nothing_is_a_mistake(self):
         self.fill(3)
         self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "nowhere"), "not a folder")

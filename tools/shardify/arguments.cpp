@@ -95,6 +95,10 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       value, is the class. Masks are resized with nearest and cropped as the images, and stored as the field "mask")")
       ->type_name("DIR")
       ->group(group);
+  app.add_option("--mask-suffix", given.text.mask_suffix, R"(
+      The names of the masks end in this before the extension: _mask for 0001_mask.png of 0001.jpg)")
+      ->type_name("TEXT")
+      ->group(group);
   app.add_option("--mask-classes", given.text.mask_classes, R"(
       The masks have the classes 0 to N - 1. An image whose mask has another value is rejected)")
       ->type_name("N")
@@ -106,7 +110,7 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
   app.add_option("--pair", given.text.pairs, R"(
       A folder with a second image for each image: the same path, also with another extension. It is stored as the field NAME; may be
       given several times. Settings behind DIR: dtype=u16 (without it, that of the first file), filter=nearest (without it,
-      bilinear), codec=zstd:3, size=any (files of other sizes than their images), role=mask, classes=N, ignore=VALUE)")
+      bilinear), codec=zstd:3, size=any (files of other sizes than their images), suffix=TEXT, role=mask, classes=N, ignore=VALUE)")
       ->type_name("NAME=DIR[,KEY=VALUE...]")
       ->allow_extra_args(false)
       ->group(group);

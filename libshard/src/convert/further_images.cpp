@@ -23,13 +23,6 @@ namespace {
 constexpr std::size_t kMostFilesLookedAt = 1000;  // if the first ones cannot be read
 constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
 
-// "ant/1.jpg" -> "ant/1".
-std::string_view without_extension(std::string_view path) {
-  const std::size_t name = path.rfind('/') + 1;
-  const std::size_t dot = path.rfind('.');
-  return dot == std::string_view::npos || dot <= name ? path : path.substr(0, dot);
-}
-
 [[noreturn]] void refuse_field(const FurtherImages& from, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, fmt::format("{} of {}: {}", from.name, quoted(from.folder), why));
 }
@@ -60,9 +53,10 @@ std::vector<std::uint32_t> match_files(const FurtherImages& from, const InputLis
   std::vector<std::uint32_t> found;
   found.reserve(list.inputs.size());
   for (const Input& input : list.inputs) {
-    auto at = by_path.find(input.path);
+    auto at = from.suffix.empty() ? by_path.find(input.path) : by_path.end();
     if (at == by_path.end()) {
-      at = by_stem.find(without_extension(input.path));
+      const std::string name = std::string(without_extension(input.path)) + from.suffix;
+      at = by_stem.find(name);
       if (at == by_stem.end()) {
         found.push_back(kNoFile);
         continue;
@@ -270,6 +264,7 @@ FurtherImages recorded_field(const DatasetInfo& info, const std::vector<FurtherI
                 fmt::format("field {} was not made from files by shardify", quoted(given.name)));
   FurtherImages from = *at;
   from.folder = given.folder;
+  from.suffix = given.suffix;
   from.role = info.fields[*field].role;
   from.dtype = info.fields[*field].spec.dtype;
   from.codec = info.fields[*field].codec;

@@ -77,6 +77,12 @@ std::string sample_name(std::string_view path) {
   return std::string(path.substr(0, path.find('.', slash == std::string_view::npos ? 0 : slash + 1)));
 }
 
+std::string_view without_extension(std::string_view path) {
+  const std::size_t name = path.rfind('/') + 1;
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos || dot <= name ? path : path.substr(0, dot);
+}
+
 bool has_image_name(std::string_view name) {
   constexpr std::size_t kLongest = 4;
   const std::size_t dot = name.rfind('.');

@@ -21,6 +21,9 @@ std::optional<SkipReason> skip_by_path(std::string_view path);
 // What the members of one sample have in common in a WebDataset: the path up to the first dot of its last part.
 std::string sample_name(std::string_view path);
 
+// "ant/1.b.jpg" -> "ant/1.b": files that belong to one image have this in common.
+std::string_view without_extension(std::string_view path);
+
 // True for the extensions of JPEG, PNG, WebP, TIFF and GIF, and of image formats that are not decoded (BMP, HEIC, ...),
 // in upper or lower case.
 bool has_image_name(std::string_view name);

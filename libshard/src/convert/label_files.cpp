@@ -136,11 +136,7 @@ class LabelFiles::Impl {
   }
 
   std::string extension() const { return yolo_ ? ".txt" : ".xml"; }
-  static std::string name_of(const Input& input) {
-    const std::size_t name = input.path.rfind('/') + 1;
-    const std::size_t dot = input.path.rfind('.');
-    return dot == std::string::npos || dot <= name ? input.path : input.path.substr(0, dot);
-  }
+  static std::string name_of(const Input& input) { return std::string(without_extension(input.path)); }
   std::string file_of(const std::string& name) const { return name + extension(); }
 
   void require_matches(const InputList& list) const {

@@ -39,7 +39,9 @@ bool take_setting(std::string_view setting, FurtherImages& from) {
   if (equals == std::string_view::npos) return false;
   const std::string_view key = setting.substr(0, equals);
   const std::string_view value = setting.substr(equals + 1);
-  if (key == "role") {
+  if (key == "suffix") {
+    from.suffix = value;
+  } else if (key == "role") {
     const auto role = field_role_from_string(value);
     if (!role) refuse_pair("`pair` role", value, "image or mask");
     from.role = *role;
@@ -90,11 +92,13 @@ std::vector<FurtherImages> parse_pairs(const TextOptions& text) {
     masks.name = "mask";
     masks.folder = text.mask_dir;
     masks.role = FieldRole::mask;
+    masks.suffix = text.mask_suffix;
     if (!text.mask_classes.empty()) masks.classes = parse_classes("`mask_classes`", text.mask_classes);
     if (!text.mask_ignore.empty()) masks.ignore = parse_ignore("`mask_ignore`", text.mask_ignore);
-  } else if (!text.mask_classes.empty() || !text.mask_ignore.empty()) {
-    throw Error(ErrorCode::invalid_argument,
-                "`mask_classes` and `mask_ignore` are about the masks of `mask_dir`: give that too");
+  } else if (!text.mask_classes.empty() || !text.mask_ignore.empty() || !text.mask_suffix.empty()) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        "`mask_suffix`, `mask_classes` and `mask_ignore` are about the masks of `mask_dir`: give that too");
   }
   for (const std::string& pair : text.pairs) pairs.push_back(parse_pair(pair));
   return pairs;

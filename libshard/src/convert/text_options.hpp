@@ -19,8 +19,8 @@ struct TextOptions {
   // "caption:text", "angle:f32", "pose:f32[7]"; ragged: "ids:i64[]", "boxes:f32[,4]".
   std::vector<std::string> columns;
   // A folder of masks, as the pair "mask"; numbers.
-  std::string mask_dir, mask_classes, mask_ignore;
-  // "NAME=DIR", with any of ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F", ",codec=C" and ",size=any" behind it.
+  std::string mask_dir, mask_suffix, mask_classes, mask_ignore;
+  // "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F", ",codec=C" and ",size=any" behind it.
   std::vector<std::string> pairs;
 };
 

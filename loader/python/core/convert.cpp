@@ -44,7 +44,8 @@ convert::Options options_of(const nb::dict& given) {
         std::pair{"std", &words.std}, std::pair{"normalize", &words.normalize},
         std::pair{"channels", &words.channels}, std::pair{"codec", &words.codec},
         std::pair{"array_layout", &words.array_layout}, std::pair{"mask_dir", &words.mask_dir},
-        std::pair{"mask_classes", &words.mask_classes}, std::pair{"mask_ignore", &words.mask_ignore}})
+        std::pair{"mask_suffix", &words.mask_suffix}, std::pair{"mask_classes", &words.mask_classes},
+        std::pair{"mask_ignore", &words.mask_ignore}})
     *field = string_of(given, name);
   convert::Options options;
   convert::apply(words, options);

@@ -30,6 +30,8 @@ struct FurtherImages {
   // Of the field (docs/format.md).
   std::string name;
   std::filesystem::path folder;
+  // What the names of the files have behind those of the images, before the extension: "_mask".
+  std::string suffix = {};
   FieldRole role = FieldRole::image;
   // Masks: their values are 0 to classes - 1, or `ignore`. 0: any value.
   std::uint32_t classes = 0;

@@ -112,6 +112,7 @@ def _options(
     voc: Optional[Path] = None,
     box_classes: Optional[Path] = None,
     mask_dir: Optional[Path] = None,
+    mask_suffix: Optional[str] = None,
     mask_classes: Optional[int] = None,
     mask_ignore: Optional[int] = None,
     pairs: "Optional[Mapping[str, Path]]" = None,
@@ -136,7 +137,7 @@ def _options(
     if os.fspath(images) == "-":
         raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
     wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {"channels": channels, "filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "array_layout": array_layout, "missing": missing, "on_error": on_error, "on_warning": on_warning}
+    words = {"channels": channels, "filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "array_layout": array_layout, "missing": missing, "mask_suffix": mask_suffix, "on_error": on_error, "on_warning": on_warning}
     wanted.update({name: None if word is None else str(word) for name, word in words.items()})
     for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
         wanted[name] = None if size is None else _size(name, size)
@@ -195,6 +196,7 @@ def convert(
     voc: Optional[Path] = None,
     box_classes: Optional[Path] = None,
     mask_dir: Optional[Path] = None,
+    mask_suffix: Optional[str] = None,
     mask_classes: Optional[int] = None,
     mask_ignore: Optional[int] = None,
     pairs: "Optional[Mapping[str, Path]]" = None,
@@ -245,7 +247,7 @@ def convert(
         sample. yolo, voc: the same from a folder with a file for each image, in the format of YOLO (with yolo_keypoints points for each
         object) or Pascal VOC. box_classes: a file with the names of their classes, one a line.
     mask_dir: a folder with a mask for each image (PNG or TIFF), stored as the field "mask": the index in the palette, or the gray value, is the
-        class. mask_classes: how many there are. mask_ignore: a further value that masks may have.
+        class. mask_suffix: what their names end in ("_mask"). mask_classes: how many there are. mask_ignore: a further value that masks may have.
     pairs: {"depth": "scans/depth,filter=nearest"}: folders with a second image for each image, stored as fields of these names, with the
         settings of shardify's --pair behind the folder.
     missing: what to do with images without annotation, mask or pair: "empty", "skip" or "fail".
@@ -293,6 +295,7 @@ def convert(
         voc=voc,
         box_classes=box_classes,
         mask_dir=mask_dir,
+        mask_suffix=mask_suffix,
         mask_classes=mask_classes,
         mask_ignore=mask_ignore,
         pairs=pairs,
