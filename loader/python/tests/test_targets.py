@@ -363,3 +363,40 @@ def test_fields_that_were_not_asked_for_are_not_there(shapes):
     with pytest.raises(KeyError, match='no field "depth".*it has "mask"'):
         batch.field("depth")
     assert list(batch.targets()) == ["mask"] and batch.column("boxes").shape[1:] == (SHAPES, 4)
+
+
+def test_sets_of_other_codecs_selections_and_short_batches(shapes, tmp_path):
+    """A mask is none, packed or zstd in the parts: the host then decodes all of them."""
+    rows = list(samples_of(0))
+    parts = []
+    for codec in ("none", "packed", "zstd"):
+        columns = {"mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask", codec=codec), "boxes": sl.Ragged("float32", 4)}
+        with sl.Writer(tmp_path / codec, columns=columns, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", codec=codec) as writer:
+            for number, row in enumerate(rows[:10]):
+                writer.add(f"{codec}{number}", row["image"], 0, mask=row["mask"], boxes=row["boxes"])
+        parts.append(sl.Dataset(tmp_path / codec))
+    fields = {"mask": "nearest", "boxes": sl.Boxes()}
+    augment = sl.Augment(random_crop=40, flip=True, ops=MOVES)
+    seen = []
+    for batch in loader(sl.concat(*parts).select(range(3, 30)), fields=fields, augment=augment, drop_last=False).epoch(0):
+        assert (np.array(batch.images) == PALETTE[batch.field("mask")]).all()
+        seen.extend(batch.ids.tolist())
+    assert sorted(seen) == list(range(27))
+    last = [batch for batch in loader(parts[1], fields=fields, augment=augment, drop_last=False, batch_size=4, rank=1, world_size=4).epoch(0)][-1]
+    assert len(last.ids) == len(last.field("mask")) == len(last.column("boxes")) < 4
+
+
+def test_views_can_be_replaced_between_epochs(shapes):
+    data = loader(shapes, augment=sl.Augment(random_crop=24, ops=MOVES), seed=2)
+    assert next(data.epoch(0)).field("mask").shape[1:] == (24, 24)
+    data.set_augment(sl.Augment(random_crop=40, ops=MOVES))
+    expected = [contents(batch) for batch in loader(shapes, augment=sl.Augment(random_crop=40, ops=MOVES), seed=2).epoch(1)]
+    assert [contents(batch) for batch in data.epoch(1)] == expected
+    with pytest.raises(sl.InvalidArgumentError, match="aug_mix blends samples"):
+        data.set_augment(sl.Augment.aug_mix())
+
+
+def test_samples_that_are_drawn_again_have_targets_of_their_own(shapes):
+    data = loader(shapes, augment=sl.Augment(random_crop=24, flip=True, ops=MOVES), repeated_augmentation=2, weights=None)
+    for batch in data.epoch(0):
+        check_follows(np.array(batch.images), batch.targets(), slack=3)
