@@ -15,7 +15,6 @@
 #include "profiler_range.hpp"
 #include "sample_errors.hpp"
 #include "shard/error.hpp"
-#include "shard/loader/geometry.hpp"
 #include "views.hpp"
 
 namespace shard {
@@ -75,7 +74,6 @@ void BatchMaker::prepare_slots(Ring& ring) {
   for (Slot& slot : ring.slots()) {
     slot.images = device.allocate_device(memory.images_bytes);
     slot.images_offsets = memory.images_offsets;
-    work_[slot.number].drawn.resize(setup_.transforms.size());
     if (memory.raw_bytes > 0) work_[slot.number].raw = device.allocate_device(memory.raw_bytes);
     if (memory.verdict_bytes > 0)
       slot.verdict =
@@ -140,11 +138,8 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   slot.locations.clear();
   for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  for (std::size_t view = 0; view < setup_.transforms.size(); ++view) {
-    if (!setup_.identity || setup_.targets) draw_crops(slot, view);
-    if (!view_options(setup_.options, view).operations.empty()) draw_programs(slot, view);
-    if (setup_.targets) choose_steps(slot, view);
-  }
+  if (!setup_.identity || setup_.targets)
+    work_[slot.number].draws.draw(setup_, epoch, work_[slot.number].indices.draws);
   draw_pairs(slot);
   open_shards(slot);
   place_samples(slot);
@@ -165,51 +160,6 @@ void BatchMaker::wait_for_last_use(const Slot& slot) {
     rethrow_named(setup_.dataset);
   }
   counts_.link_seconds += watch.seconds();
-}
-
-void BatchMaker::draw_crops(const Slot& slot, std::size_t view) {
-  const Work& work = work_[slot.number];
-  std::vector<SampleCrop>& crops = work_[slot.number].drawn[view].crops;
-  const TransformOptions& transform = view_options(setup_.options, view);
-  const bool drawn = transform.flip_probability > 0 || transform.crop == CropKind::random ||
-                     transform.crop == CropKind::random_resized;
-  if (!drawn && crops.size() == work.indices.samples.size()) return;  // the same for every batch
-  const std::uint64_t seed = crop_seed(setup_.options.seed, view);
-  crops.clear();
-  for (const std::uint64_t draw : work.indices.draws)
-    crops.push_back(draw_crop(setup_.transforms[view].stored, transform, seed, slot.epoch, draw));
-}
-
-void BatchMaker::draw_programs(const Slot& slot, std::size_t view) {
-  const Work& work = work_[slot.number];
-  Work::Drawn& drawn = work_[slot.number].drawn[view];
-  drawn.instructions.clear();
-  drawn.begins.assign(1, 0);
-  for (const std::uint64_t draw : work.indices.draws) {
-    draw_program(setup_.transforms[view].delivered, view_options(setup_.options, view).operations,
-                 setup_.options.seed, slot.epoch, draw, static_cast<std::uint32_t>(view), drawn.instructions);
-    drawn.begins.push_back(static_cast<std::uint32_t>(drawn.instructions.size()));
-  }
-}
-
-void BatchMaker::choose_steps(const Slot& slot, std::size_t view) {
-  Work::Drawn& drawn = work_[slot.number].drawn[view];
-  drawn.steps.clear();
-  drawn.step_begins.assign(1, 0);
-  const std::size_t rows = work_[slot.number].indices.samples.size();
-  const std::span<const Instruction> all(drawn.instructions);
-  for (std::size_t i = 0; i < rows; ++i) {
-    if (!drawn.begins.empty())
-      append_geometric(all.subspan(drawn.begins[i], drawn.begins[i + 1] - drawn.begins[i]), drawn.steps);
-    drawn.step_begins.push_back(static_cast<std::uint32_t>(drawn.steps.size()));
-  }
-}
-
-std::vector<DrawnSteps> BatchMaker::drawn_steps(const Slot& slot) const {
-  std::vector<DrawnSteps> views;
-  for (const Work::Drawn& drawn : work_[slot.number].drawn)
-    views.push_back({drawn.crops, drawn.steps, drawn.step_begins});
-  return views;
 }
 
 void BatchMaker::draw_pairs(Slot& slot) {
@@ -348,7 +298,7 @@ void BatchMaker::write_columns(Slot& slot) {
               reinterpret_cast<std::uint64_t*>(const_cast<std::byte*>(slot.ids.host)));
   std::copy_n(indices.mask.data(), rows,
               reinterpret_cast<std::uint8_t*>(const_cast<std::byte*>(slot.mask.host)));
-  columns_.gather(slot, drawn_steps(slot));
+  columns_.gather(slot, work_[slot.number].draws.steps());
 }
 
 // Where the samples of the images or of a further field are, for the device. Of those that it reads in place the transport knows.
@@ -368,7 +318,7 @@ std::span<const std::uint64_t> BatchMaker::sizes_of(const Slot& slot, std::size_
 
 void BatchMaker::queue_fields(Slot& slot) {
   if (setup_.fields.empty()) return;
-  const std::vector<DrawnSteps> views = drawn_steps(slot);
+  const std::vector<DrawnSteps> views = work_[slot.number].draws.steps();
   for (std::size_t number = 0; number < setup_.fields.size(); ++number)
     fields_.queue(*compute_stream_, slot, number, {sources_of(slot, number + 1), sizes_of(slot, number + 1)},
                   views);
@@ -389,11 +339,8 @@ void BatchMaker::queue_transforms(Slot& slot) {
   }
   for (std::size_t view = 0; view < transforms_.size(); ++view) {
     TransformWork& transform = transforms_[view];
-    const Work::Drawn& drawn = work.drawn[view];
     transform.sources = sources;
-    transform.crops = drawn.crops;
-    transform.instructions = drawn.instructions;
-    transform.begins = drawn.begins;
+    work.draws.describe(view, transform);
     transform.pairs = slot.pairs;
     transform.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
     transform.target = slot.images->data() + slot.images_offsets[view];

@@ -22,6 +22,7 @@
 #include "resident.hpp"
 #include "ring.hpp"
 #include "transport/transport.hpp"
+#include "view_draws.hpp"
 
 namespace shard {
 
@@ -63,16 +64,7 @@ class BatchMaker {
     std::unique_ptr<Block> raw;
     // A copy, because the consumer's work may still read Slot::indices of the batch before.
     BatchIndices indices;
-    // What was drawn for each view: crops and programs (TransformWork).
-    struct Drawn {
-      std::vector<SampleCrop> crops;
-      std::vector<Instruction> instructions;
-      std::vector<std::uint32_t> begins;
-      // The geometric instructions (DrawnSteps), if targets follow them.
-      std::vector<Instruction> steps;
-      std::vector<std::uint32_t> step_begins;
-    };
-    std::vector<Drawn> drawn;
+    ViewDraws draws;
     // Where each sample is on the device: those of the images, then those of each further field. Null: the device reads it where it
     // is mapped.
     std::vector<const std::byte*> sources;
@@ -84,10 +76,6 @@ class BatchMaker {
   void prepare_columns(Slot& slot, const SlotMemory& memory);
   void make_resident();
   void wait_for_last_use(const Slot& slot);
-  void draw_crops(const Slot& slot, std::size_t view);
-  void draw_programs(const Slot& slot, std::size_t view);
-  void choose_steps(const Slot& slot, std::size_t view);
-  std::vector<DrawnSteps> drawn_steps(const Slot& slot) const;
   void draw_pairs(Slot& slot);
   void open_shards(const Slot& slot);
   void place_samples(Slot& slot);
