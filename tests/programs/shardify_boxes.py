@@ -140,6 +140,13 @@ class Yolo(BoxCase):
         self.assert_refused(self.convert("--on-error", "fail", out=self.path / "fail"), "--on-error fail", ".txt")
         self.assert_refused(self.convert("--missing", "fail", out=self.path / "fail"), "a box of 0 x 0.5")
 
+    def test_folders_that_are_links_are_looked_into(self):
+        self.label(2, "0 0.5 0.5 1 1")
+        (self.labels / "bee").rename(self.path / "elsewhere")
+        (self.labels / "bee").symlink_to(self.path / "elsewhere")
+        self.assert_code(self.convert(), 0)
+        self.assertEqual(len(columns_of(self.out)["bee/002.png"]["boxes"]), 1)
+
     def test_ten_thousand_boxes_are_stored(self):
         self.label(2, "".join(f"{i % 80} 0.5 0.5 {0.1 + i / 20000:.6f} 0.5\n" for i in range(10000)))
         self.assert_code(self.convert(), 0)

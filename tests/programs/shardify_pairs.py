@@ -233,6 +233,16 @@ class Found(PairCase):
         (self.masks / "a.tif").unlink()
         self.assert_code(self.convert(out=self.path / "b"), 0)
 
+    def test_a_file_that_cannot_be_read_is_not_taken_as_missing(self):
+        self.fill(4)
+        path = self.masks / "bee" / "02.png"
+        path.unlink()
+        path.symlink_to("nowhere")
+        (self.masks / "loop").symlink_to(".")
+        self.assert_code(self.convert(), 1)
+        self.assertEqual(rejects(self.out), {"bee/02.png": 'mask "bee/02.png": cannot open: No such file or directory'})
+        self.assert_code(self.convert(), 1)  # and it stays so
+
     def test_names_may_end_in_a_suffix(self):
         self.fill(4)
         expected = self.assert_code(self.convert("--pair", f"m={self.masks},role=mask,codec=none"), 0) and field_of(self.out, "m")

@@ -27,12 +27,19 @@ constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
   throw Error(ErrorCode::invalid_argument, fmt::format("{} of {}: {}", from.name, quoted(from.folder), why));
 }
 
-// The image files of its folder, sorted.
+// The image files of its folder, sorted. Those that cannot be looked at are among them, so that their images become rejects.
 InputList list_files(const FurtherImages& from) {
   std::error_code error;
   if (!std::filesystem::is_directory(from.folder, error))
     refuse_field(from, "not a folder: give the folder of its files");
   InputList files = scan_folder(from.folder.string());
+  for (const Reject& reject : files.rejects) {
+    const std::string path = unescape_key(reject.key);
+    if (has_image_name(path))
+      files.inputs.push_back({path});
+    else if (reject.reason.starts_with("unreadable"))  // a folder: no image in it would have a file
+      refuse_field(from, fmt::format("{}: {}", quoted_key(reject.key), reject.reason));
+  }
   if (files.inputs.empty()) refuse_field(from, "no images in it");
   std::sort(files.inputs.begin(), files.inputs.end(),
             [](const Input& a, const Input& b) { return a.path < b.path; });

@@ -102,7 +102,7 @@ class LabelFiles::Impl {
     std::vector<Input> with_file;
     for (Input& input : list.inputs) {
       const std::string name = name_of(input);
-      const bool there = files_.contains(name);
+      const bool there = has_file(name);
       if (!there)
         missing(counts_.images_without, fmt::format("{} has no annotation", quoted_key(input.key())));
       if (there || options_.missing != Missing::skip) with_file.push_back(std::move(input));
@@ -139,9 +139,18 @@ class LabelFiles::Impl {
   static std::string name_of(const Input& input) { return std::string(without_extension(input.path)); }
   std::string file_of(const std::string& name) const { return name + extension(); }
 
-  void require_matches(const InputList& list) const {
+  // Folders that are links are not listed, but looked into.
+  bool has_file(const std::string& name) {
+    std::error_code error;
+    if (files_.contains(name)) return true;
+    if (!fs::exists(fs::symlink_status(folder_ / file_of(name), error))) return false;
+    files_.insert(name);
+    return true;
+  }
+
+  void require_matches(const InputList& list) {
     if (std::any_of(list.inputs.begin(), list.inputs.end(),
-                    [&](const Input& input) { return files_.contains(name_of(input)); }))
+                    [&](const Input& input) { return has_file(name_of(input)); }))
       return;
     refuse(fmt::format(
         "none of its {} {} files has the name of one of the {} inputs: its first is {}, the first "
@@ -219,7 +228,7 @@ class LabelFiles::Impl {
       if (options_.on_error == OnError::fail)
         throw Error(ErrorCode::corrupt,
                     fmt::format("{}: {} (`on_error` fail)", quoted_key(input.key()), bad->second));
-      list.rejects.push_back({input.key(), escape_key(bad->second)});
+      list.rejects.push_back({input.key(), bad->second});
     }
     list.inputs = std::move(good);
     std::sort(list.rejects.begin(), list.rejects.end(),

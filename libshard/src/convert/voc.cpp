@@ -57,7 +57,7 @@ class VocBuilder {
 
   void text(std::string_view more) {
     if (text_.size() + more.size() > kMaxXmlText)
-      refuse_voc(fmt::format("more than {} bytes of text in {}", kMaxXmlText, path_));
+      refuse_voc(fmt::format("more than {} bytes of text in {}", kMaxXmlText, quoted_excerpt(path_)));
     text_ += more;
   }
 
