@@ -81,7 +81,24 @@ PointXY moved(const Matrix3& m, double x, double y) noexcept {
   return {(m[0] * x + m[1] * y + m[2]) / divisor, (m[3] * x + m[4] * y + m[5]) / divisor};
 }
 
+// Adds the interval that `factor` makes of [low, high].
+void add_scaled(double factor, double low, double high, double& sum_low, double& sum_high) noexcept {
+  const double a = factor * low;
+  const double b = factor * high;
+  sum_low += std::min(a, b);
+  sum_high += std::max(a, b);
+}
+
+// The upright box around the four moved corners.
 BoxXY around(const Matrix3& m, const BoxXY& box) noexcept {
+  if (m[6] == 0 && m[7] == 0) {  // without corners: the last element is 1
+    BoxXY result{m[2], m[5], m[2], m[5]};
+    add_scaled(m[0], box.left, box.right, result.left, result.right);
+    add_scaled(m[1], box.top, box.bottom, result.left, result.right);
+    add_scaled(m[3], box.left, box.right, result.top, result.bottom);
+    add_scaled(m[4], box.top, box.bottom, result.top, result.bottom);
+    return result;
+  }
   const std::array<PointXY, 4> corners{moved(m, box.left, box.top), moved(m, box.right, box.top),
                                        moved(m, box.right, box.bottom), moved(m, box.left, box.bottom)};
   BoxXY result{corners[0].x, corners[0].y, corners[0].x, corners[0].y};
