@@ -51,6 +51,7 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   context.stopping = [this] { return mailbox_.stopping(); };
   transport_ = make_transport(context, reason_);
   prepare_slots(ring);
+  if (setup.dataset.is_remote() && !setup.options.cache.empty()) filler_.emplace(setup);
   if (setup.options.transport == TransportKind::resident) make_resident();
 }
 
@@ -141,6 +142,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   if (!setup_.identity || setup_.targets)
     work_[slot.number].draws.draw(setup_, epoch, work_[slot.number].indices.draws);
   draw_pairs(slot);
+  wait_for_shards(slot);
   open_shards(slot);
   place_samples(slot);
   if (slot.fetch.empty())
@@ -171,6 +173,17 @@ void BatchMaker::draw_pairs(Slot& slot) {
   for (std::uint64_t i = 0; i < work_[slot.number].indices.samples.size() / 2; ++i)
     slot.pairs.push_back(
         draw_mix(setup_.transforms[0].delivered, options.mix, options.seed, slot.epoch, first + i));
+}
+
+void BatchMaker::wait_for_shards(const Slot& slot) {
+  if (!filler_) return;
+  const Stopwatch watch;
+  std::vector<std::uint32_t> shards;
+  for (const Dataset::Location at : slot.locations) shards.push_back(at.shard);
+  std::sort(shards.begin(), shards.end());
+  shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
+  filler_->before_batch(slot.epoch, slot.index, shards, [this] { return mailbox_.stopping(); });
+  counts_.fetch_seconds += watch.seconds();
 }
 
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches

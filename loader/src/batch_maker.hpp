@@ -21,6 +21,7 @@
 #include "mailbox.hpp"
 #include "resident.hpp"
 #include "ring.hpp"
+#include "shard_filler.hpp"
 #include "transport/transport.hpp"
 #include "view_draws.hpp"
 
@@ -47,6 +48,7 @@ class BatchMaker {
     std::uint64_t bytes = 0;      // of samples in batches that were made
     double link_seconds = 0;      // waiting for the device
     double consumer_seconds = 0;  // waiting for work of consumers
+    double fetch_seconds = 0;     // waiting for shards of a server
     // What it allocated; the transport counts its own.
     std::uint64_t pinned_bytes = 0;
     std::uint64_t device_bytes = 0;
@@ -78,6 +80,7 @@ class BatchMaker {
   void wait_for_last_use(const Slot& slot);
   void draw_pairs(Slot& slot);
   void open_shards(const Slot& slot);
+  void wait_for_shards(const Slot& slot);
   void place_samples(Slot& slot);
   void place_part(Slot& slot, std::uint32_t part, std::byte* target, std::uint64_t& fetched);
   std::uint64_t resident_key(std::uint64_t sample, std::uint32_t part) const noexcept {
@@ -116,6 +119,7 @@ class BatchMaker {
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it
   ColumnGather columns_;
+  std::optional<ShardFiller> filler_;  // of a data set on servers, if there is a cache
 };
 
 }  // namespace shard

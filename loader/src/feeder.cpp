@@ -47,6 +47,10 @@ LoaderStats Feeder::stats() const {
   }
   stats.transport = maker_.kind();
   stats.reason = maker_.reason();
+  const Dataset::RemoteStats remote = setup_.dataset.remote_stats();
+  stats.fetched_bytes = remote.bytes;
+  stats.requests = remote.requests;
+  stats.retries = remote.retries;
   return stats;
 }
 
@@ -59,6 +63,7 @@ void Feeder::publish() {
   told_.stats.link_seconds = counts.link_seconds;
   told_.stats.consumer_seconds = slot_wait_seconds_ + counts.consumer_seconds;
   told_.stats.registered_bytes = use.registered_bytes;
+  told_.stats.fetch_seconds = counts.fetch_seconds;
   told_.stats.pinned_bytes = counts.pinned_bytes + use.pinned_bytes;
   told_.stats.device_bytes = counts.device_bytes;
 }

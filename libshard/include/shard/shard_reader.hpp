@@ -66,6 +66,12 @@ struct FileIdentity {
 // Of an open file. Errors: io, also if it is not a regular file. `path` is for messages.
 FileIdentity file_identity(int descriptor, const std::filesystem::path& path);
 
+// Bytes of a file, from `begin` on.
+struct FileRange {
+  std::uint64_t begin = 0;
+  std::uint64_t size_bytes = 0;
+};
+
 // A value that each sample has beside its image. The spans are views of the mapping.
 struct Column {
   DType dtype = DType::i64;
@@ -140,8 +146,12 @@ class ShardReader {
   std::uint64_t stored_bytes(std::uint64_t sample) const;
   // The stored bytes of the sample: a row of spec().size_bytes() bytes (codec none), or one frame.
   std::span<const std::byte> frame(std::uint64_t sample) const;
+  // How many bytes frame() has.
+  std::uint64_t frame_bytes(std::uint64_t sample) const;
   // Copies the frame to `out`, which is resized. Errors: io, corrupt.
   void read_frame(std::uint64_t sample, std::vector<std::byte>& out) const;
+  // The same to `out`, which must have frame_bytes(). Errors: invalid_argument, io, corrupt.
+  void read_frame(std::uint64_t sample, std::span<std::byte> out) const;
   // What decodes the frames, made from header().codec: codec().decode(bytes of a frame, sample).
   const Codec& codec() const noexcept;
   // Copies the sample to `out` (spec.size_bytes() long) and decodes it if necessary. Errors: corrupt, naming
@@ -152,7 +162,9 @@ class ShardReader {
   // invalid_argument if there is no such field.
   std::uint64_t field_checksum(std::size_t field, std::uint64_t sample) const;
   std::span<const std::byte> field_frame(std::size_t field, std::uint64_t sample) const;
+  std::uint64_t field_frame_bytes(std::size_t field, std::uint64_t sample) const;
   void read_field_frame(std::size_t field, std::uint64_t sample, std::vector<std::byte>& out) const;
+  void read_field_frame(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const;
   const Codec& field_codec(std::size_t field) const;
   void read_field(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const;
   // The position of the field with this name. Throws not_found, naming those that there are.
@@ -161,6 +173,9 @@ class ShardReader {
   // Checks the whole head: head digest, order of keys, offsets, UTF-8 rules, and that padding
   // is zero. Throws corrupt.
   void verify_head() const;
+  // The ranges of `file`, which should have the bytes of this shard, that do not match the digests in the head: samples, padding, and the
+  // head itself. Errors: io (it is too short, or cannot be read).
+  std::vector<FileRange> damaged_ranges(int file) const;
   // Compares the stored frames and the decoded sample, of each image field, with their XXH3-64. `scratch` is resized as
   // needed, and has the decoded sample of the main images at the end. Throws corrupt.
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;
@@ -174,6 +189,9 @@ class ShardReader {
                              const std::filesystem::path& path);
   // `path`: the address, for messages.
   static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path);
+  // From now on, samples are read from `file`, which has all bytes of this shard on a server. Thread safe; views of the head stay valid.
+  void adopt(int file) const;
+  bool has_samples() const noexcept;  // on a server, and adopt() was called
   std::unique_ptr<Impl> impl_;
 };
 

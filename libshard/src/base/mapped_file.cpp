@@ -1,5 +1,7 @@
 #include "base/mapped_file.hpp"
 
+#include <sys/mman.h>
+
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <fstream>
@@ -94,6 +96,14 @@ MappedFile::~MappedFile() = default;
 
 std::span<const std::byte> MappedFile::bytes() const noexcept {
   return {static_cast<const std::byte*>(region_->region.get_address()), region_->region.get_size()};
+}
+
+void MappedFile::replace(int fd, const std::filesystem::path& path) {
+  const std::span<const std::byte> there = bytes();
+  hold_size(fd, there.size(), path);
+  void* const address = const_cast<std::byte*>(there.data());
+  if (::mmap(address, there.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+    throw_errno("cannot map", path, errno);
 }
 
 }  // namespace shard

@@ -22,6 +22,10 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept;
 
+  // Maps the first bytes().size() bytes of `fd` at the same address. Whoever reads meanwhile sees bytes of one or of the other file.
+  // Errors: io (it has another size), resource.
+  void replace(int fd, const std::filesystem::path& path);
+
  private:
   struct Region;
   std::unique_ptr<Region> region_;

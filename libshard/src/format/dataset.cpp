@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/checksum.hpp"
@@ -11,6 +13,8 @@
 #include "format/dataset_part.hpp"
 #include "format/dataset_view.hpp"
 #include "format/selection_file.hpp"
+#include "remote/http_client.hpp"
+#include "remote/shard_cache.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -135,6 +139,41 @@ const ShardReader& Dataset::shard(std::uint32_t index) const {
                             self.shards.size()));
   }
   return self.shards[index].part->shard(self.shards[index].index);
+}
+
+bool Dataset::is_remote() const noexcept {
+  return std::any_of(impl_->shards.begin(), impl_->shards.end(),
+                     [](const ViewShard& shard) { return shard.part->is_remote(); });
+}
+
+Dataset Dataset::cached(const fs::path& cache, std::uint64_t max_bytes) const {
+  const auto folder = std::make_shared<const ShardCache>(cache, max_bytes);
+  std::map<const DatasetPart*, std::shared_ptr<const DatasetPart>> parts;
+  std::vector<ViewShard> shards = impl_->shards;
+  for (ViewShard& shard : shards) {
+    auto& part = parts[shard.part.get()];
+    if (!part) part = shard.part->is_remote() ? shard.part->with_cache(folder) : shard.part;
+    shard.part = part;
+  }
+  return Dataset(std::make_shared<Impl>(std::move(shards), impl_->info, impl_->path));
+}
+
+bool Dataset::bring(std::uint32_t index, const std::stop_token& stop) const {
+  static_cast<void>(shard(index));  // checks the index
+  return impl_->shards[index].part->bring(impl_->shards[index].index, stop);
+}
+
+Dataset::RemoteStats Dataset::remote_stats() const {
+  std::set<const HttpClient*> clients;
+  for (const ViewShard& shard : impl_->shards)
+    if (const HttpClient* const client = shard.part->client()) clients.insert(client);
+  RemoteStats stats;
+  for (const HttpClient* const client : clients) {
+    stats.bytes += client->stats().bytes;
+    stats.requests += client->stats().requests;
+    stats.retries += client->stats().retries;
+  }
+  return stats;
 }
 
 const ShardReader* Dataset::opened(std::uint32_t index) const noexcept {

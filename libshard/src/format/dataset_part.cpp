@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "format/dataset_json.hpp"
 #include "format/shard_match.hpp"
 #include "remote/remote_file.hpp"
+#include "remote/shard_cache.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
 
@@ -112,7 +114,7 @@ DatasetInfo DatasetPart::read_info() const {
 }
 
 std::shared_ptr<const DatasetPart> DatasetPart::open(const fs::path& path) {
-  if (is_remote(path)) {
+  if (shard::is_remote(path)) {
     const bool shard = path.native().ends_with(".safetensors");
     const std::shared_ptr<DatasetPart> part(
         new DatasetPart(path, shard ? fs::path(split_remote(path.native()).folder) : path));
@@ -133,7 +135,10 @@ std::shared_ptr<const DatasetPart> DatasetPart::open(const fs::path& path) {
 }
 
 void DatasetPart::open_shard() {
-  if (!is_remote(path_)) handle_ = std::make_shared<const UniqueFd>(open_folder_handle(folder_));
+  if (shard::is_remote(path_))
+    remote_ = RemoteFolder::open(folder_.native());
+  else
+    handle_ = std::make_shared<const UniqueFd>(open_folder_handle(folder_));
   auto reader = std::make_unique<const ShardReader>(handle_ ? ShardReader::open_in(handle_, path_)
                                                             : ShardReader::open(path_));
   const ShardHeader& header = reader->header();
@@ -194,7 +199,72 @@ bool DatasetPart::was_moved() const noexcept {
   return opened.st_dev != there.st_dev || opened.st_ino != there.st_ino;
 }
 
+const HttpClient* DatasetPart::client() const noexcept { return remote_ ? &remote_->client() : nullptr; }
+
+std::shared_ptr<const DatasetPart> DatasetPart::with_cache(std::shared_ptr<const ShardCache> cache) const {
+  const std::shared_ptr<DatasetPart> part(new DatasetPart(path_, folder_));
+  part->info_ = info_;
+  part->remote_ = remote_;
+  part->cache_ = std::move(cache);
+  part->readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
+  part->all_cached_ = std::all_of(info_.shards.begin(), info_.shards.end(),
+                                  [&](const ShardSummary& shard) { return part->is_cached(shard); });
+  return part;
+}
+
+namespace {
+
+ShardCache::Entry entry_of(const RemoteFolder& folder, const ShardSummary& shard) {
+  return {ShardCache::entry_name(folder.address(), shard.head_digest), shard.size_bytes};
+}
+
+}  // namespace
+
+bool DatasetPart::is_cached(const ShardSummary& shard) const {
+  return cache_->has(entry_of(*remote_, shard));
+}
+
+ShardReader DatasetPart::open_cached(const ShardSummary& shard) const {
+  return ShardReader::open_in(cache_->handle(), cache_->folder() / entry_of(*remote_, shard).name);
+}
+
+bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const {
+  const ShardReader& reader = shard(index);
+  if (!reader.is_remote() || reader.has_samples()) return true;
+  if (!cache_) return false;
+  const ShardSummary& summary = info_.shards[index];
+  const auto object = remote_->object(summary.file, summary.size_bytes);
+  HttpClient& client = remote_->client();
+  // Damaged bytes are requested again, until they match or were wrong as often as that.
+  const auto fetch = [&](int fd) {
+    const std::span<const std::byte> head = reader.mapping();
+    pwrite_all(fd, head, 0, cache_->folder());
+    client.copy_to(*object, head.size(), summary.size_bytes - head.size(), fd, head.size(), stop);
+    for (int attempt = 1; attempt < kReadAttempts; ++attempt) {
+      const std::vector<FileRange> damaged = reader.damaged_ranges(fd);
+      if (damaged.empty()) return;
+      for (const FileRange& range : damaged)
+        client.copy_to(*object, range.begin, range.size_bytes, fd, range.begin, stop);
+    }
+  };
+  const auto prove = [&](int fd) {
+    const std::vector<FileRange> damaged = reader.damaged_ranges(fd);
+    if (damaged.empty()) return;
+    throw Error(
+        ErrorCode::corrupt,
+        fmt::format(
+            "shard {}: {} ranges of it, the first at byte {}, do not match their digests in {} answers "
+            "of the server: upload the shard again",
+            quoted(reader.path()), damaged.size(), damaged.front().begin, kReadAttempts));
+  };
+  const std::optional<UniqueFd> file = cache_->get(entry_of(*remote_, summary), fetch, prove, stop);
+  if (!file) return false;
+  reader.adopt(file->get());
+  return true;
+}
+
 ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
+  if (cache_ && is_cached(shard)) return open_cached(shard);
   if (remote_)
     return ShardReader::open_remote(std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes),
                                     folder_ / shard.file);

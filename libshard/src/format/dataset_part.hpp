@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <stop_token>
+#include <string>
 #include <vector>
 
 #include "base/unique_handle.hpp"
@@ -12,7 +14,9 @@
 
 namespace shard {
 
+class HttpClient;
 class RemoteFolder;
+class ShardCache;
 
 // Thread safe, also in a child after fork().
 class DatasetPart {
@@ -30,6 +34,15 @@ class DatasetPart {
   // What dataset.json says, or the header of the shard file.
   const DatasetInfo& info() const noexcept { return info_; }
 
+  // On a server, and not all shards were in the cache when this part was made.
+  bool is_remote() const noexcept { return remote_ != nullptr && !all_cached_; }
+  // The client of its server; null: a local folder.
+  const HttpClient* client() const noexcept;
+  // The same part of a server, with shards in `cache`.
+  std::shared_ptr<const DatasetPart> with_cache(std::shared_ptr<const ShardCache> cache) const;
+  // See Dataset::bring().
+  bool bring(std::uint32_t index, const std::stop_token& stop) const;
+
   // A file beside the shards. Errors: not_found, io, resource (it has more than `max_bytes`).
   std::vector<std::byte> read_document(const std::string& name, std::uint64_t max_bytes) const;
 
@@ -45,6 +58,8 @@ class DatasetPart {
   void open_shard();
   void open_remote();
   DatasetInfo read_info() const;
+  ShardReader open_cached(const ShardSummary& shard) const;
+  bool is_cached(const ShardSummary& shard) const;
   bool was_moved() const noexcept;
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
   ShardReader open_reader(const ShardSummary& shard) const;
@@ -52,7 +67,9 @@ class DatasetPart {
   std::filesystem::path path_;
   std::filesystem::path folder_;
   std::shared_ptr<const RemoteFolder> remote_;  // null: local
-  std::shared_ptr<const UniqueFd> handle_;      // of the folder: shards are looked up from it
+  std::shared_ptr<const ShardCache> cache_;     // null: none
+  bool all_cached_ = false;
+  std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
   DatasetInfo info_;
   // The open shards; null: not open. Several threads may open the same one, and the first to store it wins.
   // There is no lock, which a forked child could find locked for ever.

@@ -240,7 +240,7 @@ void Dataset::save_selection(const std::string& name) const {
     before = shard.index;
     text += fmt::format("shard {} {}\n", shard.index, shard_text(shard.members.get()));
   }
-  if (is_remote(part->folder()))
+  if (shard::is_remote(part->folder()))
     throw Error(ErrorCode::unsupported,
                 fmt::format("{} is on a server: save the selection in a copy of the data set, and upload it",
                             quoted(path())));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <optional>
@@ -86,6 +87,7 @@ struct ShardReader::Impl {
   FileIdentity identity;
   // On a server: the mapping has its head, and samples are read on demand. Null: a file.
   std::unique_ptr<const RemoteFile> remote;
+  std::atomic<bool> whole{false};  // remote, and the mapping has its samples too
   ShardHeader header;
   // The main images, then those of header.fields.
   std::vector<StoredImages> stored;
@@ -119,8 +121,9 @@ struct ShardReader::Impl {
     return mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
   }
   void copy(std::span<std::byte> out, std::span<const std::byte> from) const;
-  // Bytes behind the head, from the mapping or the server. `end`: of the images that they belong to.
-  void fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end) const;
+  // Bytes behind the head, from the mapping if they are `here`, or the server. `end`: of the images that they belong to.
+  void fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end, bool here) const;
+  std::vector<FileRange> damaged_ranges(int file) const;
   void require_local() const;
   std::uint64_t load_at(std::uint64_t table, std::uint64_t i) const {
     std::array<std::byte, 8> bytes{};
@@ -148,6 +151,7 @@ struct ShardReader::Impl {
                    std::span<std::byte> out) const;
   void read(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out) const;
   void read_frame(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& out) const;
+  void read_frame(const StoredImages& images, std::uint64_t sample, std::span<std::byte> out) const;
   void verify(const StoredImages& images, std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
   // The steps of open(). File offsets are positions in `head`.
@@ -284,7 +288,8 @@ void ShardReader::Impl::check_padding() const {
   for (const FieldSpec& field : header.fields) {
     const TensorInfo& padding = *header.container.find(field_tensor(field, "padding"));
     std::vector<std::byte> bytes(static_cast<std::size_t>(padding.size_bytes()));
-    fetch(bytes, header.container.data_begin + padding.begin, header.container.data_begin + padding.end);
+    fetch(bytes, header.container.data_begin + padding.begin, header.container.data_begin + padding.end,
+          !remote || whole);
     if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
       corrupt(fmt::format("the padding behind field {} is not zero", quoted_excerpt(field.name)));
   }
@@ -326,6 +331,32 @@ void ShardReader::Impl::check_texts(std::span<const std::byte> head) const {
   }
 }
 
+std::vector<FileRange> ShardReader::Impl::damaged_ranges(int file) const {
+  std::vector<FileRange> damaged;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(header.head_end));
+  std::vector<std::byte> head(bytes.size());
+  pread_all(file, bytes, 0, path);
+  copy(head, mapped(0, head.size()));
+  if (bytes != head) damaged.push_back({0, header.head_end});
+  for (const FieldSpec& field : header.fields) {
+    const TensorInfo& padding = *header.container.find(field_tensor(field, "padding"));
+    bytes.resize(static_cast<std::size_t>(padding.size_bytes()));
+    pread_all(file, bytes, header.container.data_begin + padding.begin, path);
+    if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
+      damaged.push_back({header.container.data_begin + padding.begin, padding.size_bytes()});
+  }
+  for (const StoredImages& images : stored) {
+    const std::uint64_t digests = images.framed() ? images.frame_checksums : images.checksums;
+    for (std::uint64_t sample = 0; sample < header.samples; ++sample) {
+      const auto [begin, size] = stored_range(images, sample);
+      bytes.resize(static_cast<std::size_t>(size));
+      pread_all(file, bytes, begin, path);
+      if (xxh3(bytes) != load_at(digests, sample)) damaged.push_back({begin, size});
+    }
+  }
+  return damaged;
+}
+
 std::string ShardReader::Impl::change() const {
   if (remote) return {};  // what comes from the server is compared with its digests
   struct stat now {};
@@ -359,8 +390,9 @@ void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte
       fmt::format("cannot read {}: a page of it could not be read (did its disk fail?)", quoted(path)));
 }
 
-void ShardReader::Impl::fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end) const {
-  if (remote)
+void ShardReader::Impl::fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end,
+                              bool here) const {
+  if (!here)
     remote->read_ahead(begin, out, end);
   else
     copy(out, mapped(begin, out.size()));
@@ -383,7 +415,9 @@ void ShardReader::Impl::load_stored(const StoredImages& images, std::uint64_t sa
   }
   const std::uint64_t stated = load_at(images.framed() ? images.frame_checksums : images.checksums, sample);
   for (int attempt = 1;; ++attempt) {
-    fetch(out, begin, images.end);
+    const bool here = whole.load(std::memory_order_acquire) &&
+                      attempt == 1;  // a copy that was damaged since is not trusted
+    fetch(out, begin, images.end, here);
     const std::uint64_t found = xxh3(out);
     if (found == stated) return;
     remote->forget_ahead();
@@ -470,6 +504,16 @@ void ShardReader::Impl::read_frame(const StoredImages& images, std::uint64_t sam
                                    std::vector<std::byte>& out) const {
   const auto [begin, size] = stored_range(images, sample);
   out.resize(static_cast<std::size_t>(size));
+  load_stored(images, sample, begin, out);
+}
+
+void ShardReader::Impl::read_frame(const StoredImages& images, std::uint64_t sample,
+                                   std::span<std::byte> out) const {
+  const auto [begin, size] = stored_range(images, sample);
+  if (out.size() != size)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a buffer of {} bytes for the frame of {}sample {} of shard {}: it has {}",
+                            out.size(), images.place(), sample, quoted(path), size));
   load_stored(images, sample, begin, out);
 }
 
@@ -657,6 +701,30 @@ std::span<const std::byte> ShardReader::frame(std::uint64_t sample) const {
 
 void ShardReader::read_frame(std::uint64_t sample, std::vector<std::byte>& out) const {
   impl_->read_frame(impl_->stored.front(), sample, out);
+}
+
+std::uint64_t ShardReader::frame_bytes(std::uint64_t sample) const {
+  return impl_->stored_range(impl_->stored.front(), sample).second;
+}
+
+void ShardReader::read_frame(std::uint64_t sample, std::span<std::byte> out) const {
+  impl_->read_frame(impl_->stored.front(), sample, out);
+}
+
+std::uint64_t ShardReader::field_frame_bytes(std::size_t field, std::uint64_t sample) const {
+  return impl_->stored_range(impl_->field(field), sample).second;
+}
+
+void ShardReader::read_field_frame(std::size_t field, std::uint64_t sample, std::span<std::byte> out) const {
+  impl_->read_frame(impl_->field(field), sample, out);
+}
+
+std::vector<FileRange> ShardReader::damaged_ranges(int file) const { return impl_->damaged_ranges(file); }
+
+bool ShardReader::has_samples() const noexcept { return impl_->whole.load(std::memory_order_acquire); }
+void ShardReader::adopt(int file) const {
+  impl_->mapping->replace(file, impl_->path);
+  impl_->whole.store(true, std::memory_order_release);
 }
 
 void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {

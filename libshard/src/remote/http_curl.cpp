@@ -423,8 +423,8 @@ class HttpClient::Engine {
       if (request.status == 206) request.lie = "the server answers 206 (a part) to a request for the whole";
       return;
     }
-    if (request.status ==
-        200) {  // some servers ignore ranges: the whole object will do where it was asked for
+    // Some servers ignore ranges: the whole object will do where it was asked for. Others send the range with this status.
+    if (request.status == 200 && request.content_range.empty()) {
       const auto length = whole_number(request.content_length);
       if (request.begin != 0 || !length || *length != request.end)
         throw Error(ErrorCode::io,

@@ -8,8 +8,30 @@
 
 #include "base/quote.hpp"
 #include "remote/address.hpp"
+#include "remote/object_stores.hpp"
 
 namespace shard {
+
+namespace {
+
+bool is_store(std::string_view address) {
+  return address.starts_with("s3://") || address.starts_with("hf://");
+}
+
+// Names in stores are taken as they are, those of other URLs are encoded already.
+std::string without_end(std::string_view address) {
+  if (!is_store(address)) return checked_url(address);
+  while (address.size() > 5 && address.ends_with('/')) address.remove_suffix(1);
+  return std::string(address);
+}
+
+StorePlace resolve(const std::string& address) {
+  if (address.starts_with("s3://")) return resolve_s3(address);
+  if (address.starts_with("hf://")) return resolve_hf(address);
+  return {address, {}};
+}
+
+}  // namespace
 
 RemoteFolder::RemoteFolder(std::string address, std::string url, HttpAccess access)
     : address_(std::move(address)),
@@ -20,14 +42,13 @@ RemoteFolder::RemoteFolder(std::string address, std::string url, HttpAccess acce
 std::shared_ptr<RemoteFolder> RemoteFolder::open(const std::string& address) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<RemoteFolder>> opened;
-  const std::string url = checked_url(address);
+  const std::string plain = without_end(address);
   const std::lock_guard lock(mutex);
-  if (auto folder = opened[url].lock()) return folder;
-  if (!url.starts_with("http"))
-    throw Error(ErrorCode::unsupported,
-                fmt::format("{}: this build reads https:// and http:// only", quoted(address)));
-  std::shared_ptr<RemoteFolder> folder(new RemoteFolder(url, url, {}));
-  opened[url] = folder;
+  if (auto folder = opened[plain].lock()) return folder;
+  StorePlace place = resolve(plain);
+  std::shared_ptr<RemoteFolder> folder(
+      new RemoteFolder(plain, std::move(place.url), std::move(place.access)));
+  opened[plain] = folder;
   return folder;
 }
 
@@ -43,10 +64,11 @@ std::unique_ptr<HttpObject> RemoteFolder::object(const std::string& name, std::u
 }
 
 RemoteName split_remote(const std::string& address) {
-  const std::string url = checked_url(address);
+  const std::string url = without_end(address);
   const std::size_t slash = url.rfind('/');
   if (url.find("://") + 2 == slash)
     throw Error(ErrorCode::invalid_argument, fmt::format("{} names no file", quoted(address)));
+  if (is_store(url)) return {url.substr(0, slash), url.substr(slash + 1)};
   RemoteName split{url.substr(0, slash), {}};
   for (std::size_t i = slash + 1; i < url.size(); ++i) {
     unsigned value = 0;

@@ -189,6 +189,10 @@ nb::dict stats(const PyLoader& self) {
   result["registered_bytes"] = stats.registered_bytes;
   result["pinned_bytes"] = stats.pinned_bytes;
   result["device_bytes"] = stats.device_bytes;
+  result["fetched_bytes"] = stats.fetched_bytes;
+  result["requests"] = stats.requests;
+  result["retries"] = stats.retries;
+  result["fetch_seconds"] = stats.fetch_seconds;
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -193,8 +194,10 @@ LoaderOptions loader_options(const nb::dict& given) {
   for (const auto& [name, field] : {std::pair{"registered_bytes", &options.registered_bytes},
                                     std::pair{"pinned_bytes", &options.pinned_bytes},
                                     std::pair{"resident_bytes", &options.resident_bytes},
-                                    std::pair{"readahead_bytes", &options.readahead_bytes}})
+                                    std::pair{"readahead_bytes", &options.readahead_bytes},
+                                    std::pair{"cache_bytes", &options.cache_bytes}})
     if (has(given, name)) *field = whole64(given, name);
+  if (has(given, "cache")) options.cache = nb::cast<std::filesystem::path>(given["cache"]);
   return options;
 }
 

@@ -56,6 +56,15 @@ class StoredForm {
   std::span<const std::byte> frame(const ShardReader& shard, std::uint64_t sample) const {
     return field_ ? shard.field_frame(*field_, sample) : shard.frame(sample);
   }
+  std::uint64_t frame_bytes(const ShardReader& shard, std::uint64_t sample) const {
+    return field_ ? shard.field_frame_bytes(*field_, sample) : shard.frame_bytes(sample);
+  }
+  void read_frame(const ShardReader& shard, std::uint64_t sample, std::span<std::byte> out) const {
+    if (field_)
+      shard.read_field_frame(*field_, sample, out);
+    else
+      shard.read_frame(sample, out);
+  }
   const Codec& codec(const ShardReader& shard) const {
     return field_ ? shard.field_codec(*field_) : shard.codec();
   }

@@ -24,8 +24,17 @@ std::string_view to_string(TransportKind kind) noexcept {
 }
 
 std::vector<TransportKind> transports_to_try(const DatasetInfo& info, const DeviceInfo& device,
-                                             const LoaderOptions& options, std::uint64_t available_bytes) {
+                                             const LoaderOptions& options, std::uint64_t available_bytes,
+                                             bool remote) {
   using enum TransportKind;
+  if (remote && (options.transport == mapped || options.transport == direct))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "transport {} needs files, and shards of this data set are on a server: use auto or staged until "
+            "all of them are in the cache",
+            to_string(options.transport)));
+  if (remote) return {staged};
   if (options.transport != automatic && options.transport != resident) return {options.transport};
   if (shard_bytes(info) <= available_bytes) return {mapped, staged};
   // If the device read samples where they are mapped, their pages would pass through the cache without use.
@@ -56,7 +65,7 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
   const DatasetInfo& info = context.dataset->info();
   const std::uint64_t memory = available_memory_bytes();
   const std::vector<TransportKind> kinds =
-      transports_to_try(info, context.device->info(), *context.options, memory);
+      transports_to_try(info, context.device->info(), *context.options, memory, context.dataset->is_remote());
   std::string against;  // why the transports before it were not possible
   for (const TransportKind kind : kinds) {
     std::string detail;
@@ -68,7 +77,9 @@ std::unique_ptr<Transport> make_transport(const TransportContext& context, std::
       against += fmt::format("{}not {}: {}", against.empty() ? "" : "; ", to_string(kind), error.what());
       continue;
     }
-    if (kinds.size() == 1) {
+    if (context.dataset->is_remote()) {
+      reason = "shards are on a server";
+    } else if (kinds.size() == 1) {
       reason = detail.empty() ? "asked for" : fmt::format("asked for; {}", detail);
     } else if (kind == TransportKind::staged) {
       reason = against;

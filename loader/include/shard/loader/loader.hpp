@@ -109,6 +109,11 @@ struct LoaderOptions : OrderOptions {
   std::uint64_t resident_bytes = 0;
   // direct: bytes of reads in flight.
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
+
+  // Of a data set on servers: the folder for whole shards, which all processes of a node may share, and the most bytes that its files have
+  // (0: what the disk has). Nothing is removed from it. Empty: samples are requested one by one (docs/remote.md).
+  std::filesystem::path cache{};
+  std::uint64_t cache_bytes = 0;
 };
 
 struct LoaderStats {
@@ -129,6 +134,13 @@ struct LoaderStats {
   // many shards could not be registered and why.
   TransportKind transport = TransportKind::automatic;
   std::string reason;
+
+  // Of a data set on servers: bytes that were received, requests, how many of them were repeated after a failure, and the seconds
+  // that batches waited for their shards. 0 where all shards are in the cache.
+  std::uint64_t fetched_bytes = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t retries = 0;
+  double fetch_seconds = 0;
 
   // Memory that is used now.
   std::uint64_t registered_bytes = 0;

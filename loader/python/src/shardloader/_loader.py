@@ -46,6 +46,10 @@ class Stats(NamedTuple):
     registered_bytes: int
     pinned_bytes: int
     device_bytes: int
+    fetched_bytes: int  #: received from servers since their data sets were opened (docs/remote.md)
+    requests: int  #: sent to servers
+    retries: int  #: of them, after a failure
+    fetch_seconds: float  #: batches waiting for their shards
 
 
 class Epoch(Iterator[Batch]):
@@ -274,6 +278,8 @@ class Loader:
     threads: for copies, decompression and the host's transforms. 0: the number of CPUs, at most 8.
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
     registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory, in bytes. Default: the library's.
+    cache: of a data set on a server, the folder for whole shards, which processes of a node share. cache_bytes: the most bytes in it; default:
+    what the disk has. Nothing is removed from it (docs/remote.md).
 
     A batch's memory is reused when the last array that shares it is gone. On a GPU, work that is queued later in the current stream
     sees the batch. The memory is reused only after the work that is in two streams when the last array dies: the stream that
@@ -329,6 +335,8 @@ class Loader:
         pinned_bytes: Optional[int] = None,
         resident_bytes: Optional[int] = None,
         readahead_bytes: Optional[int] = None,
+        cache: "Optional[Union[str, os.PathLike[str]]]" = None,
+        cache_bytes: Optional[int] = None,
         max_rows: "Optional[Mapping[str, int]]" = None,
         flat: "Sequence[str]" = (),
     ) -> None:
@@ -381,6 +389,8 @@ class Loader:
             "pinned_bytes": pinned_bytes,
             "resident_bytes": resident_bytes,
             "readahead_bytes": readahead_bytes,
+            "cache": None if cache is None else os.path.abspath(os.fspath(cache)),
+            "cache_bytes": cache_bytes,
             "max_rows": dict(max_rows) if isinstance(max_rows, Mapping) else max_rows,
             "flat": [flat] if isinstance(flat, str) else list(flat),
         }

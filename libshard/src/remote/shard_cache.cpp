@@ -1,0 +1,237 @@
+#include "remote/shard_cache.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/file.hpp"
+#include "base/file_io.hpp"
+#include "base/publish.hpp"
+#include "base/quote.hpp"
+
+namespace shard {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds kLockTurn{20};
+constexpr std::string_view kProof = ".proof";
+constexpr std::string_view kPart = ".part";
+
+std::string boot_id() {
+  try {
+    const std::vector<std::byte> bytes = read_file("/proc/sys/kernel/random/boot_id", 64);
+    const std::string_view text = as_text(bytes);
+    return std::string(text.substr(0, text.find('\n')));
+  } catch (const Error&) {
+    return "unknown";
+  }
+}
+
+// Of the file that is proven. A write, and a file of the same name that is another one, change it.
+std::string proof_text(int fd, const fs::path& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) throw_errno("cannot look at", path, errno);
+  return fmt::format("shard cache 1\n{} {} {} {} {}.{} {}.{}\n", boot_id(), status.st_dev, status.st_ino,
+                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
+                     status.st_ctim.tv_nsec);
+}
+
+bool has_proof(const fs::path& file, int fd) {
+  try {
+    const std::vector<std::byte> proof = read_file(file.native() + std::string(kProof), 4096);
+    return as_text(proof) == proof_text(fd, file);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A regular file, never followed through a symbolic link. Invalid: there is none.
+UniqueFd open_plain(const fs::path& path, int flags) {
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+  struct stat status {};
+  if (fd && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) return {};
+  return fd;
+}
+
+std::uint64_t size_of(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+bool is_entry_name(std::string_view name) {
+  return name.size() == 33 + ShardCache::kSuffix.size() && name.ends_with(ShardCache::kSuffix) &&
+         name[16] == '-' && from_hex(name.substr(0, 16)) && from_hex(name.substr(17, 16));
+}
+
+bool is_part_name(std::string_view name) {
+  return name.starts_with('.') && name.ends_with(kPart) &&
+         is_entry_name(name.substr(1, name.size() - 1 - kPart.size()));
+}
+
+}  // namespace
+
+ShardCache::ShardCache(fs::path folder, std::uint64_t max_bytes)
+    : folder_(std::move(folder)), max_bytes_(max_bytes) {
+  std::error_code error;
+  fs::create_directory(folder_, error);
+  UniqueFd handle(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!handle) throw_errno("cannot open the cache folder", folder_, errno);
+  handle_ = std::make_shared<const UniqueFd>(std::move(handle));
+  folder_ = fs::absolute(folder_);
+}
+
+std::string ShardCache::entry_name(std::string_view address, std::uint64_t head_digest) {
+  return fmt::format("{}-{}{}", to_hex(xxh3(address)), to_hex(head_digest), kSuffix);
+}
+
+bool ShardCache::has(const Entry& entry) const {
+  const UniqueFd fd = open_plain(folder_ / entry.name, O_RDONLY);
+  return fd && size_of(fd.get()) == entry.size_bytes && has_proof(folder_ / entry.name, fd.get());
+}
+
+void ShardCache::write_proof(const std::string& name, int fd) const {
+  replace_file(folder_ / (name + std::string(kProof)), proof_text(fd, folder_ / name));
+}
+
+// The part, locked, under its name. Waits for the process that has it.
+std::optional<UniqueFd> ShardCache::lock_part(const fs::path& part, const std::stop_token& stop) const {
+  UniqueFd fd = open_plain(part, O_RDWR | O_CREAT);
+  if (!fd && (errno == ENOSPC || errno == EDQUOT)) return std::nullopt;
+  if (!fd) throw_errno("cannot create", part, errno);
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("cannot lock", part, errno);
+    if (stop.stop_requested())
+      throw Error(ErrorCode::cancelled, "stopped while another process fetches a shard");
+    std::this_thread::sleep_for(kLockTurn);
+  }
+  return fd;
+}
+
+// Takes the room for the entry. The folder is locked meanwhile, so that two processes do not take the same room.
+bool ShardCache::reserve(int fd, const Entry& entry, const fs::path& part) const {
+  const UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || ::flock(folder.get(), LOCK_EX) != 0)
+    throw_errno("cannot lock the cache folder", folder_, errno);
+  std::uint64_t others = 0;
+  std::error_code error;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    if (it->path() == part || it->path().filename() == entry.name) continue;
+    std::error_code gone;
+    const std::uint64_t size = fs::file_size(it->path(), gone);
+    if (!gone) others += size;
+  }
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder_), error.message()));
+  if (others > max_bytes_ || entry.size_bytes > max_bytes_ - others) return false;
+  try {
+    if (size_of(fd) > entry.size_bytes) truncate(fd, 0, part);
+    preallocate(fd, entry.size_bytes, part);
+  } catch (const Error&) {  // the disk is full
+    return false;
+  }
+  return true;
+}
+
+std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, const Prove& prove,
+                                        const std::stop_token& stop) const {
+  const fs::path path = folder_ / entry.name;
+  const fs::path part = folder_ / ('.' + entry.name + std::string(kPart));
+  const auto proven = [&]() -> UniqueFd {
+    UniqueFd fd = open_plain(path, O_RDONLY);
+    return fd && size_of(fd.get()) == entry.size_bytes && has_proof(path, fd.get()) ? std::move(fd)
+                                                                                    : UniqueFd();
+  };
+  if (UniqueFd fd = proven()) return fd;
+  std::optional<UniqueFd> made = lock_part(part, stop);
+  if (!made) return std::nullopt;
+  // The process that had the lock may have finished, or given up.
+  if (UniqueFd fd = proven()) {
+    ::unlink(part.c_str());
+    return fd;
+  }
+  struct stat ours {};
+  struct stat there {};
+  if (::fstat(made->get(), &ours) != 0 || ::stat(part.c_str(), &there) != 0 || ours.st_ino != there.st_ino)
+    return get(entry, fetch, prove, stop);
+  try {
+    if (UniqueFd fd = open_plain(path, O_RDONLY); fd && size_of(fd.get()) == entry.size_bytes) {
+      try {  // its proof is of another start of the system, or is missing
+        prove(fd.get());
+        write_proof(entry.name, fd.get());
+        ::unlink(part.c_str());
+        return fd;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::io) throw;
+      }
+    }
+    if (!reserve(made->get(), entry, part)) {
+      ::unlink(part.c_str());
+      return std::nullopt;
+    }
+    fetch(made->get());
+    prove(made->get());
+    rename_file(part, path);
+  } catch (...) {
+    ::unlink(part.c_str());
+    throw;
+  }
+  try {
+    write_proof(entry.name, made->get());
+  } catch (const Error&) {  // a full disk: it is proven again by the next process
+  }
+  // Another open file of the same: a mapping would hold the lock as long as it exists.
+  UniqueFd opened = open_plain(path, O_RDONLY);
+  if (!opened)
+    throw Error(ErrorCode::io, fmt::format("{} was removed while it was put into the cache", quoted(path)));
+  return opened;
+}
+
+std::vector<CacheFile> list_cache(const fs::path& folder) {
+  std::vector<CacheFile> files;
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw Error(ErrorCode::not_found, fmt::format("{} is not a folder", quoted(folder)));
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    CacheFile file{it->path().filename().native(), 0, CacheFile::State::foreign};
+    const UniqueFd fd = open_plain(it->path(), O_RDONLY);
+    if (fd) file.size_bytes = size_of(fd.get());
+    if (file.name.ends_with(kProof) &&
+        is_entry_name(std::string_view(file.name).substr(0, file.name.size() - kProof.size())))
+      continue;
+    if (fd && is_entry_name(file.name))
+      file.state = has_proof(it->path(), fd.get()) ? CacheFile::State::proven : CacheFile::State::unproven;
+    if (fd && (is_part_name(file.name) || is_temporary_name(file.name)))
+      file.state = CacheFile::State::unfinished;
+    files.push_back(std::move(file));
+  }
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
+  std::sort(files.begin(), files.end(),
+            [](const CacheFile& a, const CacheFile& b) { return a.name < b.name; });
+  return files;
+}
+
+bool remove_cached(const fs::path& folder, const CacheFile& file) {
+  if (file.state == CacheFile::State::foreign) return false;
+  const fs::path path = folder / file.name;
+  const UniqueFd fd = open_plain(path, O_RDONLY);
+  if (file.state == CacheFile::State::unfinished && fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
+    return false;
+  std::error_code error;
+  fs::remove(path.native() + std::string(kProof), error);
+  fs::remove(path, error);
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot remove {}: {}", quoted(path), error.message()));
+  return true;
+}
+
+}  // namespace shard

@@ -1,0 +1,101 @@
+// cache: lists, verifies and removes the shards that loaders keep of data sets on servers.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file_io.hpp"
+#include "cli/output.hpp"
+#include "cli/text.hpp"
+#include "remote/shard_cache.hpp"
+#include "shard/keys.hpp"
+#include "shard/shard_reader.hpp"
+#include "shardctl/commands.hpp"
+#include "shardctl/json_text.hpp"
+#include "shardctl/source.hpp"
+
+namespace shard::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+using State = CacheFile::State;
+
+const char* name_of(State state) {
+  switch (state) {
+    case State::proven:
+      return "proven";
+    case State::unproven:
+      return "not proven";
+    case State::unfinished:
+      return "unfinished";
+    case State::foreign:
+      break;
+  }
+  return "foreign";
+}
+
+// What is wrong with a whole shard in the cache; empty: every digest matches.
+std::string problem_of(const fs::path& path) {
+  try {
+    const ShardReader reader = ShardReader::open(path);
+    reader.verify_head();
+    const std::size_t damaged = reader.damaged_ranges(open_read(path).get()).size();
+    return damaged == 0 ? std::string() : fmt::format("{} ranges do not match their digests", damaged);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+struct Row {
+  CacheFile file;
+  std::string problem;
+  bool removed = false;
+};
+
+void print_text(const CacheOptions& options, const std::vector<Row>& rows, std::uint64_t bytes) {
+  using Align = cli::Table::Align;
+  cli::Table table({Align::left, Align::right, Align::left});
+  table.add_row({"file", "bytes", "state"});
+  for (const Row& row : rows)
+    table.add_row({escape_key(row.file.name), cli::human_count(row.file.size_bytes),
+                   row.removed            ? "removed"
+                   : !row.problem.empty() ? "damaged: " + row.problem
+                                          : name_of(row.file.state)});
+  if (!rows.empty()) cli::write_out(table.to_string());
+  cli::out("{}: {}, {}\n", path_text(options.folder), cli::counted(rows.size(), "file"),
+           cli::human_bytes(bytes));
+}
+
+void print_json(const CacheOptions& options, const std::vector<Row>& rows, std::uint64_t bytes) {
+  Json files = Json::array();
+  for (const Row& row : rows)
+    files.push_back({{"file", escape_key(row.file.name)},
+                     {"size_bytes", row.file.size_bytes},
+                     {"state", name_of(row.file.state)},
+                     {"problem", row.problem.empty() ? Json(nullptr) : Json(row.problem)},
+                     {"removed", row.removed}});
+  const Json json = {{"path", path_text(options.folder)}, {"size_bytes", bytes}, {"files", std::move(files)}};
+  cli::write_out(json_text(json, 2) + "\n");
+}
+
+}  // namespace
+
+int cache(const CacheOptions& options) {
+  const fs::path folder = options.folder;
+  std::vector<Row> rows;
+  std::uint64_t bytes = 0;
+  bool damaged = false;
+  for (CacheFile& file : list_cache(folder)) {
+    Row row{std::move(file), {}, false};
+    const bool whole = row.file.state == State::proven || row.file.state == State::unproven;
+    if (options.verify && whole) row.problem = problem_of(folder / row.file.name);
+    const bool remove = options.remove || (options.remove_damaged && !row.problem.empty());
+    if (remove) row.removed = remove_cached(folder, row.file);
+    damaged = damaged || (!row.problem.empty() && !row.removed);
+    bytes += row.file.size_bytes;
+    rows.push_back(std::move(row));
+  }
+  options.json ? print_json(options, rows, bytes) : print_text(options, rows, bytes);
+  return damaged ? kExitDifferent : kExitOk;
+}
+
+}  // namespace shard::ctl
