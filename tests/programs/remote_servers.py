@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from urllib.parse import unquote
 
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1"  # for the programs under test too
+
 
 def free_port():
     with socket.socket() as probe:

@@ -183,7 +183,7 @@ const ShardReader* Dataset::opened(std::uint32_t index) const noexcept {
 Dataset::Source Dataset::source(std::uint32_t index) const {
   const ViewShard& shard = impl_->shards[index];
   const DatasetInfo& info = shard.part->info();
-  return {shard.part->folder() / info.shards[shard.index].file, info, info.shards[shard.index]};
+  return {shard.part->path_of(info.shards[shard.index]), info, info.shards[shard.index]};
 }
 
 }  // namespace shard

@@ -95,6 +95,10 @@ DatasetPart::~DatasetPart() {
   for (const auto& reader : readers_) delete reader.load(std::memory_order_acquire);
 }
 
+fs::path DatasetPart::path_of(const ShardSummary& shard) const {
+  return remote_ ? fs::path(remote_->address_of(shard.file)) : folder_ / shard.file;
+}
+
 std::vector<std::byte> DatasetPart::read_document(const std::string& name, std::uint64_t max_bytes) const {
   if (!remote_) return read_file(folder_ / name, max_bytes);
   return remote_->client().read_all(*remote_->object(name), max_bytes);
@@ -144,7 +148,8 @@ void DatasetPart::open_shard() {
   const ShardHeader& header = reader->header();
   info_ = DatasetInfo{header};
   info_.inputs = header.samples;
-  info_.shards = {{path_.filename().string(), header.samples, reader->file_size_bytes(), header.head_digest}};
+  const std::string file = remote_ ? split_remote(path_.native()).name : path_.filename().string();
+  info_.shards = {{file, header.samples, reader->file_size_bytes(), header.head_digest}};
   readers_ = std::vector<std::atomic<const ShardReader*>>(1);
   readers_[0].store(reader.release(), std::memory_order_release);
 }
@@ -267,7 +272,7 @@ ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
   if (cache_ && is_cached(shard)) return open_cached(shard);
   if (remote_)
     return ShardReader::open_remote(std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes),
-                                    folder_ / shard.file);
+                                    path_of(shard));
   try {
     return ShardReader::open_in(handle_, folder_ / shard.file);
   } catch (const Error& error) {

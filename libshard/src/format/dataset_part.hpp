@@ -43,6 +43,8 @@ class DatasetPart {
   // See Dataset::bring().
   bool bring(std::uint32_t index, const std::stop_token& stop) const;
 
+  // The path or address of a shard.
+  std::filesystem::path path_of(const ShardSummary& shard) const;
   // A file beside the shards. Errors: not_found, io, resource (it has more than `max_bytes`).
   std::vector<std::byte> read_document(const std::string& name, std::uint64_t max_bytes) const;
 

@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
-#include <optional>
 #include <random>
 #include <system_error>
 #include <thread>
@@ -20,6 +18,7 @@
 #include "base/quote.hpp"
 #include "base/thread_name.hpp"
 #include "remote/address.hpp"
+#include "remote/http_answer.hpp"
 #include "remote/http_client.hpp"
 
 namespace shard {
@@ -50,51 +49,6 @@ const char* certificates() {
   for (const char* name : {"SHARD_CA_BUNDLE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})
     if (const char* const path = std::getenv(name); path != nullptr && *path != '\0') return path;
   return nullptr;
-}
-
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
-  return value;
-}
-
-// "bytes FIRST-LAST/TOTAL"
-struct ContentRange {
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  std::uint64_t total = 0;
-};
-std::optional<ContentRange> parse_content_range(std::string_view text) {
-  if (!text.starts_with("bytes ")) return std::nullopt;
-  text.remove_prefix(6);
-  const std::size_t dash = text.find('-');
-  const std::size_t slash = text.find('/');
-  if (dash == std::string_view::npos || slash == std::string_view::npos || slash < dash) return std::nullopt;
-  const auto first = whole_number(text.substr(0, dash));
-  const auto last = whole_number(text.substr(dash + 1, slash - dash - 1));
-  const auto total = whole_number(text.substr(slash + 1));
-  if (!first || !last || !total || *last < *first || *last >= *total) return std::nullopt;
-  return ContentRange{*first, *last + 1, *total};
-}
-
-bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
-           return (x >= 'A' && x <= 'Z' ? x + 32 : x) == (y >= 'A' && y <= 'Z' ? y + 32 : y);
-         });
-}
-
-// <Code>SlowDown</Code> of S3's errors; empty if there is none.
-std::string error_code_of(std::string_view xml) {
-  const std::size_t begin = xml.find("<Code>");
-  const std::size_t end = xml.find("</Code>");
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin + 6 || end > begin + 70)
-    return {};
-  const std::string_view code = xml.substr(begin + 6, end - begin - 6);
-  const bool plain = std::all_of(code.begin(), code.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  });
-  return plain ? std::string(code) : std::string();
 }
 
 struct Slist {

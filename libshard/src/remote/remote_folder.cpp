@@ -63,6 +63,10 @@ std::unique_ptr<HttpObject> RemoteFolder::object(const std::string& name, std::u
                                       size_bytes);
 }
 
+std::string RemoteFolder::address_of(const std::string& name) const {
+  return address_ + '/' + (is_store(address_) ? name : percent_encoded(name));
+}
+
 RemoteName split_remote(const std::string& address) {
   const std::string url = without_end(address);
   const std::size_t slash = url.rfind('/');

@@ -23,6 +23,8 @@ class RemoteFolder {
   const std::string& address() const noexcept { return address_; }
   // A file in the folder. `name` is one part of a path, whatever its bytes. `size_bytes` 0: not known.
   std::unique_ptr<HttpObject> object(const std::string& name, std::uint64_t size_bytes = 0) const;
+  // The address of such a file, which split_remote() takes apart again.
+  std::string address_of(const std::string& name) const;
   HttpClient& client() const noexcept { return *client_; }
   // Made at the first call. Errors: io.
   std::shared_ptr<LocalArea> area() const;

@@ -98,7 +98,14 @@ std::string ShardCache::entry_name(std::string_view address, std::uint64_t head_
 
 bool ShardCache::has(const Entry& entry) const {
   const UniqueFd fd = open_plain(folder_ / entry.name, O_RDONLY);
-  return fd && size_of(fd.get()) == entry.size_bytes && has_proof(folder_ / entry.name, fd.get());
+  if (!fd || size_of(fd.get()) != entry.size_bytes || !has_proof(folder_ / entry.name, fd.get()))
+    return false;
+  ::unlink(part_of(entry).c_str());  // of a process that was killed while it waited
+  return true;
+}
+
+fs::path ShardCache::part_of(const Entry& entry) const {
+  return folder_ / ('.' + entry.name + std::string(kPart));
 }
 
 void ShardCache::write_proof(const std::string& name, int fd) const {
@@ -146,7 +153,7 @@ bool ShardCache::reserve(int fd, const Entry& entry, const fs::path& part) const
 std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, const Prove& prove,
                                         const std::stop_token& stop) const {
   const fs::path path = folder_ / entry.name;
-  const fs::path part = folder_ / ('.' + entry.name + std::string(kPart));
+  const fs::path part = part_of(entry);
   const auto proven = [&]() -> UniqueFd {
     UniqueFd fd = open_plain(path, O_RDONLY);
     return fd && size_of(fd.get()) == entry.size_bytes && has_proof(path, fd.get()) ? std::move(fd)

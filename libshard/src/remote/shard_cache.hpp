@@ -41,7 +41,7 @@ class ShardCache {
   const std::filesystem::path& folder() const noexcept { return folder_; }
   const std::shared_ptr<const UniqueFd>& handle() const noexcept { return handle_; }
 
-  // Whether the entry is there and proven.
+  // Whether the entry is there and proven. Then it also removes what a killed process may have left of it.
   bool has(const Entry& entry) const;
 
   // Writes all bytes to the file, which has the size already.
@@ -54,6 +54,7 @@ class ShardCache {
                               const std::stop_token& stop) const;
 
  private:
+  std::filesystem::path part_of(const Entry& entry) const;
   void write_proof(const std::string& name, int fd) const;
   std::optional<UniqueFd> lock_part(const std::filesystem::path& part, const std::stop_token& stop) const;
   bool reserve(int fd, const Entry& entry, const std::filesystem::path& part) const;

@@ -1,0 +1,28 @@
+// What answers of servers say, as text. Pure functions of hostile text: nothing where it is not what it should be.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shard {
+
+// Digits only, without sign or space.
+std::optional<std::uint64_t> whole_number(std::string_view text);
+
+// "bytes FIRST-LAST/TOTAL" as a half-open range that lies inside of the total.
+struct ContentRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t total = 0;
+};
+std::optional<ContentRange> parse_content_range(std::string_view text);
+
+// Names of headers are compared in this way.
+bool equals_ignoring_case(std::string_view a, std::string_view b);
+
+// "SlowDown" of <Code>SlowDown</Code> in an error of S3; empty if there is none of letters and digits.
+std::string error_code_of(std::string_view xml);
+
+}  // namespace shard
