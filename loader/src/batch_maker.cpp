@@ -36,20 +36,18 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
     : setup_(setup),
       mailbox_(mailbox),
       work_(ring.slots().size()),
-      fields_(setup),
       pool_(std::make_unique<ThreadPool>(setup.options.threads)),
       copy_streams_(make_copy_streams(*setup.device)),
-      compute_stream_(setup.device->create_stream()),
       transforms_(setup.transforms),
       last_placed_(setup.dataset.info().shards.size()),
       columns_(setup.dataset, setup.options) {
-  counts_.device_bytes += fields_.device_bytes();
   TransportContext context{&setup.dataset, setup.forms,  setup.device,
                            &setup.options, &setup.order, copy_streams_.front().get(),
                            pool_.get()};
   context.other_copy_stream = copy_streams_.back().get();
   context.stopping = [this] { return mailbox_.stopping(); };
   transport_ = make_transport(context, reason_);
+  prepare_lanes();
   prepare_slots(ring);
   if (setup.dataset.is_remote() && !setup.options.cache.empty()) filler_.emplace(setup);
   if (setup.options.transport == TransportKind::resident) make_resident();
@@ -60,18 +58,22 @@ std::string BatchMaker::reason() const {
   return remark.empty() ? reason_ : reason_ + "; " + remark;
 }
 
+void BatchMaker::prepare_lanes() {
+  Device& device = *setup_.device;
+  const ComputeMemory memory = compute_memory(setup_.dataset.info(), device.info(), setup_.options);
+  const auto allocate = [&](std::uint64_t bytes) {
+    return bytes > 0 ? device.allocate_device(bytes) : nullptr;
+  };
+  for (std::uint64_t i = 0; i < memory.lanes; ++i)
+    lanes_.push_back({allocate(memory.decoded_bytes), allocate(memory.augment_bytes),
+                      std::make_unique<FieldMaker>(setup_), device.create_stream()});
+  counts_.device_bytes += memory.size_bytes();
+}
+
 void BatchMaker::prepare_slots(Ring& ring) {
   Device& device = *setup_.device;
   const DatasetInfo& info = setup_.dataset.info();
   const SlotMemory memory = slot_memory(info, device.info(), setup_.options, transport_->kind());
-  if (const std::uint64_t bytes = scratch_memory_bytes(info, device.info(), setup_.options); bytes > 0) {
-    scratch_ = device.allocate_device(bytes);
-    counts_.device_bytes += bytes;
-  }
-  if (const std::uint64_t bytes = augment_memory_bytes(info, device.info(), setup_.options); bytes > 0) {
-    augment_scratch_ = device.allocate_device(bytes);
-    counts_.device_bytes += bytes;
-  }
   for (Slot& slot : ring.slots()) {
     slot.images = device.allocate_device(memory.images_bytes);
     slot.images_offsets = memory.images_offsets;
@@ -79,7 +81,7 @@ void BatchMaker::prepare_slots(Ring& ring) {
     if (memory.verdict_bytes > 0)
       slot.verdict =
           std::make_unique<Verdict>(setup_.dataset, setup_.forms, device, setup_.options.batch_size);
-    fields_.prepare(slot, memory.fields_offsets);
+    lanes_.front().fields->prepare(slot, memory.fields_offsets);
     prepare_columns(slot, memory);
     counts_.device_bytes += memory.images_bytes + memory.raw_bytes + memory.columns_bytes;
     counts_.pinned_bytes += memory.columns_bytes + memory.verdict_bytes;
@@ -134,13 +136,13 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   slot.index = index;
   slot.verify = verify;
   wait_for_last_use(slot);
-  const std::vector<std::uint64_t>& samples = work_[slot.number].indices.samples;
-  setup_.order.batch(epoch, index, work_[slot.number].indices);
+  Work& work = work_[slot.number];
+  setup_.order.batch(epoch, index, work.indices);
   slot.locations.clear();
-  for (const std::uint64_t sample : samples) slot.locations.push_back(setup_.dataset.locate(sample));
+  for (const std::uint64_t sample : work.indices.samples)
+    slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  if (!setup_.identity || setup_.targets)
-    work_[slot.number].draws.draw(setup_, epoch, work_[slot.number].indices.draws);
+  if (!setup_.identity || setup_.targets) work.draws.draw(setup_, epoch, work.indices.draws);
   draw_pairs(slot);
   wait_for_shards(slot);
   open_shards(slot);
@@ -261,12 +263,14 @@ void BatchMaker::end(Slot& slot) {
   wait_released(slot);
   std::swap(slot.indices, work_[slot.number].indices);
   write_columns(slot);
-  for (const Event& event : slot.released) compute_stream_->wait(event);  // usually over: nothing is queued
-  compute_stream_->upload(slot.columns_copy);  // beside the copies of this and later batches
-  compute_stream_->wait(slot.copied_event);
-  queue_transforms(slot);
-  queue_fields(slot);
-  slot.ready_event = compute_stream_->record();
+  lane_ = (lane_ + 1) % lanes_.size();
+  Lane& lane = lanes_[lane_];
+  for (const Event& event : slot.released) lane.stream->wait(event);  // usually over: nothing is queued
+  lane.stream->upload(slot.columns_copy);  // beside the copies of this and later batches
+  lane.stream->wait(slot.copied_event);
+  queue_transforms(slot, lane);
+  queue_fields(slot, lane);
+  slot.ready_event = lane.stream->record();
   const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
   counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
 }
@@ -329,24 +333,24 @@ std::span<const std::uint64_t> BatchMaker::sizes_of(const Slot& slot, std::size_
   return std::span<const std::uint64_t>(work_[slot.number].sizes).subspan(part * rows, rows);
 }
 
-void BatchMaker::queue_fields(Slot& slot) {
+void BatchMaker::queue_fields(Slot& slot, Lane& lane) {
   if (setup_.fields.empty()) return;
   const std::vector<DrawnSteps> views = work_[slot.number].draws.steps();
   for (std::size_t number = 0; number < setup_.fields.size(); ++number)
-    fields_.queue(*compute_stream_, slot, number, {sources_of(slot, number + 1), sizes_of(slot, number + 1)},
-                  views);
+    lane.fields->queue(*lane.stream, slot, number, {sources_of(slot, number + 1), sizes_of(slot, number + 1)},
+                       views);
 }
 
-void BatchMaker::queue_transforms(Slot& slot) {
+void BatchMaker::queue_transforms(Slot& slot, Lane& lane) {
   const Work& work = work_[slot.number];
   if (setup_.identity) {
-    if (resident_) queue_gather(slot);
+    if (resident_) queue_gather(slot, lane);
     return;
   }
   std::span<const std::byte* const> sources = sources_of(slot, 0);
   const bool once = decodes_once(setup_.dataset.info(), setup_.options);
   if (once) {
-    queue_decoding(*compute_stream_, *setup_.form, sources, sizes_of(slot, 0), scratch_->data(),
+    queue_decoding(*lane.stream, *setup_.form, sources, sizes_of(slot, 0), lane.decoded->data(),
                    slot.verdict->entries(), decoded_);
     sources = decoded_;
   }
@@ -355,18 +359,18 @@ void BatchMaker::queue_transforms(Slot& slot) {
     transform.sources = sources;
     work.draws.describe(view, transform);
     transform.pairs = slot.pairs;
-    transform.augment_scratch = augment_scratch_ ? augment_scratch_->data() : nullptr;
+    transform.augment_scratch = lane.augment ? lane.augment->data() : nullptr;
     transform.target = slot.images->data() + slot.images_offsets[view];
     if (!once) {
-      setup_.form->describe(transform, sizes_of(slot, 0), scratch_ ? scratch_->data() : nullptr);
+      setup_.form->describe(transform, sizes_of(slot, 0), lane.decoded ? lane.decoded->data() : nullptr);
       if (slot.verdict) transform.broken = slot.verdict->entries();
     }
-    compute_stream_->transform(transform);
+    lane.stream->transform(transform);
   }
 }
 
 // Resident samples that are delivered as they are.
-void BatchMaker::queue_gather(Slot& slot) {
+void BatchMaker::queue_gather(Slot& slot, Lane& lane) {
   const Work& work = work_[slot.number];
   const std::uint64_t size = transforms_[0].stored.size_bytes();
   gathered_.clear();
@@ -374,7 +378,7 @@ void BatchMaker::queue_gather(Slot& slot) {
     std::byte* const row = slot.images->data() + i * size;
     if (work.sources[i] != row) gathered_.push_back({row, work.sources[i], size});
   }
-  compute_stream_->gather(gathered_);
+  lane.stream->gather(gathered_);
 }
 
 }  // namespace shard

@@ -2,7 +2,7 @@
 //
 //   begin   decides which samples, and where each comes from and goes to; the transport starts the host's
 //           part (reads, copies, decoding)
-//   end     queues the copies and then, in the compute stream, columns, transform and ready_event
+//   end     queues the copies and then, in a compute stream, columns, transform and ready_event
 //
 // It owns the transport, the streams, the pool and the resident samples.
 #pragma once
@@ -74,6 +74,15 @@ class BatchMaker {
     std::vector<std::uint64_t> sizes;
   };
 
+  // A stream for transforms, and the memory that they share: ComputeMemory.
+  struct Lane {
+    std::unique_ptr<Block> decoded;
+    std::unique_ptr<Block> augment;
+    std::unique_ptr<FieldMaker> fields;
+    std::unique_ptr<Stream> stream;  // destroyed first
+  };
+
+  void prepare_lanes();
   void prepare_slots(Ring& ring);
   void prepare_columns(Slot& slot, const SlotMemory& memory);
   void make_resident();
@@ -91,9 +100,9 @@ class BatchMaker {
   void wait_copied(const Slot& slot);
   void wait_released(Slot& slot);
   void write_columns(Slot& slot);
-  void queue_transforms(Slot& slot);
-  void queue_fields(Slot& slot);
-  void queue_gather(Slot& slot);
+  void queue_transforms(Slot& slot, Lane& lane);
+  void queue_fields(Slot& slot, Lane& lane);
+  void queue_gather(Slot& slot, Lane& lane);
 
   const LoaderSetup& setup_;
   const Mailbox& mailbox_;
@@ -102,16 +111,14 @@ class BatchMaker {
   // Declared before the streams and the pool, whose work reads and writes it: so it is destroyed after them.
   std::vector<Work> work_;  // by slot
   std::optional<ResidentSamples> resident_;
-  std::unique_ptr<Block> scratch_;          // device: StoredForm::scratch_bytes() of a batch
-  std::unique_ptr<Block> augment_scratch_;  // device: augment_memory_bytes()
-  FieldMaker fields_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   std::unique_ptr<ThreadPool> pool_;
   // One stream for all copies of the copy engine. Two streams that alternate were slower (batches of 32: 0.92 of the link,
   // 0.94 with one). Two if kernels copy: the next batch's kernel begins while the last blocks of this one end.
   std::vector<std::unique_ptr<Stream>> copy_streams_;
-  std::unique_ptr<Stream> compute_stream_;
+  std::vector<Lane> lanes_;  // batches take turns
+  std::size_t lane_ = 0;     // of the batch in end()
 
   std::vector<TransformWork> transforms_;   // of the batch in end(), by view
   std::vector<const std::byte*> decoded_;   // scratch: where samples are that are decoded once for all views

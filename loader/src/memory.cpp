@@ -59,9 +59,7 @@ LoaderMemory memory_by(TransportKind link, const Dataset& dataset, const DeviceI
     memory.pinned_bytes = staging_memory(info, options, last_cache_bytes()).size_bytes();
   }
   memory.device_bytes = slots * (slot.images_bytes + slot.raw_bytes + slot.columns_bytes) +
-                        scratch_memory_bytes(info, device, options) +
-                        augment_memory_bytes(info, device, options) +
-                        field_memory(info, options).size_bytes();
+                        compute_memory(info, device, options).size_bytes();
   memory.pinned_bytes += slots * (slot.columns_bytes + slot.verdict_bytes);
   return memory;
 }

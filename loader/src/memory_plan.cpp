@@ -69,25 +69,26 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
   return memory;
 }
 
-std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
-                                   const LoaderOptions& options) {
+ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device,
+                             const LoaderOptions& options) {
   const auto form = make_stored_form(info);
-  if (decodes_once(info, options)) return form->transform_input().size_bytes() * options.batch_size;
-  return form->scratch_bytes(options.transform, device) * options.batch_size;
-}
-
-std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
-                                   const LoaderOptions& options) {
-  if (device.kind == DeviceKind::host) return 0;
+  ComputeMemory memory;
+  memory.decoded_bytes =
+      options.batch_size * (decodes_once(info, options) ? form->transform_input().size_bytes()
+                                                        : form->scratch_bytes(options.transform, device));
+  memory.field_bytes = field_memory(info, options).size_bytes();
+  if (device.kind == DeviceKind::host) return memory;
   const std::vector<TransformWork> works = plan_views(info, options);
-  std::uint64_t most = 0;
   for (std::size_t view = 0; view < works.size(); ++view) {
     const std::vector<Operation>& operations = view_options(options, view).operations;
-    if (!operations.empty())
-      most =
-          std::max(most, augment_scratch_bytes(works[view].delivered, options.batch_size, mixes(operations)));
+    if (operations.empty()) continue;
+    const std::uint64_t bytes =
+        augment_scratch_bytes(works[view].delivered, options.batch_size, mixes(operations));
+    memory.augment_bytes = std::max(memory.augment_bytes, bytes);
   }
-  return most;
+  // Resident samples are copied in one batch and read in others, in the order of one stream.
+  if (memory.augment_bytes > 0 && options.transport != TransportKind::resident) memory.lanes = 2;
+  return memory;
 }
 
 StagingMemory staging_memory(const DatasetInfo& info, const LoaderOptions& options,

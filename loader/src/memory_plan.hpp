@@ -37,13 +37,19 @@ struct SlotMemory {
 // `link`: how samples reach the device (mapped, staged or direct).
 SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options,
                        TransportKind link);
-// Device memory in which the transform decodes samples. All slots share it. 0: none is needed.
-std::uint64_t scratch_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
-                                   const LoaderOptions& options);
-
-// Device memory in which a GPU executes operations. All slots share it. 0: none is needed.
-std::uint64_t augment_memory_bytes(const DatasetInfo& info, const DeviceInfo& device,
-                                   const LoaderOptions& options);
+// Device memory that the work on a batch needs beside its slot.
+struct ComputeMemory {
+  // Batches that the device works on at once: two with operations on a GPU, where a block executes the program of a
+  // sample. When the last programs of a batch end, those of the next one have begun (H200, two views with blur: 362,499 views/s,
+  // 274,602 with one lane).
+  std::uint64_t lanes = 1;
+  // Of each lane.
+  std::uint64_t decoded_bytes = 0;  // in which the transform decodes samples; 0: none is needed
+  std::uint64_t augment_bytes = 0;  // in which operations are executed; 0: none is needed
+  std::uint64_t field_bytes = 0;    // FieldMemory
+  std::uint64_t size_bytes() const noexcept { return lanes * (decoded_bytes + augment_bytes + field_bytes); }
+};
+ComputeMemory compute_memory(const DatasetInfo& info, const DeviceInfo& device, const LoaderOptions& options);
 
 // The staging buffers of transport staged, and of mapped until all shards are registered.
 struct StagingMemory {

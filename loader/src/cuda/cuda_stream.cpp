@@ -177,10 +177,16 @@ class CudaStream final : public Stream {
     }
     return scratch;
   }
-  // The scratch is in use until the next event that is recorded.
+  // The scratch is in use until the next event that is recorded. Of many transforms in a row (views of a batch) some are
+  // recorded in between: whoever needs a scratch again then waits for those, and the others keep the device busy.
   void mark_used() {
-    const std::lock_guard lock(mutex_);
-    unrecorded_.push_back(scratch_next_);
+    bool many = false;
+    {
+      const std::lock_guard lock(mutex_);
+      unrecorded_.push_back(scratch_next_);
+      many = unrecorded_.size() >= kScratches / 4;
+    }
+    if (many) record();
   }
   bool is_unrecorded(std::size_t scratch) {
     const std::lock_guard lock(mutex_);
@@ -199,7 +205,7 @@ class CudaStream final : public Stream {
                  "cudaMemcpyAsync");
   }
 
-  static constexpr std::size_t kScratches = 8;
+  static constexpr std::size_t kScratches = 16;
   static constexpr std::size_t kFewItems = 4;  // take the host as long as one launch
   static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
   static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}

@@ -70,6 +70,7 @@ struct Launch {
   float bias[4];
   const float* normalization;  // more than four channels: the mean of each, then the std of each
   std::byte* target;
+  bool reused;  // the target is read again soon
 };
 
 // Of frames of codec packed.

@@ -44,6 +44,7 @@ Launch make_launch(const TransformWork& work, const ValueMap* map, const std::by
   launch.out = axes_of(work.delivered);
   launch.planar_out = work.delivered.layout == Layout::nchw;
   launch.target = work.target;
+  launch.reused = work.target_is_read_soon;
   if (map == nullptr) return launch;
   launch.values = work.delivered.dtype == DType::f32 ? Values::table32 : Values::table16;
   if (map->fused) launch.values = work.delivered.dtype == DType::f16 ? Values::line_f16 : Values::line_bf16;

@@ -62,6 +62,21 @@ TEST_F(MemoryPlan, GivesStatedFiguresForEachTransport) {
   EXPECT_EQ(plan_memory(data, host(), staged, 0).device_bytes, 4 * (10 * kSample * 4 + kColumns));
 }
 
+// 10 samples in two buffers of 8x8x3, each for two batches at once.
+TEST_F(MemoryPlan, CountsWhereOperationsAreExecutedOnAGpu) {
+  const DatasetInfo& info = dataset().info();
+  LoaderOptions augmented = options(TransportKind::mapped);
+  augmented.transform.crop = CropKind::random_resized;
+  augmented.transform.crop_height = augmented.transform.crop_width = 8;
+  EXPECT_EQ(compute_memory(info, gpu(), augmented).size_bytes(), 0U);
+  augmented.transform.operations = {ops::Invert{}};
+  EXPECT_EQ(compute_memory(info, gpu(), augmented).lanes, 2U);
+  EXPECT_EQ(compute_memory(info, gpu(), augmented).size_bytes(), 2 * 2 * (10 * 192 + 128));
+  EXPECT_EQ(compute_memory(info, host(), augmented).size_bytes(), 0U);
+  augmented.transport = TransportKind::resident;
+  EXPECT_EQ(compute_memory(info, gpu(), augmented).lanes, 1U) << "its batches read what others copied";
+}
+
 TEST_F(MemoryPlan, CountsEachColumnRoundedUp) {
   DatasetInfo info = dataset().info();
   info.columns = {{"labels", DType::i64, {}}, {"boxes", DType::f32, {7, 4}}};
@@ -152,7 +167,10 @@ TEST_F(MemoryPlan, IsWhatALoaderThenCounts) {
           LoaderOptions o = options(kind);
           o.resident_bytes = 12'345;
           o.transform.crop = crop;
-          if (crop != CropKind::none) o.transform.crop_height = o.transform.crop_width = 8;
+          if (crop != CropKind::none) {
+            o.transform.crop_height = o.transform.crop_width = 8;
+            o.transform.operations = {ops::Invert{}};
+          }
           const LoaderMemory plan = plan_memory(data, *device, o);
           Loader loader(data, device, o);
           LoaderStats stats;
