@@ -18,6 +18,7 @@ void add_memory(const Subcommands& subcommands);
 void add_pipeline(const Subcommands& subcommands);
 void add_report(const Subcommands& subcommands);
 void add_tiers(const Subcommands& subcommands);
+void add_transform(const Subcommands& subcommands);
 void add_upload(const Subcommands& subcommands);
 void add_write(const Subcommands& subcommands);
 
@@ -29,6 +30,7 @@ PageSection matmul_section(const nlohmann::ordered_json& json);
 PageSection memory_section(const nlohmann::ordered_json& json);
 PageSection pipeline_section(const nlohmann::ordered_json& json);
 PageSection tiers_section(const nlohmann::ordered_json& json);
+PageSection transform_section(const nlohmann::ordered_json& json);
 PageSection upload_section(const nlohmann::ordered_json& json);
 PageSection write_section(const nlohmann::ordered_json& json);
 

@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
     const shard::bench::Subcommands subcommands{app, command, command_line};
     for (const auto add : {shard::bench::add_convert, shard::bench::add_load, shard::bench::add_tiers,
                            shard::bench::add_decode, shard::bench::add_pipeline, shard::bench::add_device,
-                           shard::bench::add_write, shard::bench::add_upload, shard::bench::add_memory,
-                           shard::bench::add_matmul, shard::bench::add_report})
+                           shard::bench::add_write, shard::bench::add_transform, shard::bench::add_upload,
+                           shard::bench::add_memory, shard::bench::add_matmul, shard::bench::add_report})
       add(subcommands);
     if (const auto code = shard::cli::parse_arguments(app, argc, argv)) return *code;
     return command();

@@ -65,16 +65,18 @@ TEST_F(MemoryPlan, GivesStatedFiguresForEachTransport) {
 // 10 samples in two buffers of 8x8x3, each for two batches at once.
 TEST_F(MemoryPlan, CountsWhereOperationsAreExecutedOnAGpu) {
   const DatasetInfo& info = dataset().info();
+  DeviceInfo cuda = gpu();
+  cuda.kind = DeviceKind::cuda;
   LoaderOptions augmented = options(TransportKind::mapped);
   augmented.transform.crop = CropKind::random_resized;
   augmented.transform.crop_height = augmented.transform.crop_width = 8;
-  EXPECT_EQ(compute_memory(info, gpu(), augmented).size_bytes(), 0U);
+  EXPECT_EQ(compute_memory(info, cuda, augmented).size_bytes(), 0U);
   augmented.transform.operations = {ops::Invert{}};
-  EXPECT_EQ(compute_memory(info, gpu(), augmented).lanes, 2U);
-  EXPECT_EQ(compute_memory(info, gpu(), augmented).size_bytes(), 2 * 2 * (10 * 192 + 128));
+  EXPECT_EQ(compute_memory(info, cuda, augmented).lanes, 2U);
+  EXPECT_EQ(compute_memory(info, cuda, augmented).size_bytes(), 2 * 2 * (10 * 192 + 128));
   EXPECT_EQ(compute_memory(info, host(), augmented).size_bytes(), 0U);
   augmented.transport = TransportKind::resident;
-  EXPECT_EQ(compute_memory(info, gpu(), augmented).lanes, 1U) << "its batches read what others copied";
+  EXPECT_EQ(compute_memory(info, cuda, augmented).lanes, 1U) << "its batches read what others copied";
 }
 
 TEST_F(MemoryPlan, CountsEachColumnRoundedUp) {
