@@ -39,7 +39,7 @@ def make(folder, samples):
     for _ in range(32):
         waves = sum(np.sin(x * rng.uniform(0.01, 0.1) + y * rng.uniform(0.01, 0.1) + rng.uniform(0, 6)) for _ in range(3))
         pictures.append(np.clip(128 + 35 * waves[..., None] * rng.uniform(0.4, 1, 3) + rng.normal(0, 4, (256, 256, 3)), 0, 255).astype(np.uint8))
-    with sl.Writer(str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec="packed", shard_size_bytes=64 << 20) as writer:
+    with sl.Writer(str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec="packed", shard_size_bytes=12 << 20) as writer:
         for number in range(samples):
             writer.add(f"{number}", np.roll(pictures[number % 32], number * 7 % 256, 0), number % 10)
 
@@ -50,7 +50,7 @@ def load(path, epochs, cache, cache_bytes):
 
     options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}
     begin = time.perf_counter()
-    loader = sl.Loader(path, 64, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
+    loader = sl.Loader(path, batch_size=64, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
     found, before, first = [], 0, None
     for epoch in range(epochs):
         start, count = time.perf_counter(), 0
@@ -83,7 +83,7 @@ def curl(url, files, work):
             lines.append(f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n')
     (work / "curl.conf").write_text("next\n".join(lines))
     start = time.perf_counter()
-    subprocess.run(["curl", "--parallel", "--parallel-max", "32", "--parallel-immediate", "-s", "-K", str(work / "curl.conf")], check=True, timeout=600)
+    subprocess.run(["curl", "--parallel", "--parallel-max", "32", "--parallel-immediate", "-s", "-K", str(work / "curl.conf")], check=True, timeout=600, stderr=subprocess.DEVNULL)
     return sum(file.stat().st_size for file in files) / (time.perf_counter() - start)
 
 

@@ -225,6 +225,17 @@ ShardCache::Entry entry_of(const RemoteFolder& folder, const ShardSummary& shard
 
 }  // namespace
 
+namespace {
+
+// Tables of offsets and checksums have 8 bytes per sample each, and keys and labels some dozens.
+std::uint64_t likely_head_bytes(const ShardSummary& shard) {
+  constexpr std::uint64_t kJsonBytes = 16 * 1024;
+  constexpr std::uint64_t kSampleBytes = 96;
+  return kJsonBytes + std::min<std::uint64_t>(shard.samples, 1U << 16U) * kSampleBytes;
+}
+
+}  // namespace
+
 bool DatasetPart::is_cached(const ShardSummary& shard) const {
   return cache_->has(entry_of(*remote_, shard));
 }
@@ -271,8 +282,9 @@ bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const 
 ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
   if (cache_ && is_cached(shard)) return open_cached(shard);
   if (remote_)
-    return ShardReader::open_remote(std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes),
-                                    path_of(shard));
+    return ShardReader::open_remote(
+        std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes, likely_head_bytes(shard)),
+        path_of(shard));
   try {
     return ShardReader::open_in(handle_, folder_ / shard.file);
   } catch (const Error& error) {

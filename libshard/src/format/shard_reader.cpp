@@ -33,8 +33,6 @@ namespace shard {
 namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
-constexpr std::uint64_t kFirstRemoteReadBytes =
-    512 * 1024;                     // a second request costs more than bytes that are not needed
 constexpr int kRemoteAttempts = 3;  // to get bytes that match their digest
 
 // The codec of a shard. It may have tables, which are the same for all shards of a data set, so a thread that
@@ -601,7 +599,7 @@ void ShardReader::Impl::open_remote() {
   for (int attempt = 1;; ++attempt) {
     try {
       const std::vector<std::byte> head =
-          read_head(kFirstRemoteReadBytes,
+          read_head(remote->likely_head_bytes(),
                     [&](std::uint64_t begin, std::span<std::byte> out) { remote->read(begin, out); });
       stored.clear();
       columns.clear();

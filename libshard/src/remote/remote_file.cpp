@@ -11,11 +11,14 @@
 namespace shard {
 namespace {
 
+constexpr unsigned kFollowed = 2;  // in a random order one read may follow the other by chance
+
 // What a thread has read ahead, of the file that it reads.
 struct ReadAhead {
   std::uint64_t file = 0;  // RemoteFile's id; 0: none
   std::uint64_t begin = 0;
   std::uint64_t next = 0;  // where the thread's last read ended
+  unsigned followed = 0;   // reads in a row that began there
   std::vector<std::byte> bytes;
 };
 ReadAhead& read_ahead_of_thread() {
@@ -31,10 +34,11 @@ std::uint64_t next_id() {
 }  // namespace
 
 RemoteFile::RemoteFile(std::shared_ptr<const RemoteFolder> folder, const std::string& name,
-                       std::uint64_t size_bytes)
+                       std::uint64_t size_bytes, std::uint64_t likely_head_bytes)
     : folder_(std::move(folder)),
       area_(folder_->area()),
       object_(folder_->object(name, size_bytes)),
+      likely_head_bytes_(likely_head_bytes),
       id_(next_id()) {
   if (size_bytes == 0) {
     std::array<std::byte, 1> first{};
@@ -59,11 +63,12 @@ void RemoteFile::read_ahead(std::uint64_t begin, std::span<std::byte> out, std::
   const bool follows = ahead.file == id_ && ahead.next == begin;
   const bool there =
       ahead.file == id_ && begin >= ahead.begin && begin + out.size() <= ahead.begin + ahead.bytes.size();
+  ahead.followed = follows ? ahead.followed + 1 : 0;
   if (!there) {
     if (ahead.file != id_) ahead.bytes.clear();
     ahead.file = id_;
     ahead.next = begin + out.size();
-    if (!follows || out.size() >= kAheadBytes) return read(begin, out);
+    if (ahead.followed < kFollowed || out.size() >= kAheadBytes) return read(begin, out);
     ahead.bytes.resize(static_cast<std::size_t>(std::min(end - begin, kAheadBytes)));
     ahead.begin = begin;
     try {

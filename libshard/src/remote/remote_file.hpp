@@ -20,12 +20,15 @@ namespace shard {
 class RemoteFile {
  public:
   // A file of `folder`. `size_bytes` 0: asks the server. Errors: those of HttpClient, and io.
-  RemoteFile(std::shared_ptr<const RemoteFolder> folder, const std::string& name, std::uint64_t size_bytes);
+  // `likely_head_bytes`: how much a reader of its head should ask for first.
+  RemoteFile(std::shared_ptr<const RemoteFolder> folder, const std::string& name, std::uint64_t size_bytes,
+             std::uint64_t likely_head_bytes = 512 * 1024);
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;
   ~RemoteFile();  // gives its place back
 
   std::uint64_t size_bytes() const noexcept { return object_->size_bytes(); }
+  std::uint64_t likely_head_bytes() const noexcept { return likely_head_bytes_; }
   const LocalArea& area() const noexcept { return *area_; }
   // Where the file begins in the area.
   std::uint64_t offset() const noexcept { return offset_; }
@@ -46,6 +49,7 @@ class RemoteFile {
   std::shared_ptr<const RemoteFolder> folder_;
   std::shared_ptr<LocalArea> area_;
   std::unique_ptr<HttpObject> object_;
+  std::uint64_t likely_head_bytes_;
   std::uint64_t offset_ = 0;
   std::uint64_t id_ = 0;  // of this object among all of the process
 };
