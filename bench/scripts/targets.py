@@ -4,8 +4,8 @@
     python3 bench/scripts/targets.py FOLDER [--cases NAME,...] [--gigabytes 4] [--seconds 8] [--json FILE]
 
 Needs shardloader and PyTorch, and torchvision for `host`. FOLDER receives the data sets (kept, so that a second run is quick); it should be in memory
-or on a quick disk. The link's limit is measured in the same process: copies of 2 GiB of pinned memory, the best of 5. Every case runs a whole
-epoch first, in which shards are registered and pages read.
+or on a quick disk. The link's limit is measured in the same process: copies of 2 GiB of pinned memory, the best of 5. Every case runs
+epochs first, until all shards are registered.
 
     crop-u8, crop-f16   256x256 image + u8 mask -> random crop 224 + flip, batches of 256: bytes against the link
     rand-augment        packed image + packed mask, random-resized-crop 224 + RandAugment, batches of 256: rate against that of the image alone
@@ -79,10 +79,14 @@ def link_limit():
 
 
 def measure(loader, seconds, read=lambda batch: None):
-    """Samples and bytes per second, after one epoch, and the share of the time in which the consumer waited."""
-    for batch in loader.epoch(0):
-        read(batch)
-    before, begin, epoch, samples = loader.stats(), time.perf_counter(), 1, 0
+    """Samples and bytes per second, once all shards are registered, and the share of the time in which the consumer waited."""
+    registered, epoch = -1, 0
+    while registered < loader.stats().registered_bytes:
+        registered = loader.stats().registered_bytes
+        for batch in loader.epoch(epoch):
+            read(batch)
+        epoch += 1
+    before, begin, samples = loader.stats(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
         for batch in loader.epoch(epoch):
             read(batch)

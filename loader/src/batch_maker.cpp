@@ -137,12 +137,13 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   slot.verify = verify;
   wait_for_last_use(slot);
   Work& work = work_[slot.number];
+  work.draws.finish();  // of a batch that failed
   setup_.order.batch(epoch, index, work.indices);
   slot.locations.clear();
   for (const std::uint64_t sample : work.indices.samples)
     slot.locations.push_back(setup_.dataset.locate(sample));
   if (slot.verdict) slot.verdict->start_batch(slot.locations);
-  if (!setup_.identity || setup_.targets) work.draws.draw(setup_, epoch, work.indices.draws);
+  if (!setup_.identity || setup_.targets) work.draws.start(setup_, epoch, work.indices.draws, *pool_);
   draw_pairs(slot);
   wait_for_shards(slot);
   open_shards(slot);
@@ -261,6 +262,7 @@ void BatchMaker::end(Slot& slot) {
     slot.copied_event = Event();
   }
   wait_released(slot);
+  work_[slot.number].draws.finish();
   std::swap(slot.indices, work_[slot.number].indices);
   write_columns(slot);
   lane_ = (lane_ + 1) % lanes_.size();

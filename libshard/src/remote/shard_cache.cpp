@@ -109,6 +109,10 @@ fs::path ShardCache::part_of(const Entry& entry) const {
 }
 
 void ShardCache::write_proof(const std::string& name, int fd) const {
+  try {
+    remove_temporaries(folder_);  // of processes that were killed here
+  } catch (const Error&) {        // another user's: they stay
+  }
   replace_file(folder_ / (name + std::string(kProof)), proof_text(fd, folder_ / name));
 }
 

@@ -57,12 +57,12 @@ def boxes_of(found, threshold=0.3):
 
 
 def matches(found, kinds, boxes, labels):
-    """Boxes that were found, each once."""
+    """Pairs of a box that was found and one that is there, each box in one of them at most."""
     low, high = torch.maximum(found[:, None, :2], boxes[:, :2]), torch.minimum(found[:, None, 2:], boxes[:, 2:])
     shared = (high - low).clamp(min=0).prod(2)
     overlap = shared / ((found[:, 2:] - found[:, :2]).prod(1)[:, None] + (boxes[:, 2:] - boxes[:, :2]).prod(1) - shared)
     good = (overlap > 0.5) & (kinds[:, None] == labels)
-    return int(good.any(0).sum()) if len(found) else 0
+    return min(int(good.any(0).sum()), int(good.any(1).sum())) if len(found) else 0
 
 
 def measure(net, loader):

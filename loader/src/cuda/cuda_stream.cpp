@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <mutex>
 #include <numeric>
 #include <utility>
@@ -56,24 +57,25 @@ class CudaStream final : public Stream {
     copy_each(items, cudaMemcpyHostToDevice);
   }
   // To queue a range for the copy engine takes the host 1 us (batches of 32 frames, H200), which for small
-  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges.
+  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges. Where small ranges stand between large ones,
+  // as masks between images, a kernel copies only these (256 images of 192 KiB and masks of 64 KiB: 1.56 ms, by the copy
+  // engine alone 1.95 ms).
   void copy_pinned(std::span<const CopyItem> items) override {
+    if (method_ == CopyMethod::kernel) return copy_by_kernel(items, kLargeItems, launch_copy_large);
+    if (!kernels_read_registered_) return copy(items);
+    const auto is_small = [](const CopyItem& item) { return item.size_bytes <= kSmallItemBytes; };
+    const auto few = static_cast<std::size_t>(std::count_if(items.begin(), items.end(), is_small));
+    if (few >= kFewItems && few < items.size()) {
+      parted_.assign(items.begin(), items.end());
+      std::partition(parted_.begin(), parted_.end(), is_small);
+      copy_by_kernel(std::span(parted_).first(few), kLargeItems, launch_copy_large);
+      return copy(std::span(parted_).subspan(few));
+    }
     const auto add = [](std::uint64_t sum, const CopyItem& item) { return sum + item.size_bytes; };
     const std::uint64_t bytes = std::accumulate(items.begin(), items.end(), std::uint64_t{0}, add);
     const std::uint64_t small = items.size() <= kPinnedItems ? kSmallItemBytes : kSmallItemBytes / 2;
-    const bool by_kernel =
-        kernels_read_registered_ && items.size() >= kFewItems && bytes <= small * items.size();
-    if (!by_kernel && method_ != CopyMethod::kernel) return copy(items);
-    const CudaScope scope(context_);
-    flush_upload();
-    while (!items.empty()) {
-      const auto some = items.first(std::min(items.size(), by_kernel ? kPinnedItems : kLargeItems));
-      if (by_kernel)
-        launch_copy_pinned(some, stream_.get());
-      else
-        launch_copy_large(some, stream_.get());
-      items = items.subspan(some.size());
-    }
+    if (items.size() < kFewItems || bytes > small * items.size()) return copy(items);
+    copy_by_kernel(items, kPinnedItems, launch_copy_pinned);
   }
   void upload(const CopyItem& item) override {
     const CudaScope scope(context_);
@@ -151,6 +153,18 @@ class CudaStream final : public Stream {
   }
 
  private:
+  // At most `most` of them in a launch.
+  template <class Launch>
+  void copy_by_kernel(std::span<const CopyItem> items, std::size_t most, const Launch& launch) {
+    const CudaScope scope(context_);
+    flush_upload();
+    while (!items.empty()) {
+      const auto some = items.first(std::min(items.size(), most));
+      launch(some, stream_.get());
+      items = items.subspan(some.size());
+    }
+  }
+
   // Parameters of a transform or gather that is queued. Reused when its kernels have ended.
   struct Scratch {
     std::unique_ptr<Block> pinned;
@@ -172,8 +186,9 @@ class CudaStream final : public Stream {
     used.wait();
     if (!scratch.pinned || scratch.pinned->size_bytes() < size) {
       scratch.tables_there = false;
-      scratch.pinned = std::make_unique<PinnedBlock>(context_, size);
-      scratch.device = std::make_unique<DeviceBlock>(context_, size);
+      const std::uint64_t room = std::bit_ceil(size);  // seldom again: the driver waits for the device
+      scratch.pinned = std::make_unique<PinnedBlock>(context_, room);
+      scratch.device = std::make_unique<DeviceBlock>(context_, room);
     }
     return scratch;
   }
@@ -220,6 +235,7 @@ class CudaStream final : public Stream {
   std::size_t scratch_next_ = 0;
   std::mutex mutex_;                     // record() is for any thread
   std::vector<std::size_t> unrecorded_;  // scratches without an event after their use; guarded by mutex_
+  std::vector<CopyItem> parted_;         // scratch of copy_pinned()
   CopyItem upload_;                      // goes with what is queued next; guarded by mutex_
 };
 

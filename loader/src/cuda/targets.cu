@@ -69,8 +69,8 @@ __device__ Element nearest_value(const TargetLaunch& launch, const TargetRecord&
   if (!at.inside) return static_cast<Element>(launch.fill_bits);
   const auto column = static_cast<std::uint64_t>(targets::column_origin(record.crop, at.x, launch.width));
   const auto row = static_cast<std::uint64_t>(targets::row_origin(record.crop, at.y));
-  return __ldg(reinterpret_cast<const Element*>(record.source) + row * launch.in.row +
-               column * launch.in.column + channel * launch.in.channel);
+  return __ldcs(reinterpret_cast<const Element*>(record.source) + row * launch.in.row +
+                column * launch.in.column + channel * launch.in.channel);
 }
 
 // Of an element of a row of the target: its channel, row and column.
