@@ -1,12 +1,11 @@
 // Mixup and cutmix over pairs of a delivered batch. Same bits as the host's mix_pairs(). Built without contraction of
 // floating-point expressions (see CMakeLists.txt).
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <cstring>
 
+#include "cuda/elements.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/transform.hpp"
 #include "transform/augment/mix.hpp"
@@ -17,27 +16,6 @@ namespace shard {
 namespace {
 
 using augment::MixShape;
-
-struct ByteType {
-  using Stored = std::uint8_t;
-  static __device__ float load(Stored value) { return static_cast<float>(value); }
-  static __device__ Stored store(float value) { return augment::nearest_byte(value); }
-};
-struct HalfType {
-  using Stored = std::uint16_t;
-  static __device__ float load(Stored value) { return __half2float(__ushort_as_half(value)); }
-  static __device__ Stored store(float value) { return __half_as_ushort(__float2half_rn(value)); }
-};
-struct BrainType {
-  using Stored = std::uint16_t;
-  static __device__ float load(Stored value) { return __bfloat162float(__ushort_as_bfloat16(value)); }
-  static __device__ Stored store(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
-};
-struct FloatType {
-  using Stored = float;
-  static __device__ float load(Stored value) { return value; }
-  static __device__ Stored store(float value) { return value; }
-};
 
 // blockIdx.y: the pair.
 template <class Type>
@@ -82,19 +60,19 @@ void launch_mix(const TransformWork& work, std::byte* pinned, std::byte* device,
   const auto* const pairs = reinterpret_cast<const MixPair*>(device);
   switch (spec.dtype) {
     case DType::u8:
-      mix_batch<ByteType>
+      mix_batch<gpu::U8Type>
           <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
       break;
     case DType::f16:
-      mix_batch<HalfType>
+      mix_batch<gpu::F16Type>
           <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
       break;
     case DType::bf16:
-      mix_batch<BrainType>
+      mix_batch<gpu::Bf16Type>
           <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
       break;
     default:
-      mix_batch<FloatType>
+      mix_batch<gpu::F32Type>
           <<<grid, gpu::kThreads, 0, stream>>>(pairs, count, work.target, spec.elements(), shape);
       break;
   }

@@ -2,8 +2,6 @@
 // (see CMakeLists.txt).
 //
 //   scratch  [ records ][ pairs of cutmix ][ steps ]
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cuda/elements.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/targets.hpp"
 #include "cuda/transform.hpp"
@@ -117,32 +116,6 @@ __global__ void __launch_bounds__(gpu::kThreads) follow_nearest(const __grid_con
   }
 }
 
-struct U8Type {
-  using Stored = std::uint8_t;
-  static __device__ float load(Stored value) { return static_cast<float>(value); }
-  static __device__ Stored store(float value) { return augment::nearest_byte(value); }
-};
-struct U16Type {
-  using Stored = std::uint16_t;
-  static __device__ float load(Stored value) { return static_cast<float>(value); }
-  static __device__ Stored store(float value) { return targets::nearest_u16(value); }
-};
-struct F16Type {
-  using Stored = std::uint16_t;
-  static __device__ float load(Stored value) { return __half2float(__ushort_as_half(value)); }
-  static __device__ Stored store(float value) { return __half_as_ushort(__float2half_rn(value)); }
-};
-struct Bf16Type {
-  using Stored = std::uint16_t;
-  static __device__ float load(Stored value) { return __uint_as_float(std::uint32_t{value} << 16U); }
-  static __device__ Stored store(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
-};
-struct F32Type {
-  using Stored = float;
-  static __device__ float load(Stored value) { return value; }
-  static __device__ Stored store(float value) { return value; }
-};
-
 // Step `number` of each row that has so many; rows without steps are copied by the first. The last step of a row writes the target, the
 // one before it the scratch, and so on.
 template <class Type>
@@ -214,15 +187,15 @@ void launch_by_dtype(const TargetWork& work, const TargetLaunch& launch, std::ui
   }
   switch (dtype) {
     case DType::u8:
-      return launch_bilinear<U8Type>(launch, most_steps, stream);
+      return launch_bilinear<gpu::U8Type>(launch, most_steps, stream);
     case DType::u16:
-      return launch_bilinear<U16Type>(launch, most_steps, stream);
+      return launch_bilinear<gpu::U16Type>(launch, most_steps, stream);
     case DType::f16:
-      return launch_bilinear<F16Type>(launch, most_steps, stream);
+      return launch_bilinear<gpu::F16Type>(launch, most_steps, stream);
     case DType::bf16:
-      return launch_bilinear<Bf16Type>(launch, most_steps, stream);
+      return launch_bilinear<gpu::Bf16Type>(launch, most_steps, stream);
     default:
-      return launch_bilinear<F32Type>(launch, most_steps, stream);
+      return launch_bilinear<gpu::F32Type>(launch, most_steps, stream);
   }
 }
 
