@@ -1,4 +1,4 @@
-// HttpClient: requests for ranges of objects on servers, many at a time. The one place that knows libcurl.
+// HttpClient: requests for ranges of objects on servers, many at a time. Only http_request.hpp and what includes it know libcurl.
 //
 //   read() --> pieces of at most 8 MiB --> queue --> one thread, at most kRequests at a time --> memory or file
 //                                            ^                                      |
@@ -73,6 +73,9 @@ struct HttpStats {
   std::atomic<std::uint64_t> retries{0};   // of them, after a failure
 };
 
+struct HttpJob;
+class HttpEngine;
+
 class HttpClient {
  public:
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
@@ -96,13 +99,12 @@ class HttpClient {
   const HttpStats& stats() const noexcept { return stats_; }
 
  private:
-  struct Job;
-  class Engine;
-  void run(Job& job, const std::stop_token& stop);
-  Engine& engine();
+  void run(HttpJob& job, const std::stop_token& stop);
+  HttpEngine& engine();
 
   HttpStats stats_;
-  std::atomic<Engine*> engine_{nullptr};  // started at the first request; a child after fork() starts another
+  std::atomic<HttpEngine*> engine_{
+      nullptr};  // started at the first request; a child after fork() starts another
 };
 
 }  // namespace shard

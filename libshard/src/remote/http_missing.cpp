@@ -13,7 +13,7 @@ namespace {
 
 }  // namespace
 
-class HttpClient::Engine {};
+class HttpEngine {};
 
 HttpClient::HttpClient() = default;
 HttpClient::~HttpClient() = default;

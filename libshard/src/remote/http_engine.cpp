@@ -1,0 +1,179 @@
+#include "remote/http_engine.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "base/thread_name.hpp"
+
+namespace shard {
+namespace {
+
+std::exception_ptr cancelled_because(const char* why) {
+  return std::make_exception_ptr(Error(ErrorCode::cancelled, why));
+}
+
+}  // namespace
+
+HttpEngine::HttpEngine(HttpStats& stats) : shared_(stats), pid_(::getpid()) {
+  static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
+  multi_ = ready == CURLE_OK ? curl_multi_init() : nullptr;
+  if (multi_ == nullptr) throw Error(ErrorCode::resource, "libcurl cannot be initialised");
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(HttpClient::kRequests));
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    curl_multi_cleanup(multi_);
+    throw Error(ErrorCode::resource, fmt::format("cannot start a thread for requests: {}", error.what()));
+  }
+}
+
+HttpEngine::~HttpEngine() {
+  quit_ = true;
+  wake();
+  thread_.join();
+  for (CURL* const easy : idle_) curl_easy_cleanup(easy);
+  curl_multi_cleanup(multi_);
+}
+
+bool HttpEngine::of_this_process() const noexcept { return pid_ == ::getpid(); }
+
+void HttpEngine::submit(HttpJob& job) {
+  std::deque<std::unique_ptr<HttpRequest>> made;
+  for (const auto& [begin, end] : job.pieces)
+    made.push_back(std::make_unique<HttpRequest>(shared_, job, begin, end));
+  {
+    const std::lock_guard lock(mutex_);
+    if (job.urgent)
+      for (auto it = made.rbegin(); it != made.rend(); ++it) waiting_.push_front(std::move(*it));
+    else
+      for (auto& request : made) waiting_.push_back(std::move(request));
+  }
+  wake();
+}
+
+void HttpEngine::work() {
+  name_thread("shard-http");
+  while (!quit_) {
+    start_waiting();
+    int running = 0;
+    curl_multi_perform(multi_, &running);
+    int left = 0;
+    while (CURLMsg* const message = curl_multi_info_read(multi_, &left))
+      if (message->msg == CURLMSG_DONE) done(message->easy_handle, message->data.result);
+    drop_cancelled();
+    curl_multi_poll(multi_, nullptr, 0, next_turn_ms(), nullptr);
+  }
+  const std::exception_ptr over = cancelled_because("the data set was closed");
+  while (!active_.empty()) finish(*active_.back(), over);
+  const std::lock_guard lock(mutex_);
+  for (auto& request : waiting_) request->job().finish(over);
+}
+
+// The pauses of failed requests end at different times, so the queue is looked at as a whole.
+void HttpEngine::start_waiting() {
+  const auto now = HttpRequest::Clock::now();
+  std::vector<std::unique_ptr<HttpRequest>> started;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = waiting_.begin();
+         it != waiting_.end() && active_.size() + started.size() < HttpClient::kRequests;) {
+      if ((*it)->due() > now) {
+        ++it;
+        continue;
+      }
+      started.push_back(std::move(*it));
+      it = waiting_.erase(it);
+    }
+  }
+  for (auto& request : started) {
+    HttpRequest& it = *request;
+    active_.push_back(std::move(request));
+    try {
+      start(it);
+    } catch (...) {
+      finish(it, std::current_exception());
+    }
+  }
+}
+
+void HttpEngine::start(HttpRequest& request) {
+  if (request.job().cancelled) throw Error(ErrorCode::cancelled, "the request was cancelled");
+  if (idle_.empty()) {
+    CURL* const easy = curl_easy_init();
+    if (easy == nullptr) throw std::bad_alloc();
+    idle_.push_back(easy);
+  }
+  CURL* const easy = idle_.back();
+  idle_.pop_back();
+  request.start(easy);
+  curl_multi_add_handle(multi_, easy);
+}
+
+int HttpEngine::next_turn_ms() {
+  const std::lock_guard lock(mutex_);
+  auto turn = std::chrono::milliseconds(1000);
+  if (active_.size() < HttpClient::kRequests)
+    for (const auto& request : waiting_)
+      turn = std::min(turn, std::chrono::duration_cast<std::chrono::milliseconds>(request->due() -
+                                                                                  HttpRequest::Clock::now()) +
+                                std::chrono::milliseconds(1));
+  return static_cast<int>(std::max<std::int64_t>(0, turn.count()));
+}
+
+void HttpEngine::done(CURL* easy, CURLcode result) {
+  HttpRequest& request = HttpRequest::of(easy);
+  try {
+    if (!request.ended(result)) return postpone(request);
+  } catch (...) {
+    return finish(request, std::current_exception());
+  }
+  finish(request, nullptr);
+}
+
+// Out of those that run, with its handle idle again.
+std::unique_ptr<HttpRequest> HttpEngine::take_out(HttpRequest& request) {
+  if (CURL* const easy = request.release()) {
+    curl_multi_remove_handle(multi_, easy);
+    idle_.push_back(easy);
+  }
+  const auto it = std::find_if(active_.begin(), active_.end(),
+                               [&](const auto& other) { return other.get() == &request; });
+  std::unique_ptr<HttpRequest> out = std::move(*it);
+  active_.erase(it);
+  return out;
+}
+
+void HttpEngine::postpone(HttpRequest& request) {
+  std::unique_ptr<HttpRequest> moved = take_out(request);
+  const std::lock_guard lock(mutex_);
+  waiting_.push_front(std::move(moved));
+}
+
+// Ends the request, with its error or as complete.
+void HttpEngine::finish(HttpRequest& request, std::exception_ptr error) {
+  const std::unique_ptr<HttpRequest> ended = take_out(request);
+  ended->job().finish(std::move(error));
+}
+
+void HttpEngine::drop_cancelled() {
+  const std::exception_ptr over = cancelled_because("the request was cancelled");
+  std::vector<HttpRequest*> dropped;
+  for (const auto& request : active_)
+    if (request->job().cancelled) dropped.push_back(request.get());
+  for (HttpRequest* const request : dropped) finish(*request, over);
+  std::vector<std::unique_ptr<HttpRequest>> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& request : waiting_)
+      if (request->job().cancelled) waiting.push_back(std::move(request));
+    std::erase(waiting_, nullptr);
+  }
+  for (const auto& request : waiting) request->job().finish(over);
+}
+
+}  // namespace shard

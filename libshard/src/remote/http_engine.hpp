@@ -1,0 +1,56 @@
+// HttpEngine: the thread that moves all requests of a client, with its connections and the requests that wait or run.
+#pragma once
+
+#include <curl/curl.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "remote/http_request.hpp"
+
+namespace shard {
+
+class HttpEngine {
+ public:
+  // Starts the thread. Errors: resource.
+  explicit HttpEngine(HttpStats& stats);
+  HttpEngine(const HttpEngine&) = delete;
+  HttpEngine& operator=(const HttpEngine&) = delete;
+  // Requests that are left end as cancelled.
+  ~HttpEngine();
+
+  // False in a child after fork(), which does not have the thread.
+  bool of_this_process() const noexcept;
+  // The job must live until all of its pieces have finished. Thread safe.
+  void submit(HttpJob& job);
+  // Looks at its requests at once: a job was cancelled. Thread safe.
+  void wake() noexcept { curl_multi_wakeup(multi_); }
+
+ private:
+  void work();
+  void start_waiting();
+  void start(HttpRequest& request);
+  int next_turn_ms();
+  void done(CURL* easy, CURLcode result);
+  void postpone(HttpRequest& request);
+  void finish(HttpRequest& request, std::exception_ptr error);
+  void drop_cancelled();
+  std::unique_ptr<HttpRequest> take_out(HttpRequest& request);
+
+  HttpShared shared_;
+  const pid_t pid_;
+  CURLM* multi_ = nullptr;
+  std::vector<CURL*> idle_;
+  std::vector<std::unique_ptr<HttpRequest>> active_;  // the thread only
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<HttpRequest>> waiting_;
+  std::atomic<bool> quit_{false};
+  std::thread thread_;
+};
+
+}  // namespace shard

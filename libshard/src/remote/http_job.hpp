@@ -1,0 +1,46 @@
+// HttpJob: what one call of HttpClient waits for. Its pieces are requests of their own; each ends by finish().
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "remote/http_client.hpp"
+
+namespace shard {
+
+struct HttpJob {
+  enum class Sink { memory, file, document };
+
+  HttpObject& object;
+  Sink sink = Sink::memory;
+  std::uint64_t begin = 0;            // of the range; memory and file begin there
+  std::byte* memory = nullptr;        // sink memory
+  int fd = -1;                        // sink file
+  std::uint64_t offset = 0;           // sink file
+  std::vector<std::byte> document{};  // sink document: the whole object
+  std::uint64_t max_bytes = 0;        // sink document
+  bool urgent = false;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces{};
+
+  std::atomic<bool> cancelled{false};
+  std::mutex mutex{};
+  std::condition_variable over{};
+  std::size_t left = 0;  // pieces
+  std::exception_ptr error{};
+
+  // One piece is over. Thread safe.
+  void finish(std::exception_ptr why) {
+    const std::lock_guard lock(mutex);
+    if (why && !error) error = std::move(why);
+    if (error) cancelled = true;  // the other pieces are dropped
+    if (--left == 0) over.notify_all();
+  }
+};
+
+}  // namespace shard

@@ -1,0 +1,280 @@
+// The options of a request, and what its end means: complete, again after a pause, or an error.
+#include "remote/http_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "base/quote.hpp"
+#include "remote/address.hpp"
+#include "remote/http_answer.hpp"
+
+namespace shard {
+namespace {
+
+constexpr std::chrono::seconds kConnectTime{10};
+constexpr std::chrono::seconds kStallTime{10};  // without kStallBytes per second
+constexpr long kStallBytes = 1000;
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kLongestPause{5000};
+constexpr std::uint64_t kProgressBytes = 64 * 1024;  // a request that brought fewer counts as failed
+constexpr unsigned kUnreachable = 3;                 // failures, while the server was never reached
+constexpr unsigned kLies = 3;                        // answers that contradict themselves
+constexpr unsigned kRedirects = 5;
+
+std::chrono::seconds patience_of_environment() {
+  const char* const text = std::getenv("SHARD_HTTP_PATIENCE");
+  const long seconds = text == nullptr ? 0 : std::strtol(text, nullptr, 10);
+  return std::chrono::seconds(seconds >= 1 && seconds <= 3600 ? seconds : 60);
+}
+
+std::string certificates_of_environment() {
+  for (const char* name : {"SHARD_CA_BUNDLE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})
+    if (const char* const path = std::getenv(name); path != nullptr && *path != '\0') return path;
+  return {};
+}
+
+}  // namespace
+
+HttpShared::HttpShared(HttpStats& counted)
+    : stats(counted),
+      patience(patience_of_environment()),
+      certificates(certificates_of_environment()),
+      random(std::random_device{}()) {}
+
+HttpRequest::HttpRequest(HttpShared& shared, HttpJob& job, std::uint64_t begin, std::uint64_t end)
+    : shared_(shared),
+      job_(job),
+      begin_(begin),
+      end_(end),
+      url_(job.object.url()),
+      deadline_(Clock::now() + shared.patience) {}
+
+HttpRequest& HttpRequest::of(CURL* easy) {
+  HttpRequest* request = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, reinterpret_cast<char**>(&request));
+  return *request;
+}
+
+CURL* HttpRequest::release() noexcept { return std::exchange(easy_, nullptr); }
+
+void HttpRequest::start(CURL* easy) {
+  easy_ = easy;
+  curl_easy_reset(easy_);
+  answer_ = {};
+  message_[0] = '\0';
+  headers_.reset();
+  if (whole()) job_.document.clear();
+  set_options();
+  ++shared_.stats.requests;
+  if (failures_ > 0) ++shared_.stats.retries;
+}
+
+namespace {
+
+template <typename Value>
+void set_option(CURL* easy, CURLoption option, Value value) {
+  if (curl_easy_setopt(easy, option, value) != CURLE_OK)
+    throw Error(ErrorCode::unsupported,
+                "this libcurl lacks an option that is needed: version 7.88 or later has them all");
+}
+
+}  // namespace
+
+void HttpRequest::set_options() {
+  set_option(easy_, CURLOPT_PRIVATE, static_cast<void*>(this));
+  set_option(easy_, CURLOPT_URL, url_.c_str());
+  set_option(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
+  set_option(easy_, CURLOPT_PATH_AS_IS, 1L);
+  set_option(easy_, CURLOPT_NOSIGNAL, 1L);
+  set_option(
+      easy_, CURLOPT_HTTP_VERSION,
+      static_cast<long>(CURL_HTTP_VERSION_1_1));  // a connection per request is faster than streams in one
+  set_option(easy_, CURLOPT_FOLLOWLOCATION, 0L);
+  set_option(easy_, CURLOPT_USERAGENT, "shardify");
+  set_option(easy_, CURLOPT_BUFFERSIZE, 512L * 1024);
+  set_option(easy_, CURLOPT_CONNECTTIMEOUT_MS,
+             static_cast<long>(std::chrono::milliseconds(std::min(kConnectTime, shared_.patience)).count()));
+  set_option(easy_, CURLOPT_LOW_SPEED_LIMIT, kStallBytes);
+  set_option(easy_, CURLOPT_LOW_SPEED_TIME,
+             static_cast<long>(
+                 std::min(kStallTime, std::max(shared_.patience / 3, std::chrono::seconds(1))).count()));
+  set_option(easy_, CURLOPT_ERRORBUFFER, message_);
+  set_option(easy_, CURLOPT_HEADERFUNCTION, &on_header);
+  set_option(easy_, CURLOPT_HEADERDATA, static_cast<void*>(this));
+  set_option(easy_, CURLOPT_WRITEFUNCTION, &on_body);
+  set_option(easy_, CURLOPT_WRITEDATA, static_cast<void*>(this));
+  if (!shared_.certificates.empty()) set_option(easy_, CURLOPT_CAINFO, shared_.certificates.c_str());
+  const std::string range = fmt::format("{}-{}", begin_, end_ - 1);
+  if (!whole()) set_option(easy_, CURLOPT_RANGE, range.c_str());
+  set_access();
+  if (headers_) set_option(easy_, CURLOPT_HTTPHEADER, headers_.get());
+}
+
+void HttpRequest::set_access() {
+  const HttpAccess& access = job_.object.access();
+  if (foreign_ || access.empty()) return;
+  if (!access.bearer.empty()) return add_header("Authorization: Bearer " + access.bearer);
+  set_option(easy_, CURLOPT_AWS_SIGV4, access.sigv4.c_str());
+  set_option(easy_, CURLOPT_USERNAME, access.key_id.c_str());
+  set_option(easy_, CURLOPT_PASSWORD, access.secret.c_str());
+  if (!access.session.empty()) add_header("x-amz-security-token: " + access.session);
+}
+
+void HttpRequest::add_header(const std::string& line) {
+  curl_slist* const longer = curl_slist_append(headers_.get(), line.c_str());
+  if (longer == nullptr) throw std::bad_alloc();
+  static_cast<void>(headers_.release());
+  headers_.reset(longer);
+}
+
+bool HttpRequest::ended(CURLcode result) {
+  if (!answer_.checked) check_answer();
+  if (answer_.error) std::rethrow_exception(answer_.error);
+  return settle(result);
+}
+
+bool HttpRequest::settle(CURLcode result) {
+  const bool complete = result == CURLE_OK && success();
+  if (answer_.received > 0 || complete) shared_.reached = true;
+  if (answer_.received >= kProgressBytes || (complete && answer_.lie.empty())) {
+    failures_ = 0;
+    deadline_ = Clock::now() + shared_.patience;
+  }
+  if (!answer_.lie.empty()) {
+    if (++lies_ >= kLies)
+      throw Error(ErrorCode::corrupt, fmt::format("the answers for {} contradict themselves: {}",
+                                                  quoted(job_.object.name()), answer_.lie));
+    return again(answer_.lie);
+  }
+  if (complete) {
+    if (whole() || begin_ == end_) return true;
+    return again(fmt::format("{} bytes are missing at its end", end_ - begin_));
+  }
+  if (answer_.status >= 300 && answer_.status < 400 && result == CURLE_OK) return redirect();
+  if (answer_.status >= 400) return refused();
+  return failed(result);
+}
+
+// There is no whole answer.
+bool HttpRequest::failed(CURLcode result) {
+  switch (result) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+      throw Error(
+          ErrorCode::io,
+          fmt::format("{}: the server's certificate is not trusted: {}; with an authority of your own set "
+                      "SHARD_CA_BUNDLE to the file with its certificate",
+                      quoted(job_.object.name()), reason(result)));
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_OUT_OF_MEMORY:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+      throw Error(ErrorCode::io,
+                  fmt::format("{} cannot be read: {}", quoted(job_.object.name()), reason(result)));
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
+      if (!shared_.reached && failures_ + 1 >= kUnreachable) give_up(reason(result));
+      return again(reason(result));
+    default:
+      return again(reason(result));
+  }
+}
+
+std::string HttpRequest::reason(CURLcode result) const {
+  return message_[0] != '\0' ? std::string(message_) : std::string(curl_easy_strerror(result));
+}
+
+std::string HttpRequest::status_text() const {
+  const std::string code = error_code_of(answer_.excerpt);
+  return code.empty() ? fmt::format("HTTP {}", answer_.status)
+                      : fmt::format("HTTP {}, {}", answer_.status, code);
+}
+
+bool HttpRequest::refused() {
+  const std::string name = quoted(job_.object.name());
+  const std::string status = status_text();
+  switch (answer_.status) {
+    case 404:
+    case 410:
+      throw Error(ErrorCode::not_found, fmt::format("{} does not exist on the server ({})", name, status));
+    case 401:
+    case 403:
+      throw Error(
+          ErrorCode::io,
+          fmt::format(
+              "access to {} is refused ({}): {}", name, status,
+              job_.object.access().empty()
+                  ? "it was asked for without credentials; docs/remote.md says where they are looked for"
+                  : "check the credentials, that they have not expired, and what they may read"));
+    case 416:
+      throw Error(
+          ErrorCode::corrupt,
+          fmt::format("{} is shorter on the server than expected ({}): it was replaced or is not complete",
+                      name, status));
+    case 408:
+    case 429:
+    case 500:
+    case 502:
+    case 503:
+    case 504:
+      return again(status);
+    default:
+      throw Error(ErrorCode::io, fmt::format("the server refuses to send {} ({})", name, status));
+  }
+}
+
+bool HttpRequest::redirect() {
+  char* target = nullptr;
+  curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &target);
+  const std::string name = quoted(job_.object.name());
+  if (target == nullptr)
+    throw Error(ErrorCode::io,
+                fmt::format("the server redirects {} ({}) and does not say where to", name, status_text()));
+  const std::string next = target;
+  if (++redirects_ > kRedirects)
+    throw Error(ErrorCode::io, fmt::format("{} is redirected more than {} times", name, kRedirects));
+  if (url_.starts_with("https://") && !next.starts_with("https://"))
+    throw Error(ErrorCode::io,
+                fmt::format("{} is redirected from https to an address without TLS: refused", name));
+  if (origin_of(next) != origin_of(url_)) {
+    if (!job_.object.access().sigv4.empty())
+      throw Error(ErrorCode::io, fmt::format("{} is redirected to another server ({}), which does not get "
+                                             "your credentials: check region and endpoint",
+                                             name, status_text()));
+    foreign_ = true;
+  }
+  url_ = next;
+  return later(std::chrono::milliseconds(0));
+}
+
+void HttpRequest::give_up(const std::string& why) const {
+  throw Error(ErrorCode::io, fmt::format("cannot read {}: {} ({} attempts)", quoted(job_.object.name()), why,
+                                         failures_ + 1));
+}
+
+bool HttpRequest::again(const std::string& why) {
+  const auto now = Clock::now();
+  if (now >= deadline_ && failures_ > 0) give_up(why);
+  auto pause = std::min(kLongestPause, kFirstPause * (1 << std::min(failures_, 6U)));
+  pause = std::chrono::milliseconds(
+      std::uniform_int_distribution<std::int64_t>(pause.count() / 2, pause.count())(shared_.random));
+  if (const auto asked = whole_number(answer_.retry_after))
+    pause =
+        std::max<std::chrono::milliseconds>(pause, std::chrono::seconds(std::min<std::uint64_t>(*asked, 30)));
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - now);
+  pause = std::clamp(left, std::chrono::milliseconds(1), pause);
+  ++failures_;
+  return later(pause);
+}
+
+bool HttpRequest::later(std::chrono::milliseconds pause) {
+  due_ = Clock::now() + pause;
+  return false;
+}
+
+}  // namespace shard
