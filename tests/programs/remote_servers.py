@@ -30,6 +30,7 @@ class HostileServer:
         self.folder = Path(folder)
         self.behave = behave or (lambda *_: None)
         self.check = check or (lambda headers: 200)  # the status that a request with these headers gets
+        self.code = "SlowDown"  # in the text of refusals, as S3 has it
         self.requests = []
         self.sent = 0
         self.lock = threading.Lock()
@@ -88,7 +89,7 @@ class HostileServer:
             handler.end_headers()
             return
         if status != 200 or begin >= end:
-            body = b"<Error><Code>SlowDown</Code></Error>"
+            body = f"<Error><Code>{self.code}</Code></Error>".encode()
             handler.send_response(status if status != 200 else 416)
             handler.send_header("Content-Length", str(len(body)))
             handler.end_headers()

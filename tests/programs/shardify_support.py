@@ -95,12 +95,13 @@ def make_photos(folder, count=6, seed=1):
 
 # --- runs -----------------------------------------------------------------------------------------------------------
 
-# Of launchers: a test may itself run under one.
-LAUNCHER_VARIABLES = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "AWS_BATCH_", "JOB_COMPLETION_INDEX", "TORCHELASTIC_", "RANK", "WORLD_SIZE")
+# Of launchers and clouds: a test may itself run under one.
+LAUNCHER_VARIABLES = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "AWS_", "JOB_COMPLETION_INDEX", "TORCHELASTIC_", "RANK", "WORLD_SIZE")
 
 
 def environment(**changes):
     env = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHER_VARIABLES)}
+    env["AWS_EC2_METADATA_DISABLED"] = "true"
     env.update(changes)
     return env
 

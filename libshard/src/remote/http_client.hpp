@@ -6,7 +6,8 @@
 //
 // What a server says is checked before its bytes count: the status, Content-Range, the size of the object, and that its ETag is the
 // same for all pieces. Each failed request is repeated from the first byte that is missing, with growing pauses and jitter, until
-// `patience` has passed without a new byte. So no call waits forever. Redirects to another server are followed without credentials.
+// `patience` has passed without a new byte. So no call waits forever. Keys that expire are renewed by the threads that read, before a
+// request, and once more if the server says that they have expired. Redirects to another server are followed without credentials.
 //
 // Errors: not_found (404, 410), io (refused, unreachable, TLS, no ranges, too many failures), corrupt (another size or ETag than before,
 // lengths that contradict each other), unsupported (this build has no libcurl), cancelled. Each names the object. Secrets are in no message.
@@ -25,17 +26,16 @@
 #include <string>
 #include <vector>
 
+#include "remote/aws_keys.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
 
 // How a request is allowed. Empty: anonymous.
 struct HttpAccess {
-  std::string bearer;   // a token
-  std::string sigv4;    // AWS Signature Version 4, as CURLOPT_AWS_SIGV4 takes it: "aws:amz:REGION:s3"
-  std::string key_id;   // with sigv4
-  std::string secret;   // with sigv4
-  std::string session;  // with sigv4: the token of temporary keys, or empty
+  std::string bearer;  // a token
+  std::string sigv4;   // AWS Signature Version 4, as CURLOPT_AWS_SIGV4 takes it: "aws:amz:REGION:s3"
+  std::shared_ptr<AwsKeys> keys;  // with sigv4
   bool empty() const noexcept { return bearer.empty() && sigv4.empty(); }
 };
 

@@ -25,6 +25,7 @@ HttpEngine& HttpClient::engine() {
 void HttpClient::run(HttpJob& job, const std::stop_token& stop) {
   job.left = job.pieces.size();
   if (job.left == 0) return;
+  if (AwsKeys* const keys = job.object.access().keys.get()) keys->prepare();
   HttpEngine& engine = this->engine();
   engine.submit(job);
   {
@@ -33,7 +34,12 @@ void HttpClient::run(HttpJob& job, const std::stop_token& stop) {
       engine.wake();
     });
     std::unique_lock lock(job.mutex);
-    job.over.wait(lock, [&] { return job.left == 0; });
+    while (job.left != 0) {
+      job.over.wait(lock, [&] { return job.left == 0 || job.expired_keys != 0; });
+      if (job.expired_keys == 0) continue;
+      job.renew_keys(lock);
+      engine.wake();
+    }
   }
   if (job.error) std::rethrow_exception(job.error);
 }

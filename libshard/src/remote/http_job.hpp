@@ -34,6 +34,31 @@ struct HttpJob {
   std::size_t left = 0;  // pieces
   std::exception_ptr error{};
 
+  // The version of keys that the server called expired; 0: none. Requests wait until the thread that waits for the job has got others.
+  std::atomic<std::uint64_t> expired_keys{0};
+
+  // Keys of this version have expired. Thread safe.
+  void ask_for_keys(std::uint64_t version) {
+    const std::lock_guard lock(mutex);
+    expired_keys = version;
+    over.notify_all();
+  }
+  // Gets others, while the lock is open. What fails ends the job.
+  void renew_keys(std::unique_lock<std::mutex>& lock) {
+    std::exception_ptr failure;
+    lock.unlock();
+    try {
+      object.access().keys->replace(expired_keys);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    expired_keys = 0;
+    if (!failure) return;
+    if (!error) error = std::move(failure);
+    cancelled = true;
+  }
+
   // One piece is over. Thread safe.
   void finish(std::exception_ptr why) {
     const std::lock_guard lock(mutex);

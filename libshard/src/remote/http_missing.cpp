@@ -1,4 +1,5 @@
-// HttpClient of a build without libcurl: says so.
+// HttpClient and call_http() of a build without libcurl: says so.
+#include "remote/http_call.hpp"
 #include "remote/http_client.hpp"
 
 namespace shard {
@@ -27,6 +28,10 @@ void HttpClient::read(HttpObject& object, std::uint64_t, std::span<std::byte>, c
 void HttpClient::copy_to(HttpObject& object, std::uint64_t, std::uint64_t, int, std::uint64_t,
                          const std::stop_token&) {
   refuse_remote(object);
+}
+
+HttpReply call_http(const HttpCall&) {
+  throw Error(ErrorCode::unsupported, "this build was made without libcurl");
 }
 
 }  // namespace shard

@@ -10,6 +10,7 @@
 
 #include "base/quote.hpp"
 #include "remote/address.hpp"
+#include "remote/certificates.hpp"
 #include "remote/http_answer.hpp"
 
 namespace shard {
@@ -21,6 +22,7 @@ constexpr long kStallBytes = 1000;
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 constexpr std::uint64_t kProgressBytes = 64 * 1024;  // a request that brought fewer counts as failed
+constexpr std::chrono::milliseconds kKeysPause{50};  // while keys are renewed
 constexpr unsigned kUnreachable = 3;                 // failures, while the server was never reached
 constexpr unsigned kLies = 3;                        // answers that contradict themselves
 constexpr unsigned kRedirects = 5;
@@ -31,18 +33,12 @@ std::chrono::seconds patience_of_environment() {
   return std::chrono::seconds(seconds >= 1 && seconds <= 3600 ? seconds : 60);
 }
 
-std::string certificates_of_environment() {
-  for (const char* name : {"SHARD_CA_BUNDLE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"})
-    if (const char* const path = std::getenv(name); path != nullptr && *path != '\0') return path;
-  return {};
-}
-
 }  // namespace
 
 HttpShared::HttpShared(HttpStats& counted)
     : stats(counted),
       patience(patience_of_environment()),
-      certificates(certificates_of_environment()),
+      certificates(own_certificates() == nullptr ? "" : own_certificates()),
       random(std::random_device{}()) {}
 
 HttpRequest::HttpRequest(HttpShared& shared, HttpJob& job, std::uint64_t begin, std::uint64_t end)
@@ -57,6 +53,10 @@ HttpRequest& HttpRequest::of(CURL* easy) {
   HttpRequest* request = nullptr;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, reinterpret_cast<char**>(&request));
   return *request;
+}
+
+HttpRequest::Clock::time_point HttpRequest::due() const {
+  return job_.expired_keys == 0 ? due_ : std::max(due_, Clock::now() + kKeysPause);
 }
 
 CURL* HttpRequest::release() noexcept { return std::exchange(easy_, nullptr); }
@@ -119,9 +119,11 @@ void HttpRequest::set_access() {
   if (foreign_ || access.empty()) return;
   if (!access.bearer.empty()) return add_header("Authorization: Bearer " + access.bearer);
   set_option(easy_, CURLOPT_AWS_SIGV4, access.sigv4.c_str());
-  set_option(easy_, CURLOPT_USERNAME, access.key_id.c_str());
-  set_option(easy_, CURLOPT_PASSWORD, access.secret.c_str());
-  if (!access.session.empty()) add_header("x-amz-security-token: " + access.session);
+  const SigningKeys keys = access.keys->current();
+  keys_version_ = keys.version;
+  set_option(easy_, CURLOPT_USERNAME, keys.id.c_str());
+  set_option(easy_, CURLOPT_PASSWORD, keys.secret.c_str());
+  if (!keys.session.empty()) add_header("x-amz-security-token: " + keys.session);
 }
 
 void HttpRequest::add_header(const std::string& line) {
@@ -195,7 +197,19 @@ std::string HttpRequest::status_text() const {
                       : fmt::format("HTTP {}, {}", answer_.status, code);
 }
 
+// True once: keys that replace expired ones and are called expired too are an error.
+bool HttpRequest::keys_expired() {
+  const bool expired =
+      keys_version_ != 0 && !renewed_ && error_code_of(answer_.excerpt).starts_with("ExpiredToken");
+  renewed_ = renewed_ || expired;
+  return expired;
+}
+
 bool HttpRequest::refused() {
+  if (keys_expired()) {
+    job_.ask_for_keys(keys_version_);
+    return later(kKeysPause);
+  }
   const std::string name = quoted(job_.object.name());
   const std::string status = status_text();
   switch (answer_.status) {

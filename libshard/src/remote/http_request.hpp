@@ -44,7 +44,7 @@ class HttpRequest {
 
   HttpJob& job() const noexcept { return job_; }
   // When it is to be started.
-  Clock::time_point due() const noexcept { return due_; }
+  Clock::time_point due() const;
 
   // Prepares `easy`, which is the request's until release(). Errors: unsupported (an old libcurl), resource.
   void start(CURL* easy);
@@ -72,6 +72,7 @@ class HttpRequest {
 
   bool settle(CURLcode result);
   bool refused();
+  bool keys_expired();
   bool redirect();
   bool failed(CURLcode result);
   bool again(const std::string& why);
@@ -92,6 +93,8 @@ class HttpRequest {
   unsigned redirects_ = 0;
   unsigned failures_ = 0;  // since the last new byte
   unsigned lies_ = 0;
+  std::uint64_t keys_version_ = 0;  // of AwsKeys
+  bool renewed_ = false;            // the server called keys expired
   Clock::time_point due_{};
   Clock::time_point deadline_;
 

@@ -1,0 +1,30 @@
+// Pure functions of text from settings and answers.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+
+namespace shard {
+
+// Without spaces and ends of lines around it.
+inline std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+// Letters and digits of ASCII, and bytes of `further`. Not empty.
+inline bool is_word(std::string_view text, std::string_view further) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           further.find(c) != std::string_view::npos;
+  });
+}
+
+// Nothing but printing ASCII without spaces: it can be part of a header, and adds none.
+inline bool is_header_word(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+}  // namespace shard

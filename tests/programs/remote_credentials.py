@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Keys for S3: where they are looked for and in which order, that they are renewed in mid-run, and that services that misbehave end in bounded time."""
+
+import datetime
+import http.server
+import json
+import socket
+import threading
+import time
+import unittest
+from urllib.parse import parse_qs
+
+from remote_servers import HostileServer
+from shardify_support import SHARDCTL, SMALL, TestCase, environment, main, make_images, run, shardctl, shardify
+
+SECRET = "topsecret"  # a part of every secret
+TOKEN = "webtoken"
+
+
+class KeyServices:
+    """The metadata service, a container's service and STS on one port. Keys are KEY1, KEY2, ... which live for `life` seconds.
+
+    `act`: "" or status:NNN, hang, redirect:URL, and whatever else is the body of the answer that has the keys.
+    """
+
+    def __init__(self, life=3600, act=""):
+        self.life, self.act = life, act
+        self.requests = []
+        self.given = {}
+        self.lock = threading.Lock()
+        services = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                length = int(self.headers.get("Content-Length") or 0)
+                services.answer(self, self.rfile.read(length).decode())
+
+            do_PUT = do_POST = do_GET
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+        self.httpd = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
+        threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def close(self):
+        self.httpd.shutdown()
+        self.httpd.server_close()
+
+    def new_keys(self):
+        end = time.time() + self.life
+        with self.lock:
+            name = f"KEY{len(self.given) + 1}"
+            self.given[name] = end
+        return name, datetime.datetime.fromtimestamp(end, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def answer(self, handler, body):
+        headers = {name.lower(): value for name, value in handler.headers.items()}
+        with self.lock:
+            self.requests.append((handler.command, handler.path, headers, body))
+        status, text = self.text(handler.command, handler.path, headers, body)
+        if self.act == "hang":
+            return time.sleep(30)
+        if self.act.startswith("redirect:"):
+            handler.send_response(302)
+            handler.send_header("Location", self.act[9:])
+            handler.send_header("Content-Length", "0")
+            return handler.end_headers()
+        if self.act.startswith("status:"):
+            status, text = int(self.act[7:]), f"<Code>Busy</Code>{SECRET}"
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text.encode())
+
+    def text(self, command, path, headers, body):
+        if path == "/latest/api/token":
+            good = command == "PUT" and headers.get("x-aws-ec2-metadata-token-ttl-seconds", "").isdigit()
+            return (200, "imds0") if good else (400, "")
+        if path.startswith("/latest/meta-data/iam/security-credentials/"):
+            if headers.get("x-aws-ec2-metadata-token") != "imds0":
+                return 401, ""
+            if path.endswith("/"):
+                return 200, "my-role\nanother"
+            return self.keys() if path.endswith("/my-role") else (404, "")
+        if path.startswith("/container"):
+            return self.keys() if headers.get("authorization") == "pod0" else (401, "")
+        if command == "POST":
+            form = {name: value[0] for name, value in parse_qs(body).items()}
+            if form.get("Action") != "AssumeRoleWithWebIdentity" or form.get("WebIdentityToken") != TOKEN or form.get("RoleArn") != "arn:aws:iam::1:role/a b&c":
+                return 403, "<Error><Code>AccessDenied</Code></Error>"
+            name, end = self.new_keys()
+            return 200, self.other() or (f"<R><Credentials><AccessKeyId>{name}</AccessKeyId><SecretAccessKey>{SECRET}{name}</SecretAccessKey>"
+                                         f"<SessionToken>session{name}</SessionToken><Expiration>{end}</Expiration></Credentials></R>")
+        return 404, ""
+
+    def other(self):
+        return self.act if self.act and not self.act.startswith(("hang", "redirect:", "status:")) else None
+
+    def keys(self):
+        name, end = self.new_keys()
+        return 200, self.other() or json.dumps({"Code": "Success", "AccessKeyId": name, "SecretAccessKey": SECRET + name, "Token": "session" + name, "Expiration": end})
+
+
+class KeyCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        if "without libcurl" in shardctl("info", "http://127.0.0.1:1/x").err:
+            self.skipTest("this build has no libcurl")
+        self.assert_code(shardify(make_images(self.path / "in", each=6), self.path / "sets" / "x" / "y", *SMALL), 0)
+        self.used = []
+        self.refuse = lambda key: None
+        self.store = HostileServer(self.path / "sets", check=self.check)
+        self.addCleanup(self.store.__exit__)
+        self.token = self.path / "token"
+        self.token.write_text(TOKEN + "\n")
+
+    def check(self, headers):
+        """What the store answers: it knows the keys by their names."""
+        words = (headers.get("Authorization") or "").split("Credential=")
+        key = words[1].split("/")[0] if len(words) == 2 else ""
+        self.used.append((key, headers.get("x-amz-security-token")))
+        return self.refuse(key) or 200
+
+    def services(self, **how):
+        services = KeyServices(**how)
+        self.addCleanup(services.close)
+        return services
+
+    def verify(self, **variables):
+        plain = {name: "" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL_S3")}
+        plain.update(HOME=str(self.path), SHARD_HTTP_PATIENCE="6", AWS_ENDPOINT_URL=self.store.url)
+        begin = time.monotonic()
+        result = run([SHARDCTL, "verify", "s3://x/y"], timeout=100, env=environment(**{**plain, **variables}))
+        self.seconds = time.monotonic() - begin
+        self.assertNotIn(SECRET, result.out + result.err)
+        self.assertNotIn(TOKEN, result.out + result.err)
+        self.assertNotIn("sessionKEY", result.out + result.err)
+        return result
+
+    def failed(self, **variables):
+        result = self.verify(**variables)
+        self.assertNotEqual(result.code, 0, result)
+        return result.out + result.err
+
+    def ok(self, key, **variables):
+        self.used.clear()
+        self.assertIn("ok: 5 shards", self.assert_code(self.verify(**variables), 0).out)
+        self.assertEqual({name for name, _ in self.used}, {key})
+
+    def instance(self, services):
+        return {"AWS_EC2_METADATA_SERVICE_ENDPOINT": services.url, "AWS_EC2_METADATA_DISABLED": ""}
+
+    def container(self, services):
+        return {"AWS_CONTAINER_CREDENTIALS_FULL_URI": services.url + "/container?x=1", "AWS_CONTAINER_AUTHORIZATION_TOKEN": "pod0"}
+
+    def identity(self, services):
+        return {"AWS_WEB_IDENTITY_TOKEN_FILE": str(self.token), "AWS_ROLE_ARN": "arn:aws:iam::1:role/a b&c", "AWS_ENDPOINT_URL_STS": services.url}
+
+    def every(self, services):
+        return (self.instance(services), self.container(services), self.identity(services))
+
+
+class Sources(KeyCase):
+    def test_each_source(self):
+        for number, source in enumerate(self.every(services := self.services()), 1):
+            self.ok(f"KEY{number}", **source)
+            self.assertEqual({session for _, session in self.used}, {f"sessionKEY{number}"})
+        self.assertEqual([command for command, *_ in services.requests], ["PUT", "GET", "GET", "GET", "POST"])
+
+    def test_the_order_is_that_of_the_aws_tools(self):
+        aws = self.path / ".aws"
+        aws.mkdir()
+        (aws / "credentials").write_text(f"[default]\naws_access_key_id = PROFILE\naws_secret_access_key = {SECRET}\n")
+        services = self.services()
+        from_environment = {"AWS_ACCESS_KEY_ID": "ENV", "AWS_SECRET_ACCESS_KEY": SECRET}
+        everything = {**self.instance(services), **self.container(services)}
+        self.ok("ENV", **everything, **self.identity(services), **from_environment)
+        self.assertEqual(services.requests, [])
+        self.ok("KEY1", **everything, **self.identity(services))
+        self.assertEqual(services.requests.pop()[0], "POST")
+        self.ok("PROFILE", **everything)
+        self.assertEqual(services.requests, [])
+        (aws / "credentials").unlink()
+        self.ok("KEY2", **everything)
+        self.assertTrue(services.requests.pop()[1].startswith("/container"))
+        self.ok("KEY3", **self.instance(services))
+
+    def test_a_web_identity_of_the_profile(self):
+        (self.path / ".aws").mkdir()
+        (self.path / ".aws" / "config").write_text(f"[profile pod]\nrole_arn = arn:aws:iam::1:role/a b&c\nweb_identity_token_file = {self.token}\n")
+        self.ok("KEY1", AWS_PROFILE="pod", AWS_ENDPOINT_URL_STS=self.services().url)
+
+    def test_the_token_of_a_pod_comes_from_its_file(self):
+        (self.path / "pod").write_text("pod0\n")
+        self.ok("KEY1", **{**self.container(self.services()), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "",
+                           "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": str(self.path / "pod")})
+
+    def test_profiles_that_other_tools_must_resolve_are_named(self):
+        (self.path / ".aws").mkdir()
+        for line in ("credential_process = /bin/tool", "sso_session = me", "role_arn = a\nsource_profile = b"):
+            (self.path / ".aws" / "config").write_text(f"[profile me]\n{line}\n")
+            self.assertIn("aws configure export-credentials", self.assert_code(self.verify(AWS_PROFILE="me"), 2).err)
+        self.assertIn('there is no profile "you"', self.assert_code(self.verify(AWS_PROFILE="you"), 2).err)
+
+    def test_half_of_a_key_is_an_error(self):
+        self.assertIn("only one of", self.assert_code(self.verify(AWS_ACCESS_KEY_ID="K"), 2).err)
+        self.assertIn("AWS_ROLE_ARN is not", self.assert_code(self.verify(AWS_WEB_IDENTITY_TOKEN_FILE=str(self.token)), 2).err)
+
+
+class Renewal(KeyCase):
+    """The store answers slowly, so that a run lasts longer than keys live."""
+
+    def setUp(self):
+        super().setUp()
+        self.store.behave = lambda *_: time.sleep(0.15)
+
+    def test_keys_are_renewed_before_they_expire(self):
+        for source in range(3):
+            services = self.services(life=1.2)
+            late = []
+
+            def refuse(key, services=services, late=late):
+                if services.given[key] < time.time():
+                    late.append(key)
+            self.refuse = refuse
+            self.used.clear()
+            self.assertIn("ok: 5 shards", self.assert_code(self.verify(**self.every(services)[source]), 0).out)
+            self.assertGreater(len({key for key, _ in self.used}), 1)
+            self.assertEqual(late, [])
+
+    def test_keys_that_the_store_calls_expired_are_renewed_once(self):
+        for status in 400, 403:
+            services = self.services()
+            self.store.code = "ExpiredToken"
+            self.refuse = lambda key: status if key == "KEY1" and len(self.used) > 3 else None
+            self.used.clear()
+            self.assertIn("ok: 5 shards", self.assert_code(self.verify(**self.container(services)), 0).out)
+            self.assertEqual(len(services.given), 2)
+
+    def test_keys_that_stay_expired_are_an_error(self):
+        services = self.services()
+        self.store.code = "ExpiredToken"
+        self.refuse = lambda key: 403
+        self.assertIn("HTTP 403, ExpiredToken", self.assert_code(self.verify(**self.container(services)), 2).err)
+        self.assertEqual(len(services.given), 2)
+        keys = {"AWS_ACCESS_KEY_ID": "K", "AWS_SECRET_ACCESS_KEY": SECRET}
+        self.assertIn("HTTP 403, ExpiredToken", self.assert_code(self.verify(**keys), 2).err)
+
+    def test_a_service_that_fails_in_mid_run(self):
+        services = self.services(life=1.2)
+        self.refuse = lambda key: setattr(services, "act", "status:500") if len(self.used) == 3 else None
+        self.assertIn("cannot get keys from the container's service: it answers HTTP 500", self.failed(**self.container(services)))
+
+
+class Misbehaviour(KeyCase):
+    def test_answers_that_are_no_keys(self):
+        for act in ("{", "{}", "<html>", "status:403", "status:404", json.dumps({"AccessKeyId": "A", "SecretAccessKey": SECRET + "\r\nX-Evil: 1"}),
+                    json.dumps({"AccessKeyId": "A", "SecretAccessKey": SECRET, "Expiration": "later"}), "x" * 100_000,
+                    json.dumps({"AccessKeyId": "A", "SecretAccessKey": SECRET, "Expiration": "2001-01-01T00:00:00Z"})):
+            for source in self.every(self.services(act=act)):
+                self.assertIn("keys", self.failed(**source))
+                self.assertLess(self.seconds, 5)
+        self.assertEqual(self.used, [])
+
+    def test_a_service_that_hangs(self):
+        instance, container, identity = self.every(self.services(act="hang"))
+        self.assertIn("no keys were found", self.assert_code(self.verify(**instance), 2).err)
+        self.assertLess(self.seconds, 4)
+        self.assertIn("does not answer", self.assert_code(self.verify(**container), 2).err)
+        self.assertLess(self.seconds, 10)
+        self.assertIn("does not answer", self.assert_code(self.verify(**identity), 2).err)
+        self.assertLess(self.seconds, 20)
+
+    def test_a_service_that_is_not_there(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        result = self.assert_code(self.verify(AWS_EC2_METADATA_SERVICE_ENDPOINT=url, AWS_EC2_METADATA_DISABLED=""), 2)
+        self.assertIn("no keys were found: set AWS_ACCESS_KEY_ID", result.err)
+        self.assertLess(self.seconds, 4)
+
+    def test_redirects_are_not_followed(self):
+        other = self.services()
+        for source in self.every(self.services(act=f"redirect:{other.url}/x")):
+            self.assertIn("HTTP 302", self.assert_code(self.verify(**source), 2).err)
+        self.assertEqual(other.requests, [])
+
+    def test_a_busy_service_is_asked_again(self):
+        services = self.services(act="status:503")
+        threading.Timer(0.12, lambda: setattr(services, "act", "")).start()
+        self.ok("KEY1", **self.instance(services))
+
+    def test_containers_ask_only_their_services(self):
+        for url, words in (("http://evil.example/x", "only https"), ("http://127.0.0.1.evil.example/x", "only https"), ("ftp://127.0.0.1/x", "only https"),
+                           ("http://u:p@127.0.0.1/x", "remove what is before the '@'"), ("http://127.0.0.1/x?a b", "only https")):
+            self.assertIn(words, self.assert_code(self.verify(AWS_CONTAINER_CREDENTIALS_FULL_URI=url), 2).err)
+        self.assertIn("it begins with '/'", self.assert_code(self.verify(AWS_CONTAINER_CREDENTIALS_RELATIVE_URI="@evil.example/x"), 2).err)
+        bad = self.verify(**{**self.container(self.services()), "AWS_CONTAINER_AUTHORIZATION_TOKEN": "a\r\nX-Evil: 1"})
+        self.assertIn("its token has bytes", self.assert_code(bad, 2).err)
+
+    def test_a_token_file_that_is_missing_or_empty(self):
+        services = self.services()
+        self.token.unlink()
+        self.assertIn("AWS_WEB_IDENTITY_TOKEN_FILE", self.assert_code(self.verify(**self.identity(services)), 2).err)
+        self.token.write_text("")
+        self.assertIn("is empty", self.assert_code(self.verify(**self.identity(services)), 2).err)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "expect_error.hpp"
+#include "remote/aws_key_sources.hpp"
+#include "remote/aws_keys.hpp"
+
+namespace shard {
+namespace {
+
+using namespace std::chrono_literals;
+using WallClock = std::chrono::system_clock;
+
+// Counts how often it was asked; gives keys K1, K2, ... that live for `life`, or fails.
+struct Script {
+  std::atomic<int> asked{0};
+  std::atomic<bool> fails{false};
+  std::atomic<bool> same{false};
+  std::chrono::milliseconds life{};
+  std::chrono::milliseconds takes{};
+};
+class ScriptedKeys : public KeySource {
+ public:
+  explicit ScriptedKeys(Script& script) : script_(script) {}
+  SigningKeys fetch() override {
+    const int number = script_.same ? 1 : script_.asked + 1;
+    ++script_.asked;
+    std::this_thread::sleep_for(script_.takes);
+    if (script_.fails) throw Error(ErrorCode::io, "the service is down");
+    SigningKeys keys{"K" + std::to_string(number), "secret"};
+    if (script_.life > 0ms) keys.expires = WallClock::now() + script_.life;
+    return keys;
+  }
+
+ private:
+  Script& script_;
+};
+
+std::unique_ptr<AwsKeys> make_keys(Script& script) {
+  return std::make_unique<AwsKeys>(std::make_unique<ScriptedKeys>(script));
+}
+
+TEST(Keys, AreRenewedBeforeTheyExpireAndNotEarlier) {
+  Script script;
+  script.life = 1200ms;
+  const auto keys = make_keys(script);
+  keys->prepare();
+  EXPECT_EQ(script.asked, 1);
+  std::this_thread::sleep_for(1000ms);  // a quarter is left: due, and still valid
+  keys->prepare();
+  EXPECT_EQ(script.asked, 2);
+  EXPECT_EQ(keys->current().id, "K2");
+}
+
+TEST(Keys, OneThreadRenewsThemAndTheOthersGoOn) {
+  Script script;
+  script.life = 1200ms;
+  const auto keys = make_keys(script);
+  std::this_thread::sleep_for(950ms);
+  script.takes = 200ms;
+  std::atomic<int> at_once{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&] {
+      const auto begin = std::chrono::steady_clock::now();
+      keys->prepare();
+      if (std::chrono::steady_clock::now() - begin < 100ms) ++at_once;
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(script.asked, 2);
+  EXPECT_GE(at_once, 12);
+}
+
+TEST(Keys, AServiceThatIsDownIsNoErrorWhileTheyAreValid) {
+  Script script;
+  script.life = 1500ms;
+  const auto keys = make_keys(script);
+  script.fails = true;
+  std::this_thread::sleep_for(1200ms);
+  keys->prepare();
+  EXPECT_EQ(script.asked, 2);
+  keys->prepare();  // not again at once
+  EXPECT_EQ(script.asked, 2);
+  std::this_thread::sleep_for(1100ms);
+  EXPECT_SHARD_ERROR(keys->prepare(), ErrorCode::io, "the service is down");
+  script.fails = false;
+  keys->prepare();
+  EXPECT_EQ(keys->current().id, "K4");
+}
+
+TEST(Keys, ThreadsThatWaitForAFailureDoNotTryOneAfterTheOther) {
+  Script script;
+  script.life = 300ms;
+  const auto keys = make_keys(script);
+  std::this_thread::sleep_for(400ms);
+  script.fails = true;
+  script.takes = 300ms;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 16; ++i)
+    threads.emplace_back([&] {
+      try {
+        keys->prepare();
+      } catch (const Error&) {
+        ++failed;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(failed, 16);
+  EXPECT_LE(script.asked, 3);
+}
+
+TEST(Keys, ThatTheServerCallsExpiredAreReplacedOnce) {
+  Script script;
+  const auto keys = make_keys(script);
+  const std::uint64_t version = keys->current().version;
+  EXPECT_TRUE(keys->replace(version));
+  EXPECT_EQ(keys->current().id, "K2");
+  EXPECT_TRUE(keys->replace(version));  // another thread was told the same
+  EXPECT_EQ(script.asked, 2);
+  script.same = true;
+  EXPECT_TRUE(keys->replace(keys->current().version));
+  EXPECT_FALSE(keys->replace(keys->current().version));
+  EXPECT_FALSE(AwsKeys(SigningKeys{"K", "S"}).replace(0));
+}
+
+TEST(Keys, ThatHaveExpiredAlreadyAreAnError) {
+  class Old : public KeySource {
+    SigningKeys fetch() override { return {"K", "S", "", WallClock::now() - 1s}; }
+  };
+  EXPECT_SHARD_ERROR(AwsKeys(std::make_unique<Old>()), ErrorCode::io, "have expired already");
+}
+
+TEST(KeyAnswers, Times) {
+  const auto seconds = [](const char* text) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time_of_text(text, "w").time_since_epoch())
+        .count();
+  };
+  EXPECT_EQ(seconds("2026-11-23T10:05:00Z"), 1795428300);
+  EXPECT_EQ(seconds("2026-11-23T10:05:00.123Z"), 1795428300);
+  EXPECT_EQ(seconds("2026-11-23T10:05:00+00:00"), 1795428300);
+  for (const char* text :
+       {"", "soon", "2026-11-23", "2026-11-23T10:05:00", "2026-02-30T10:05:00Z", "2026-11-23T24:05:00Z",
+        "2026-11-23T10:05:00+02:00", "2026-11-23 10:05:00Z", "99999-11-23T10:05:00Z", "-026-11-23T10:05:00Z",
+        "2026-11-23T10:05:00.Zx", "0000-01-01T00:00:00Z"})
+    EXPECT_SHARD_ERROR(static_cast<void>(time_of_text(text, "w")), ErrorCode::corrupt, "is not a time");
+}
+
+TEST(KeyAnswers, OfServicesInJson) {
+  const SigningKeys keys = keys_of_json(
+      R"({"Code":"Success","AccessKeyId":"A","SecretAccessKey":"s/+=","Token":"t","Expiration":"2026-11-23T10:05:00Z",
+          "x":{"AccessKeyId":"no"},"y":[1,"AccessKeyId"]})",
+      "w");
+  EXPECT_EQ(keys.id, "A");
+  EXPECT_EQ(keys.secret, "s/+=");
+  EXPECT_EQ(keys.session, "t");
+  EXPECT_TRUE(keys.expires);
+  EXPECT_FALSE(keys_of_json(R"({"AccessKeyId":"A","SecretAccessKey":"S"})", "w").expires);
+}
+
+TEST(KeyAnswers, ThatAreMalformedShowNothingOfTheKeys) {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"AccessKeyId":"A"})", R"({"AccessKeyId":"A","SecretAccessKey":5})",
+        R"({"AccessKeyId":"A","SecretAccessKey":"topsecret\r\nX: y"})",
+        R"({"AccessKeyId":"A","SecretAccessKey":"topsecret"} topsecret)",
+        R"({"AccessKeyId":"A","SecretAccessKey":"topsecret","Expiration":"later"})",
+        R"({"Code":"Failed","AccessKeyId":"A","SecretAccessKey":"topsecret"})",
+        R"({"x":{"AccessKeyId":"A","SecretAccessKey":"topsecret"}})"}) {
+    try {
+      static_cast<void>(keys_of_json(text, "the service"));
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(to_string(error.code()), to_string(ErrorCode::corrupt)) << error.what();
+      EXPECT_TRUE(std::string(error.what()).starts_with("the service: ")) << error.what();
+      EXPECT_EQ(std::string(error.what()).find("topsecret"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(KeyAnswers, OfStsInXml) {
+  const SigningKeys keys = keys_of_xml(
+      "<R><A><AccessKeyId>no</AccessKeyId></A><Credentials><AccessKeyId>A</AccessKeyId>\n<SecretAccessKey> S "
+      "</SecretAccessKey><SessionToken>t==</SessionToken><Expiration>2026-11-23T10:05:00Z</Expiration></"
+      "Credentials></R>",
+      "w");
+  EXPECT_EQ(keys.id, "A");
+  EXPECT_EQ(keys.secret, "S");
+  EXPECT_EQ(keys.session, "t==");
+  for (const char* text : {"", "<Credentials>", "</Credentials><Credentials>", "<Credentials></Credentials>",
+                           "<Credentials><AccessKeyId>A</AccessKeyId><SecretAccessKey>S</Credentials>"})
+    EXPECT_SHARD_ERROR(static_cast<void>(keys_of_xml(text, "w")), ErrorCode::corrupt, "has no keys");
+}
+
+}  // namespace
+}  // namespace shard
