@@ -22,8 +22,9 @@ constexpr std::chrono::microseconds kGlance{50};
 
 }  // namespace
 
-Feeder::Feeder(const LoaderSetup& setup, Ring& ring, Mailbox& mailbox)
-    : setup_(setup), ring_(ring), mailbox_(mailbox), maker_(setup, ring, mailbox) {
+Feeder::Feeder(const LoaderSetup& setup, Ring& ring, Mailbox& mailbox,
+               std::optional<std::uint64_t> first_epoch)
+    : setup_(setup), ring_(ring), mailbox_(mailbox), maker_(setup, ring, mailbox), first_epoch_(first_epoch) {
   publish();
   try {
     thread_ = std::thread([this] { feed(); });

@@ -27,6 +27,10 @@ SampleSpec Loader::delivered(std::size_t view) const {
 }
 std::uint64_t Loader::batches_per_epoch() const noexcept { return impl_->setup().order.batches(); }
 void Loader::start_epoch(std::uint64_t epoch) { impl_->start_epoch(epoch, 0); }
+void Loader::set_views(TransformOptions transform, std::vector<TransformOptions> further_views) {
+  further_views.insert(further_views.begin(), std::move(transform));
+  impl_->set_views(std::move(further_views));
+}
 bool Loader::wait_ready(std::chrono::milliseconds timeout) { return impl_->wait_ready(timeout); }
 void Loader::cancel() noexcept { impl_->cancel(); }
 LoaderState Loader::state() const { return impl_->state(); }
@@ -37,9 +41,9 @@ std::optional<Batch> Loader::next() {
   Slot* slot = impl_->next();
   if (slot == nullptr) return std::nullopt;
   std::vector<SampleSpec> delivered;
-  for (const TransformWork& transform : impl_->setup().transforms) delivered.push_back(transform.delivered);
-  return Batch(
-      std::make_shared<Batch::Lease>(impl_->ring(), slot, std::move(delivered), impl_->setup().dataset));
+  const LoaderWorks& works = impl_->works();
+  for (const TransformWork& transform : works.setup->transforms) delivered.push_back(transform.delivered);
+  return Batch(std::make_shared<Batch::Lease>(works.ring, slot, std::move(delivered), works.setup->dataset));
 }
 
 Loader::Epoch Loader::epoch(std::uint64_t epoch) {

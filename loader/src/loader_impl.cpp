@@ -1,6 +1,7 @@
 #include "loader_impl.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "profiler_range.hpp"
 #include "sample_errors.hpp"
 #include "shard/error.hpp"
+#include "view_text.hpp"
+#include "views.hpp"
 
 namespace shard {
 
@@ -17,15 +20,36 @@ namespace {
 
 [[noreturn]] void throw_cancelled() { throw Error(ErrorCode::cancelled, "the loader was cancelled"); }
 
+// What a feeder counts.
+void add_counts(LoaderStats& sum, const LoaderStats& feeder) {
+  sum.bytes += feeder.bytes;
+  sum.storage_seconds += feeder.storage_seconds;
+  sum.link_seconds += feeder.link_seconds;
+  sum.consumer_seconds += feeder.consumer_seconds;
+  sum.fetch_seconds += feeder.fetch_seconds;
+}
+
 }  // namespace
 
+LoaderWorks::LoaderWorks(std::shared_ptr<const LoaderSetup> of, std::optional<std::uint64_t> first_epoch)
+    : setup(std::move(of)),
+      ring(std::make_shared<Ring>(setup->device, std::size_t{setup->options.prefetch} + 1)),
+      retirement{*ring},
+      feeder(*setup, *ring, mailbox, first_epoch) {}
+
+void LoaderWorks::stop() noexcept {
+  mailbox.stop();
+  ring->stop();  // a feeder that waits for a slot returns
+}
+
 Loader::Impl::Impl(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options)
-    : setup_(std::move(dataset), std::move(device), std::move(options)),
-      order_digest_(setup_.order.digest()),
-      selection_digest_(setup_.dataset.selection_digest()),
-      ring_(std::make_shared<Ring>(setup_.device, std::size_t{setup_.options.prefetch} + 1)),
-      retirement_{*ring_},
-      feeder_(setup_, *ring_, mailbox_) {}
+    : process_(::getpid()),
+      setup_(std::make_shared<LoaderSetup>(std::move(dataset), std::move(device), std::move(options))),
+      works_(std::make_unique<LoaderWorks>(setup_, std::nullopt)),
+      order_digest_(setup_->order.digest()),
+      selection_digest_(setup_->dataset.selection_digest()) {}
+
+bool Loader::Impl::made_by_another_process() const noexcept { return ::getpid() != process_; }
 
 bool Loader::Impl::inside(std::uint64_t epoch) const {
   require_same_process();
@@ -42,7 +66,8 @@ void Loader::Impl::require_same_process() const {
 }
 
 void Loader::Impl::require_ring() const {
-  if (const std::exception_ptr failure = ring_->failure()) std::rethrow_exception(failure);
+  if (!works_) return;
+  if (const std::exception_ptr failure = works_->ring->failure()) std::rethrow_exception(failure);
 }
 
 void Loader::Impl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
@@ -50,7 +75,8 @@ void Loader::Impl::start_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
   require_ring();
   std::unique_lock lock(mutex_);
   const bool at_end = state_ == EpochState::ended || state_ == EpochState::resumed_at_end;
-  if (at_end && epoch == epoch_ + 1 && first_batch == 0) {  // the feeder has started it already
+  const bool same_views = works_ && works_->setup == setup_;
+  if (at_end && same_views && epoch == epoch_ + 1 && first_batch == 0) {  // the feeder has started it already
     state_ = EpochState::running;
     epoch_ = epoch;
     handed_out_ = 0;
@@ -66,15 +92,55 @@ void Loader::Impl::start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch
   handed_out_ = first_batch;
   error_ = nullptr;
   last_ = {};
-  mailbox_.stop();
-  ring_->stop();  // a feeder that waits for a slot returns
-  lock.unlock();
-  mailbox_.wait_idle();
-  lock.lock();
+  if (!first_epoch_) first_epoch_ = epoch;
+  if (works_ && works_->setup == setup_) {
+    works_->stop();
+    lock.unlock();
+    works_->mailbox.wait_idle();
+    lock.lock();
+  } else {
+    replace_works(lock);
+  }
   if (state_ != EpochState::starting) return;
-  ring_->drain();
-  mailbox_.run({epoch, first_batch});
-  state_ = first_batch < setup_.order.batches() ? EpochState::running : EpochState::resumed_at_end;
+  works_->ring->drain();
+  works_->mailbox.run({epoch, first_batch});
+  state_ = first_batch < setup_->order.batches() ? EpochState::running : EpochState::resumed_at_end;
+}
+
+// The old ones are freed before the new ones are allocated, so that memory for both is not needed.
+void Loader::Impl::replace_works(std::unique_lock<std::mutex>& lock) {
+  std::unique_ptr<LoaderWorks> works = std::move(works_);
+  if (works) add_counts(stats_, works->feeder.stats());
+  lock.unlock();
+  works.reset();
+  std::exception_ptr refused;
+  try {
+    works = std::make_unique<LoaderWorks>(setup_, first_epoch_);
+  } catch (...) {
+    refused = std::current_exception();
+  }
+  lock.lock();
+  works_ = std::move(works);
+  if (!refused) return;
+  fail(refused);
+  std::rethrow_exception(refused);
+}
+
+void Loader::Impl::set_views(std::vector<TransformOptions> views) {
+  require_same_process();
+  use(setup_with(std::move(views)));
+}
+
+void Loader::Impl::use(std::shared_ptr<const LoaderSetup> setup) {
+  const std::lock_guard lock(mutex_);
+  setup_ = std::move(setup);
+}
+
+// The one that works have or will have, if the views are the same: nothing is made again then.
+std::shared_ptr<const LoaderSetup> Loader::Impl::setup_with(std::vector<TransformOptions> views) const {
+  const auto setup = std::make_shared<const LoaderSetup>(*setup_, std::move(views));
+  if (works_ && works_->setup->views_text == setup->views_text) return works_->setup;
+  return setup_->views_text == setup->views_text ? setup_ : setup;
 }
 
 // If the device decodes samples, it is known only when a batch is on the device whether its samples are
@@ -85,7 +151,7 @@ void Loader::Impl::check_last_batch() {
     last_.ready.wait();
     last_.copied.wait();
   } catch (const Error&) {
-    rethrow_named(setup_.dataset);
+    rethrow_named(setup_->dataset);
   }
   try {
     last_.verdict->check(last_.batch);
@@ -105,7 +171,7 @@ void Loader::Impl::fail(std::exception_ptr error) {
 Slot* Loader::Impl::next() {
   require_same_process();
   require_ring();
-  const ProfilerRange range(*setup_.device, "shard: next");
+  const ProfilerRange range(*setup_->device, "shard: next");
   check_last_batch();
   {
     std::unique_lock lock(mutex_);
@@ -117,26 +183,27 @@ Slot* Loader::Impl::next() {
   }
   const Stopwatch watch;
   Slot* slot = nullptr;
-  const Ring::Pop popped = ring_->pop_ready(slot);
+  Ring& ring = *works_->ring;
+  const Ring::Pop popped = ring.pop_ready(slot);
   const std::lock_guard lock(mutex_);
   stats_.starved_seconds += watch.seconds();
   if (popped == Ring::Pop::failed) require_ring();
   if (popped == Ring::Pop::stopped || state_ == EpochState::cancelled) {
-    if (slot != nullptr) ring_->give_back(slot, {slot->ready_event}, true);
+    if (slot != nullptr) ring.give_back(slot, {slot->ready_event}, true);
     throw_cancelled();
   }
   if (popped == Ring::Pop::all_lent)
     throw Error(ErrorCode::resource,
                 fmt::format("all {} batches of the ring are held: release some, or raise prefetch",
-                            ring_->slots().size()));
+                            ring.slots().size()));
   if (slot->error) {
     fail(std::exchange(slot->error, nullptr));
-    ring_->give_back(slot, std::move(slot->released), true);
+    ring.give_back(slot, std::move(slot->released), true);
     std::rethrow_exception(error_);
   }
   if (slot->verdict)
     last_ = {slot->verdict.get(), slot->verdict->batch(), slot->copied_event, slot->ready_event};
-  if (++handed_out_ == setup_.order.batches()) state_ = EpochState::ended;
+  if (++handed_out_ == setup_->order.batches()) state_ = EpochState::ended;
   ++stats_.batches;
   const std::vector<std::uint8_t>& mask = slot->indices.mask;
   stats_.samples += static_cast<std::uint64_t>(std::count(mask.begin(), mask.end(), 1));
@@ -147,12 +214,12 @@ bool Loader::Impl::wait_ready(std::chrono::milliseconds timeout) {
   require_same_process();
   {
     std::unique_lock lock(mutex_);
-    if (ring_->failure()) return true;
+    if (works_ && works_->ring->failure()) return true;
     if (state_ == EpochState::not_started) start(lock, epoch_, handed_out_);
     if (state_ != EpochState::running) return true;
   }
   const Stopwatch watch;
-  const bool ready = ring_->wait_ready(timeout);
+  const bool ready = works_->ring->wait_ready(timeout);
   const std::lock_guard lock(mutex_);
   stats_.starved_seconds += watch.seconds();
   return ready;
@@ -162,21 +229,41 @@ void Loader::Impl::cancel() noexcept {
   if (made_by_another_process()) return;
   const std::lock_guard lock(mutex_);
   state_ = EpochState::cancelled;
-  mailbox_.stop();
-  ring_->stop();
+  if (works_) works_->stop();
 }
 
 LoaderState Loader::Impl::state() const {
   require_same_process();
-  const OrderOptions& order = setup_.options;
-  const std::uint64_t global = order.batch_size * order.world_size;
-  const std::uint64_t fingerprint = from_hex(setup_.dataset.info().fingerprint).value_or(0);
   const std::lock_guard lock(mutex_);
-  return {order.seed,       epoch_,        handed_out_ * global, setup_.dataset.size(), global,
-          order.world_size, order_digest_, fingerprint,          selection_digest_};
+  const OrderOptions& order = setup_->options;
+  const std::uint64_t global = order.batch_size * order.world_size;
+  const std::uint64_t fingerprint = from_hex(setup_->dataset.info().fingerprint).value_or(0);
+  const bool started = works_ && first_epoch_;
+  const std::string& views = started ? works_->setup->views_text : setup_->views_text;
+  return {order.seed,
+          epoch_,
+          handed_out_ * global,
+          setup_->dataset.size(),
+          global,
+          order.world_size,
+          order_digest_,
+          fingerprint,
+          selection_digest_,
+          views,
+          views == setup_->views_text ? std::string() : setup_->views_text};
 }
 
 void Loader::Impl::resume(const LoaderState& state) {
+  check_state(state);
+  const auto of_epoch = state.views.empty() ? setup_ : setup_with(views_from_text(state.views));
+  const auto next = state.next_views.empty() ? of_epoch : setup_with(views_from_text(state.next_views));
+  use(of_epoch);
+  start_epoch(state.epoch, state.position / state.global_batch);
+  use(next);
+}
+
+// Throws unless it is a state of this data set and this sequence.
+void Loader::Impl::check_state(const LoaderState& state) const {
   const LoaderState mine = this->state();
   auto refuse = [](const char* what, std::uint64_t theirs, std::uint64_t ours) {
     throw Error(ErrorCode::invalid_argument,
@@ -203,19 +290,19 @@ void Loader::Impl::resume(const LoaderState& state) {
   if (state.seed != mine.seed) refuse("seed", state.seed, mine.seed);
   if (state.global_batch != mine.global_batch)
     refuse("global batch size", state.global_batch, mine.global_batch);
-  if (setup_.options.partition == Partition::by_shard && state.world_size != mine.world_size)
+  if (setup_->options.partition == Partition::by_shard && state.world_size != mine.world_size)
     refuse("world size (by_shard)", state.world_size, mine.world_size);
   if (state.position % state.global_batch != 0 ||
-      state.position / state.global_batch > setup_.order.batches())
+      state.position / state.global_batch > setup_->order.batches())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("cannot resume: position {} is not at a batch of the epoch", state.position));
-  start_epoch(state.epoch, state.position / state.global_batch);
 }
 
 LoaderStats Loader::Impl::stats() const {
   require_same_process();
-  LoaderStats stats = feeder_.stats();
   const std::lock_guard lock(mutex_);
+  LoaderStats stats = works_ ? works_->feeder.stats() : LoaderStats();
+  add_counts(stats, stats_);
   stats.batches = stats_.batches;
   stats.samples = stats_.samples;
   stats.starved_seconds = stats_.starved_seconds;

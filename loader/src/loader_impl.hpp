@@ -10,6 +10,8 @@
 //                         └──▶ resumed_at_end ────────────────────┘
 //
 //   cancel() leads from any state to cancelled; start_epoch() and resume() from there to starting.
+//
+// set_views() only replaces the setup. The next start() makes ring and feeder again, if theirs is another one.
 #pragma once
 
 #include <chrono>
@@ -17,6 +19,9 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "feeder.hpp"
 #include "loader_setup.hpp"
@@ -42,6 +47,26 @@ enum class EpochState : std::uint8_t {
   cancelled,
 };
 
+// What makes the batches of one setup.
+struct LoaderWorks {
+  // Errors: those of Feeder. `first_epoch`: that of the loader, if one has started.
+  LoaderWorks(std::shared_ptr<const LoaderSetup> of, std::optional<std::uint64_t> first_epoch);
+  LoaderWorks(const LoaderWorks&) = delete;
+  LoaderWorks& operator=(const LoaderWorks&) = delete;
+  // Ends the feeder's run.
+  void stop() noexcept;
+
+  const std::shared_ptr<const LoaderSetup> setup;
+  const std::shared_ptr<Ring> ring;
+  // Destroyed after the feeder, which works in the slots' memory.
+  struct Retirement {
+    Ring& ring;
+    ~Retirement() { ring.retire(); }
+  } retirement;
+  Mailbox mailbox;
+  Feeder feeder;
+};
+
 class Loader::Impl {
  public:
   Impl(Dataset dataset, std::shared_ptr<Device> device, LoaderOptions options);
@@ -55,11 +80,15 @@ class Loader::Impl {
   void cancel() noexcept;
   LoaderState state() const;
   void resume(const LoaderState& state);
+  // At least one.
+  void set_views(std::vector<TransformOptions> views);
   LoaderStats stats() const;
 
-  const LoaderSetup& setup() const noexcept { return setup_; }
-  const std::shared_ptr<Ring>& ring() const noexcept { return ring_; }
-  bool made_by_another_process() const noexcept { return ring_->made_by_another_process(); }
+  // Of the epoch that starts next.
+  const LoaderSetup& setup() const noexcept { return *setup_; }
+  // After next() has returned a slot.
+  const LoaderWorks& works() const noexcept { return *works_; }
+  bool made_by_another_process() const noexcept;
   // The loader is in this epoch: batches are left, or it was resumed at the end and next() was not called
   // yet.
   bool inside(std::uint64_t epoch) const;
@@ -67,21 +96,21 @@ class Loader::Impl {
  private:
   void require_same_process() const;
   void require_ring() const;  // throws the error because of which the ring failed
+  void check_state(const LoaderState& state) const;
+  std::shared_ptr<const LoaderSetup> setup_with(std::vector<TransformOptions> views) const;
+  void use(std::shared_ptr<const LoaderSetup> setup);
   void start(std::unique_lock<std::mutex>& lock, std::uint64_t epoch, std::uint64_t first_batch);
+  void replace_works(std::unique_lock<std::mutex>& lock);
   void check_last_batch();
   void fail(std::exception_ptr error);
 
-  const LoaderSetup setup_;
+  const int process_;
+  // Replaced with the mutex held, by the consumer's thread, which therefore reads both without it.
+  std::shared_ptr<const LoaderSetup> setup_;
+  // Null while it is made again, and after that has failed.
+  std::unique_ptr<LoaderWorks> works_;
   const std::uint64_t order_digest_;
   const std::uint64_t selection_digest_;
-  const std::shared_ptr<Ring> ring_;
-  // Destroyed after the feeder, which works in the slots' memory.
-  struct Retirement {
-    Ring& ring;
-    ~Retirement() { ring.retire(); }
-  } retirement_;
-  Mailbox mailbox_;
-  Feeder feeder_;
 
   // If the device decodes samples: the batch that next() returned last in this run. The consumer's thread
   // only.
@@ -100,8 +129,10 @@ class Loader::Impl {
   std::uint64_t handed_out_ = 0;
   // failed: what next() throws.
   std::exception_ptr error_;
-  // The consumer's part: batches, samples, starved_seconds.
+  // The consumer's part: batches, samples, starved_seconds; and what feeders counted that have ended.
   LoaderStats stats_;
+  // The first one that was started.
+  std::optional<std::uint64_t> first_epoch_;
 };
 
 }  // namespace shard

@@ -4,6 +4,7 @@
 
 #include "loader_options.hpp"
 #include "shard/error.hpp"
+#include "view_text.hpp"
 #include "views.hpp"
 
 namespace shard {
@@ -27,12 +28,25 @@ LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions
     : dataset(with_cache(std::move(data), with)),
       device(require_non_null(std::move(to))),
       options(check_loader_options(std::move(with), dataset)),
-      order(samples_of_shards(dataset.info()), options),
-      forms(stored_forms(dataset.info(), options)),
-      form(forms.front()),
-      transforms(plan_views(dataset.info(), options)),
-      fields(delivered_fields(dataset.info(), options)),
-      identity(delivers_stored(dataset.info(), options)),
-      targets(has_targets(options)) {}
+      order(samples_of_shards(dataset.info()), options) {
+  plan();
+}
+
+LoaderSetup::LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions> views)
+    : dataset(before.dataset), device(before.device), options(before.options), order(before.order) {
+  set_views(options, std::move(views));
+  plan();
+}
+
+void LoaderSetup::plan() {
+  const DatasetInfo& info = dataset.info();
+  forms = stored_forms(info, options);
+  form = forms.front();
+  transforms = plan_views(info, options);
+  fields = delivered_fields(info, options);
+  identity = delivers_stored(info, options);
+  targets = has_targets(options);
+  views_text = views_to_text(views_of(options));
+}
 
 }  // namespace shard

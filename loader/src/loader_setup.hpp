@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "codec/stored_form.hpp"
 #include "fields.hpp"
@@ -13,6 +15,8 @@ namespace shard {
 struct LoaderSetup {
   // Errors: invalid_argument (no device; naming option and bounds).
   LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with);
+  // The same loader with other views: `views` are LoaderOptions::transform and further_views. Errors: invalid_argument (naming view and bound).
+  LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions> views);
 
   Dataset dataset;
   std::shared_ptr<Device> device;
@@ -24,9 +28,15 @@ struct LoaderSetup {
   std::vector<TransformWork> transforms;
   std::vector<DeliveredField> fields;
   // True if there is no transform: the delivered bytes are those that go to the device.
-  bool identity;
+  bool identity = false;
   // True if anything follows the images (has_targets()).
-  bool targets;
+  bool targets = false;
+  // The views as text (view_text.hpp).
+  std::string views_text;
+
+ private:
+  // Everything that depends on options and views.
+  void plan();
 };
 
 }  // namespace shard

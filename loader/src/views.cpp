@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "codec/stored_form.hpp"
 #include "shard/error.hpp"
@@ -14,6 +15,18 @@ std::size_t view_count(const LoaderOptions& options) noexcept { return 1 + optio
 
 const TransformOptions& view_options(const LoaderOptions& options, std::size_t view) noexcept {
   return view == 0 ? options.transform : options.further_views[view - 1];
+}
+
+std::vector<TransformOptions> views_of(const LoaderOptions& options) {
+  std::vector<TransformOptions> views{options.transform};
+  views.insert(views.end(), options.further_views.begin(), options.further_views.end());
+  return views;
+}
+
+void set_views(LoaderOptions& options, std::vector<TransformOptions> views) {
+  options.transform = std::move(views.front());
+  views.erase(views.begin());
+  options.further_views = std::move(views);
 }
 
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options) {

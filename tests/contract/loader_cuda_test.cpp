@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "loader_contract.hpp"
+#include "loader_views_contract.hpp"
 #include "shard/loader/cuda_device.hpp"
 
 namespace shard::testing {

@@ -283,5 +283,38 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   EXPECT_FALSE(loader.next());
 }
 
+// Memory of the new views is allocated after that of the old ones was freed, when the next epoch starts.
+TEST_F(LoaderOptionsTable, SaysWhenThereIsNoMemoryForReplacedViewsAndTakesOthersThen) {
+  const auto device = std::make_shared<LimitedDevice>(make_host_device(1), true);
+  Loader loader(*data_, device, good());
+  loader.start_epoch(0);
+  ASSERT_TRUE(loader.next());
+  const std::int64_t blocks = device->alive(DeviceCall::device);
+  const std::uint64_t made = device->calls(DeviceCall::device);
+  TransformOptions view = good().transform;
+  view.flip_probability = 0.5;
+  loader.set_views(view);
+  ASSERT_TRUE(loader.next()) << "the epoch goes on";
+  EXPECT_EQ(device->calls(DeviceCall::device), made) << "nothing is allocated while it runs";
+  device->refuse_from(DeviceCall::device, made + 3, ErrorCode::resource);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_SHARD_ERROR(loader.start_epoch(1), ErrorCode::resource, "the test refuses device memory");
+    EXPECT_SHARD_ERROR(loader.next(), ErrorCode::resource, "the test refuses device memory");
+    EXPECT_TRUE(loader.wait_ready(std::chrono::milliseconds(0)));
+    EXPECT_EQ(device->alive(DeviceCall::device), 0);
+    EXPECT_EQ(loader.stats().batches, 2U);
+    EXPECT_EQ(loader.state().epoch, 1U);
+  }
+  loader.cancel();
+  device->refuse_from(DeviceCall::device, 0, ErrorCode::resource);
+  loader.start_epoch(1);
+  EXPECT_TRUE(loader.next());
+  EXPECT_EQ(device->alive(DeviceCall::device), blocks);
+  loader.set_views(loader.options().transform);
+  const std::uint64_t before = device->calls(DeviceCall::device);
+  loader.start_epoch(2);
+  EXPECT_EQ(device->calls(DeviceCall::device), before) << "the views are the same: nothing is made again";
+}
+
 }  // namespace
 }  // namespace shard::testing

@@ -2,7 +2,7 @@
 //
 //   shard-train 1                        text lines:
 //   <settings>                             what must be the same in the run that goes on
-//   shard-loader 3 <nine numbers>          LoaderState: which batch comes next
+//   shard-loader 4 <numbers and views>     LoaderState: which batch comes next
 //   <loss> <correct> <samples>             of the epoch so far; doubles, as hexadecimal bits
 //   <count>                                of the floats that follow, little-endian
 //   <floats> <16 hexadecimal digits>     weights and velocities; XXH3 of everything before

@@ -211,25 +211,6 @@ std::vector<Drawn> draw(const nb::list& operations, const std::array<std::uint32
   return drawn;
 }
 
-// Crop (top, left, height, width, flip), size of the view, geometric instructions and matrix of one sample. `shape`: as it is stored.
-nb::tuple draw_places(const nb::dict& view_options, const std::array<std::uint32_t, 3>& shape,
-                      std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample, std::uint32_t view) {
-  DatasetSpec stored;
-  stored.spec = pixels(shape);
-  TransformOptions options = transform_options_of(view_options);
-  options.dtype.reset();
-  options.normalization.reset();
-  const Geometry geometry =
-      draw_geometry(plan_transform(DatasetInfo(stored), options, view), options, seed, epoch, sample, view);
-  nb::list steps;
-  for (const Instruction& one : geometry.steps)
-    steps.append(nb::cast(Drawn(std::string(to_string(one.opcode)), one.whole, one.real)));
-  const SampleCrop& crop = geometry.crop;
-  return nb::make_tuple(nb::make_tuple(crop.top, crop.left, crop.height, crop.width, crop.flip),
-                        nb::make_tuple(geometry.height, geometry.width), nb::tuple(steps),
-                        nb::tuple(nb::cast(matrix_of(geometry))));
-}
-
 // The pixels after the operations.
 nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::array<std::uint32_t, 3>& shape,
                 std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample, std::uint32_t view) {
@@ -253,6 +234,23 @@ nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::a
 
 }  // namespace
 
+nb::tuple draw_places(TransformOptions view, const std::array<std::uint32_t, 3>& shape, std::uint64_t seed,
+                      std::uint64_t epoch, std::uint64_t sample, std::uint32_t number) {
+  DatasetSpec stored;
+  stored.spec = pixels(shape);
+  view.dtype.reset();
+  view.normalization.reset();
+  const Geometry geometry =
+      draw_geometry(plan_transform(DatasetInfo(stored), view, number), view, seed, epoch, sample, number);
+  nb::list steps;
+  for (const Instruction& one : geometry.steps)
+    steps.append(nb::cast(Drawn(std::string(to_string(one.opcode)), one.whole, one.real)));
+  const SampleCrop& crop = geometry.crop;
+  return nb::make_tuple(nb::make_tuple(crop.top, crop.left, crop.height, crop.width, crop.flip),
+                        nb::make_tuple(geometry.height, geometry.width), nb::tuple(steps),
+                        nb::tuple(nb::cast(matrix_of(geometry))));
+}
+
 std::vector<Operation> operations_of(const nb::list& given, std::size_t view) {
   std::vector<Operation> operations;
   for (const nb::handle one : given) {
@@ -266,7 +264,6 @@ std::vector<Operation> operations_of(const nb::list& given, std::size_t view) {
 
 void bind_augment(nb::module_& module) {
   module.def("draw_program", &draw);
-  module.def("draw_geometry", &draw_places);
   module.def("apply_operations", &apply);
 }
 

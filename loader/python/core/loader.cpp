@@ -2,17 +2,22 @@
 #include "shard/loader/loader.hpp"
 
 #include <fmt/format.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "augment.hpp"
 #include "base/cpu_count.hpp"
 #include "dataset.hpp"
 #include "lease.hpp"
@@ -130,11 +135,26 @@ class PyLoader {
     else
       turn.loader().start_epoch(epoch);
   }
-  void resume(const std::string& state) {
-    const LoaderState parsed = LoaderState::parse(state);
+  // keep_views: the loader's, not those of the state.
+  void resume(const std::string& state, bool keep_views) {
+    LoaderState parsed = LoaderState::parse(state);
+    if (keep_views) {
+      parsed.views.clear();
+      parsed.next_views.clear();
+    }
     Turn turn(*this);
     nb::gil_scoped_release without_gil;
     turn.loader().resume(parsed);
+  }
+
+  // options: those of view 0, and further_views.
+  void set_views(const nb::dict& options) {
+    std::vector<TransformOptions> views = views_of(options);
+    TransformOptions first = std::move(views.front());
+    views.erase(views.begin());
+    Turn turn(*this);
+    nb::gil_scoped_release without_gil;
+    turn.loader().set_views(std::move(first), std::move(views));
   }
 
  private:
@@ -202,6 +222,17 @@ nb::tuple state(const PyLoader& self) {
                         text(state.serialize()));
 }
 
+// Of a sample in a view (draw_places()), with the loader's seed. `shape`: as it is stored.
+nb::tuple geometry(const PyLoader& self, const std::array<std::uint32_t, 3>& shape, std::uint64_t epoch,
+                   std::uint64_t sample, std::uint32_t view) {
+  const LoaderOptions& options = self.loader().options();
+  const std::size_t views = 1 + options.further_views.size();
+  if (view >= views)
+    throw Error(ErrorCode::invalid_argument, fmt::format("view {} of a loader with {}", view, views));
+  return draw_places(view == 0 ? options.transform : options.further_views[view - 1], shape, options.seed,
+                     epoch, sample, view);
+}
+
 nb::tuple delivered(const PyLoader& self) {
   const SampleSpec spec = self.loader().delivered();
   nb::list shape;
@@ -231,7 +262,9 @@ void bind_loader(nb::module_& module) {
            nb::arg("device"), nb::arg("options"), nb::arg("current_stream").none())
       .def("next", &PyLoader::next, nb::arg("stream").none())
       .def("begin", &PyLoader::begin)
-      .def("resume", &PyLoader::resume)
+      .def("resume", &PyLoader::resume, nb::arg("state"), nb::arg("keep_views"))
+      .def("set_views", &PyLoader::set_views)
+      .def("geometry", &geometry)
       .def("close", &PyLoader::close)
       .def("cancel", [](const PyLoader& self) { self.loader().cancel(); })
       .def("batches", [](const PyLoader& self) { return self.loader().batches_per_epoch(); })

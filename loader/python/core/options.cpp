@@ -170,15 +170,20 @@ void add_targets(const nb::dict& given, LoaderOptions& options) {
 
 }  // namespace
 
-TransformOptions transform_options_of(const nb::dict& given) { return transform_options(given); }
+std::vector<TransformOptions> views_of(const nb::dict& given) {
+  std::vector<TransformOptions> views{transform_options(given)};
+  if (has(given, "further_views"))
+    for (const nb::handle view : nb::cast<nb::list>(given["further_views"]))
+      views.push_back(transform_options(nb::cast<nb::dict>(view)));
+  return views;
+}
 
 LoaderOptions loader_options(const nb::dict& given) {
   LoaderOptions options;
   static_cast<OrderOptions&>(options) = order_options(given);
-  options.transform = transform_options(given);
-  if (has(given, "further_views"))
-    for (const nb::handle view : nb::cast<nb::list>(given["further_views"]))
-      options.further_views.push_back(transform_options(nb::cast<nb::dict>(view)));
+  const std::vector<TransformOptions> views = views_of(given);
+  options.transform = views.front();
+  options.further_views.assign(views.begin() + 1, views.end());
   if (has(given, "mix")) {
     const auto mix = nb::cast<nb::dict>(given["mix"]);
     options.mix = {get<double>(mix, "mixup", "a number"), get<double>(mix, "cutmix", "a number"),

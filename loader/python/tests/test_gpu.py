@@ -255,3 +255,26 @@ def test_a_batch_that_dies_while_its_stream_captures_is_an_error(folder):
     with pytest.raises(sl.InvalidArgumentError, match="captures a CUDA graph"):
         next(batches)
     graph.replay()
+
+
+def test_views_can_be_replaced_and_states_know_them(folder):
+    def view(side):
+        return sl.Augment(random_resized_crop=side, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), ops=[sl.ops.affine(10)])
+
+    def batches(loader, epoch):
+        return [batch[0].cpu().view(torch.int16).clone() for batch in loader.epoch(epoch)]
+
+    options = {"batch_size": 10, "dtype": "float16", "layout": "nchw", "framework": "torch", "seed": 2}
+    ours, theirs = (sl.Loader(folder, device=device, augment=view(12), prefetch=5, **options) for device in ("cuda:0", "cpu"))
+    for epoch, side in enumerate((12, 24, 9)):
+        for loader in (ours, theirs):
+            loader.set_augment(view(side))
+        running = ours.epoch(epoch)
+        next(running)
+        state = ours.state_dict()
+        ours.set_augment(view(31))  # replaced again before the next epoch starts
+        rest, expected = [batch[0].cpu().view(torch.int16).clone() for batch in running], batches(theirs, epoch)
+        assert all(torch.equal(a, b) for a, b in zip(rest, expected[1:])) and len(rest) == len(expected) - 1
+        resumed = sl.Loader(folder, device="cuda:0", augment=view(12), **options)
+        resumed.load_state_dict(state)
+        assert all(torch.equal(a, b) for a, b in zip(batches(resumed, epoch), expected[1:]))

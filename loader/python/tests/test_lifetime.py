@@ -107,12 +107,12 @@ CELLS = {
             global loader
             loader = make(prefetch=1)
             held.clear()
-            for fault in (lambda: loader.epoch(-1), lambda: loader.load_state_dict({"state": "rubbish"}), lambda: loader.load_state_dict({}), hold_all):
+            for fault in (lambda: loader.epoch(-1), lambda: loader.load_state_dict({"state": "rubbish"}), lambda: loader.load_state_dict({}), lambda: loader.set_augment(7), hold_all):
                 try:
                     fault()
                 except (sl.ShardError, KeyError) as error:
                     held.append(error)
-            assert len(held) == 4
+            assert len(held) == 5
             del loader
     """,
     "a last batch": """

@@ -7,6 +7,7 @@
 #include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
+#include "view_text.hpp"
 
 namespace shard {
 
@@ -24,13 +25,34 @@ std::uint64_t Order::digest() const {
   return xxh3(text);
 }
 
+namespace {
+
+constexpr std::string_view kViews = " views ";
+constexpr std::string_view kNextViews = " next ";
+
+// Takes what follows `word` from the end of a state. Empty: it has no such word.
+std::string take_views(std::string_view& rest, std::string_view word) {
+  const std::size_t at = rest.find(word);
+  if (at == std::string_view::npos) return {};
+  std::string views(rest.substr(at + word.size()));
+  static_cast<void>(views_from_text(views));
+  rest = rest.substr(0, at);
+  return views;
+}
+
+}  // namespace
+
 std::string LoaderState::serialize() const {
-  return fmt::format("shard-loader 3 {} {} {} {} {} {} {} {} {}", seed, epoch, position, samples,
-                     global_batch, world_size, order, fingerprint, selection);
+  std::string text = fmt::format("shard-loader 4 {} {} {} {} {} {} {} {} {}", seed, epoch, position, samples,
+                                 global_batch, world_size, order, fingerprint, selection);
+  if (!views.empty()) text.append(kViews).append(views);
+  if (!next_views.empty()) text.append(kNextViews).append(next_views);
+  return text;
 }
 
 LoaderState LoaderState::parse(const std::string& text) {
-  constexpr std::string_view kMagic = "shard-loader 3";
+  constexpr std::string_view kMagic = "shard-loader 4";
+  constexpr std::string_view kWithoutViews = "shard-loader 3";
   constexpr std::string_view kWithoutSelection = "shard-loader 2";  // its states are of whole data sets
   if (text.starts_with("shard-loader 1 ")) {
     throw Error(ErrorCode::invalid_argument,
@@ -42,7 +64,11 @@ LoaderState LoaderState::parse(const std::string& text) {
   std::uint64_t world = 0;
   std::string_view rest = text;
   const bool whole = rest.starts_with(kWithoutSelection);
-  bool good = whole || rest.starts_with(kMagic);
+  bool good = whole || rest.starts_with(kWithoutViews) || rest.starts_with(kMagic);
+  if (rest.starts_with(kMagic)) {
+    state.next_views = take_views(rest, kNextViews);
+    state.views = take_views(rest, kViews);
+  }
   rest.remove_prefix(good ? kMagic.size() : 0);
   for (std::uint64_t* field :
        {&state.seed, &state.epoch, &state.position, &state.samples, &state.global_batch, &world, &state.order,
@@ -56,7 +82,7 @@ LoaderState LoaderState::parse(const std::string& text) {
   }
   if (!good || !rest.empty() || world < 1 || world > UINT32_MAX)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} is not a loader state (expected 'shard-loader 3' and nine numbers)",
+                fmt::format("{} is not a loader state (expected 'shard-loader 4', nine numbers and views)",
                             quoted(text.substr(0, 80))));
   state.world_size = static_cast<std::uint32_t>(world);
   return state;

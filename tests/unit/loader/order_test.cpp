@@ -1,5 +1,4 @@
-// Order and Permutation: bijections, the same global batches for every world size, tails, windows, parts,
-// states.
+// Order and Permutation: bijections, the same global batches for every world size, tails, windows, parts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -492,33 +491,6 @@ TEST(Order, KeepsNothingForEachSample) {
   order.batch(7, order.batches() - 1, batch);
   EXPECT_EQ(std::set<std::uint64_t>(batch.samples.begin(), batch.samples.end()).size(), 256U);
   for (std::uint64_t sample : batch.samples) EXPECT_LT(sample, 1'000'000'000'000U);
-}
-
-TEST(LoaderState, ReadsWhatItWrote) {
-  const LoaderState state{UINT64_MAX, 3, 12'345, 1'281'167, 1024, 8, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-  const std::string text = state.serialize();
-  EXPECT_LT(text.size(), 180U);
-  EXPECT_EQ(LoaderState::parse(text), state);
-  EXPECT_EQ(LoaderState::parse(LoaderState{}.serialize()), LoaderState{});
-}
-
-TEST(LoaderState, RefusesOtherTexts) {
-  const std::string good = LoaderState{1, 2, 3, 4, 5, 6, 7, 8, 9}.serialize();
-  EXPECT_EQ(good, "shard-loader 3 1 2 3 4 5 6 7 8 9");
-  // Of an earlier version: a whole data set.
-  EXPECT_EQ(LoaderState::parse("shard-loader 2 1 2 3 4 5 6 7 8"), (LoaderState{1, 2, 3, 4, 5, 6, 7, 8, 0}));
-  for (const std::string& bad :
-       {std::string(), std::string("shard-loader"), std::string("shard-loader 2"),
-        std::string("shard-loader 3 1 2 3 4 5 6 7 8"), std::string("shard-loader 2 1 2 3 4 5 6 7 8 9"),
-        std::string("shard-loader 4 1 2 3 4 5 6 7 8 9"), good + " ", good + "x", good + " 9",
-        good.substr(0, good.size() - 2), std::string("shard-loader 2 1 2 3 4 5 0 7 8"),
-        std::string("shard-loader 2 1 2 3 4 5 4294967296 7 8"),
-        std::string("shard-loader 2 -1 2 3 4 5 6 7 8"),
-        std::string("shard-loader 2 1 2 3 4 5 99999999999999999999999 7 8"),
-        std::string("shard-loader 2 1  2 3 4 5 6 7 8"), std::string("shard-loader 21 2 3 4 5 6 7 8")})
-    EXPECT_SHARD_ERROR(LoaderState::parse(bad), ErrorCode::invalid_argument, "is not a loader state");
-  EXPECT_SHARD_ERROR(LoaderState::parse("shard-loader 1 1 2 3 4 5 6"), ErrorCode::invalid_argument,
-                     "earlier version");
 }
 
 TEST(OrderDigest, TellsApartWhatGivesOtherSequences) {

@@ -276,8 +276,9 @@ class Loader {
   // exist. They stay valid.
   ~Loader();
 
+  // With the views that set_views() or resume() has set, also where the epoch that runs has others. Valid until one of them is called.
   const LoaderOptions& options() const noexcept;
-  // A delivered sample of a view. Throws invalid_argument if there is no such view.
+  // A delivered sample of one of these views; those of a batch are in Batch::spec(). Throws invalid_argument if there is no such view.
   SampleSpec delivered(std::size_t view = 0) const;
   // Of this rank; all ranks have the same number.
   std::uint64_t batches_per_epoch() const noexcept;
@@ -285,6 +286,12 @@ class Loader {
   // Drops prefetched batches of another epoch. Waits until the loader's thread has finished its current
   // batch.
   void start_epoch(std::uint64_t epoch);
+  // Other views from the epoch on that starts next, in place of LoaderOptions::transform and further_views (progressive resizing).
+  // An epoch that runs goes on with its own; batches of the next one that are already prepared are dropped. When that epoch starts, the
+  // loader makes its threads and memory again, within the same bounds, as a new loader would; batches that still exist stay valid, and
+  // samples that stayed on the device are uploaded again. If this fails (resource), the epoch has not started: set other views, or start
+  // it again. Called twice, the last call counts. Throws invalid_argument, naming view and bound, and changes nothing.
+  void set_views(TransformOptions transform, std::vector<TransformOptions> further_views = {});
   // The next batch, or nothing at the end of the epoch. Throws the error of a worker, naming shard and
   // sample, and the same again until start_epoch() or resume(). Throws cancelled after cancel(), and resource
   // if all slots are lent.
@@ -300,8 +307,9 @@ class Loader {
   void cancel() noexcept;
 
   LoaderState state() const;
-  // Continues from a state. Throws invalid_argument, naming what differs, if the state is of another data
-  // set, seed, global batch size or sequence (order, window, tail, partition).
+  // Continues from a state, with the views of the state: those of its epoch for the rest of that epoch, and those that were set for the
+  // epochs after it. To go on with this loader's views, clear LoaderState::views and next_views before. Throws invalid_argument, naming
+  // what differs, if the state is of another data set, seed, global batch size or sequence (order, window, tail, partition).
   void resume(const LoaderState& state);
   LoaderStats stats() const;
 

@@ -109,10 +109,14 @@ struct LoaderState {
   std::uint64_t fingerprint = 0;
   // Dataset::selection_digest().
   std::uint64_t selection = 0;
-  // One line of a few dozen bytes.
+  // The views of the epoch (LoaderOptions::transform and further_views) as text. Empty: they are not known, as in states of earlier
+  // versions, or not wanted; resume() then leaves the loader's.
+  std::string views{};
+  // Those of the epoch after it, if Loader::set_views() has replaced them. Empty: the same.
+  std::string next_views{};
+  // One line: about a hundred bytes, and some dozen for each operation of a view.
   std::string serialize() const;
-  // Throws invalid_argument, also for a state of an earlier version, which does not contain the order's
-  // digest.
+  // Throws invalid_argument, also for a state of version 1, which does not contain the order's digest.
   static LoaderState parse(const std::string& text);
   bool operator==(const LoaderState&) const = default;
 };

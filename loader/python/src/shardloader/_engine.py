@@ -49,6 +49,11 @@ def placement() -> "Placement":
     return int(rank), int(world)
 
 
+def _in_words(error: InvalidArgumentError, options: "dict[str, Any]") -> ShardError:
+    crop = options["crop"]
+    return _words.of_loader(error, None if crop == "none" else f"{crop}_crop")
+
+
 class Engine:
     """Thread safe. `lock` guards the fields below it; it is not held while a batch is waited for."""
 
@@ -98,10 +103,9 @@ class Engine:
             try:
                 core = _core.Loader(self._data._core, self._ordinal, options, self._framework.current_stream)
             except InvalidArgumentError as error:
-                crop = options["crop"]
-                raise _words.of_loader(error, None if crop == "none" else f"{crop}_crop") from None
+                raise _in_words(error, options) from None
             if self._restore is not None:
-                core.resume(self._restore)
+                core.resume(self._restore, False)
                 if self._going is not None:
                     core.begin(self._going, True)
             self.length = core.batches()
@@ -253,34 +257,27 @@ class Engine:
         with self.lock:
             return self._alive()
 
-    def load(self, text: str) -> None:
+    def load(self, text: str, keep_views: bool) -> None:
         with self.lock:
             self._settle(begins=False)
             core = self._alive()
-            core.resume(text)
-            epoch, batch, _ = core.state()
+            core.resume(text, keep_views)
+            epoch, batch, self._restore = core.state()
             self._turn += 1
             self._loaded, self._wanted, self._going = (epoch, batch), None, None
-            self._restore = text
             self._upcoming = epoch if batch < self.length else epoch + 1
 
-    def replace(self, changes: "dict[str, Any]") -> None:
-        """Other options from the next epoch on. Iterators of the current one are over."""
+    def set_views(self, views: "dict[str, Any]") -> None:
+        """The options of the views from the epoch on that starts next."""
         with self.lock:
-            core, before = self._alive(), self._options
-            if self._inside > 0:
-                raise InvalidArgumentError("another thread waits for a batch: replace the views between two epochs")
-            if self._turn > 0:
-                self._restore = core.state()[2]
-            self._core, self._going, self._options = None, None, {**before, **changes}
-            core.close()
-            self._turn += 1
+            core = self._alive()
             try:
-                self._alive()
-            except ShardError:
-                self._options = before
-                self._alive()
-                raise
+                core.set_views(views)
+            except InvalidArgumentError as error:
+                raise _in_words(error, views) from None
+            self._options = {**self._options, **views}
+            if self._restore is not None:
+                self._restore = core.state()[2]
 
     def close(self) -> None:
         self._closed = True  # also where another thread waits for a batch: it is told

@@ -17,7 +17,7 @@ from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
 from ._numpy import np
-from ._targets import Geometry, Target, draw_geometry
+from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
 
 #: This build has the CUDA device.
@@ -402,11 +402,7 @@ class Loader:
         self.batch_size = batch_size
         #: True if the last, incomplete batch is left out.
         self.drop_last = options["tail"] == "drop"
-        shape, delivered, self.layout = self._engine.core().delivered()
-        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
-        self.shape: tuple[int, ...] = shape
-        #: Dtype of delivered values: "uint8", "uint16", "float16", "bfloat16" or "float32".
-        self.dtype: str = _LONG[delivered]
+        self._describe()
 
     def __len__(self) -> int:
         """Batches of this rank per epoch, including a last one that is smaller or padded."""
@@ -462,28 +458,37 @@ class Loader:
         self._engine.set_epoch(_number(epoch))
 
     def set_augment(self, *views: Optional[Augment]) -> None:
-        """Other views (or one, as augment=) from the next epoch on, for instance larger ones: progressive resizing. None: without operations.
+        """Other views (or one, as augment=) from the epoch on that starts next, for instance larger ones: progressive resizing. None: without
+        operations.
 
-        Between two epochs; iterators of the current epoch are over. Batches depend on seed, epoch, position and views only, so that a
-        state that is loaded into a loader with the same views gives the same batches. Raises InvalidArgumentError and leaves the views as
-        they were, if one is not possible."""
+        May be called at any time. An epoch that runs goes on with the views it has; shape, dtype and layout are those of the new ones at
+        once. When the next epoch starts, the loader makes its threads and memory again (ResourceError if it does not suffice). A state has
+        the views of its epoch and, where others were set, those of the next. Raises InvalidArgumentError naming view and bound, and leaves
+        the views as they were, if one is not possible."""
         if not views:
             raise InvalidArgumentError("set_augment() needs an Augment or None")
-        changes = _views(self._own, None, views)  # type: ignore[arg-type]
-        self._engine.replace(changes)
-        self.shape, delivered, self.layout = self._engine.core().delivered()
-        self.dtype = _LONG[delivered]
+        try:
+            self._engine.set_views(_views(self._own, None, views))  # type: ignore[arg-type]
+            self._describe()
+        except BaseException:
+            self = None  # type: ignore[assignment]  # a traceback holds no loader
+            raise
+
+    def _describe(self) -> None:
+        shape, delivered, self.layout = self._engine.core().delivered()
+        #: Shape of a delivered sample: (channels, rows, columns) or (rows, columns, channels).
+        self.shape: tuple[int, ...] = shape
+        #: Dtype of delivered values: "uint8", "uint16", "float16", "bfloat16" or "float32".
+        self.dtype: str = _LONG[delivered]
 
     def geometry(self, sample: int, *, epoch: int = 0, view: int = 0) -> Geometry:
         """Where the parts of a sample are in a view: its crop, flip and geometric instructions, with the loader's seed, and the matrix of all of them.
         sample: its index in the data set (batch.ids). With sampling and repeated_augmentation, samples that are drawn again have other ones."""
-        options = self._engine._options
-        views = [options, *options["further_views"]]
         first, second, third = (*self.data.shape, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
-        if self.data.layout == "tensor" or not 0 <= view < len(views):
-            raise InvalidArgumentError(f"view {view} of a loader with {len(views)}, of samples with layout {self.data.layout}")
-        return draw_geometry(views[view], shape, operator.index(sample), options["seed"], _number(epoch), view)
+        if self.data.layout == "tensor" or view < 0:
+            raise InvalidArgumentError(f"view {view} of samples with layout {self.data.layout}; only views of images have a geometry")
+        return geometry_of(self._engine.core().geometry(shape, _number(epoch), operator.index(sample), operator.index(view)))
 
     def state_dict(self) -> "dict[str, Any]":
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
@@ -495,12 +500,20 @@ class Loader:
         epoch, batch, text = engine.core().state()
         return {"epoch": epoch, "batch": batch, "state": text}
 
-    def load_state_dict(self, state: "dict[str, Any]") -> None:
+    def load_state_dict(self, state: "dict[str, Any]", *, keep_views: bool = False) -> None:
         """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the rest of that epoch. Other
         epochs are refused. World size (partition "global"), device and transport may differ. Raises InvalidArgumentError if
-        data set, seed or global batch size differ."""
-        engine, self = self._engine, None  # type: ignore[assignment]
-        engine.load(state["state"])
+        data set, seed or global batch size differ.
+
+        The views (augment=, views=, set_augment()) are those of the state, whatever this loader was made with, so that its batches are
+        the same; set_augment() sets others from the next epoch on. keep_views=True: this loader's views. States of versions before 4
+        have no views."""
+        try:
+            self._engine.load(state["state"], bool(keep_views))
+            self._describe()
+        except BaseException:
+            self = None  # type: ignore[assignment]  # a traceback holds no loader
+            raise
 
     def stats(self) -> Stats:
         """Counters since the loader was made: who waited for whom, and for how long. May be called from any thread."""

@@ -122,7 +122,7 @@ def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...]
     return tuple(options.get("fields", {})), tuple(names)
 
 
-def draw_geometry(view: "dict[str, Any]", shape: "tuple[int, int, int]", sample: int, seed: int, epoch: int, number: int) -> Geometry:
-    """Of a sample stored with this shape (rows, columns, channels), for the options of a view as the C++ loader takes them."""
-    (top, left, height, width, flip), size, steps, matrix = _core.draw_geometry(view, shape, seed, epoch, sample, number)
+def geometry_of(drawn: "tuple[Any, ...]") -> Geometry:
+    """Of what the C++ loader drew for a sample."""
+    (top, left, height, width, flip), size, steps, matrix = drawn
     return Geometry((top, left, height, width), flip, size, tuple(Instruction(*one) for one in steps), matrix)
