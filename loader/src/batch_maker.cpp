@@ -49,7 +49,8 @@ BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mail
   transport_ = make_transport(context, reason_);
   prepare_lanes();
   prepare_slots(ring);
-  if (setup.dataset.is_remote() && !setup.options.cache.empty()) filler_.emplace(setup);
+  if (setup.dataset.is_remote() && (!setup.options.cache.empty() || setup.options.transit_bytes > 0))
+    filler_.emplace(setup);
   if (setup.options.transport == TransportKind::resident) make_resident();
 }
 
@@ -189,6 +190,10 @@ void BatchMaker::wait_for_shards(const Slot& slot) {
   counts_.fetch_seconds += watch.seconds();
 }
 
+bool BatchMaker::ready(std::uint64_t epoch, std::uint64_t index) {
+  return !filler_ || filler_->ready(epoch, index);
+}
+
 // Opens the batch's shards that were not opened yet, on several threads: a first shuffled batch touches
 // hundreds.
 void BatchMaker::open_shards(const Slot& slot) {
@@ -275,6 +280,11 @@ void BatchMaker::end(Slot& slot) {
   slot.ready_event = lane.stream->record();
   const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
   counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  if (!filler_) return;
+  filler_->after_batch(slot.epoch, slot.index);
+  const ShardFiller::Transit transit = filler_->transit();
+  counts_.passed_bytes = transit.passed_bytes;
+  counts_.transit_bytes = transit.held_bytes;
 }
 
 // Waits for the copies into the slot. They may be queued after the consumer's work on its last batch, which

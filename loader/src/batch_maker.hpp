@@ -36,6 +36,8 @@ class BatchMaker {
   BatchMaker(const BatchMaker&) = delete;
   BatchMaker& operator=(const BatchMaker&) = delete;
 
+  // Whether begin() for this batch will not wait for shards that need the room of batches that are not ended.
+  bool ready(std::uint64_t epoch, std::uint64_t index);
   // end() must be called for slots in the order of begin(). Errors name shard and sample.
   void begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, bool verify);
   void end(Slot& slot);
@@ -45,10 +47,12 @@ class BatchMaker {
 
   const Transport& transport() const noexcept { return *transport_; }
   struct Counts {
-    std::uint64_t bytes = 0;      // of samples in batches that were made
-    double link_seconds = 0;      // waiting for the device
-    double consumer_seconds = 0;  // waiting for work of consumers
-    double fetch_seconds = 0;     // waiting for shards of a server
+    std::uint64_t bytes = 0;          // of samples in batches that were made
+    double link_seconds = 0;          // waiting for the device
+    double consumer_seconds = 0;      // waiting for work of consumers
+    double fetch_seconds = 0;         // waiting for shards of a server
+    std::uint64_t passed_bytes = 0;   // of shards that went through the transit area
+    std::uint64_t transit_bytes = 0;  // in it
     // What it allocated; the transport counts its own.
     std::uint64_t pinned_bytes = 0;
     std::uint64_t device_bytes = 0;
@@ -108,8 +112,9 @@ class BatchMaker {
   const Mailbox& mailbox_;
   Counts counts_;
 
-  // Declared before the streams and the pool, whose work reads and writes it: so it is destroyed after them.
-  std::vector<Work> work_;  // by slot
+  // Declared before the streams and the pool, whose work reads and writes them: so they are destroyed after those.
+  std::optional<ShardFiller> filler_;  // of a data set on servers, if shards are brought here
+  std::vector<Work> work_;             // by slot
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
@@ -126,7 +131,6 @@ class BatchMaker {
   std::uint64_t placed_ = 0;                // batches whose samples were placed
   std::vector<std::uint64_t> last_placed_;  // by shard: the last such batch that reads it
   ColumnGather columns_;
-  std::optional<ShardFiller> filler_;  // of a data set on servers, if there is a cache
 };
 
 }  // namespace shard

@@ -65,6 +65,8 @@ void Feeder::publish() {
   told_.stats.consumer_seconds = slot_wait_seconds_ + counts.consumer_seconds;
   told_.stats.registered_bytes = use.registered_bytes;
   told_.stats.fetch_seconds = counts.fetch_seconds;
+  told_.stats.passed_bytes = counts.passed_bytes;
+  told_.stats.transit_bytes = counts.transit_bytes;
   told_.stats.pinned_bytes = counts.pinned_bytes + use.pinned_bytes;
   told_.stats.device_bytes = counts.device_bytes;
 }
@@ -125,7 +127,8 @@ bool Feeder::feed_epoch(std::uint64_t epoch, std::uint64_t first_batch) {
     while (begun.size() < depth && next < batches && !mailbox_.stopping()) {
       // Do not wait for a slot here if the oldest batch can be ended. While the host still works on that one,
       // begin another batch as soon as there is a slot.
-      if (Slot* slot = transport.has_room() ? ring_.try_acquire() : nullptr)
+      const bool room = transport.has_room() && maker_.ready(epoch, next);
+      if (Slot* slot = room ? ring_.try_acquire() : nullptr)
         begin(slot);
       else if (begun.front()->error || transport.wait(*begun.front(), kGlance))
         break;

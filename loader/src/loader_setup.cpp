@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "loader_options.hpp"
+#include "remote_storage.hpp"
 #include "shard/error.hpp"
 #include "view_text.hpp"
 #include "views.hpp"
@@ -16,16 +17,10 @@ std::shared_ptr<Device> require_non_null(std::shared_ptr<Device> device) {
   return device;
 }
 
-Dataset with_cache(Dataset data, const LoaderOptions& options) {
-  if (options.cache.empty() || !data.is_remote()) return data;
-  constexpr std::uint64_t kNoBound = ~std::uint64_t{0};
-  return data.cached(options.cache, options.cache_bytes == 0 ? kNoBound : options.cache_bytes);
-}
-
 }  // namespace
 
 LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with)
-    : dataset(with_cache(std::move(data), with)),
+    : dataset(with_storage(std::move(data), with)),
       device(require_non_null(std::move(to))),
       options(check_loader_options(std::move(with), dataset)),
       order(samples_of_shards(dataset.info()), options) {

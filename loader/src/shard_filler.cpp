@@ -15,48 +15,49 @@ namespace {
 constexpr unsigned kThreads = 3;
 constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
 
-bool goes_by_shard(const OrderOptions& options) {
-  return options.order != OrderMode::shuffle || options.partition == Partition::by_shard;
+std::vector<std::uint64_t> shard_bytes(const Dataset& data) {
+  std::vector<std::uint64_t> bytes;
+  for (const ShardSummary& shard : data.info().shards) bytes.push_back(shard.size_bytes);
+  return bytes;
 }
 
 }  // namespace
 
 ShardFiller::ShardFiller(const LoaderSetup& setup)
     : setup_(setup),
-      waits_(goes_by_shard(setup.options)),
-      states_(setup.dataset.info().shards.size(), State::pending) {}
+      schedule_(setup.order, shard_bytes(setup.dataset), !setup.options.cache.empty(),
+                setup.options.transit_bytes) {}
 
 ShardFiller::~ShardFiller() {
   for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();
+  for (const std::uint32_t shard : schedule_.in_transit())
+    static_cast<void>(carry_out({ShardSchedule::Job::Kind::leave, shard, {}}, {}));
 }
 
-void ShardFiller::start(std::uint64_t epoch, std::uint64_t index) {
-  const auto shards = static_cast<std::uint32_t>(states_.size());
-  for (const std::uint32_t shard : setup_.order.shards_from(epoch, index, shards)) queue_.push_back(shard);
-  // The others, from another one in each rank: ranks of a node share the cache, and so the work.
-  const OrderOptions& order = setup_.options;
-  const auto first = static_cast<std::uint32_t>(std::uint64_t{shards} * order.rank / order.world_size);
-  for (std::uint32_t i = 0; i < shards; ++i) queue_.push_back((first + i) % shards);
+void ShardFiller::start() {
   try {
     for (unsigned i = 0; i < kThreads; ++i)
       threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-  } catch (const std::system_error&) {
-    if (threads_.empty()) states_.assign(states_.size(), State::over);  // everything is read by range
+  } catch (const std::system_error&) {  // with none, everything is read by range
   }
+}
+
+bool ShardFiller::ready(std::uint64_t epoch, std::uint64_t index) {
+  const std::lock_guard lock(mutex_);
+  return schedule_.ready(epoch, index);
 }
 
 void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
                                const std::vector<std::uint32_t>& shards,
                                const std::function<bool()>& stopping) {
   std::unique_lock lock(mutex_);
-  if (threads_.empty()) start(epoch, index);
-  if (!waits_) return;
-  for (const std::uint32_t shard : shards)
-    if (states_[shard] == State::pending) queue_.push_front(shard);
+  schedule_.start_batch(epoch, index);
+  if (threads_.empty()) start();
   changed_.notify_all();
   const auto over = [&] {
-    return std::all_of(shards.begin(), shards.end(),
-                       [&](std::uint32_t shard) { return states_[shard] == State::over; });
+    return threads_.empty() || std::all_of(shards.begin(), shards.end(),
+                                           [&](std::uint32_t shard) { return schedule_.decided(shard); });
   };
   while (!over()) {
     if (stopping()) throw Error(ErrorCode::cancelled, "stopped while shards are fetched");
@@ -64,22 +65,44 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
   }
 }
 
+void ShardFiller::after_batch(std::uint64_t epoch, std::uint64_t index) {
+  const std::lock_guard lock(mutex_);
+  schedule_.end_batch(epoch, index);
+  changed_.notify_all();
+}
+
+ShardFiller::Transit ShardFiller::transit() {
+  const std::lock_guard lock(mutex_);
+  return {schedule_.transit_bytes(), schedule_.passed_bytes()};
+}
+
 void ShardFiller::work(const std::stop_token& stop) {
   name_thread("shard-fill");
   std::unique_lock lock(mutex_);
-  while (!stop.stop_requested() && !queue_.empty()) {
-    const std::uint32_t shard = queue_.front();
-    queue_.pop_front();
-    if (states_[shard] != State::pending) continue;
-    states_[shard] = State::working;
+  std::optional<ShardSchedule::Job> job;
+  while (changed_.wait(lock, stop, [&] { return (job = schedule_.next()).has_value(); }) &&
+         !stop.stop_requested()) {
     lock.unlock();
-    try {
-      static_cast<void>(setup_.dataset.bring(shard, stop));
-    } catch (const std::exception&) {  // the batch that needs the shard gets the error
-    }
+    const ShardSchedule::Result result = carry_out(*job, stop);
     lock.lock();
-    states_[shard] = State::over;
+    schedule_.done(*job, result);
     changed_.notify_all();
+  }
+}
+
+// The batch that needs the shard gets the error.
+ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job,
+                                             const std::stop_token& stop) const noexcept {
+  using Kind = ShardSchedule::Job::Kind;
+  using Result = ShardSchedule::Result;
+  try {
+    if (job.kind == Kind::bring)
+      return setup_.dataset.bring(job.shard, stop) ? Result::done : Result::refused;
+    if (job.kind == Kind::pass) return setup_.dataset.pass(job.shard, stop) ? Result::done : Result::refused;
+    setup_.dataset.leave(job.shard);
+    return Result::done;
+  } catch (const std::exception&) {
+    return Result::failed;
   }
 }
 

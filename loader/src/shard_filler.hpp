@@ -1,4 +1,4 @@
-// ShardFiller: threads that bring the shards of a data set on servers into the cache, in the order in which batches need them.
+// ShardFiller: threads that bring the shards of a data set on servers to this machine, as a ShardSchedule says.
 //
 // An order that goes shard by shard (sequential, windowed, by_shard) waits for the shards of its next batch. A global shuffle, which needs all
 // shards at once, does not wait: until a shard is here, its samples are requested one by one. A shard that cannot be brought, because there is
@@ -7,7 +7,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <stop_token>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "loader_setup.hpp"
+#include "shard_schedule.hpp"
 
 namespace shard {
 
@@ -24,23 +24,31 @@ class ShardFiller {
   explicit ShardFiller(const LoaderSetup& setup);
   ShardFiller(const ShardFiller&) = delete;
   ShardFiller& operator=(const ShardFiller&) = delete;
-  ~ShardFiller();  // stops and joins the threads
+  ~ShardFiller();  // stops and joins the threads, and empties the transit area
 
+  // Whether before_batch() will not wait for what earlier batches, which are not over, hold.
+  bool ready(std::uint64_t epoch, std::uint64_t index);
   // Before batch `index` is made of these shards. At the first call the threads start. Returns soon after stopping() is true.
   void before_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards,
                     const std::function<bool()>& stopping);
+  // After the samples of this batch and of all before it have been read.
+  void after_batch(std::uint64_t epoch, std::uint64_t index);
+
+  struct Transit {
+    std::uint64_t held_bytes = 0;    // of shards in the transit area now
+    std::uint64_t passed_bytes = 0;  // of shards that went through it
+  };
+  Transit transit();
 
  private:
-  enum class State : std::uint8_t { pending, working, over };
-  void start(std::uint64_t epoch, std::uint64_t index);
+  void start();
   void work(const std::stop_token& stop);
+  ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
-  const bool waits_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<State> states_;        // of each shard
-  std::deque<std::uint32_t> queue_;  // next first; may name shards that are over
+  std::condition_variable_any changed_;
+  ShardSchedule schedule_;
   std::vector<std::jthread> threads_;
 };
 

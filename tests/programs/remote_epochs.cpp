@@ -1,8 +1,11 @@
 // Loads epochs of a data set and prints, for each, a digest of what was delivered and what was fetched. For remote_loading.py.
 //
-//   remote_epochs PATH ORDER EPOCHS CACHE CACHE_BYTES        ORDER: shuffle, windowed, sequential; CACHE "-": none
+//   remote_epochs PATH ORDER EPOCHS CACHE CACHE_BYTES [TRANSIT TRANSIT_BYTES [RANK WORLD_SIZE]]
+//
+// ORDER: shuffle, windowed, sequential, by_shard; CACHE, TRANSIT "-": none
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -22,10 +25,12 @@ void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs
   Loader loader(data, make_host_device(2), options);
   double first = 0;
   std::uint64_t before = 0;
+  std::uint64_t held = 0;
   for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
     Xxh3Stream digest;
     for (Batch& batch : loader.epoch(epoch)) {
       batch.wait();
+      held = std::max(held, loader.stats().transit_bytes);
       if (first == 0) first = watch.seconds();
       const TensorView images = batch.images();
       digest.update(std::as_bytes(std::span(batch.ids())));
@@ -36,9 +41,9 @@ void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs
     fmt::print(
         "{{\"epoch\": {}, \"digest\": \"{}\", \"fetched\": {}, \"requests\": {}, \"retries\": {}, "
         "\"first_batch\": {:.3f}, "
-        "\"seconds\": {:.3f}, \"waited\": {:.3f}, \"transport\": \"{}\"}}\n",
+        "\"seconds\": {:.3f}, \"waited\": {:.3f}, \"passed\": {}, \"held\": {}, \"transport\": \"{}\"}}\n",
         epoch, to_hex(digest.digest()), stats.fetched_bytes - before, stats.requests, stats.retries, first,
-        watch.seconds(), stats.fetch_seconds, to_string(stats.transport));
+        watch.seconds(), stats.fetch_seconds, stats.passed_bytes, held, to_string(stats.transport));
     std::fflush(stdout);
     before = stats.fetched_bytes;
   }
@@ -47,7 +52,7 @@ void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
+  if (argc < 6) return 2;
   try {
     const std::string order = argv[2];
     LoaderOptions options;
@@ -57,9 +62,18 @@ int main(int argc, char** argv) {
     options.window_shards = 2;
     options.order = order == "shuffle"    ? OrderMode::shuffle
                     : order == "windowed" ? OrderMode::windowed
+                    : order == "by_shard" ? OrderMode::shuffle
                                           : OrderMode::sequential;
+    if (order == "by_shard") options.partition = Partition::by_shard;
+    const auto number = [&](int at) { return std::strtoull(argv[at], nullptr, 10); };
     if (std::string(argv[4]) != "-") options.cache = argv[4];
-    options.cache_bytes = std::strtoull(argv[5], nullptr, 10);
+    options.cache_bytes = number(5);
+    if (argc >= 8 && std::string(argv[6]) != "-") options.transit = argv[6];
+    if (argc >= 8) options.transit_bytes = number(7);
+    if (argc >= 10) {
+      options.rank = static_cast<std::uint32_t>(number(8));
+      options.world_size = static_cast<std::uint32_t>(number(9));
+    }
     run(Dataset::open(argv[1]), options, std::strtoull(argv[3], nullptr, 10));
   } catch (const std::exception& error) {
     fmt::print(stderr, "remote_epochs: {}\n", error.what());

@@ -27,9 +27,17 @@ class Loading(RemoteCase):
         self.assert_code(shardify(images, self.data, *SMALL, "--codec", self.CODEC), 0)
         self.files = sorted(self.data.glob("*.safetensors"))
         self.size = sum(file.stat().st_size for file in self.files)
+        self.largest = max(file.stat().st_size for file in self.files)
+        self.temporary = self.path / "tmp"
+        self.temporary.mkdir()
 
-    def load(self, path, order="windowed", epochs=2, cache="-", cache_bytes=0, timeout=120):
-        result = run([EPOCHS, str(path), order, str(epochs), str(cache), str(cache_bytes)], timeout=timeout, env=environment(**PATIENCE))
+    def tearDown(self):
+        self.assertEqual(os.listdir(self.temporary), [])
+        super().tearDown()
+
+    def load(self, path, order="windowed", epochs=2, cache="-", cache_bytes=0, transit="-", transit_bytes=0, rank=0, world=1, timeout=120):
+        words = [EPOCHS, path, order, epochs, cache, cache_bytes, transit, transit_bytes, rank, world]
+        result = run([str(word) for word in words], timeout=timeout, env=environment(**PATIENCE, TMPDIR=str(self.temporary)))
         return result, [json.loads(line) for line in result.out.splitlines()]
 
     def digests(self, path, order="windowed", **options):
@@ -45,7 +53,7 @@ class Loading(RemoteCase):
 
     def test_the_batches_are_those_of_the_folder(self):
         server = self.serve()
-        for order in "sequential", "windowed", "shuffle":
+        for order in "sequential", "windowed", "shuffle", "by_shard":
             here = self.digests(self.data, order)
             self.assertEqual(self.digests(self.url(server), order), here)
             cache = self.path / f"cache-{order}"
@@ -64,16 +72,78 @@ class Loading(RemoteCase):
         self.assertLess(server.sent - sent, 100_000)  # dataset.json
         self.assertEqual(again[0]["transport"], "mapped")
 
+    def bodies(self, server):
+        """How often each shard was asked for behind its head."""
+        found = {file.name: 0 for file in self.files}
+        for path, wanted, _ in server.requests:
+            if path.endswith(".safetensors") and not wanted.startswith("bytes=0-"):
+                found[path.rsplit("/", 1)[1]] += 1
+        return found
+
     def test_half_a_cache_halves_the_bytes(self):
         server = self.serve()
+        for order in "windowed", "sequential":
+            cache = self.path / f"cache-{order}"
+            here = self.digests(self.data, order, epochs=4)
+            result, epochs = self.load(self.url(server), order, epochs=4, cache=cache, cache_bytes=self.size // 2, transit_bytes=4 * self.largest)
+            self.assertEqual([epoch["digest"] for epoch in epochs], here, result)
+            names = self.cached(cache)
+            kept = sum((cache / name).stat().st_size for name in names)
+            self.assertLessEqual(kept, self.size // 2)
+            self.assertEqual([name for name in os.listdir(cache) if not name.endswith((".safetensors", ".proof"))], [])
+            for epoch in epochs[1:]:
+                self.assertLessEqual(epoch["held"], 4 * self.largest)
+            # Each epoch ends with the shards of the next one in transit, which are not always as large.
+            self.assertLessEqual(sum(epoch["fetched"] for epoch in epochs[2:]) / 2, self.size - kept + 2 * self.largest)
+            self.assertGreater(epochs[3]["passed"], 3 * (self.size - kept) - 4 * self.largest)
+
+    def test_without_a_cache_each_shard_passes_once_in_an_epoch(self):
+        for order in "windowed", "sequential":
+            server = self.serve()
+            self.assertEqual(self.digests(self.url(server), order, epochs=1, transit_bytes=4 * self.largest), self.digests(self.data, order, epochs=1))
+            bodies = self.bodies(server)
+            # The first shards of the next epoch are fetched ahead.
+            self.assertLessEqual(sum(bodies.values()), len(bodies) + 4)
+            self.assertEqual(min(bodies.values()), 1)
+            self.assertLessEqual(max(bodies.values()), 2)
+
+    def test_a_transit_area_that_is_too_small(self):
+        server = self.serve()
+        here = self.digests(self.data)
+        for size in 1, self.largest, 2 * self.largest + 1:
+            result, epochs = self.load(self.url(server), transit=self.path / "transit", transit_bytes=size)
+            self.assertEqual([epoch["digest"] for epoch in epochs], here, result)
+            for epoch in epochs:
+                self.assertLessEqual(epoch["held"], size)
+        self.assertEqual(os.listdir(self.path / "transit"), [])
+
+    def test_ranks_share_what_is_in_transit(self):
+        server = self.serve(lambda *_: time.sleep(0.05))
         cache = self.path / "cache"
-        here = self.digests(self.data, epochs=4)
-        result, epochs = self.load(self.url(server), epochs=4, cache=cache, cache_bytes=self.size // 2)
-        self.assertEqual([epoch["digest"] for epoch in epochs], here, result)
-        used = sum((cache / name).stat().st_size for name in self.cached(cache))
-        self.assertLessEqual(used, self.size // 2)
-        for epoch in epochs[1:]:  # the last epoch's threads run ahead
-            self.assertLess(epoch["fetched"], 0.75 * self.size)
+        here = [self.digests(self.data, epochs=1, rank=rank, world=2) for rank in range(2)]
+        options = dict(epochs=1, world=2, cache=cache, cache_bytes=self.size // 2, transit_bytes=4 * self.largest)
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda rank: self.digests(self.url(server), rank=rank, **options), range(2)))
+        self.assertEqual(found, here)
+        # A rank that is late by a window asks again; without sharing, it would be all of the other half.
+        self.assertLess(sum(self.bodies(server).values()), 1.4 * len(self.files))
+        self.assertEqual([name for name in os.listdir(cache) if name.endswith(".transit")], [])
+
+    def test_a_kill_leaves_nothing_in_transit(self):
+        server = self.serve()
+        transit = self.path / "transit"
+        chance = random.Random(8)
+        for turn in range(12):
+            shared = turn % 2  # with names, which the next process removes
+            command = [EPOCHS, self.url(server), "windowed", "9", "-", "0", str(transit), str(4 * self.largest), "0", str(1 + shared)]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment(**PATIENCE, TMPDIR=str(self.temporary)))
+            time.sleep(chance.uniform(0.1, 0.5))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            if not shared and transit.exists():
+                self.assertEqual(os.listdir(transit), [])
+            self.digests(self.url(server), "sequential", epochs=1, transit=transit)
+            self.assertEqual(os.listdir(transit), [])
 
     def test_damaged_and_foreign_files_are_not_used(self):
         server = self.serve()
@@ -140,18 +210,32 @@ class Loading(RemoteCase):
             self.assertIn("shard-00009", result.err)
             self.assertIn("HTTP 403", result.err)
 
+    def mounted(self, name, size):
+        """A small file system, or the test is skipped."""
+        folder = self.path / name
+        folder.mkdir()
+        done = os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True).returncode == 0
+        if not done:
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(subprocess.run, ["umount", str(folder)], check=True)
+        return folder
+
     def test_a_full_disk(self):
         server = self.serve()
-        folder = self.path / "small"
-        folder.mkdir()
-        mounted = os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={self.size // 2}", "none", str(folder)],
-                                                       capture_output=True).returncode == 0
-        if not mounted:
-            self.skipTest("a small file system cannot be mounted here")
-        try:
-            self.assertEqual(self.digests(self.url(server), cache=folder / "cache"), self.digests(self.data))
-        finally:
-            subprocess.run(["umount", str(folder)], check=True)
+        here = self.digests(self.data)
+        folder = self.mounted("small", self.size // 2)
+        # The cache leaves room for what is in transit.
+        result, epochs = self.load(self.url(server), cache=folder / "cache", transit_bytes=3 * self.largest)
+        self.assertEqual([epoch["digest"] for epoch in epochs], here, result)
+        self.assertGreater(len(self.cached(folder / "cache")), 2)
+        self.assertGreater(epochs[1]["passed"], 0)
+        # Where there is none, because others fill the disk, TMPDIR is used.
+        with open(folder / "full", "wb", buffering=0) as file, self.assertRaises(OSError):
+            while file.write(bytes(1 << 16)):
+                pass
+        result, again = self.load(self.url(server), cache=folder / "cache", transit_bytes=3 * self.largest)
+        self.assertEqual([epoch["digest"] for epoch in again], here, result)
+        self.assertGreater(again[0]["passed"], 0)
 
 
 class Packed(Loading):

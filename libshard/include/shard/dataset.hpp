@@ -136,12 +136,27 @@ class Dataset {
 
   // Shards are on a server (shard/remote.hpp), and not all of them were in the cache when this object was made.
   bool is_remote() const noexcept;
-  // The same samples, with whole shards of data sets on servers in the folder `cache`, which is made if it is missing and may be shared by all
-  // processes of a node. At most `max_bytes` are filled, and nothing is removed from it (docs/remote.md). Errors: io.
-  Dataset cached(const std::filesystem::path& cache, std::uint64_t max_bytes) const;
+  // Where whole shards of data sets on servers lie on this machine (docs/remote.md).
+  struct Storage {
+    // A folder that all processes of a node may share, and from which nothing is removed. Empty: none.
+    std::filesystem::path cache{};
+    std::uint64_t cache_bytes = ~std::uint64_t{0};  // of its files at most
+    std::uint64_t cache_spare_bytes = 0;            // what the cache leaves free on its disk
+    // A folder for shards that pass through. Empty: none.
+    std::filesystem::path transit{};
+    bool transit_shared = false;  // processes of the node use each other's shards there
+  };
+  // The same samples, with shards there. Folders that are missing are made. Errors: io.
+  Dataset with_storage(const Storage& storage) const;
+  // The next three are thread safe; errors: those of shard(); cancelled.
+  //
   // Brings a shard into the cache, or waits for the process that does. From then on its samples are read there. False: there is no
-  // room, or no cache, so its samples come from the server. True at once if it is a file. Thread safe. Errors: those of shard(); cancelled.
+  // room, or no cache, so its samples come from the server. True at once if it is a file.
   bool bring(std::uint32_t index, const std::stop_token& stop = {}) const;
+  // The same for the transit area, until leave() is called. False: there is none, or its disk is full.
+  bool pass(std::uint32_t index, const std::stop_token& stop = {}) const;
+  // Its samples come from the server again, and its file is removed unless another process needs it. The shard came by pass().
+  void leave(std::uint32_t index) const;
   // What all parts on servers have received and sent: bodies in bytes, requests, and how many of them were repeated.
   struct RemoteStats {
     std::uint64_t bytes = 0;

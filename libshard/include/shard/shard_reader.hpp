@@ -189,8 +189,12 @@ class ShardReader {
                              const std::filesystem::path& path);
   // `path`: the address, for messages.
   static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path);
+  // Whether `file` begins with the head of this shard. Errors: io (it is too short).
+  bool has_head(int file) const;
   // From now on, samples are read from `file`, which has all bytes of this shard on a server. Thread safe; views of the head stay valid.
   void adopt(int file) const;
+  // Ends adopt(): samples come from the server again. A sample that is being read meanwhile does not match its digest, and is requested there.
+  void abandon() const;
   bool has_samples() const noexcept;  // on a server, and adopt() was called
   std::unique_ptr<Impl> impl_;
 };

@@ -66,6 +66,39 @@ UniqueFd open_read(const std::filesystem::path& path) {
   return UniqueFd(fd);
 }
 
+UniqueFd open_plain(const std::filesystem::path& path, int flags) noexcept {
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
+  struct stat status {};
+  if (!fd || (::fstat(fd.get(), &status) == 0 && S_ISREG(status.st_mode))) return fd;
+  errno = 0;
+  return {};
+}
+
+bool names_file(const std::filesystem::path& path, int fd) noexcept {
+  struct stat by_name {};
+  struct stat by_fd {};
+  return ::lstat(path.c_str(), &by_name) == 0 && ::fstat(fd, &by_fd) == 0 && by_name.st_dev == by_fd.st_dev &&
+         by_name.st_ino == by_fd.st_ino;
+}
+
+UniqueFd open_unnamed(const std::filesystem::path& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd) return fd;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+    throw_errno("cannot make a temporary file in", folder, errno);
+  std::string name = (folder / ".shard-XXXXXX").native();
+  fd.reset(::mkostemp(name.data(), O_CLOEXEC));
+  if (!fd) throw_errno("cannot make a temporary file in", folder, errno);
+  ::unlink(name.c_str());
+  return fd;
+}
+
+std::filesystem::path temporary_folder() {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
+  return error ? std::filesystem::path("/tmp") : folder;
+}
+
 std::uint64_t regular_file_size(int fd, const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw_errno("cannot read the size of", path, errno);

@@ -98,11 +98,11 @@ std::span<const std::byte> MappedFile::bytes() const noexcept {
   return {static_cast<const std::byte*>(region_->region.get_address()), region_->region.get_size()};
 }
 
-void MappedFile::replace(int fd, const std::filesystem::path& path) {
+void MappedFile::replace(int fd, std::uint64_t offset, const std::filesystem::path& path) {
   const std::span<const std::byte> there = bytes();
-  hold_size(fd, there.size(), path);
   void* const address = const_cast<std::byte*>(there.data());
-  if (::mmap(address, there.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
+  if (::mmap(address, there.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset)) ==
+      MAP_FAILED)
     throw_errno("cannot map", path, errno);
 }
 

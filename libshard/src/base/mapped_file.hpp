@@ -22,9 +22,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept;
 
-  // Maps the first bytes().size() bytes of `fd` at the same address. Whoever reads meanwhile sees bytes of one or of the other file.
-  // Errors: io (it has another size), resource.
-  void replace(int fd, const std::filesystem::path& path);
+  // Maps as many bytes of `fd`, from `offset` on, at the same address. They must be inside of the file. Whoever reads meanwhile sees bytes of one or of the
+  // other file. Errors: io, resource.
+  void replace(int fd, std::uint64_t offset, const std::filesystem::path& path);
 
  private:
   struct Region;

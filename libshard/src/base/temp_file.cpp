@@ -46,14 +46,6 @@ Lock try_lock(int fd) noexcept {
   return errno == EWOULDBLOCK ? Lock::busy : Lock::not_supported;
 }
 
-// Whether `path` names the file that `fd` has open.
-bool names_file(const std::filesystem::path& path, int fd) noexcept {
-  struct stat by_name {};
-  struct stat by_fd {};
-  return ::lstat(path.c_str(), &by_name) == 0 && ::fstat(fd, &by_fd) == 0 && by_name.st_dev == by_fd.st_dev &&
-         by_name.st_ino == by_fd.st_ino;
-}
-
 std::string read_boot_id() {
   const UniqueFd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   char text[64] = {};

@@ -1,17 +1,12 @@
 #include "convert/unpack.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
-#include <system_error>
 
 #include "base/file_io.hpp"
 #include "base/quote.hpp"
@@ -21,23 +16,6 @@ namespace shard::convert {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
-
-std::filesystem::path temporary_folder() {
-  std::error_code error;
-  std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  return error ? std::filesystem::path("/tmp") : folder;
-}
-
-// Where the file system has no files without names, one that loses it at once.
-UniqueFd nameless_file(const std::filesystem::path& folder) {
-  UniqueFd file(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file) return file;
-  std::string name = (folder / ".shardify-XXXXXX").string();
-  file = UniqueFd(::mkostemp(name.data(), O_CLOEXEC));
-  if (!file) throw_errno("cannot make a temporary file in", folder, errno);
-  static_cast<void>(::unlink(name.c_str()));
-  return file;
-}
 
 void check_space(const std::filesystem::path& folder, std::uint64_t size_bytes) {
   struct statvfs info {};
@@ -145,7 +123,7 @@ std::shared_ptr<const OpenArchive> unpack_file(Unpacker& unpacker, std::span<con
                                                std::optional<std::uint32_t> checksum) {
   const std::filesystem::path folder = temporary_folder();
   check_space(folder, size_bytes);
-  UniqueFd file = nameless_file(folder);
+  UniqueFd file = open_unnamed(folder);
   std::uint64_t at = std::min<std::uint64_t>(begin.size(), size_bytes);
   pwrite_all(file.get(), begin.first(static_cast<std::size_t>(at)), 0, folder);
   std::vector<std::byte> piece(kPieceBytes);

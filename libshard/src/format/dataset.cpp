@@ -15,6 +15,7 @@
 #include "format/selection_file.hpp"
 #include "remote/http_client.hpp"
 #include "remote/shard_cache.hpp"
+#include "remote/transit_area.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
@@ -146,13 +147,19 @@ bool Dataset::is_remote() const noexcept {
                      [](const ViewShard& shard) { return shard.part->is_remote(); });
 }
 
-Dataset Dataset::cached(const fs::path& cache, std::uint64_t max_bytes) const {
-  const auto folder = std::make_shared<const ShardCache>(cache, max_bytes);
+Dataset Dataset::with_storage(const Storage& storage) const {
+  const auto cache =
+      storage.cache.empty()
+          ? nullptr
+          : std::make_shared<const ShardCache>(storage.cache, storage.cache_bytes, storage.cache_spare_bytes);
+  const auto transit = storage.transit.empty()
+                           ? nullptr
+                           : std::make_shared<const TransitArea>(storage.transit, storage.transit_shared);
   std::map<const DatasetPart*, std::shared_ptr<const DatasetPart>> parts;
   std::vector<ViewShard> shards = impl_->shards;
   for (ViewShard& shard : shards) {
     auto& part = parts[shard.part.get()];
-    if (!part) part = shard.part->is_remote() ? shard.part->with_cache(folder) : shard.part;
+    if (!part) part = shard.part->is_remote() ? shard.part->with_storage(cache, transit) : shard.part;
     shard.part = part;
   }
   return Dataset(std::make_shared<Impl>(std::move(shards), impl_->info, impl_->path));
@@ -161,6 +168,15 @@ Dataset Dataset::cached(const fs::path& cache, std::uint64_t max_bytes) const {
 bool Dataset::bring(std::uint32_t index, const std::stop_token& stop) const {
   static_cast<void>(shard(index));  // checks the index
   return impl_->shards[index].part->bring(impl_->shards[index].index, stop);
+}
+
+bool Dataset::pass(std::uint32_t index, const std::stop_token& stop) const {
+  static_cast<void>(shard(index));
+  return impl_->shards[index].part->pass(impl_->shards[index].index, stop);
+}
+
+void Dataset::leave(std::uint32_t index) const {
+  impl_->shards[index].part->leave(impl_->shards[index].index);
 }
 
 Dataset::RemoteStats Dataset::remote_stats() const {

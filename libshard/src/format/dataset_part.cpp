@@ -19,6 +19,7 @@
 #include "format/shard_match.hpp"
 #include "remote/remote_file.hpp"
 #include "remote/shard_cache.hpp"
+#include "remote/transit_area.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
 
@@ -206,13 +207,16 @@ bool DatasetPart::was_moved() const noexcept {
 
 const HttpClient* DatasetPart::client() const noexcept { return remote_ ? &remote_->client() : nullptr; }
 
-std::shared_ptr<const DatasetPart> DatasetPart::with_cache(std::shared_ptr<const ShardCache> cache) const {
+std::shared_ptr<const DatasetPart> DatasetPart::with_storage(
+    std::shared_ptr<const ShardCache> cache, std::shared_ptr<const TransitArea> transit) const {
   const std::shared_ptr<DatasetPart> part(new DatasetPart(path_, folder_));
   part->info_ = info_;
   part->remote_ = remote_;
   part->cache_ = std::move(cache);
+  part->transit_ = std::move(transit);
   part->readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
-  part->all_cached_ = std::all_of(info_.shards.begin(), info_.shards.end(),
+  part->all_cached_ =
+      part->cache_ && std::all_of(info_.shards.begin(), info_.shards.end(),
                                   [&](const ShardSummary& shard) { return part->is_cached(shard); });
   return part;
 }
@@ -223,9 +227,13 @@ ShardCache::Entry entry_of(const RemoteFolder& folder, const ShardSummary& shard
   return {ShardCache::entry_name(folder.address(), shard.head_digest), shard.size_bytes};
 }
 
-}  // namespace
-
-namespace {
+[[noreturn]] void throw_damaged(const ShardReader& reader, const std::vector<FileRange>& damaged) {
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format("shard {}: {} ranges of it, the first at byte {}, do not match their digests in {} answers "
+                  "of the server: upload the shard again",
+                  quoted(reader.path()), damaged.size(), damaged.front().begin, kReadAttempts));
+}
 
 // Tables of offsets and checksums have 8 bytes per sample each, and keys and labels some dozens.
 std::uint64_t likely_head_bytes(const ShardSummary& shard) {
@@ -244,39 +252,54 @@ ShardReader DatasetPart::open_cached(const ShardSummary& shard) const {
   return ShardReader::open_in(cache_->handle(), cache_->folder() / entry_of(*remote_, shard).name);
 }
 
+// Writes a shard to a file. Bytes that do not match their digests are requested again.
+void DatasetPart::fetch(const ShardReader& reader, const ShardSummary& shard, int fd,
+                        const std::stop_token& stop) const {
+  const auto object = remote_->object(shard.file, shard.size_bytes);
+  HttpClient& client = remote_->client();
+  const std::span<const std::byte> head = reader.mapping();
+  pwrite_all(fd, head, 0, reader.path());
+  client.copy_to(*object, head.size(), shard.size_bytes - head.size(), fd, head.size(), stop);
+  for (int attempt = 1;; ++attempt) {
+    const std::vector<FileRange> damaged = reader.damaged_ranges(fd);
+    if (damaged.empty()) return;
+    if (attempt == kReadAttempts) throw_damaged(reader, damaged);
+    for (const FileRange& range : damaged)
+      client.copy_to(*object, range.begin, range.size_bytes, fd, range.begin, stop);
+  }
+}
+
 bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const {
   const ShardReader& reader = shard(index);
   if (!reader.is_remote() || reader.has_samples()) return true;
   if (!cache_) return false;
   const ShardSummary& summary = info_.shards[index];
-  const auto object = remote_->object(summary.file, summary.size_bytes);
-  HttpClient& client = remote_->client();
-  // Damaged bytes are requested again, until they match or were wrong as often as that.
-  const auto fetch = [&](int fd) {
-    const std::span<const std::byte> head = reader.mapping();
-    pwrite_all(fd, head, 0, cache_->folder());
-    client.copy_to(*object, head.size(), summary.size_bytes - head.size(), fd, head.size(), stop);
-    for (int attempt = 1; attempt < kReadAttempts; ++attempt) {
-      const std::vector<FileRange> damaged = reader.damaged_ranges(fd);
-      if (damaged.empty()) return;
-      for (const FileRange& range : damaged)
-        client.copy_to(*object, range.begin, range.size_bytes, fd, range.begin, stop);
-    }
-  };
   const auto prove = [&](int fd) {
-    const std::vector<FileRange> damaged = reader.damaged_ranges(fd);
-    if (damaged.empty()) return;
-    throw Error(
-        ErrorCode::corrupt,
-        fmt::format(
-            "shard {}: {} ranges of it, the first at byte {}, do not match their digests in {} answers "
-            "of the server: upload the shard again",
-            quoted(reader.path()), damaged.size(), damaged.front().begin, kReadAttempts));
+    if (const auto damaged = reader.damaged_ranges(fd); !damaged.empty()) throw_damaged(reader, damaged);
   };
-  const std::optional<UniqueFd> file = cache_->get(entry_of(*remote_, summary), fetch, prove, stop);
+  const std::optional<UniqueFd> file = cache_->get(
+      entry_of(*remote_, summary), [&](int fd) { fetch(reader, summary, fd, stop); }, prove, stop);
   if (!file) return false;
   reader.adopt(file->get());
   return true;
+}
+
+bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
+  const ShardReader& reader = shard(index);
+  if (!reader.is_remote() || reader.has_samples()) return true;
+  if (!transit_) return false;
+  const ShardSummary& summary = info_.shards[index];
+  const std::optional<UniqueFd> file = transit_->get(
+      entry_of(*remote_, summary).name, summary.size_bytes, [&](int fd) { fetch(reader, summary, fd, stop); },
+      stop);
+  if (!file || !reader.has_head(file->get())) return false;
+  reader.adopt(file->get());
+  return true;
+}
+
+void DatasetPart::leave(std::uint32_t index) const {
+  shard(index).abandon();
+  transit_->give_back(entry_of(*remote_, info_.shards[index]).name);
 }
 
 ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {

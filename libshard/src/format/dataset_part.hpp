@@ -17,6 +17,7 @@ namespace shard {
 class HttpClient;
 class RemoteFolder;
 class ShardCache;
+class TransitArea;
 
 // Thread safe, also in a child after fork().
 class DatasetPart {
@@ -38,10 +39,13 @@ class DatasetPart {
   bool is_remote() const noexcept { return remote_ != nullptr && !all_cached_; }
   // The client of its server; null: a local folder.
   const HttpClient* client() const noexcept;
-  // The same part of a server, with shards in `cache`.
-  std::shared_ptr<const DatasetPart> with_cache(std::shared_ptr<const ShardCache> cache) const;
-  // See Dataset::bring().
+  // The same part of a server, with shards in `cache` and `transit`, of which either may be null.
+  std::shared_ptr<const DatasetPart> with_storage(std::shared_ptr<const ShardCache> cache,
+                                                  std::shared_ptr<const TransitArea> transit) const;
+  // See Dataset.
   bool bring(std::uint32_t index, const std::stop_token& stop) const;
+  bool pass(std::uint32_t index, const std::stop_token& stop) const;
+  void leave(std::uint32_t index) const;
 
   // The path or address of a shard.
   std::filesystem::path path_of(const ShardSummary& shard) const;
@@ -62,6 +66,7 @@ class DatasetPart {
   DatasetInfo read_info() const;
   ShardReader open_cached(const ShardSummary& shard) const;
   bool is_cached(const ShardSummary& shard) const;
+  void fetch(const ShardReader& reader, const ShardSummary& shard, int fd, const std::stop_token& stop) const;
   bool was_moved() const noexcept;
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
   ShardReader open_reader(const ShardSummary& shard) const;
@@ -70,6 +75,7 @@ class DatasetPart {
   std::filesystem::path folder_;
   std::shared_ptr<const RemoteFolder> remote_;  // null: local
   std::shared_ptr<const ShardCache> cache_;     // null: none
+  std::shared_ptr<const TransitArea> transit_;  // null: none
   bool all_cached_ = false;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
   DatasetInfo info_;

@@ -121,6 +121,7 @@ struct ShardReader::Impl {
   void copy(std::span<std::byte> out, std::span<const std::byte> from) const;
   // Bytes behind the head, from the mapping if they are `here`, or the server. `end`: of the images that they belong to.
   void fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end, bool here) const;
+  bool has_head(int file) const;
   std::vector<FileRange> damaged_ranges(int file) const;
   void require_local() const;
   std::uint64_t load_at(std::uint64_t table, std::uint64_t i) const {
@@ -329,13 +330,18 @@ void ShardReader::Impl::check_texts(std::span<const std::byte> head) const {
   }
 }
 
+bool ShardReader::Impl::has_head(int file) const {
+  std::vector<std::byte> found(static_cast<std::size_t>(header.head_end));
+  std::vector<std::byte> head(found.size());
+  pread_all(file, found, 0, path);
+  copy(head, mapped(0, head.size()));
+  return found == head;
+}
+
 std::vector<FileRange> ShardReader::Impl::damaged_ranges(int file) const {
   std::vector<FileRange> damaged;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(header.head_end));
-  std::vector<std::byte> head(bytes.size());
-  pread_all(file, bytes, 0, path);
-  copy(head, mapped(0, head.size()));
-  if (bytes != head) damaged.push_back({0, header.head_end});
+  std::vector<std::byte> bytes;
+  if (!has_head(file)) damaged.push_back({0, header.head_end});
   for (const FieldSpec& field : header.fields) {
     const TensorInfo& padding = *header.container.find(field_tensor(field, "padding"));
     bytes.resize(static_cast<std::size_t>(padding.size_bytes()));
@@ -719,10 +725,19 @@ void ShardReader::read_field_frame(std::size_t field, std::uint64_t sample, std:
 
 std::vector<FileRange> ShardReader::damaged_ranges(int file) const { return impl_->damaged_ranges(file); }
 
+bool ShardReader::has_head(int file) const { return impl_->has_head(file); }
 bool ShardReader::has_samples() const noexcept { return impl_->whole.load(std::memory_order_acquire); }
 void ShardReader::adopt(int file) const {
-  impl_->mapping->replace(file, impl_->path);
+  if (const std::uint64_t found = regular_file_size(file, impl_->path); found != file_size_bytes())
+    throw Error(ErrorCode::io, fmt::format("the copy of shard {} has {} bytes, not {}", quoted(impl_->path),
+                                           found, file_size_bytes()));
+  impl_->mapping->replace(file, 0, impl_->path);
   impl_->whole.store(true, std::memory_order_release);
+}
+void ShardReader::abandon() const {
+  const RemoteFile& remote = *impl_->remote;
+  impl_->whole.store(false, std::memory_order_release);
+  impl_->mapping->replace(remote.area().fd(), remote.offset(), remote.area().folder());
 }
 
 void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {

@@ -1,10 +1,8 @@
 #include "remote/local_area.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "base/file_io.hpp"
 
@@ -13,26 +11,9 @@ namespace {
 
 constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20U;
 
-std::filesystem::path area_folder() {
-  const char* const folder = std::getenv("TMPDIR");
-  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
-}
-
-UniqueFd open_unnamed(const std::filesystem::path& folder) {
-  UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (fd) return fd;
-  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-    throw_errno("cannot make a temporary file in", folder, errno);
-  std::string name = (folder / "shard-area-XXXXXX").native();  // a file system without O_TMPFILE
-  fd.reset(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) throw_errno("cannot make a temporary file in", folder, errno);
-  ::unlink(name.c_str());
-  return fd;
-}
-
 }  // namespace
 
-LocalArea::LocalArea() : folder_(area_folder()), fd_(open_unnamed(folder_)) {}
+LocalArea::LocalArea() : folder_(temporary_folder()), fd_(open_unnamed(folder_)) {}
 
 std::uint64_t LocalArea::take(std::uint64_t size_bytes) {
   const std::uint64_t room = (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;

@@ -19,6 +19,7 @@
 #include "base/file_io.hpp"
 #include "base/publish.hpp"
 #include "base/quote.hpp"
+#include "remote/transit_area.hpp"
 
 namespace shard {
 namespace fs = std::filesystem;
@@ -57,14 +58,6 @@ bool has_proof(const fs::path& file, int fd) {
   }
 }
 
-// A regular file, never followed through a symbolic link. Invalid: there is none.
-UniqueFd open_plain(const fs::path& path, int flags) {
-  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0644));
-  struct stat status {};
-  if (fd && (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))) return {};
-  return fd;
-}
-
 std::uint64_t size_of(int fd) {
   struct stat status {};
   return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
@@ -75,15 +68,16 @@ bool is_entry_name(std::string_view name) {
          name[16] == '-' && from_hex(name.substr(0, 16)) && from_hex(name.substr(17, 16));
 }
 
-bool is_part_name(std::string_view name) {
-  return name.starts_with('.') && name.ends_with(kPart) &&
-         is_entry_name(name.substr(1, name.size() - 1 - kPart.size()));
+// ".NAME" and the suffix: a file that is being filled, or is in transit.
+bool is_passing_name(std::string_view name, std::string_view suffix) {
+  return name.starts_with('.') && name.ends_with(suffix) &&
+         is_entry_name(name.substr(1, name.size() - 1 - suffix.size()));
 }
 
 }  // namespace
 
-ShardCache::ShardCache(fs::path folder, std::uint64_t max_bytes)
-    : folder_(std::move(folder)), max_bytes_(max_bytes) {
+ShardCache::ShardCache(fs::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes)
+    : folder_(std::move(folder)), max_bytes_(max_bytes), spare_bytes_(spare_bytes) {
   std::error_code error;
   fs::create_directory(folder_, error);
   UniqueFd handle(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -138,13 +132,15 @@ bool ShardCache::reserve(int fd, const Entry& entry, const fs::path& part) const
   std::uint64_t others = 0;
   std::error_code error;
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-    if (it->path() == part || it->path().filename() == entry.name) continue;
+    const fs::path name = it->path().filename();
+    if (it->path() == part || name == entry.name || name.native().ends_with(TransitArea::kSuffix)) continue;
     std::error_code gone;
     const std::uint64_t size = fs::file_size(it->path(), gone);
     if (!gone) others += size;
   }
   if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder_), error.message()));
   if (others > max_bytes_ || entry.size_bytes > max_bytes_ - others) return false;
+  if (spare_bytes_ > 0 && fs::space(folder_, error).available < entry.size_bytes + spare_bytes_) return false;
   try {
     if (size_of(fd) > entry.size_bytes) truncate(fd, 0, part);
     preallocate(fd, entry.size_bytes, part);
@@ -171,10 +167,7 @@ std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, 
     ::unlink(part.c_str());
     return fd;
   }
-  struct stat ours {};
-  struct stat there {};
-  if (::fstat(made->get(), &ours) != 0 || ::stat(part.c_str(), &there) != 0 || ours.st_ino != there.st_ino)
-    return get(entry, fetch, prove, stop);
+  if (!names_file(part, made->get())) return get(entry, fetch, prove, stop);
   try {
     if (UniqueFd fd = open_plain(path, O_RDONLY); fd && size_of(fd.get()) == entry.size_bytes) {
       try {  // its proof is of another start of the system, or is missing
@@ -191,7 +184,6 @@ std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, 
       return std::nullopt;
     }
     fetch(made->get());
-    prove(made->get());
     rename_file(part, path);
   } catch (...) {
     ::unlink(part.c_str());
@@ -222,7 +214,8 @@ std::vector<CacheFile> list_cache(const fs::path& folder) {
       continue;
     if (fd && is_entry_name(file.name))
       file.state = has_proof(it->path(), fd.get()) ? CacheFile::State::proven : CacheFile::State::unproven;
-    if (fd && (is_part_name(file.name) || is_temporary_name(file.name)))
+    if (fd && (is_passing_name(file.name, kPart) || is_passing_name(file.name, TransitArea::kSuffix) ||
+               is_temporary_name(file.name)))
       file.state = CacheFile::State::unfinished;
     files.push_back(std::move(file));
   }

@@ -27,8 +27,8 @@ namespace shard {
 
 class ShardCache {
  public:
-  // Makes the folder if it is missing. `max_bytes`: of all files in it, of all data sets.
-  ShardCache(std::filesystem::path folder, std::uint64_t max_bytes);
+  // Makes the folder if it is missing. `max_bytes`: of all files in it, of all data sets. `spare_bytes`: what it leaves free on its disk.
+  ShardCache(std::filesystem::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes = 0);
 
   struct Entry {
     std::string name;  // entry_name()
@@ -44,9 +44,9 @@ class ShardCache {
   // Whether the entry is there and proven. Then it also removes what a killed process may have left of it.
   bool has(const Entry& entry) const;
 
-  // Writes all bytes to the file, which has the size already.
+  // Writes all bytes to the file, which has the size already, and throws unless they are those of the shard.
   using Fetch = std::function<void(int fd)>;
-  // Throws corrupt unless the file has the bytes of the shard.
+  // Throws corrupt unless a file that was there has the bytes of the shard.
   using Prove = std::function<void(int fd)>;
   // The entry's file; where it is not there or not proven, it is made, by one process at a time. Nothing: there is no room, in `max_bytes` or on the
   // disk. Errors: those of `fetch` and `prove`; cancelled.
@@ -61,6 +61,7 @@ class ShardCache {
 
   std::filesystem::path folder_;
   std::uint64_t max_bytes_;
+  std::uint64_t spare_bytes_;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder
 };
 

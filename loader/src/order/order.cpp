@@ -20,6 +20,10 @@ std::uint64_t part_begin(std::uint64_t n, std::uint64_t part, std::uint64_t part
 
 }  // namespace
 
+bool walks_shards(const OrderOptions& options) noexcept {
+  return options.order != OrderMode::shuffle || options.partition == Partition::by_shard;
+}
+
 // The shards of one epoch that this rank walks, in sequence, cut into windows inside which samples are
 // permuted.
 struct Order::EpochTable {
@@ -215,21 +219,35 @@ void Order::draw(std::uint64_t epoch, BatchIndices& out) const {
   sampling_->draw({options_.seed, epoch, last / repeats + drawn_in_last}, out.samples);
 }
 
-std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t index,
-                                              std::size_t at_most) const {
-  const bool by_shard = options_.partition == Partition::by_shard;
-  if (options_.order == OrderMode::shuffle && !by_shard) return {};
+std::vector<std::uint32_t> Order::shards_of(std::uint64_t epoch) const {
+  return walks_shards(options_) ? table(epoch)->shards : std::vector<std::uint32_t>();
+}
+
+Order::Places Order::places(std::uint64_t epoch, std::uint64_t index) const {
   const std::shared_ptr<const EpochTable> sequence = table(epoch);
-  const Rows rows = rows_of(index, sequence->samples());
-  if (rows.count == 0) return {};
-  std::uint64_t position = rows.first % sequence->samples();
+  const std::uint64_t samples = sequence->samples();
+  const Rows rows = rows_of(index, samples);
+  if (rows.count == 0) return {sequence->shards.size(), sequence->shards.size()};
+  std::uint64_t first = rows.first % samples;
+  std::uint64_t last = std::min(first + rows.count, samples) - 1;
   if (options_.order != OrderMode::sequential) {
     const auto& windows = sequence->window_begin;
-    position = *std::prev(std::upper_bound(windows.begin(), windows.end(), position));
+    first = *std::prev(std::upper_bound(windows.begin(), windows.end(), first));
+    last = *std::upper_bound(windows.begin(), windows.end(), last) - 1;
   }
-  const auto& begin = sequence->begin;
-  const auto first = std::upper_bound(begin.begin(), begin.end(), position) - begin.begin() - 1;
-  const auto from = sequence->shards.begin() + first;
+  const auto place = [&](std::uint64_t position) {
+    const auto& begin = sequence->begin;
+    return static_cast<std::size_t>(std::upper_bound(begin.begin(), begin.end(), position) - begin.begin()) -
+           1;
+  };
+  return {place(first), place(last) + 1};
+}
+
+std::vector<std::uint32_t> Order::shards_from(std::uint64_t epoch, std::uint64_t index,
+                                              std::size_t at_most) const {
+  if (!walks_shards(options_)) return {};
+  const std::shared_ptr<const EpochTable> sequence = table(epoch);
+  const auto from = sequence->shards.begin() + static_cast<std::ptrdiff_t>(places(epoch, index).first);
   return {from, from + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at_most),
                                                 sequence->shards.end() - from)};
 }

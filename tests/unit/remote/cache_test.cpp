@@ -72,6 +72,23 @@ TEST_F(Cache, NothingIsRemovedToMakeRoom) {
   EXPECT_EQ(list_cache(cache.folder()).size(), 2U);
 }
 
+TEST_F(Cache, LeavesRoomOnItsDisk) {
+  const std::uint64_t free = std::filesystem::space(folder.path()).available;
+  const ShardCache full(folder.path() / "full", 100 * kSize, free);
+  EXPECT_FALSE(full.get(
+      entry(1), [](int) {}, [](int) {}, {}));
+  EXPECT_TRUE(list_cache(full.folder()).empty());
+}
+
+TEST_F(Cache, WhatIsInTransitTakesNoRoom) {
+  write('.' + entry(7).name + ".transit", std::string(2 * kSize, 'x'));
+  EXPECT_TRUE(get(entry(1)));
+  const auto files = list_cache(cache.folder());
+  ASSERT_EQ(files.size(), 2U);
+  EXPECT_EQ(files[0].state, CacheFile::State::unfinished);
+  EXPECT_TRUE(remove_cached(cache.folder(), files[0]));
+}
+
 TEST_F(Cache, AFileThatWasChangedIsProvenAgainAndReplaced) {
   get(entry(1));
   write(entry(1).name, std::string(kSize, 'x'));
@@ -95,9 +112,11 @@ TEST_F(Cache, LinksAreNotFollowed) {
 }
 
 TEST_F(Cache, WhatCannotBeProvenIsRemoved) {
-  const auto wrong = [](int fd) { fill(fd, 'z'); };
-  const auto refuse = [](int) { throw Error(ErrorCode::corrupt, "no"); };
-  EXPECT_SHARD_ERROR(cache.get(entry(1), wrong, refuse, {}), ErrorCode::corrupt, "no");
+  const auto wrong = [](int fd) {
+    fill(fd, 'z');
+    throw Error(ErrorCode::corrupt, "no");
+  };
+  EXPECT_SHARD_ERROR(cache.get(entry(1), wrong, [](int) {}, {}), ErrorCode::corrupt, "no");
   EXPECT_TRUE(list_cache(cache.folder()).empty());
 }
 

@@ -111,9 +111,14 @@ struct LoaderOptions : OrderOptions {
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
 
   // Of a data set on servers: the folder for whole shards, which all processes of a node may share, and the most bytes that its files have
-  // (0: what the disk has). Nothing is removed from it. Empty: samples are requested one by one (docs/remote.md).
+  // (0: what the disk has). Nothing is removed from it (docs/remote.md).
   std::filesystem::path cache{};
   std::uint64_t cache_bytes = 0;
+  // Of a data set on servers: the folder through which shards pass that do not fit in the cache, ahead of the order, and the most bytes that they have
+  // at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows of shards need, at most a quarter of the disk. A global shuffle has
+  // no such area: samples whose shard is not in the cache are requested one by one.
+  std::filesystem::path transit{};
+  std::uint64_t transit_bytes = 0;
 };
 
 struct LoaderStats {
@@ -141,6 +146,9 @@ struct LoaderStats {
   std::uint64_t requests = 0;
   std::uint64_t retries = 0;
   double fetch_seconds = 0;
+  // Of the shards that went through the transit area, and of those that are in it now: on the disk.
+  std::uint64_t passed_bytes = 0;
+  std::uint64_t transit_bytes = 0;
 
   // Memory that is used now.
   std::uint64_t registered_bytes = 0;

@@ -91,6 +91,9 @@ struct OrderOptions {
   std::uint32_t repeats = 1;
 };
 
+// Whether batches go through the shards one after the other, or window by window: every order but a global shuffle.
+bool walks_shards(const OrderOptions& options) noexcept;
+
 // The position of a loader: enough to continue, with partition `global` also with another world size, if the
 // global batch size is the same.
 struct LoaderState {
@@ -152,6 +155,15 @@ class Order {
   // start of the batch's window on; a shuffle by_shard is one window. Empty for a global shuffle, which needs
   // all shards at once, and for a batch without rows.
   std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
+  // All shards that this rank walks in an epoch, in their order. Empty for a global shuffle.
+  std::vector<std::uint32_t> shards_of(std::uint64_t epoch) const;
+  // The places in shards_of() of the shards that a batch may read: those of its windows. Half-open; where the batch wraps around, up to the end. Of a batch
+  // without rows: the end. Not for a global shuffle.
+  struct Places {
+    std::size_t first = 0;
+    std::size_t last = 0;
+  };
+  Places places(std::uint64_t epoch, std::uint64_t index) const;
   const OrderOptions& options() const noexcept { return options_; }
   // A digest of everything but seed and epoch that determines the sequence: mode, tail, partition and, if
   // they matter, the window, the sizes of the shards, and what is drawn how often. The same for every rank and world size.

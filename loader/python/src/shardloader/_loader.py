@@ -50,6 +50,8 @@ class Stats(NamedTuple):
     requests: int  #: sent to servers
     retries: int  #: of them, after a failure
     fetch_seconds: float  #: batches waiting for their shards
+    passed_bytes: int  #: of shards that went through the transit area
+    transit_bytes: int  #: of shards that are in it now, on the disk
 
 
 class Epoch(Iterator[Batch]):
@@ -280,6 +282,8 @@ class Loader:
     registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory, in bytes. Default: the library's.
     cache: of a data set on a server, the folder for whole shards, which processes of a node share. cache_bytes: the most bytes in it; default:
     what the disk has. Nothing is removed from it (docs/remote.md).
+    transit: the folder through which shards pass that do not fit in the cache; default: the cache folder, or TMPDIR. transit_bytes: the most bytes in it at a
+    time; default: what two windows of shards need.
 
     A batch's memory is reused when the last array that shares it is gone. On a GPU, work that is queued later in the current stream
     sees the batch. The memory is reused only after the work that is in two streams when the last array dies: the stream that
@@ -337,6 +341,8 @@ class Loader:
         readahead_bytes: Optional[int] = None,
         cache: "Optional[Union[str, os.PathLike[str]]]" = None,
         cache_bytes: Optional[int] = None,
+        transit: "Optional[Union[str, os.PathLike[str]]]" = None,
+        transit_bytes: Optional[int] = None,
         max_rows: "Optional[Mapping[str, int]]" = None,
         flat: "Sequence[str]" = (),
     ) -> None:
@@ -391,6 +397,8 @@ class Loader:
             "readahead_bytes": readahead_bytes,
             "cache": None if cache is None else os.path.abspath(os.fspath(cache)),
             "cache_bytes": cache_bytes,
+            "transit": None if transit is None else os.path.abspath(os.fspath(transit)),
+            "transit_bytes": transit_bytes,
             "max_rows": dict(max_rows) if isinstance(max_rows, Mapping) else max_rows,
             "flat": [flat] if isinstance(flat, str) else list(flat),
         }

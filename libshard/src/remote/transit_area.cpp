@@ -1,0 +1,110 @@
+#include "remote/transit_area.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/file_io.hpp"
+#include "base/quote.hpp"
+
+namespace shard {
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds kTransitTurn{20};  // between looks at a lock
+
+// A file without a name that has room for `size_bytes`. Nothing: the folder's disk is full.
+std::optional<UniqueFd> unnamed_with_room(const fs::path& folder, std::uint64_t size_bytes) {
+  try {
+    UniqueFd fd = open_unnamed(folder);
+    preallocate(fd.get(), size_bytes, folder);
+    return fd;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::io) throw;
+    return std::nullopt;
+  }
+}
+
+// Removes the file unless a process has locked it.
+void remove_unused(const fs::path& path) noexcept {
+  const UniqueFd fd = open_plain(path, O_RDONLY);
+  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && names_file(path, fd.get())) ::unlink(path.c_str());
+}
+
+}  // namespace
+
+TransitArea::TransitArea(fs::path folder, bool shared) : folder_(std::move(folder)), shared_(shared) {
+  std::error_code error;
+  fs::create_directory(folder_, error);
+  folder_ = fs::absolute(folder_);
+  if (!fs::is_directory(folder_, error))
+    throw Error(ErrorCode::io, fmt::format("cannot open the transit folder {}: {}", quoted(folder_),
+                                           error ? error.message() : "it is not a folder"));
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
+    if (const std::string name = it->path().filename().native();
+        name.starts_with('.') && name.ends_with(kSuffix))
+      remove_unused(it->path());
+}
+
+fs::path TransitArea::path_of(const std::string& name) const {
+  return folder_ / ('.' + name + std::string(kSuffix));
+}
+
+std::optional<UniqueFd> TransitArea::get(const std::string& name, std::uint64_t size_bytes,
+                                         const Fetch& fetch, const std::stop_token& stop) const {
+  if (shared_)
+    if (auto fd = get_shared(path_of(name), size_bytes, fetch, stop)) return fd;
+  std::optional<UniqueFd> fd;
+  if (!shared_) fd = unnamed_with_room(folder_, size_bytes);
+  if (!fd) fd = unnamed_with_room(temporary_folder(), size_bytes);
+  if (fd) fetch(fd->get());
+  return fd;
+}
+
+// While it is filled, the file is a byte longer than the shard. So one that its process left unfinished is never taken for a shard.
+std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint64_t size_bytes,
+                                                const Fetch& fetch, const std::stop_token& stop) const {
+  for (;; std::this_thread::sleep_for(kTransitTurn)) {
+    if (stop.stop_requested())
+      throw Error(ErrorCode::cancelled, "stopped while another process fetches a shard");
+    UniqueFd fd = open_plain(path, O_RDWR | O_CREAT);
+    if (!fd && (errno == ENOSPC || errno == EDQUOT)) return std::nullopt;
+    if (!fd) throw_errno("cannot create", path, errno);
+    if (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) continue;  // it is being filled
+    if (!names_file(path, fd.get())) continue;                // it was removed meanwhile
+    if (regular_file_size(fd.get(), path) == size_bytes) return fd;
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !names_file(path, fd.get())) continue;
+    if (regular_file_size(fd.get(), path) == size_bytes) continue;
+    try {
+      truncate(fd.get(), 0, path);
+      preallocate(fd.get(), size_bytes + 1, path);
+    } catch (const Error&) {  // the disk is full
+      ::unlink(path.c_str());
+      return std::nullopt;
+    }
+    try {
+      fetch(fd.get());
+      truncate(fd.get(), size_bytes, path);
+    } catch (...) {
+      ::unlink(path.c_str());
+      throw;
+    }
+    if (::flock(fd.get(), LOCK_SH) != 0) throw_errno("cannot lock", path, errno);
+    if (names_file(path, fd.get())) return fd;
+  }
+}
+
+void TransitArea::give_back(const std::string& name) const noexcept {
+  if (shared_) remove_unused(path_of(name));
+}
+
+}  // namespace shard

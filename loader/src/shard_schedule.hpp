@@ -1,0 +1,108 @@
+// ShardSchedule: which shard of a data set on servers is brought to this machine next, and when it may go. It does nothing itself.
+//
+//   unknown --bring--> here        in the cache, or a file: it stays
+//              '-----> outside --pass--> passing --leave--> outside      through the transit area, each time that it is needed
+//
+// The shards are requested in the order in which batches need them, over the end of an epoch into the next one, as far as the transit area has
+// room. What does not fit there is read by range. A shard leaves when the last batch that needs it is over.
+//
+// Not thread safe. The order must outlive it.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "shard/loader/order.hpp"
+
+namespace shard {
+
+class ShardSchedule {
+ public:
+  // `shard_bytes`: the size of each shard's file. `transit_bytes`: of the shards in the transit area at most; 0: there is none.
+  ShardSchedule(const Order& order, std::vector<std::uint64_t> shard_bytes, bool cache,
+                std::uint64_t transit_bytes);
+
+  // A place in the order of an epoch.
+  struct Turn {
+    std::uint64_t epoch = 0;
+    std::size_t place = 0;
+    auto operator<=>(const Turn&) const = default;
+  };
+  struct Job {
+    enum class Kind : std::uint8_t { bring, pass, leave } kind;
+    std::uint32_t shard;
+    std::optional<Turn> turn;  // for which it is done; none: for a later epoch
+  };
+  // What can be done now. Each job must be reported by done(). Jobs may be carried out at the same time.
+  std::optional<Job> next();
+  enum class Result : std::uint8_t { done, refused, failed };  // refused: there is no room
+  void done(const Job& job, Result result);
+
+  // In the order of the batches, or from any other batch on. The batches between are over or given up.
+  void start_batch(std::uint64_t epoch, std::uint64_t index);
+  // Whether this shard of the batch that was started last need not be waited for: it is here, or it is read by range. Right if all batches
+  // before that one are over.
+  bool decided(std::uint32_t shard) const;
+  // This batch and all before it have been read.
+  void end_batch(std::uint64_t epoch, std::uint64_t index);
+  // Whether a batch can be started without waiting while earlier ones are not over, which hold room.
+  bool ready(std::uint64_t epoch, std::uint64_t index) const;
+
+  // The shards in the transit area that no job is for.
+  std::vector<std::uint32_t> in_transit() const;
+  std::uint64_t transit_bytes() const noexcept { return held_; }  // now
+  std::uint64_t passed_bytes() const noexcept { return passed_; }
+
+ private:
+  enum class State : std::uint8_t { unknown, working, here, outside, passing };
+  struct Shard {
+    std::uint64_t bytes = 0;
+    State state = State::unknown;
+    std::optional<Turn> needed{};  // the last turn that it was or is brought for
+  };
+  // The order of an epoch.
+  struct Plan {
+    std::uint64_t epoch = 0;
+    std::vector<std::uint32_t> shards;
+    std::vector<std::size_t> places;  // by shard; kNowhere: it is not read in this epoch
+  };
+  struct Batch {
+    std::uint64_t epoch = 0;
+    std::uint64_t index = 0;
+    bool operator==(const Batch&) const = default;
+  };
+
+  Plan plan(std::uint64_t epoch) const;
+  const Plan* plan_of(std::uint64_t epoch) const;
+  void start_over(Turn turn);
+  Turn turn_after(std::uint64_t epoch, std::uint64_t index) const;
+  std::optional<std::uint32_t> at_cursor();
+  std::optional<Job> next_in_order();
+  Job start(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn);
+  void let_go(std::uint32_t shard);
+  bool fits(const Shard& shard) const noexcept { return shard.bytes <= transit_bytes_ - held_; }
+  bool settled(std::uint32_t shard, Turn turn) const;
+  bool blocked() const;
+
+  const Order& order_;
+  const bool walks_;  // by shard
+  const bool cache_;
+  const std::uint64_t transit_bytes_;
+  std::vector<Shard> shards_;
+  std::deque<Plan> plans_;         // of the epoch of the last batch and the next one
+  std::optional<Batch> expected_;  // the batch after the last one
+  Turn now_;                       // the first that batches which are not over need
+  Turn cursor_;                    // the next to be requested
+  std::size_t other_ = 0;          // shards for later epochs that were looked at
+  std::vector<std::uint32_t> passing_;
+  std::deque<std::uint32_t> leaving_;
+  std::size_t leaves_ = 0;  // that are not done
+  std::uint64_t held_ = 0;
+  std::uint64_t passed_ = 0;
+};
+
+}  // namespace shard

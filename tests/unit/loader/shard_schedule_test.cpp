@@ -1,0 +1,213 @@
+#include "shard_schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace shard {
+namespace {
+
+using Job = ShardSchedule::Job;
+using Kind = Job::Kind;
+using Result = ShardSchedule::Result;
+
+constexpr std::uint64_t kBytes = 100;  // of a shard
+constexpr std::uint64_t kSamples = 10;
+
+OrderOptions options(OrderMode mode, std::uint32_t window = 2) {
+  OrderOptions made;
+  made.order = mode;
+  made.window_shards = window;
+  made.batch_size = 4;
+  made.tail = Tail::short_;
+  made.seed = 5;
+  return made;
+}
+
+// Carries out every job at once. The cache has room for some shards, chosen by whoever comes first.
+struct Machine {
+  Order order;
+  ShardSchedule schedule;
+  std::size_t room;
+  std::set<std::uint32_t> cached{}, passing{};
+  std::size_t fetched = 0, most_held = 0;
+
+  Machine(std::size_t shards, const OrderOptions& with, std::size_t cache_shards, std::size_t transit_shards)
+      : order(std::vector<std::uint64_t>(shards, kSamples), with),
+        schedule(order, std::vector<std::uint64_t>(shards, kBytes), cache_shards > 0,
+                 transit_shards * kBytes),
+        room(cache_shards) {}
+
+  Result carry_out(const Job& job) {
+    if (job.kind == Kind::bring) {
+      if (cached.size() == room) return Result::refused;
+      ++fetched;
+      cached.insert(job.shard);
+    } else if (job.kind == Kind::pass) {
+      EXPECT_FALSE(cached.contains(job.shard));
+      ++fetched;
+      EXPECT_TRUE(passing.insert(job.shard).second);
+    } else {
+      EXPECT_EQ(passing.erase(job.shard), 1U);
+    }
+    return Result::done;
+  }
+  void work() {
+    while (const auto job = schedule.next()) schedule.done(*job, carry_out(*job));
+    EXPECT_EQ(schedule.transit_bytes(), passing.size() * kBytes);
+    most_held = std::max(most_held, passing.size());
+  }
+  std::set<std::uint32_t> shards_of(std::uint64_t epoch, std::uint64_t index) const {
+    BatchIndices batch;
+    order.batch(epoch, index, batch);
+    std::set<std::uint32_t> shards;
+    for (const std::uint64_t sample : batch.samples)
+      shards.insert(static_cast<std::uint32_t>(sample / kSamples));
+    return shards;
+  }
+  // Returns how many of the batch's shards are read by range.
+  std::size_t batch(std::uint64_t epoch, std::uint64_t index) {
+    schedule.start_batch(epoch, index);
+    work();
+    std::size_t missing = 0;
+    for (const std::uint32_t shard : shards_of(epoch, index)) {
+      EXPECT_TRUE(schedule.decided(shard)) << "nothing would ever bring it";
+      missing += cached.contains(shard) || passing.contains(shard) ? 0 : 1;
+    }
+    schedule.end_batch(epoch, index);
+    work();
+    return missing;
+  }
+  std::size_t epoch(std::uint64_t number) {
+    std::size_t missing = 0;
+    for (std::uint64_t i = 0; i < order.batches(); ++i) missing += batch(number, i);
+    return missing;
+  }
+};
+
+TEST(ShardSchedule, FetchesEachShardThatDoesNotFitOnceInAnEpoch) {
+  for (const OrderMode mode : {OrderMode::sequential, OrderMode::windowed})
+    for (const std::size_t cache : {0U, 1U, 10U, 19U, 20U}) {
+      Machine machine(20, options(mode), cache, 4);
+      std::size_t before = 0;
+      for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+        EXPECT_EQ(machine.epoch(epoch), 0U) << "every shard was here in time";
+        // Some of the next epoch are here already. What both epochs need within the area's room is fetched once for both.
+        const std::size_t ahead = machine.passing.size();
+        EXPECT_LE(machine.fetched - ahead, before + (epoch == 0 ? 20 : 20 - cache));
+        EXPECT_GE(machine.fetched - ahead + 4, before + (epoch == 0 ? 20 : 20 - cache));
+        before = machine.fetched - ahead;
+      }
+      EXPECT_LE(machine.most_held, 4U);
+    }
+}
+
+TEST(ShardSchedule, GoesOnIntoTheNextEpoch) {
+  Machine machine(8, options(OrderMode::windowed), 0, 4);
+  machine.epoch(0);
+  const std::vector<std::uint32_t> next = machine.order.shards_of(1);
+  EXPECT_EQ(machine.passing, std::set<std::uint32_t>(next.begin(), next.begin() + 4));
+}
+
+TEST(ShardSchedule, RequestsShardsInTheOrderOfNeed) {
+  Machine machine(12, options(OrderMode::windowed, 3), 0, 12);
+  machine.schedule.start_batch(2, 0);
+  std::vector<std::uint32_t> requested;
+  while (const auto job = machine.schedule.next()) requested.push_back(job->shard);
+  EXPECT_EQ(requested, machine.order.shards_of(2));
+}
+
+TEST(ShardSchedule, ReadsByRangeWhatHasNoRoom) {
+  Machine none(6, options(OrderMode::windowed), 0, 0);
+  EXPECT_GT(none.epoch(0), 0U);
+  EXPECT_EQ(none.fetched, 0U);
+  Machine one(6, options(OrderMode::windowed), 0, 1);
+  EXPECT_GT(one.epoch(0), 0U);
+  EXPECT_EQ(one.most_held, 1U);
+  EXPECT_GE(one.fetched, 3U) << "one of each window";
+}
+
+TEST(ShardSchedule, ABatchOfTheNextWindowIsNotStartedWhileThisOneHoldsTheRoom) {
+  Machine machine(6, options(OrderMode::windowed), 0, 2);
+  const std::uint64_t last = 4;  // of the window's 20 samples
+  for (std::uint64_t i = 0; i < last; ++i) machine.batch(0, i);
+  machine.schedule.start_batch(0, last);
+  machine.work();
+  EXPECT_FALSE(machine.schedule.ready(0, last + 1));
+  machine.schedule.end_batch(0, last);
+  EXPECT_TRUE(machine.schedule.ready(0, last + 1)) << "it waits for its shards only";
+  machine.work();
+  EXPECT_EQ(machine.batch(0, last + 1), 0U);
+}
+
+TEST(ShardSchedule, StartsOverWhereTheConsumerGoes) {
+  Machine machine(12, options(OrderMode::windowed), 0, 4);
+  std::mt19937 chance(3);
+  for (int turn = 0; turn < 50; ++turn) {
+    const std::uint64_t epoch = chance() % 4;
+    const std::uint64_t begin = chance() % machine.order.batches();
+    const std::uint64_t end = std::min<std::uint64_t>(begin + chance() % 8, machine.order.batches());
+    for (std::uint64_t i = begin; i < end; ++i) EXPECT_EQ(machine.batch(epoch, i), 0U);
+    EXPECT_LE(machine.most_held, 4U);
+  }
+}
+
+// Jobs end in any order, some fail, and batches are started before others are over, as the feeder does.
+TEST(ShardSchedule, NeverStopsForEver) {
+  std::mt19937 chance(11);
+  for (int round = 0; round < 300; ++round) {
+    OrderOptions with = options(chance() % 2 == 0 ? OrderMode::windowed : OrderMode::sequential,
+                                1 + static_cast<std::uint32_t>(chance() % 4));
+    if (chance() % 3 == 0) {
+      with.partition = Partition::by_shard;
+      with.world_size = 1 + static_cast<std::uint32_t>(chance() % 3);
+      with.tail = chance() % 2 == 0 ? Tail::pad : Tail::wrap;
+      if (chance() % 2 == 0) with.order = OrderMode::shuffle;
+    }
+    Machine machine(9, with, chance() % 5, chance() % 6);
+    std::vector<Job> running;
+    std::uint64_t epoch = 0;
+    std::uint64_t begun = 0;
+    std::uint64_t ended = 0;
+    bool started = false;  // the batch `begun`
+    for (int step = 0; epoch < 3; ++step) {
+      ASSERT_LT(step, 20'000) << "round " << round;
+      if (running.size() < 3)
+        if (const auto job = machine.schedule.next()) running.push_back(*job);
+      if (!running.empty() && chance() % 2 == 0) {
+        std::swap(running[chance() % running.size()], running.back());
+        const Job job = running.back();
+        running.pop_back();
+        machine.schedule.done(
+            job, job.kind != Kind::leave && chance() % 10 == 0 ? Result::failed : machine.carry_out(job));
+      }
+      ASSERT_LE(machine.passing.size() * kBytes, machine.schedule.transit_bytes());
+      const bool may = begun < machine.order.batches() && begun - ended < 3;
+      if (may && !started && (begun == ended || machine.schedule.ready(epoch, begun))) {
+        machine.schedule.start_batch(epoch, begun);
+        started = true;
+      }
+      if (started) {
+        const auto shards = machine.shards_of(epoch, begun);
+        if (std::all_of(shards.begin(), shards.end(),
+                        [&](std::uint32_t shard) { return machine.schedule.decided(shard); })) {
+          started = false;
+          ++begun;
+        }
+      } else if (ended < begun) {
+        machine.schedule.end_batch(epoch, ended++);
+      }
+      if (ended == machine.order.batches()) {
+        ++epoch;
+        begun = ended = 0;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shard
