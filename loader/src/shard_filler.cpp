@@ -80,8 +80,9 @@ void ShardFiller::work(const std::stop_token& stop) {
   name_thread("shard-fill");
   std::unique_lock lock(mutex_);
   std::optional<ShardSchedule::Job> job;
-  while (changed_.wait(lock, stop, [&] { return (job = schedule_.next()).has_value(); }) &&
-         !stop.stop_requested()) {
+  // A job that was taken is carried out, also when the thread is stopped at that moment.
+  const auto take = [&] { return !stop.stop_requested() && (job = schedule_.next()).has_value(); };
+  while (changed_.wait(lock, stop, take)) {
     lock.unlock();
     const ShardSchedule::Result result = carry_out(*job, stop);
     lock.lock();

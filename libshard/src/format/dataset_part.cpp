@@ -289,12 +289,17 @@ bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
   if (!reader.is_remote() || reader.has_samples()) return true;
   if (!transit_) return false;
   const ShardSummary& summary = info_.shards[index];
-  const std::optional<UniqueFd> file = transit_->get(
-      entry_of(*remote_, summary).name, summary.size_bytes, [&](int fd) { fetch(reader, summary, fd, stop); },
-      stop);
-  if (!file || !reader.has_head(file->get())) return false;
-  reader.adopt(file->get());
-  return true;
+  const std::string name = entry_of(*remote_, summary).name;
+  std::optional<UniqueFd> file = transit_->get(
+      name, summary.size_bytes, [&](int fd) { fetch(reader, summary, fd, stop); }, stop);
+  if (!file) return false;
+  if (reader.has_head(file->get())) {
+    reader.adopt(file->get());
+    return true;
+  }
+  file.reset();  // another program has written to it
+  transit_->give_back(name);
+  return false;
 }
 
 void DatasetPart::leave(std::uint32_t index) const {
