@@ -26,6 +26,8 @@ struct HttpJob {
   std::vector<std::byte> document{};  // sink document: the whole object
   std::uint64_t max_bytes = 0;        // sink document
   bool urgent = false;
+  const ObjectCall* call = nullptr;  // sink document; null: a read
+  ObjectReply reply{};               // of the call, but its body
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces{};
 
   std::atomic<bool> cancelled{false};
