@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/quote.hpp"
+#include "base/sha256.hpp"
 #include "remote/address.hpp"
 #include "remote/certificates.hpp"
 #include "remote/http_answer.hpp"
@@ -114,6 +115,9 @@ void HttpRequest::set_access() {
   if (foreign_ || access.empty()) return;
   if (!access.bearer.empty()) return add_header("Authorization: Bearer " + access.bearer);
   set(CURLOPT_AWS_SIGV4, access.sigv4.c_str());
+  // libcurl 7.88 signs this header, but does not make it, and Amazon insists on it.
+  add_header("x-amz-content-sha256: " +
+             (job_.payload.empty() ? std::string(kSha256OfNothing) : job_.payload));
   const SigningKeys keys = access.keys->current();
   keys_version_ = keys.version;
   set(CURLOPT_USERNAME, keys.id.c_str());

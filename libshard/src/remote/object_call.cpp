@@ -6,6 +6,7 @@
 
 #include "base/bytes.hpp"
 #include "base/quote.hpp"
+#include "base/sha256.hpp"
 #include "remote/http_answer.hpp"
 #include "remote/http_engine.hpp"
 
@@ -13,8 +14,15 @@ namespace shard {
 namespace {
 
 constexpr std::uint64_t kMaxReplyBytes = std::uint64_t{16} << 20U;
-constexpr long kAnswerSeconds = 30;          // a server may work as long before it answers
+constexpr std::size_t kSignedBytes = std::size_t{1} << 20U;  // larger bodies are signed without TLS only
+constexpr long kAnswerSeconds = 30;                          // a server may work as long before it answers
 constexpr long kContinueMilliseconds = 300;  // to wait for "100 Continue" before a body is sent
+
+// With TLS nobody changes a body on its way, and Content-MD5 tells damage: its digest can be left out of the signature.
+std::string payload_of(const HttpObject& object, const ObjectCall& call) {
+  const bool large = call.body.size() > kSignedBytes;
+  return large && object.url().starts_with("https://") ? "UNSIGNED-PAYLOAD" : sha256_hex(call.body);
+}
 
 }  // namespace
 
@@ -28,7 +36,7 @@ bool HttpRequest::writes() const noexcept {
   return job_.call != nullptr && job_.call->method != "GET" && job_.call->method != "HEAD";
 }
 
-// libcurl signs what it finds here: the method, the query, the headers, and the digest of the body, which it sends as x-amz-content-sha256.
+// libcurl signs what it finds here: the method, the query and the headers.
 void HttpRequest::set_call() {
   const ObjectCall& call = *job_.call;
   if (!call.query.empty()) set(CURLOPT_URL, (url_ + '?' + call.query).c_str());
@@ -100,6 +108,7 @@ bool HttpRequest::refused_call() {
 ObjectReply HttpClient::call(HttpObject& object, const ObjectCall& call, const std::stop_token& stop) {
   HttpJob job{object, HttpJob::Sink::document};
   job.call = &call;
+  if (!object.access().sigv4.empty() && !call.body.empty()) job.payload = payload_of(object, call);
   job.max_bytes = kMaxReplyBytes;
   job.pieces = {{0, 0}};
   run(job, stop);

@@ -23,19 +23,19 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 constexpr std::uint64_t kWholeBytes = 16 * kMiB;  // sent in one request
 constexpr std::uint64_t kPartBytes = 8 * kMiB;
-constexpr std::uint64_t kMaxParts = 10'000;
+constexpr std::uint64_t kUploadParts = 10'000;
 constexpr std::uint64_t kHeadBytes = 64 * 1024;  // read back
 constexpr unsigned kPartsAtOnce = 4;
-constexpr int kAttempts = 3;               // of a multipart upload that another process removes
+constexpr int kUploadAttempts = 3;         // of a multipart upload that another process removes
 constexpr std::size_t kKnownUploads = 16;  // unfinished ones that are looked at
 
 // Which file it is, and when it was changed last.
-struct Version {
+struct FileVersion {
   std::array<std::uint64_t, 7> values{};
-  bool operator==(const Version&) const = default;
+  bool operator==(const FileVersion&) const = default;
 };
 
-Version version_of(int fd, const fs::path& path) {
+FileVersion version_of(int fd, const fs::path& path) {
   struct stat now {};
   if (::fstat(fd, &now) != 0) throw_errno("cannot look at", path, errno);
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
@@ -64,7 +64,7 @@ class Upload {
     for (int attempt = 1;; ++attempt) {
       if (const auto done = send_parts()) return *done;
       if (const auto there = store_.stat(name_, stop_)) return keep(*there);
-      if (attempt == kAttempts)
+      if (attempt == kUploadAttempts)
         throw Error(ErrorCode::io,
                     fmt::format("the multipart upload of {} was removed {} times by another process",
                                 quoted(store_.folder().address_of(name_)), attempt));
@@ -266,7 +266,7 @@ class Upload {
   const fs::path& path_;
   UploadCounters& counters_;
   const std::stop_token& stop_;
-  const Version before_;
+  const FileVersion before_;
   const std::uint64_t size_;
   const std::uint64_t part_bytes_;
 };
@@ -274,12 +274,15 @@ class Upload {
 }  // namespace
 
 std::uint64_t upload_part_bytes(std::uint64_t size_bytes) noexcept {
-  return std::max(kPartBytes, round_up((size_bytes + kMaxParts - 1) / kMaxParts, kMiB));
+  return std::max(kPartBytes, round_up((size_bytes + kUploadParts - 1) / kUploadParts, kMiB));
 }
 
 Uploaded upload_file(const S3Store& store, const std::string& name, int fd, const fs::path& path,
-                     UploadCounters& counters, const std::stop_token& stop) {
-  return Upload(store, name, fd, path, counters, stop).run();
+                     UploadCounters& counters, const std::stop_token& stop,
+                     const std::function<void()>& prove) {
+  Upload upload(store, name, fd, path, counters, stop);
+  if (prove) prove();
+  return upload.run();
 }
 
 Uploaded upload_bytes(const S3Store& store, const std::string& name, std::span<const std::byte> bytes,

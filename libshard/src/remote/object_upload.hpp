@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -32,9 +33,10 @@ struct UploadCounters {
 
 enum class Uploaded : std::uint8_t { sent, was_there };
 
-// The file that `fd` is open on; `path` is for messages.
+// The file that `fd` is open on; `path` is for messages. `prove` is called first, and may throw: what it has read is what is sent.
 Uploaded upload_file(const S3Store& store, const std::string& name, int fd, const std::filesystem::path& path,
-                     UploadCounters& counters, const std::stop_token& stop = {});
+                     UploadCounters& counters, const std::stop_token& stop = {},
+                     const std::function<void()>& prove = {});
 
 // A small document.
 Uploaded upload_bytes(const S3Store& store, const std::string& name, std::span<const std::byte> bytes,

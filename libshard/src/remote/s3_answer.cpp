@@ -71,7 +71,7 @@ std::string without_entities(std::string_view xml) {
   return text;
 }
 
-std::string escaped(std::string_view text) {
+std::string xml_escaped(std::string_view text) {
   std::string xml;
   for (const char c : text) {
     if (c == '&')
@@ -148,7 +148,7 @@ std::string parts_to_xml(const std::vector<S3Part>& parts) {
   std::string xml = "<CompleteMultipartUpload>";
   for (const S3Part& part : parts)
     xml += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", part.number,
-                       escaped(part.etag));
+                       xml_escaped(part.etag));
   return xml + "</CompleteMultipartUpload>";
 }
 
