@@ -181,8 +181,7 @@ class Upload {
 
   // Nothing: the upload has been removed meanwhile.
   std::optional<Uploaded> send_parts() {
-    const std::vector<std::string> ids = store_.list_uploads(name_, stop_);
-    std::optional<Begun> begun = find_begun(ids);
+    std::optional<Begun> begun = find_begun(store_.list_uploads(name_, stop_));
     if (!begun)
       begun = Begun{store_.create_upload(name_, stop_),
                     std::vector<S3Part>(static_cast<std::size_t>(parts())), 0};
@@ -210,11 +209,10 @@ class Upload {
       ++counters_.sent_parts;
     });
     if (gone) return std::nullopt;
-    return finish(*begun, ids, etag_of(digests));
+    return finish(*begun, etag_of(digests));
   }
 
-  std::optional<Uploaded> finish(const Begun& begun, const std::vector<std::string>& ids,
-                                 const std::string& etag) {
+  std::optional<Uploaded> finish(const Begun& begun, const std::string& etag) {
     try {
       check_unchanged();
     } catch (const Error&) {
@@ -231,8 +229,8 @@ class Upload {
         break;
     }
     read_back(etag);
-    for (const std::string& id : ids)  // parts of other attempts, which would be paid for
-      if (id != begun.id) store_.abort(name_, id, stop_);
+    // Parts of other attempts, which would be paid for.
+    for (const std::string& id : store_.list_uploads(name_, stop_)) store_.abort(name_, id, stop_);
     return Uploaded::sent;
   }
 
