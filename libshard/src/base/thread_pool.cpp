@@ -51,6 +51,7 @@ void ThreadPool::join() {
     state_->stop = true;
   }
   state_->changed.notify_all();
+  state_->resumed.notify_all();
   for (std::thread& thread : state_->threads) thread.join();
 }
 
@@ -61,12 +62,15 @@ void ThreadPool::submit(Operation operation) {
   auto active = std::make_shared<Active>();
   active->operation = std::move(operation);
   active->left = active->operation.rows;
+  std::size_t wanted = (active->operation.rows - 1) / active->operation.grain + 1;
   {
     std::lock_guard lock(state_->mutex);
+    wanted = std::min(wanted, state_->used);
     if (state_->is_idle()) state_->idle += std::chrono::steady_clock::now() - state_->idle_since;
     state_->active.push_back(std::move(active));
   }
-  state_->changed.notify_all();
+  // No more than can be of use: each costs a call of the kernel, and those woken in vain hold up the others.
+  for (; wanted > 0; --wanted) state_->changed.notify_one();
 }
 
 void ThreadPool::use_threads(std::size_t threads) {
@@ -75,6 +79,7 @@ void ThreadPool::use_threads(std::size_t threads) {
     state_->used = std::clamp<std::size_t>(threads, 1, state_->threads.size());
   }
   state_->changed.notify_all();
+  state_->resumed.notify_all();
 }
 
 std::chrono::nanoseconds ThreadPool::idle() const {
@@ -95,7 +100,9 @@ void ThreadPool::work(State& state, std::size_t index) {
         if (state.is_idle()) state.idle_since = std::chrono::steady_clock::now();
       }
       for (;;) {
-        state.changed.wait(lock, [&] { return state.stop || (!state.active.empty() && index < state.used); });
+        state.resumed.wait(lock, [&] { return state.stop || index < state.used; });
+        state.changed.wait(lock, [&] { return state.stop || !state.active.empty() || index >= state.used; });
+        if (index >= state.used && !state.stop) continue;
         if (state.active.empty() || index >= state.used) return;
         active = state.active.front();
         first = active->next.fetch_add(active->operation.grain);

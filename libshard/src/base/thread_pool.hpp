@@ -45,7 +45,8 @@ class ThreadPool {
   struct Active;
   struct State {
     std::mutex mutex;
-    std::condition_variable changed;
+    std::condition_variable changed;  // there is work; those that take it wait here
+    std::condition_variable resumed;  // more threads take work; the others wait here
     std::deque<std::shared_ptr<Active>> active;
     bool stop = false;
     std::size_t used = 0;     // threads that take work

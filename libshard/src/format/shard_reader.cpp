@@ -63,6 +63,7 @@ struct StoredImages {
   Codec codec;
   std::uint64_t begin = 0, end = 0;
   std::uint64_t checksums = 0, frame_offsets = 0, frame_checksums = 0;
+  std::string offsets_name{};  // of the tensor
 
   bool framed() const noexcept { return kind != CodecSpec::Kind::none; }
   std::string tensor(std::string_view part) const {
@@ -201,7 +202,8 @@ void ShardReader::Impl::find_tensors() {
   key_offsets = begin_of("key_offsets");
   const auto add = [&](StoredImages images) {
     images.checksums = begin_of(images.tensor("checksums"));
-    images.frame_offsets = begin_of(images.tensor("frame_offsets"));  // 0 without codec
+    images.offsets_name = images.tensor("frame_offsets");
+    images.frame_offsets = begin_of(images.offsets_name);  // 0 without codec
     images.frame_checksums = begin_of(images.tensor("frame_checksums"));
     stored.push_back(std::move(images));
   };
@@ -266,7 +268,7 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
 
 // Also checks that the stated size of a sample fits the bytes that are there.
 void ShardReader::Impl::check_frames(const StoredImages& images, std::span<const std::byte> offsets) const {
-  check_offsets(images.tensor("frame_offsets"), offsets, images.end - images.begin, true);
+  check_offsets(images.offsets_name, offsets, images.end - images.begin, true);
   const std::uint64_t least = images.codec.least_frame_bytes();
   for (std::size_t i = 0; i < header.samples; ++i) {
     const std::uint64_t size = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
@@ -464,8 +466,8 @@ std::pair<std::uint64_t, std::uint64_t> ShardReader::Impl::stored_range(const St
     const std::uint64_t row = images.spec.size_bytes();
     return {images.begin + sample * row, row};
   }
-  const auto [begin, end] = offsets_at(images.tensor("frame_offsets").c_str(), images.frame_offsets, sample,
-                                       images.end - images.begin);
+  const auto [begin, end] =
+      offsets_at(images.offsets_name.c_str(), images.frame_offsets, sample, images.end - images.begin);
   return {images.begin + begin, end - begin};
 }
 

@@ -3,7 +3,7 @@
 //   start() --> libcurl calls back with headers and bytes --> ended(): complete | again after a pause | throws
 //
 // Used by the thread of HttpEngine only. http_request.cpp has the options and what the end of a request means, http_reply.cpp what is
-// read from an answer, and object_call.cpp what is special of requests that are no reads.
+// read from an answer.
 #pragma once
 
 #include <curl/curl.h>
@@ -60,14 +60,7 @@ class HttpRequest {
     void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
   };
 
-  // An option of libcurl. Errors: unsupported.
-  template <typename Value>
-  void set(CURLoption option, Value value) {
-    if (curl_easy_setopt(easy_, option, value) != CURLE_OK) refuse_old_library();
-  }
-  [[noreturn]] static void refuse_old_library();
   void set_options();
-  void set_call();
   void set_access();
   void add_header(const std::string& line);
 
@@ -78,9 +71,7 @@ class HttpRequest {
   void check_answer();
 
   bool settle(CURLcode result);
-  bool settle_call();
   bool refused();
-  bool refused_call();
   bool keys_expired();
   bool redirect();
   bool failed(CURLcode result);
@@ -91,9 +82,7 @@ class HttpRequest {
   std::string status_text() const;
 
   bool whole() const noexcept { return end_ == 0; }
-  bool success() const noexcept;
-  bool expected() const;
-  bool writes() const noexcept;
+  bool success() const noexcept { return answer_.status == 200 || answer_.status == 206; }
 
   HttpShared& shared_;
   HttpJob& job_;
@@ -112,7 +101,7 @@ class HttpRequest {
   // Of the request that runs.
   struct Answer {
     long status = 0;
-    std::string etag, content_range, content_length, retry_after, encryption;
+    std::string etag, content_range, content_length, retry_after;
     bool checked = false;
     std::uint64_t received = 0;
     std::string excerpt;  // of the text of an error

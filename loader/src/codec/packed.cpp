@@ -26,11 +26,18 @@ class PackedForm final : public StoredForm {
 
   StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const override {
     const ShardReader& shard = dataset.shard(at.shard);
-    const std::uint64_t size = frame_bytes(shard, at.sample);
-    if (size > most_bytes_to_device())
-      throw Error(ErrorCode::corrupt, fmt::format("{}: a packed frame of {} bytes; a sample takes at most {}",
-                                                  name_of(shard, at.sample), size, most_bytes_to_device()));
-    return {size, shard.is_remote() ? nullptr : frame(shard, at.sample).data()};
+    StoredSample sample;
+    if (shard.is_remote()) {
+      sample.size_bytes = frame_bytes(shard, at.sample);
+    } else {
+      const std::span<const std::byte> bytes = frame(shard, at.sample);
+      sample = {bytes.size(), bytes.data()};
+    }
+    if (sample.size_bytes > most_bytes_to_device())
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{}: a packed frame of {} bytes; a sample takes at most {}",
+                              name_of(shard, at.sample), sample.size_bytes, most_bytes_to_device()));
+    return sample;
   }
 
   std::uint64_t checksum(const ShardReader& shard, std::span<const std::byte> bytes) const override {
