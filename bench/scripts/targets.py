@@ -5,7 +5,7 @@
 
 Needs shardloader and PyTorch, and torchvision for `host`. FOLDER receives the data sets (kept, so that a second run is quick); it should be in memory
 or on a quick disk. The link's limit is measured in the same process: copies of 2 GiB of pinned memory, the best of 5. Every case runs
-epochs first, until all shards are registered.
+epochs first, until no shard was registered for 2 s.
 
     crop-u8, crop-f16   256x256 image + u8 mask -> random crop 224 + flip, batches of 256: bytes against the link
     rand-augment        packed image + packed mask, random-resized-crop 224 + RandAugment, batches of 256: rate against that of the image alone
@@ -78,14 +78,21 @@ def link_limit():
     return best
 
 
-def measure(loader, seconds, read=lambda batch: None):
-    """Samples and bytes per second, once all shards are registered, and the share of the time in which the consumer waited."""
-    registered, epoch = -1, 0
-    while registered < loader.stats().registered_bytes:
-        registered = loader.stats().registered_bytes
+def settle(loader, read=lambda batch: None, quiet_s=2):
+    """Runs epochs until no shard was registered for `quiet_s`: one may take longer than a short epoch. Returns the next epoch's number."""
+    registered, epoch, since = -1, 0, time.perf_counter()
+    while time.perf_counter() - since < quiet_s:
         for batch in loader.epoch(epoch):
             read(batch)
         epoch += 1
+        if loader.stats().registered_bytes != registered:
+            registered, since = loader.stats().registered_bytes, time.perf_counter()
+    return epoch
+
+
+def measure(loader, seconds, read=lambda batch: None):
+    """Samples and bytes per second, once all shards are registered, and the share of the time in which the consumer waited."""
+    epoch = settle(loader, read)
     before, begin, samples = loader.stats(), time.perf_counter(), 0
     while time.perf_counter() - begin < seconds:
         for batch in loader.epoch(epoch):

@@ -57,19 +57,19 @@ class CudaStream final : public Stream {
     copy_each(items, cudaMemcpyHostToDevice);
   }
   // To queue a range for the copy engine takes the host 1 us (batches of 32 frames, H200), which for small
-  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges. Where small ranges stand between large ones,
-  // as masks between images, a kernel copies only these (256 images of 192 KiB and masks of 64 KiB: 1.56 ms, by the copy
-  // engine alone 1.95 ms).
+  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges. Where tiny ranges stand between large ones,
+  // as packed masks between images, a kernel copies only these (256 packed images with masks of 2 KiB: 724 us a batch, by the copy
+  // engine alone 822 us). Masks of 64 KiB are for the copy engine (1,218 us, and 1,253 us with a kernel).
   void copy_pinned(std::span<const CopyItem> items) override {
     if (method_ == CopyMethod::kernel) return copy_by_kernel(items, kLargeItems, launch_copy_large);
     if (!kernels_read_registered_) return copy(items);
-    const auto is_small = [](const CopyItem& item) { return item.size_bytes <= kSmallItemBytes; };
-    const auto few = static_cast<std::size_t>(std::count_if(items.begin(), items.end(), is_small));
-    if (few >= kFewItems && few < items.size()) {
+    const auto is_tiny = [](const CopyItem& item) { return item.size_bytes <= kTinyItemBytes; };
+    const auto tiny = static_cast<std::size_t>(std::count_if(items.begin(), items.end(), is_tiny));
+    if (tiny >= kFewItems && tiny < items.size()) {
       parted_.assign(items.begin(), items.end());
-      std::partition(parted_.begin(), parted_.end(), is_small);
-      copy_by_kernel(std::span(parted_).first(few), kLargeItems, launch_copy_large);
-      return copy(std::span(parted_).subspan(few));
+      std::partition(parted_.begin(), parted_.end(), is_tiny);
+      copy_by_kernel(std::span(parted_).first(tiny), kLargeItems, launch_copy_large);
+      return copy(std::span(parted_).subspan(tiny));
     }
     const auto add = [](std::uint64_t sum, const CopyItem& item) { return sum + item.size_bytes; };
     const std::uint64_t bytes = std::accumulate(items.begin(), items.end(), std::uint64_t{0}, add);
@@ -223,6 +223,7 @@ class CudaStream final : public Stream {
   static constexpr std::size_t kScratches = 16;
   static constexpr std::size_t kFewItems = 4;  // take the host as long as one launch
   static constexpr std::uint64_t kSmallItemBytes = std::uint64_t{96} << 10U;
+  static constexpr std::uint64_t kTinyItemBytes = std::uint64_t{32} << 10U;
   static constexpr std::uint64_t kUploadBytes = std::uint64_t{128}
                                                 << 10U;  // beyond, the copy engine is faster
   const CudaContext context_;
