@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::size_t kMoveBytes = std::size_t{4} << 20;
 
-struct FileRange {
+struct PlaceInFile {
   int fd = -1;
   std::uint64_t begin = 0;
 };
 
 // Copies `size` bytes. In one file the ranges may overlap.
-void move_range(FileRange from, FileRange to, std::uint64_t size, std::vector<std::byte>& buffer,
+void move_range(PlaceInFile from, PlaceInFile to, std::uint64_t size, std::vector<std::byte>& buffer,
                 const std::filesystem::path& path) {
   if (from.fd == to.fd && from.begin == to.begin) return;
   buffer.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, kMoveBytes)));
