@@ -8,6 +8,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -51,6 +52,9 @@ class HostileServer:
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 128
+
+            def handle_error(self, *_):  # programs that are killed
+                pass
 
         self.httpd = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
@@ -196,6 +200,24 @@ class S3:
         self.process = subprocess.Popen([self.available(), "serve", "s3", "--auth-key", f"{self.KEY},{self.SECRET}", "--addr", f"127.0.0.1:{port}",
                                          str(root)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(port, self.process)
+
+    __enter__ = Nginx.__enter__
+    __exit__ = Nginx.__exit__
+
+
+class Moto:
+    """The server of moto, with a bucket: it keeps everything in memory, and does not check signatures."""
+
+    @staticmethod
+    def available():
+        return shutil.which("moto_server", path=os.environ.get("PATH", "") + ":" + os.environ.get("SHARD_MOTO_FOLDER", ""))
+
+    def __init__(self, bucket):
+        port = free_port()
+        self.environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "topsecret0"}
+        self.process = subprocess.Popen([self.available(), "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(port, self.process, seconds=60)
+        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/{bucket}", method="PUT"), timeout=30).close()
 
     __enter__ = Nginx.__enter__
     __exit__ = Nginx.__exit__

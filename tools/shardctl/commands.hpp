@@ -142,6 +142,14 @@ struct CacheOptions {
 };
 int cache(const CacheOptions& options);
 
+struct CopyOptions {
+  std::string from;
+  std::string to;
+  bool quiet = false;
+  bool json = false;
+};
+int copy(const CopyOptions& options);
+
 struct StatsOptions {
   std::string path;  // a data set, a shard, or images as shardify takes them
   bool verify = true;

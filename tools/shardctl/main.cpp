@@ -299,6 +299,23 @@ int run(int argc, char** argv) {
   join_command->add_flag("--copy", join_options.copy, "Copy all shards instead of making hard links");
   add_quiet(join_command, join_options.quiet, "Print nothing");
 
+  CopyOptions copy_options;
+  CLI::App* copy_command = app.add_subcommand("copy", R"(
+      Copy a whole data set to a folder, or from a folder to an object store
+
+      What is there is proven by its digests and not moved again, so a stopped copy goes on with the same command. Another data set is never
+      overwritten.)");
+  copy_command
+      ->add_option("SRC", copy_options.from,
+                   "The folder of a data set, or its address: https://, s3://, hf://")
+      ->required();
+  copy_command
+      ->add_option("DST", copy_options.to,
+                   "The folder to write, or s3://BUCKET/PREFIX: new, empty, or of a stopped copy")
+      ->required();
+  add_quiet(copy_command, copy_options.quiet, "Print nothing");
+  add_json(copy_command, copy_options.json);
+
   StatsOptions stats_options;
   CLI::App* stats_command = app.add_subcommand("stats", R"(
       Print mean and standard deviation of each channel, and the size with codec packed
@@ -344,6 +361,7 @@ int run(int argc, char** argv) {
     if (repack_command->parsed()) return repack(repack_options);
     if (split_command->parsed()) return split(split_options);
     if (join_command->parsed()) return join(join_options);
+    if (copy_command->parsed()) return copy(copy_options);
     if (cache_command->parsed()) return cache(cache_options);
     return stats(stats_options);
   });

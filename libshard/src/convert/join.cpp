@@ -21,6 +21,7 @@
 #include "convert/claim.hpp"
 #include "convert/folder_lock.hpp"
 #include "convert/input_table.hpp"
+#include "convert/inside.hpp"
 #include "convert/journal.hpp"
 #include "convert/tables.hpp"
 #include "format/relabel.hpp"
@@ -76,28 +77,6 @@ std::vector<Part> open_parts(const std::vector<fs::path>& paths) {
     parts.push_back(std::move(part));
   }
   return parts;
-}
-
-fs::path real_of(const fs::path& path) {
-  std::error_code error;
-  fs::path real = fs::weakly_canonical(path, error);
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot look at {}: {}", quoted(path), error.message()));
-  return real.has_filename() ? real : real.parent_path();
-}
-
-// NEW inside a part would be a foreign file there; a part inside NEW is one for prepare_folder().
-void refuse_inside(const fs::path& folder, const std::vector<Part>& parts) {
-  const fs::path real = real_of(folder);
-  for (const Part& part : parts) {
-    const fs::path of = real_of(part.path);
-    for (fs::path at = real;; at = at.parent_path()) {
-      if (at == of)
-        throw Error(ErrorCode::invalid_argument,
-                    fmt::format("{} {} the data set {}: choose a folder outside", quoted(folder),
-                                at == real ? "is" : "is inside", quoted(part.path)));
-      if (at == at.parent_path()) break;
-    }
-  }
 }
 
 // New, empty, or with files of a join that was stopped.
@@ -347,7 +326,7 @@ std::uint64_t next_shard(const DatasetInfo& info) {
 
 JoinSummary join(const JoinOptions& options) {
   const std::vector<Part> parts = open_parts(options.parts);
-  refuse_inside(options.folder, parts);
+  for (const Part& part : parts) refuse_inside(options.folder, part.path);
   make_folders(options.folder);
   FolderLock lock;
   if (lock.try_lock(options.folder, true) == LockResult::busy) refuse_busy(options.folder, lock.holder(), "");

@@ -1,4 +1,4 @@
-// HttpClient: requests for ranges of objects on servers, many at a time. Only http_request.hpp and what includes it know libcurl.
+// HttpClient: requests to servers, many at a time: for ranges of objects, and with bodies. Only http_request.hpp and what includes it know libcurl.
 //
 //   read() --> pieces of at most 8 MiB --> queue --> one thread, at most kRequests at a time --> memory or file
 //                                            ^                                      |
@@ -67,8 +67,26 @@ class HttpObject {
   std::string etag_;
 };
 
+// A request that is not a read by range: it may have a body, and its answer is read as a whole.
+struct ObjectCall {
+  std::string method;                     // GET, HEAD, PUT, POST, DELETE
+  std::string query = {};                 // percent-encoded, sorted by name: "partNumber=1&uploadId=a"
+  std::vector<std::string> headers = {};  // "Name: value"
+  std::span<const std::byte> body = {};   // borrowed until the call returns
+  std::vector<long> expected = {};        // statuses that are answers too, beside 2xx
+};
+struct ObjectReply {
+  long status = 0;
+  std::string etag;               // as it is sent, with quotes
+  std::string error_code;         // of an expected status that is an error of S3: "NoSuchUpload"
+  bool encrypted = false;         // by keys of the server, so that the ETag is no digest
+  std::uint64_t size_bytes = 0;   // Content-Length
+  std::vector<std::byte> body{};  // of 2xx
+};
+
 struct HttpStats {
   std::atomic<std::uint64_t> bytes{0};     // of bodies that counted
+  std::atomic<std::uint64_t> sent{0};      // of bodies of calls that succeeded
   std::atomic<std::uint64_t> requests{0};  // that were sent
   std::atomic<std::uint64_t> retries{0};   // of them, after a failure
 };
@@ -95,6 +113,10 @@ class HttpClient {
   // Writes `size_bytes` from `begin` to `fd`, at `offset`. The errors of write are io.
   void copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t size_bytes, int fd,
                std::uint64_t offset, const std::stop_token& stop = {});
+
+  // Sends a request until it is answered by 2xx or an expected status; it must do no harm to send it twice. `object` is where to, and what
+  // messages name. 409 is repeated too, and what a server says was damaged on the way. Errors: as above; the answer has more than 16 MiB: resource.
+  ObjectReply call(HttpObject& object, const ObjectCall& call, const std::stop_token& stop = {});
 
   const HttpStats& stats() const noexcept { return stats_; }
 

@@ -26,6 +26,9 @@ struct HttpJob {
   std::vector<std::byte> document{};  // sink document: the whole object
   std::uint64_t max_bytes = 0;        // sink document
   bool urgent = false;
+  const ObjectCall* call = nullptr;  // sink document; null: a read
+  std::string payload{};             // of the call: what the signature has of its body
+  ObjectReply reply{};               // of the call, but its body
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces{};
 
   std::atomic<bool> cancelled{false};

@@ -34,4 +34,8 @@ HttpReply call_http(const HttpCall&) {
   throw Error(ErrorCode::unsupported, "this build was made without libcurl");
 }
 
+ObjectReply HttpClient::call(HttpObject& object, const ObjectCall&, const std::stop_token&) {
+  refuse_remote(object);
+}
+
 }  // namespace shard

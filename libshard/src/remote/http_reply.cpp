@@ -29,6 +29,7 @@ void HttpRequest::take_header(std::string_view line) {
     answer_.etag.clear();
     answer_.content_range.clear();
     answer_.content_length.clear();
+    answer_.encryption.clear();
     return;
   }
   const std::size_t colon = line.find(':');
@@ -40,6 +41,7 @@ void HttpRequest::take_header(std::string_view line) {
   if (equals_ignoring_case(name, "content-range")) answer_.content_range = value.substr(0, 256);
   if (equals_ignoring_case(name, "content-length")) answer_.content_length = value.substr(0, 32);
   if (equals_ignoring_case(name, "retry-after")) answer_.retry_after = value.substr(0, 32);
+  if (equals_ignoring_case(name, "x-amz-server-side-encryption")) answer_.encryption = value.substr(0, 32);
 }
 
 // Exceptions do not pass through libcurl: they are kept, and 0 ends the request.
@@ -88,6 +90,7 @@ void HttpRequest::check_answer() {
   if (!success()) return;
   shared_.reached = true;
   HttpObject& object = job_.object;
+  if (job_.call != nullptr) return;
   if (whole()) {
     if (answer_.status == 206) answer_.lie = "the server answers 206 (a part) to a request for the whole";
     return;

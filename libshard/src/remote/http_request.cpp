@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/quote.hpp"
+#include "base/sha256.hpp"
 #include "remote/address.hpp"
 #include "remote/certificates.hpp"
 #include "remote/http_answer.hpp"
@@ -24,7 +25,8 @@ constexpr std::chrono::milliseconds kLongestPause{5000};
 constexpr std::uint64_t kProgressBytes = 64 * 1024;  // a request that brought fewer counts as failed
 constexpr std::chrono::milliseconds kKeysPause{50};  // while keys are renewed
 constexpr unsigned kUnreachable = 3;                 // failures, while the server was never reached
-constexpr unsigned kLies = 3;                        // answers that contradict themselves
+constexpr unsigned kLeastWrites = 3;  // failures of a request with a body, however long they take
+constexpr unsigned kLies = 3;         // answers that contradict themselves
 constexpr unsigned kRedirects = 5;
 
 std::chrono::seconds patience_of_environment() {
@@ -73,56 +75,53 @@ void HttpRequest::start(CURL* easy) {
   if (failures_ > 0) ++shared_.stats.retries;
 }
 
-namespace {
-
-template <typename Value>
-void set_option(CURL* easy, CURLoption option, Value value) {
-  if (curl_easy_setopt(easy, option, value) != CURLE_OK)
-    throw Error(ErrorCode::unsupported,
-                "this libcurl lacks an option that is needed: version 7.88 or later has them all");
+void HttpRequest::refuse_old_library() {
+  throw Error(ErrorCode::unsupported,
+              "this libcurl lacks an option that is needed: version 7.88 or later has them all");
 }
 
-}  // namespace
-
 void HttpRequest::set_options() {
-  set_option(easy_, CURLOPT_PRIVATE, static_cast<void*>(this));
-  set_option(easy_, CURLOPT_URL, url_.c_str());
-  set_option(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
-  set_option(easy_, CURLOPT_PATH_AS_IS, 1L);
-  set_option(easy_, CURLOPT_NOSIGNAL, 1L);
-  set_option(
-      easy_, CURLOPT_HTTP_VERSION,
+  set(CURLOPT_PRIVATE, static_cast<void*>(this));
+  set(CURLOPT_URL, url_.c_str());
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_HTTP_VERSION,
       static_cast<long>(CURL_HTTP_VERSION_1_1));  // a connection per request is faster than streams in one
-  set_option(easy_, CURLOPT_FOLLOWLOCATION, 0L);
-  set_option(easy_, CURLOPT_USERAGENT, "shardify");
-  set_option(easy_, CURLOPT_BUFFERSIZE, 512L * 1024);
-  set_option(easy_, CURLOPT_CONNECTTIMEOUT_MS,
-             static_cast<long>(std::chrono::milliseconds(std::min(kConnectTime, shared_.patience)).count()));
-  set_option(easy_, CURLOPT_LOW_SPEED_LIMIT, kStallBytes);
-  set_option(easy_, CURLOPT_LOW_SPEED_TIME,
-             static_cast<long>(
-                 std::min(kStallTime, std::max(shared_.patience / 3, std::chrono::seconds(1))).count()));
-  set_option(easy_, CURLOPT_ERRORBUFFER, message_);
-  set_option(easy_, CURLOPT_HEADERFUNCTION, &on_header);
-  set_option(easy_, CURLOPT_HEADERDATA, static_cast<void*>(this));
-  set_option(easy_, CURLOPT_WRITEFUNCTION, &on_body);
-  set_option(easy_, CURLOPT_WRITEDATA, static_cast<void*>(this));
-  if (!shared_.certificates.empty()) set_option(easy_, CURLOPT_CAINFO, shared_.certificates.c_str());
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_USERAGENT, "shardify");
+  set(CURLOPT_BUFFERSIZE, 512L * 1024);
+  set(CURLOPT_CONNECTTIMEOUT_MS,
+      static_cast<long>(std::chrono::milliseconds(std::min(kConnectTime, shared_.patience)).count()));
+  set(CURLOPT_LOW_SPEED_LIMIT, kStallBytes);
+  set(CURLOPT_LOW_SPEED_TIME,
+      static_cast<long>(
+          std::min(kStallTime, std::max(shared_.patience / 3, std::chrono::seconds(1))).count()));
+  set(CURLOPT_ERRORBUFFER, message_);
+  set(CURLOPT_HEADERFUNCTION, &on_header);
+  set(CURLOPT_HEADERDATA, static_cast<void*>(this));
+  set(CURLOPT_WRITEFUNCTION, &on_body);
+  set(CURLOPT_WRITEDATA, static_cast<void*>(this));
+  if (!shared_.certificates.empty()) set(CURLOPT_CAINFO, shared_.certificates.c_str());
   const std::string range = fmt::format("{}-{}", begin_, end_ - 1);
-  if (!whole()) set_option(easy_, CURLOPT_RANGE, range.c_str());
+  if (!whole()) set(CURLOPT_RANGE, range.c_str());
+  if (job_.call != nullptr) set_call();
   set_access();
-  if (headers_) set_option(easy_, CURLOPT_HTTPHEADER, headers_.get());
+  if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
 }
 
 void HttpRequest::set_access() {
   const HttpAccess& access = job_.object.access();
   if (foreign_ || access.empty()) return;
   if (!access.bearer.empty()) return add_header("Authorization: Bearer " + access.bearer);
-  set_option(easy_, CURLOPT_AWS_SIGV4, access.sigv4.c_str());
+  set(CURLOPT_AWS_SIGV4, access.sigv4.c_str());
+  // libcurl 7.88 signs this header, but does not make it, and Amazon insists on it.
+  add_header("x-amz-content-sha256: " +
+             (job_.payload.empty() ? std::string(kSha256OfNothing) : job_.payload));
   const SigningKeys keys = access.keys->current();
   keys_version_ = keys.version;
-  set_option(easy_, CURLOPT_USERNAME, keys.id.c_str());
-  set_option(easy_, CURLOPT_PASSWORD, keys.secret.c_str());
+  set(CURLOPT_USERNAME, keys.id.c_str());
+  set(CURLOPT_PASSWORD, keys.secret.c_str());
   if (!keys.session.empty()) add_header("x-amz-security-token: " + keys.session);
 }
 
@@ -131,6 +130,11 @@ void HttpRequest::add_header(const std::string& line) {
   if (longer == nullptr) throw std::bad_alloc();
   static_cast<void>(headers_.release());
   headers_.reset(longer);
+}
+
+bool HttpRequest::success() const noexcept {
+  if (job_.call != nullptr) return answer_.status >= 200 && answer_.status < 300;
+  return answer_.status == 200 || answer_.status == 206;
 }
 
 bool HttpRequest::ended(CURLcode result) {
@@ -152,6 +156,7 @@ bool HttpRequest::settle(CURLcode result) {
                                                   quoted(job_.object.name()), answer_.lie));
     return again(answer_.lie);
   }
+  if (job_.call != nullptr && result == CURLE_OK && (complete || expected())) return settle_call();
   if (complete) {
     if (whole() || begin_ == end_) return true;
     return again(fmt::format("{} bytes are missing at its end", end_ - begin_));
@@ -175,8 +180,8 @@ bool HttpRequest::failed(CURLcode result) {
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_OUT_OF_MEMORY:
     case CURLE_BAD_FUNCTION_ARGUMENT:
-      throw Error(ErrorCode::io,
-                  fmt::format("{} cannot be read: {}", quoted(job_.object.name()), reason(result)));
+      throw Error(ErrorCode::io, fmt::format("{} cannot be {}: {}", quoted(job_.object.name()),
+                                             writes() ? "written" : "read", reason(result)));
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
@@ -210,6 +215,7 @@ bool HttpRequest::refused() {
     job_.ask_for_keys(keys_version_);
     return later(kKeysPause);
   }
+  if (writes()) return refused_call();
   const std::string name = quoted(job_.object.name());
   const std::string status = status_text();
   switch (answer_.status) {
@@ -267,13 +273,15 @@ bool HttpRequest::redirect() {
 }
 
 void HttpRequest::give_up(const std::string& why) const {
-  throw Error(ErrorCode::io, fmt::format("cannot read {}: {} ({} attempts)", quoted(job_.object.name()), why,
-                                         failures_ + 1));
+  throw Error(ErrorCode::io, fmt::format("cannot {} {}: {} ({} attempts)", writes() ? "write" : "read",
+                                         quoted(job_.object.name()), why, failures_ + 1));
 }
 
 bool HttpRequest::again(const std::string& why) {
   const auto now = Clock::now();
-  if (now >= deadline_ && failures_ > 0) give_up(why);
+  // A body is sent from its beginning each time, so an attempt may take longer than all patience.
+  const unsigned least = writes() ? kLeastWrites : 1;
+  if (now >= deadline_ && failures_ >= least) give_up(why);
   auto pause = std::min(kLongestPause, kFirstPause * (1 << std::min(failures_, 6U)));
   pause = std::chrono::milliseconds(
       std::uniform_int_distribution<std::int64_t>(pause.count() / 2, pause.count())(shared_.random));
@@ -281,7 +289,7 @@ bool HttpRequest::again(const std::string& why) {
     pause =
         std::max<std::chrono::milliseconds>(pause, std::chrono::seconds(std::min<std::uint64_t>(*asked, 30)));
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - now);
-  pause = std::clamp(left, std::chrono::milliseconds(1), pause);
+  if (failures_ >= least) pause = std::clamp(left, std::chrono::milliseconds(1), pause);
   ++failures_;
   return later(pause);
 }

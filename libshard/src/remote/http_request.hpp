@@ -3,7 +3,7 @@
 //   start() --> libcurl calls back with headers and bytes --> ended(): complete | again after a pause | throws
 //
 // Used by the thread of HttpEngine only. http_request.cpp has the options and what the end of a request means, http_reply.cpp what is
-// read from an answer.
+// read from an answer, and object_call.cpp what is special of requests that are no reads.
 #pragma once
 
 #include <curl/curl.h>
@@ -60,7 +60,14 @@ class HttpRequest {
     void operator()(curl_slist* list) const noexcept { curl_slist_free_all(list); }
   };
 
+  // An option of libcurl. Errors: unsupported.
+  template <typename Value>
+  void set(CURLoption option, Value value) {
+    if (curl_easy_setopt(easy_, option, value) != CURLE_OK) refuse_old_library();
+  }
+  [[noreturn]] static void refuse_old_library();
   void set_options();
+  void set_call();
   void set_access();
   void add_header(const std::string& line);
 
@@ -71,7 +78,9 @@ class HttpRequest {
   void check_answer();
 
   bool settle(CURLcode result);
+  bool settle_call();
   bool refused();
+  bool refused_call();
   bool keys_expired();
   bool redirect();
   bool failed(CURLcode result);
@@ -82,7 +91,9 @@ class HttpRequest {
   std::string status_text() const;
 
   bool whole() const noexcept { return end_ == 0; }
-  bool success() const noexcept { return answer_.status == 200 || answer_.status == 206; }
+  bool success() const noexcept;
+  bool expected() const;
+  bool writes() const noexcept;
 
   HttpShared& shared_;
   HttpJob& job_;
@@ -101,7 +112,7 @@ class HttpRequest {
   // Of the request that runs.
   struct Answer {
     long status = 0;
-    std::string etag, content_range, content_length, retry_after;
+    std::string etag, content_range, content_length, retry_after, encryption;
     bool checked = false;
     std::uint64_t received = 0;
     std::string excerpt;  // of the text of an error

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -61,6 +62,18 @@ std::shared_ptr<LocalArea> RemoteFolder::area() const {
 std::unique_ptr<HttpObject> RemoteFolder::object(const std::string& name, std::uint64_t size_bytes) const {
   return std::make_unique<HttpObject>(url_ + '/' + percent_encoded(name), address_ + '/' + name, access_,
                                       size_bytes);
+}
+
+RemoteFolder::Bucket RemoteFolder::bucket() const {
+  if (!address_.starts_with("s3://"))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} cannot be written: only s3://BUCKET/PREFIX can", quoted(address_)));
+  const std::size_t slash = std::min(address_.find('/', 5), address_.size());
+  const std::string prefix = address_.substr(std::min(slash + 1, address_.size()));
+  const std::size_t in_url = prefix.empty() ? 0 : percent_encoded(prefix, true).size() + 1;
+  return {
+      std::make_unique<HttpObject>(url_.substr(0, url_.size() - in_url), address_.substr(0, slash), access_),
+      prefix};
 }
 
 std::string RemoteFolder::address_of(const std::string& name) const {

