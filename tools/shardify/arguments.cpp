@@ -295,7 +295,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
   app.add_option("IMAGES", options.images, R"(
       A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); a tar archive
       with the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a text file with one path per line;
-      or -, the same list on standard input)")
+      or -, the same list on standard input. Archives and the files of a list can be on servers (https://, s3://))")
       ->required();
   app.add_option("OUT", options.out,
                  "The folder of the data set: new, empty, or the result of an earlier run")

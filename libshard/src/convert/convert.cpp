@@ -18,6 +18,7 @@
 #include "convert/claim.hpp"
 #include "convert/decoding.hpp"
 #include "convert/further_reader.hpp"
+#include "convert/input_fetcher.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
 #include "convert/journal.hpp"
@@ -64,12 +65,13 @@ namespace {
 class Worker {
  public:
   Worker(const Plan& plan, const Options& options, Scheduler& scheduler, const Hooks& hooks,
-         image::MemoryBudget& memory)
+         image::MemoryBudget& memory, InputFetcher* fetcher)
       : plan_(plan),
         options_(options),
         scheduler_(scheduler),
         hooks_(hooks),
         reader_(plan.list),
+        fetcher_(fetcher),
         further_(plan.further),
         preprocessor_(options.preprocess),
         decode_(decode_options(options, hooks.cancel)),
@@ -103,7 +105,7 @@ class Worker {
     image::WarningSet found;
     std::span<const std::span<const std::byte>> fields;
     try {
-      const std::span<const std::byte> file = reader_.read(input);
+      const std::span<const std::byte> file = bytes_of(item.index);
       plan_.require_size(item.index, file.size());
       item.job->digests[row] = further_.read(item.index, xxh3(file));
       bytes_read += file.size() + further_.bytes_read();
@@ -115,6 +117,7 @@ class Worker {
       if (!plan_.further.empty()) fields = further_.samples(decoder_, upright_size(file, input), decode_);
     } catch (const Error& error) {
       const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
+                        dynamic_cast<const ServerFailure*>(&error) != nullptr ||
                         (error.code() == ErrorCode::resource && !was_read &&
                          dynamic_cast<const UnreadableInput*>(&error) == nullptr);
       if (ours) throw;
@@ -141,6 +144,14 @@ class Worker {
       hooks_.counters->bytes_read += bytes_read - counted_bytes_;
       counted_bytes_ = bytes_read;
     }
+  }
+
+  // Valid until the next call.
+  std::span<const std::byte> bytes_of(std::uint64_t index) {
+    if (fetcher_ == nullptr) return reader_.read(plan_.list.inputs[index]);
+    fetched_ = {};
+    fetched_ = fetcher_->get(index);
+    return fetched_.bytes;
   }
 
   image::Size upright_size(std::span<const std::byte> file, const Input& input) const {
@@ -177,6 +188,8 @@ class Worker {
   Scheduler& scheduler_;
   const Hooks& hooks_;
   InputReader reader_;
+  InputFetcher* fetcher_;  // null: reader_
+  InputFetcher::Fetched fetched_;
   FurtherReader further_;
   image::Decoder decoder_;
   image::Preprocessor preprocessor_;
@@ -201,9 +214,13 @@ void convert_shards(const Plan& plan, const Options& options, const PlanRecord& 
   image::MemoryBudget memory(options.decode_memory_bytes != 0
                                  ? options.decode_memory_bytes
                                  : image::MemoryBudget::default_bytes(processes));
+  std::optional<InputFetcher> fetcher;
+  if (plan.list.on_server(plan.list.inputs.front()))
+    fetcher.emplace(plan.list, plan.per_shard, [&] { return scheduler.ends(); });
   std::vector<std::unique_ptr<Worker>> workers;
   for (unsigned i = 0; i < options.threads(); ++i)
-    workers.push_back(std::make_unique<Worker>(plan, options, scheduler, hooks, memory));
+    workers.push_back(
+        std::make_unique<Worker>(plan, options, scheduler, hooks, memory, fetcher ? &*fetcher : nullptr));
   run_threads(options.threads(), [&](unsigned thread) { workers[thread]->run(); });
   scheduler.finish();
   for (const auto& worker : workers) {

@@ -52,10 +52,21 @@ std::span<const std::byte> InputReader::read(const std::string& relative_path) {
 }
 
 std::span<const std::byte> InputReader::read(const Input& input) {
-  return input.archive == Input::kNoArchive ? read(input.path) : read_member(input);
+  if (input.archive != Input::kNoArchive) return read_member(input);
+  if (list_ == nullptr || !list_->server) return read(input.path);
+  check_input_size(input.size_bytes);
+  list_->server->read(input.path, {input.size_bytes, input.stamp}, buffer_);
+  return buffer_;
 }
 
 std::span<const std::byte> InputReader::read_member(const Input& input) {
+  const OpenArchive* const kept =
+      input.archive < list_->kept.size() ? list_->kept[input.archive].get() : nullptr;
+  if (kept != nullptr && kept->is_remote()) {
+    check_input_size(input.size_bytes);
+    kept->read_into(buffer_, input.offset, input.size_bytes);
+    return buffer_;
+  }
   const auto size = static_cast<std::size_t>(input.size_bytes);
   make_room(size);
   std::size_t filled = 0;
@@ -64,12 +75,12 @@ std::span<const std::byte> InputReader::read_member(const Input& input) {
     std::copy(header.begin(), header.end(), buffer_.begin());
     filled = header.size();
   }
-  filled += fill(archive(input.archive), input.offset, filled, size - filled, list_->archives[input.archive]);
+  const int fd = kept != nullptr ? kept->fd() : archive(input.archive);
+  filled += fill(fd, input.offset, filled, size - filled, list_->archives[input.archive]);
   return {buffer_.data(), filled};
 }
 
 int InputReader::archive(std::uint32_t number) {
-  if (number < list_->unpacked.size() && list_->unpacked[number]) return list_->unpacked[number]->fd();
   for (const Open& open : open_)
     if (open.archive == number) return open.fd.get();
   const std::filesystem::path& path = list_->archives[number];
@@ -99,10 +110,14 @@ int InputReader::archive(std::uint32_t number) {
   return opened;
 }
 
-void InputReader::make_room(std::size_t size) {
+void check_input_size(std::uint64_t size) {
   if (size > kMaxFileBytes)
     throw UnreadableInput(ErrorCode::resource,
                           fmt::format("has {} bytes; images have at most {}", size, kMaxFileBytes));
+}
+
+void InputReader::make_room(std::size_t size) {
+  check_input_size(size);
   if (buffer_.size() > kKeepBytes && size <= kKeepBytes) {
     buffer_.clear();
     buffer_.shrink_to_fit();

@@ -22,6 +22,9 @@ class UnreadableInput : public Error {
   using Error::Error;
 };
 
+// Refuses more than 1 GiB. Throws UnreadableInput (resource).
+void check_input_size(std::uint64_t size);
+
 // Not thread safe: each thread has its own.
 class InputReader {
  public:

@@ -9,16 +9,22 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/parallel.hpp"
 #include "base/quote.hpp"
+#include "convert/input_file.hpp"
 #include "convert/scan.hpp"
+#include "remote/address.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr unsigned kLooksAtOnce = 64;  // files of a server
 
 bool is_absolute(std::string_view path) { return path.starts_with('/'); }
 
@@ -29,11 +35,16 @@ std::size_t depth_of(std::string_view key) {
   return static_cast<std::size_t>(std::count(key.begin(), key.end(), '/'));
 }
 
+// Addresses stay as they are: of S3, names may hold any parts.
+std::string plain_path(const std::string& path) {
+  return is_remote(path) ? path : fs::path(path).lexically_normal().string();
+}
+
 std::vector<std::string> read_paths(std::istream& in, const std::string& name) {
   std::vector<std::string> paths;
   for (std::string line; std::getline(in, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty()) paths.push_back(fs::path(line).lexically_normal().string());
+    if (!line.empty()) paths.push_back(plain_path(line));
   }
   if (in.bad()) throw Error(ErrorCode::io, fmt::format("reading the list {} failed", name));
   return paths;
@@ -58,7 +69,7 @@ void skip_paths(std::vector<std::string>& paths, std::vector<Skip>& skipped, Rea
 std::optional<SkipReason> reason_of_file(const std::string& path) {
   const std::string_view name = name_of(path);
   if (const auto reason = skip_by_name(name)) return reason;
-  if (has_image_name(name) || is_image_file(AT_FDCWD, path.c_str())) return std::nullopt;
+  if (has_image_name(name) || is_remote(path) || is_image_file(AT_FDCWD, path.c_str())) return std::nullopt;
   return SkipReason::no_image;
 }
 
@@ -150,7 +161,7 @@ void take_classes(InputList& list, const std::string& name, bool root_given) {
     const auto last = std::find_if(first, list.inputs.end(), [&](const Input& input) {
       return in_folder ? !input.path.starts_with(prefix) : input.path.find('/') != std::string::npos;
     });
-    const bool there = !in_folder || std::any_of(first, last, [&](const Input& input) {
+    const bool there = !in_folder || list.server || std::any_of(first, last, [&](const Input& input) {
       return is_there(list.root / input.path);
     });
     if (!there && !root_given)
@@ -173,6 +184,51 @@ void take_classes(InputList& list, const std::string& name, bool root_given) {
   list.inputs = std::move(kept);
 }
 
+// Whether the list has addresses. Both kinds together are refused.
+bool has_addresses(const std::vector<std::string>& paths, const std::string& name) {
+  const auto count =
+      std::count_if(paths.begin(), paths.end(), [](const auto& path) { return is_remote(path); });
+  if (count != 0 && static_cast<std::size_t>(count) != paths.size())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the list {} has both addresses and paths of this machine: make one list of each", name));
+  return count != 0;
+}
+
+// Asks the server of the list for each file: which are there, how large, and which ones (ETag).
+void look_at_files(InputList& list, const std::string& name) {
+  const std::string root = list.root.string();
+  if (root.find('/', root.find("://") + 3) == std::string::npos)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the list {} names files of several servers or buckets: make one list of each", name));
+  list.server = std::make_shared<const RemoteFiles>(root);
+  std::vector<std::optional<std::string>> problems(list.inputs.size());
+  parallel_for(kLooksAtOnce, list.inputs.size(), [&](unsigned, std::uint64_t i) {
+    Input& input = list.inputs[i];
+    try {
+      if (!root.starts_with("s3:") && !root.starts_with("hf:"))
+        static_cast<void>(checked_url(root + input.path));
+      const RemoteFiles::State state = list.server->look(input.path);
+      input.size_bytes = state.size_bytes;
+      input.stamp = state.stamp;
+    } catch (const UnreadableInput& error) {
+      problems[i] = error.what();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::invalid_argument) throw;
+      problems[i] = error.what();
+    }
+  });
+  std::vector<Input> kept;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (problems[i])
+      list.rejects.push_back({list.inputs[i].key(), escape_key(*problems[i])});
+    else
+      kept.push_back(std::move(list.inputs[i]));
+  }
+  list.inputs = std::move(kept);
+}
+
 }  // namespace
 
 InputList scan_list(std::istream& in, const std::string& name, const fs::path& given_root) {
@@ -182,7 +238,12 @@ InputList scan_list(std::istream& in, const std::string& name, const fs::path& g
   if (paths.empty()) return list;
 
   const bool root_given = !given_root.empty();
-  std::string root = given_root.lexically_normal().string();
+  const bool remote = has_addresses(paths, name);
+  std::string root = plain_path(given_root.string());
+  if (root_given && remote != is_remote(root))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the list {} has {}, and `root` is {}", name,
+                            remote ? "addresses" : "paths of this machine", quoted(root)));
   if (!root_given) {
     const std::size_t common = common_folder(paths).size();
     skip_paths(paths, list.skipped,
@@ -193,7 +254,7 @@ InputList scan_list(std::istream& in, const std::string& name, const fs::path& g
   if (!root.empty() && root.back() != '/') root += '/';
   if (root == "./") root.clear();
   list.root = root;
-  const std::string absolute_root = absolute_path(root.empty() ? "./" : root);
+  const std::string absolute_root = remote ? root : absolute_path(root.empty() ? "./" : root);
   for (const std::string& path : paths) {
     std::optional<std::string> key = key_below(path, root, absolute_root);
     if (!key)
@@ -206,6 +267,7 @@ InputList scan_list(std::istream& in, const std::string& name, const fs::path& g
   }
   std::sort(list.inputs.begin(), list.inputs.end(),
             [](const Input& a, const Input& b) { return a.path < b.path; });
+  if (remote) look_at_files(list, name);
   take_classes(list, name, root_given);
   return list;
 }

@@ -124,7 +124,8 @@ class MemberReader {
       return fmt::format("its member .{} has {} bytes: at most {} are read", member.extension,
                          member.size_bytes, kMaxMemberBytes);
     try {
-      text = as_text(reader_.read(Input{member.sample, member.archive, member.offset, member.size_bytes}));
+      text = as_text(reader_.read(
+          Input{member.sample, member.archive, Input::kNoPage, member.offset, member.size_bytes}));
     } catch (const UnreadableInput& error) {
       return fmt::format("its member .{}: {}", member.extension, error.what());
     }

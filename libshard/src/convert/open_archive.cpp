@@ -5,17 +5,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <system_error>
 
 #include "base/checksum.hpp"
 #include "base/quote.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
-OpenArchive::OpenArchive(const std::filesystem::path& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+OpenArchive::OpenArchive(const std::filesystem::path& path) : path_(path) {
+  if (shard::is_remote(path)) {
+    remote_ = std::make_unique<RemoteArchive>(path.native());
+    size_ = remote_->size();
+    return;
+  }
+  fd_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info {};
   if (!fd_ || ::fstat(fd_.get(), &info) != 0) {
     const int error = errno;
@@ -40,9 +47,21 @@ std::uint64_t file_stamp(int fd) {
   return xxh3(std::as_bytes(std::span(values)));
 }
 
-std::uint64_t OpenArchive::stamp() const { return file_stamp(fd_.get()); }
+std::uint64_t OpenArchive::stamp() const { return remote_ ? remote_->stamp() : file_stamp(fd_.get()); }
+
+void OpenArchive::read_into(std::vector<std::byte>& out, std::uint64_t offset, std::uint64_t size_bytes,
+                            const std::stop_token& stop) const {
+  grow_by_steps(out, size_bytes,
+                [&](std::uint64_t at, std::span<std::byte> step) { remote_->read(offset + at, step, stop); });
+}
 
 std::size_t OpenArchive::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (remote_) {
+    const auto there =
+        static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - std::min(size_, offset)));
+    if (there > 0) remote_->read(offset, out.first(there));
+    return there;
+  }
   std::size_t filled = 0;
   while (filled < out.size()) {
     const ssize_t got =

@@ -74,7 +74,8 @@ std::vector<std::uint64_t> sizes_of(std::size_t count, unsigned threads, const S
 std::vector<std::uint64_t> sizes_of(const InputList& list, unsigned threads) {
   return sizes_of(list.inputs.size(), threads, [&](std::size_t i) {
     const Input& input = list.inputs[i];
-    return input.archive != Input::kNoArchive ? input.size_bytes : size_of_file(list.root / input.path);
+    const bool listed = input.archive != Input::kNoArchive || list.server;
+    return listed ? input.size_bytes : size_of_file(list.root / input.path);
   });
 }
 
@@ -143,6 +144,13 @@ Plan make_plan(const Options& options) {
     throw Error(
         ErrorCode::invalid_argument,
         "`pages` together with `labels`, `coco`, `yolo`, `voc` or `column`: these name files, not pages");
+  if (plan.list.server && options.on_error == OnError::fail && !plan.list.rejects.empty())
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{}: {} (`on_error` fail)", quoted_key(plan.list.rejects.front().key),
+                            plan.list.rejects.front().reason));
+  if (options.pages && plan.list.on_server(plan.list.inputs.front()))
+    throw Error(ErrorCode::invalid_argument,
+                "`pages`: files on servers are not read to count their pages; copy them here first");
   expand_pages(options, plan.list);
   std::optional<CocoAnnotations> annotations;
   if (!options.coco.empty()) {
@@ -202,6 +210,11 @@ Plan make_plan(const Options& options) {
   plan.sizes = sizes_of(plan.list, options.threads());
   Xxh3Stream sizes;
   for (const std::uint64_t size : plan.sizes) sizes.update(fmt::format("{}\n", size));
+  if (plan.list.server)
+    for (const Input& input : plan.list.inputs) sizes.update(fmt::format("{}\n", input.stamp));
+  for (std::size_t i = 0; i < plan.list.kept.size(); ++i)
+    if (plan.list.kept[i] && plan.list.kept[i]->is_remote())
+      sizes.update(fmt::format("{} {}\n", plan.list.archive_bytes[i], plan.list.archive_stamps[i]));
   for (FurtherField& field : plan.further) {
     field.sizes = sizes_of(field, options.threads());
     for (std::size_t i = 0; i < field.paths.size(); ++i)

@@ -11,6 +11,7 @@
 #include "base/quote.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -56,6 +57,13 @@ InputList scan(const std::string& images, const std::filesystem::path& list_root
     list = scan_list(in, quoted(file), list_root);
   } else if (names_tars(images)) {
     list = scan_tars(images, side);
+  } else if (is_remote(images)) {
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{}: folders on servers are not listed, and arrays are read from files only: give tar archives "
+            "(.tar, also a pattern with {{000..146}}), or @FILE with an address per line",
+            quoted(images)));
   } else if (names_arrays(images)) {
     list = scan_arrays(images, layout);
   } else {

@@ -27,14 +27,15 @@ struct Input {
   std::string path;  // relative to the root, '/' between parts; of a tar archive: the name of the member
   std::string key() const;  // escaped (shard/keys.hpp); of a page with #PAGE behind it
 
-  // In an archive: its position in InputList::archives, and where the bytes of the member are.
+  // In an archive: its position in InputList::archives, and where the bytes of the member are. On a server: the size of the file.
   std::uint32_t archive = kNoArchive;
-  std::uint64_t offset = 0;
-  std::uint64_t size_bytes = 0;  // with InputList::archive_headers
-
   // Of a file whose pages are inputs (Options::pages), from 0 on.
   static constexpr std::uint32_t kNoPage = ~std::uint32_t{0};
   std::uint32_t page = kNoPage;
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;  // with InputList::archive_headers
+  std::uint64_t stamp = 0;       // of a file on a server: RemoteFiles::State::stamp
+
   std::uint32_t page_number() const noexcept { return page == kNoPage ? 0 : page; }
 };
 
@@ -48,8 +49,16 @@ struct SideMember {
 };
 
 struct InputList {
+  // Whether the bytes of an input come from a server.
+  bool on_server(const Input& input) const {
+    if (input.archive == Input::kNoArchive) return server != nullptr;
+    return input.archive < kept.size() && kept[input.archive] && kept[input.archive]->is_remote();
+  }
+
   // The file of an input is root / path. May be empty.
   std::filesystem::path root;
+  // Set: the root is an address, and the files of inputs are there.
+  std::shared_ptr<const RemoteFiles> server;
   // Sorted, unique.
   std::vector<Input> inputs;
   // Files that contain inputs.
@@ -58,8 +67,9 @@ struct InputList {
   std::vector<std::uint64_t> archive_bytes;
   // Which files they were then (file_stamp()).
   std::vector<std::uint64_t> archive_stamps;
-  // Those that were unpacked into files without names; null: archives[i] is read itself. Empty: all are.
-  std::vector<std::shared_ptr<const OpenArchive>> unpacked;
+  // Those that stay open: they are on servers, or were unpacked into files without names. Null: archives[i] is opened to be read.
+  // Empty: all are.
+  std::vector<std::shared_ptr<const OpenArchive>> kept;
   // Bytes that come in front of each input of an archive; no elements: none do. Items of arrays are so handed on as files.
   std::vector<std::vector<std::byte>> archive_headers;
   // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls

@@ -121,7 +121,7 @@ class ArrayLister {
     list_.archives.push_back(path);
     list_.archive_bytes.push_back(file_->size());
     list_.archive_stamps.push_back(file_->stamp());
-    list_.unpacked.emplace_back();
+    list_.kept.emplace_back();
     try {
       const std::string name = unpacked_name(path);
       if (has_ending(name, ".npz"))
@@ -159,7 +159,7 @@ class ArrayLister {
     const auto archive = static_cast<std::uint32_t>(list_.archives.size() - 1);
     const std::uint64_t size = list_.archive_headers.back().size() + images.item_bytes();
     for (std::uint64_t i = 0; i < images.count; ++i)
-      list_.inputs.push_back({name_of(i, images.count), archive, first + i * step, size});
+      list_.inputs.push_back({name_of(i, images.count), archive, Input::kNoPage, first + i * step, size});
   }
   std::string name_of(std::uint64_t item, std::uint64_t count) const {
     const std::size_t digits = std::max<std::size_t>(6, std::to_string(count - 1).size());
@@ -168,7 +168,7 @@ class ArrayLister {
   std::uint64_t add_array(const Found& found) {
     const ArrayImages images = images_of(found.header, layout_);
     static_cast<void>(count_elements(found.header, images.element_bytes, found.size_bytes));
-    list_.unpacked.back() = found.unpacked;
+    list_.kept.back() = found.unpacked;
     add_items(images, found.offset + found.header.data_offset, images.item_bytes());
     return images.count;
   }

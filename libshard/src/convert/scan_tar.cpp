@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <tuple>
@@ -23,6 +24,7 @@
 #include "shard/error.hpp"
 #include "shard/image/file_kind.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 namespace fs = std::filesystem;
@@ -31,6 +33,9 @@ namespace {
 
 constexpr std::size_t kMaxArchives = 1'000'000;
 constexpr std::uint64_t kMaxNumberBytes = 64;  // of a .cls member
+constexpr std::size_t kAheadBytes = 4096;
+constexpr unsigned kRemoteListings =
+    64;  // archives on servers at the same time: listing one is a request after the other
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && std::equal(end.rbegin(), end.rend(), text.rbegin(), [](char a, char b) {
@@ -98,12 +103,16 @@ class Contents {
       : number_(number), name_(path.string()), wanted_(wanted) {}
 
   void list() {
-    archive_.emplace(name_);
+    archive_ = std::make_shared<const OpenArchive>(name_);
     archive_bytes = archive_->size();
     archive_stamp = archive_->stamp();
     list_part(0, archive_->size(), "", escape_key(name_), true);
+    ahead_ = {};
+    if (archive_->is_remote()) kept = archive_;
     archive_.reset();
   }
+
+  std::shared_ptr<const OpenArchive> kept;  // one on a server
 
   std::uint64_t archive_bytes = 0;
   std::uint64_t archive_stamp = 0;
@@ -121,7 +130,7 @@ class Contents {
         [&](std::uint64_t offset, std::span<std::byte> out) {
           const auto there =
               static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size - std::min(size, offset)));
-          return archive_->read(begin + offset, out.first(there));
+          return read(begin + offset, out.first(there));
         },
         size);
     for (TarMember& member : found.members) {
@@ -130,6 +139,21 @@ class Contents {
       take(std::move(member), outer);
     }
     if (!found.problem.empty()) rejects.push_back({key, found.problem});
+  }
+
+  // On a server, a little more at once: small members lie between headers.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) {
+    if (!archive_->is_remote() || out.size() > kAheadBytes) return archive_->read(offset, out);
+    if (offset < ahead_begin_ || offset + out.size() > ahead_begin_ + ahead_.size()) {
+      ahead_.resize(kAheadBytes);
+      ahead_begin_ = offset;
+      ahead_.resize(archive_->read(offset, ahead_));
+    }
+    const std::size_t there =
+        std::min(out.size(), ahead_.size() - static_cast<std::size_t>(std::min<std::uint64_t>(
+                                                 offset - ahead_begin_, ahead_.size())));
+    std::copy_n(ahead_.begin() + static_cast<std::ptrdiff_t>(offset - ahead_begin_), there, out.begin());
+    return there;
   }
 
   void take(TarMember member, bool outer) {
@@ -152,7 +176,7 @@ class Contents {
       side.push_back(
           {sample, member.name.substr(sample.size() + 1), number_, member.offset, member.size_bytes});
     } else if (has_image_name(member.name) || has_image_bytes(member)) {
-      inputs.push_back({std::move(member.name), number_, member.offset, member.size_bytes});
+      inputs.push_back({std::move(member.name), number_, Input::kNoPage, member.offset, member.size_bytes});
     } else {
       skipped.push_back({escape_key(member.name), SkipReason::no_image});
     }
@@ -163,16 +187,16 @@ class Contents {
     return sample < name.size() && wanted_.contains(name.substr(sample + 1)) && !has_image_name(name);
   }
 
-  bool has_image_bytes(const TarMember& member) const {
+  bool has_image_bytes(const TarMember& member) {
     std::array<std::byte, image::kFileKindBytes> begin{};
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(begin.size(), member.size_bytes));
     return has_image_content(
-        std::span<const std::byte>(begin).first(archive_->read(member.offset, std::span(begin).first(size))));
+        std::span<const std::byte>(begin).first(read(member.offset, std::span(begin).first(size))));
   }
 
   void take_number(const TarMember& member) {
     std::string text(std::min(member.size_bytes, kMaxNumberBytes), '\0');
-    text.resize(archive_->read(member.offset, std::as_writable_bytes(std::span(text))));
+    text.resize(read(member.offset, std::as_writable_bytes(std::span(text))));
     const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
     const std::size_t end = text.find_last_not_of(" \t\r\n") + 1;
     std::int64_t value = 0;
@@ -188,7 +212,10 @@ class Contents {
   std::uint32_t number_;
   std::string name_;
   const std::set<std::string>& wanted_;
-  std::optional<OpenArchive> archive_;  // only while it is listed: there may be many
+  std::shared_ptr<const OpenArchive> archive_;  // only while it is listed: there may be many
+  // Of an archive on a server: the bytes of the last request.
+  std::vector<std::byte> ahead_;
+  std::uint64_t ahead_begin_ = 0;
 };
 
 template <class T>
@@ -245,13 +272,15 @@ InputList scan_tars(const std::string& images, const std::set<std::string>& side
   InputList list;
   for (std::string& name : expanded_pattern(images)) list.archives.emplace_back(std::move(name));
   std::vector<std::optional<Contents>> contents(list.archives.size());
-  parallel_for(std::min(cpu_count(), 8U), contents.size(), [&](unsigned, std::uint64_t i) {
+  const unsigned threads = is_remote(images) ? kRemoteListings : std::min(cpu_count(), 8U);
+  parallel_for(threads, contents.size(), [&](unsigned, std::uint64_t i) {
     contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i], side);
     contents[i]->list();
   });
   for (auto& part : contents) {
     list.archive_bytes.push_back(part->archive_bytes);
     list.archive_stamps.push_back(part->archive_stamp);
+    list.kept.push_back(std::move(part->kept));
     append(list.inputs, std::move(part->inputs));
     append(list.rejects, std::move(part->rejects));
     append(list.skipped, std::move(part->skipped));

@@ -52,6 +52,11 @@ bool Scheduler::stopped() const noexcept {
   return hooks_.cancel != nullptr && hooks_.cancel->load(std::memory_order_relaxed);
 }
 
+bool Scheduler::ends() {
+  const std::lock_guard lock(mutex_);
+  return stop_ || stopped();
+}
+
 void Scheduler::count_resumed(std::uint64_t shard) {
   if (hooks_.counters != nullptr) hooks_.counters->resumed += plan_.shard_inputs(shard);
 }

@@ -69,6 +69,8 @@ class Scheduler {
   // Ends the run. finish() throws the first error.
   void fail(std::exception_ptr error);
   bool stopped() const noexcept;
+  // Whether the run ends, because it was stopped or failed.
+  bool ends();
   // Call it after the workers have ended. Waits for the publisher, then throws the first error.
   void finish();
 

@@ -55,6 +55,8 @@ class HttpObject {
 
   // Compares an answer with those before. Throws corrupt. Thread safe. An empty ETag is not compared.
   void check_same(const std::string& etag, std::uint64_t size_bytes);
+  // Of the first answer; empty: there was none, or it had none.
+  std::string etag() const;
   // Forgets ETag and size, if they were not given: the object is read again from its beginning.
   void forget_etag();
 
@@ -63,7 +65,7 @@ class HttpObject {
   std::string name_;
   std::shared_ptr<const HttpAccess> access_;
   std::atomic<std::uint64_t> size_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::string etag_;
 };
 
@@ -82,6 +84,12 @@ struct ObjectReply {
   bool encrypted = false;         // by keys of the server, so that the ETag is no digest
   std::uint64_t size_bytes = 0;   // Content-Length
   std::vector<std::byte> body{};  // of 2xx
+};
+
+// The server was reached, and does not give this object: 401, 403 and other answers that the next request would get too.
+class HttpRefused : public Error {
+ public:
+  using Error::Error;
 };
 
 struct HttpStats {

@@ -22,6 +22,11 @@ void HttpObject::check_same(const std::string& etag, std::uint64_t size_bytes) {
                                                 quoted(name_)));
 }
 
+std::string HttpObject::etag() const {
+  const std::lock_guard lock(mutex_);
+  return etag_;
+}
+
 void HttpObject::forget_etag() {
   const std::lock_guard lock(mutex_);
   etag_.clear();

@@ -144,7 +144,8 @@ bool HttpRequest::ended(CURLcode result) {
 }
 
 bool HttpRequest::settle(CURLcode result) {
-  const bool complete = result == CURLE_OK && success();
+  // A range is complete with its last byte, even if the connection was to bring more.
+  const bool complete = success() && (result == CURLE_OK || (!whole() && begin_ == end_));
   if (answer_.received > 0 || complete) shared_.reached = true;
   if (answer_.received >= kProgressBytes || (complete && answer_.lie.empty())) {
     failures_ = 0;
@@ -224,7 +225,7 @@ bool HttpRequest::refused() {
       throw Error(ErrorCode::not_found, fmt::format("{} does not exist on the server ({})", name, status));
     case 401:
     case 403:
-      throw Error(
+      throw HttpRefused(
           ErrorCode::io,
           fmt::format(
               "access to {} is refused ({}): {}", name, status,
@@ -244,7 +245,7 @@ bool HttpRequest::refused() {
     case 504:
       return again(status);
     default:
-      throw Error(ErrorCode::io, fmt::format("the server refuses to send {} ({})", name, status));
+      throw HttpRefused(ErrorCode::io, fmt::format("the server refuses to send {} ({})", name, status));
   }
 }
 
@@ -253,14 +254,14 @@ bool HttpRequest::redirect() {
   curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &target);
   const std::string name = quoted(job_.object.name());
   if (target == nullptr)
-    throw Error(ErrorCode::io,
-                fmt::format("the server redirects {} ({}) and does not say where to", name, status_text()));
+    throw HttpRefused(ErrorCode::io, fmt::format("the server redirects {} ({}) and does not say where to",
+                                                 name, status_text()));
   const std::string next = target;
   if (++redirects_ > kRedirects)
-    throw Error(ErrorCode::io, fmt::format("{} is redirected more than {} times", name, kRedirects));
+    throw HttpRefused(ErrorCode::io, fmt::format("{} is redirected more than {} times", name, kRedirects));
   if (url_.starts_with("https://") && !next.starts_with("https://"))
-    throw Error(ErrorCode::io,
-                fmt::format("{} is redirected from https to an address without TLS: refused", name));
+    throw HttpRefused(ErrorCode::io,
+                      fmt::format("{} is redirected from https to an address without TLS: refused", name));
   if (origin_of(next) != origin_of(url_)) {
     if (!job_.object.access().sigv4.empty())
       throw Error(ErrorCode::io, fmt::format("{} is redirected to another server ({}), which does not get "

@@ -76,6 +76,11 @@ RemoteFolder::Bucket RemoteFolder::bucket() const {
       prefix};
 }
 
+std::unique_ptr<HttpObject> RemoteFolder::object_below(const std::string& path) const {
+  return std::make_unique<HttpObject>(url_ + '/' + (is_store(address_) ? percent_encoded(path, true) : path),
+                                      address_ + '/' + path, access_);
+}
+
 std::string RemoteFolder::address_of(const std::string& name) const {
   return address_ + '/' + (is_store(address_) ? name : percent_encoded(name));
 }

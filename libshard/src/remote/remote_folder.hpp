@@ -23,7 +23,9 @@ class RemoteFolder {
   const std::string& address() const noexcept { return address_; }
   // A file in the folder. `name` is one part of a path, whatever its bytes. `size_bytes` 0: not known.
   std::unique_ptr<HttpObject> object(const std::string& name, std::uint64_t size_bytes = 0) const;
-  // The address of such a file, which split_remote() takes apart again.
+  // A file below the folder, by what follows its address: of URLs as it is (percent-encoded), else names between '/'.
+  std::unique_ptr<HttpObject> object_below(const std::string& path) const;
+  // The address of a file in the folder, which split_remote() takes apart again.
   std::string address_of(const std::string& name) const;
   // Of s3://BUCKET/PREFIX: what requests about the bucket are sent to, and the prefix without '/' at its end. Errors: invalid_argument (another scheme).
   struct Bucket {
