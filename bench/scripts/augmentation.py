@@ -73,7 +73,7 @@ def pipeline(data, name, seconds, limit):
 
 
 def step(data, name, seconds):
-    """Samples a second that a network trains on. A Beta-distributed mixup changes labels, not the work of the network."""
+    """Samples a second that a network trains on."""
     import torch
     import torchvision
 
@@ -81,9 +81,9 @@ def step(data, name, seconds):
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
 
     def train(batch):
-        images, labels = batch[0], batch[1] % 10
+        images = batch.images.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cuda", torch.bfloat16):
-            loss = torch.nn.functional.cross_entropy(net(images.contiguous(memory_format=torch.channels_last)), labels)
+            loss = torch.nn.functional.cross_entropy(net(images), batch.soft_labels(10))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -102,21 +102,24 @@ def step(data, name, seconds):
     torch.cuda.synchronize()
     took, after = time.perf_counter() - begin, loader.stats()
     loader.close()
-    return {"case": name, "samples_per_s": samples / took, "starved": (after.starved_seconds - before.starved_seconds) / took}
+    return {"case": name, "samples_per_s": samples / took, "starved": (after.starved_seconds - before.starved_seconds) / took, "wanted": (0.95, "of_nothing")}
 
 
-def judge(reports):
-    """Adds what a case is compared with, and whether it reached what is wanted."""
-    rates = {report["case"]: report["samples_per_s"] for report in reports}
-    for report in reports:
-        if "nothing" in rates and report["case"] == "mix":
-            report["of_nothing"] = report["samples_per_s"] / rates["nothing"]
-        if "step-nothing" in rates and report["case"].startswith("step-"):
-            report["of_nothing"] = report["samples_per_s"] / rates["step-nothing"]
-            report["wanted"] = (0.95, "of_nothing")
-        wanted = report.get("wanted")
-        if wanted and wanted[1] in report:
-            report["met"] = report[wanted[1]] >= wanted[0] and (not report["case"].startswith("step-") or report["starved"] < 0.01)
+def judge(report, rates):
+    """Adds what the case is compared with, and whether it reached what is wanted. rates: samples a second of the cases before."""
+    of = "step-nothing" if report["case"].startswith("step-") else "nothing" if report["case"] == "mix" else None
+    if of in rates:
+        report["of_nothing"] = report["samples_per_s"] / rates[of]
+    wanted = report.get("wanted")
+    if wanted and wanted[1] in report:
+        report["met"] = report[wanted[1]] >= wanted[0] and (not report["case"].startswith("step-") or report["starved"] < 0.01)
+
+
+def show(report):
+    wanted = report.get("wanted")
+    verdict = "" if "met" not in report else f"wanted {wanted[0]:g} {wanted[1]} {'met' if report['met'] else 'MISSED'}"
+    numbers = ", ".join(f"{key} {report[key]:.4g}" for key in ("share", "of_nothing", "starved") if key in report)
+    print(f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s {report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}", flush=True)
 
 
 def main():
@@ -138,16 +141,14 @@ def main():
     print(f"link: {limit / 1e9:.2f} GB/s, {limit / SAMPLE:.0f} samples/s")
     reports = []
     for name in chosen:
-        if name == "step":
-            reports += [step(plain, one, max(arguments.seconds, 4)) for one in STEPS]
-        else:
-            reports.append(pipeline(packed if name.startswith("packed-") else plain, name, arguments.seconds, limit))
-    judge(reports)
-    for report in reports:
-        wanted = report.get("wanted")
-        verdict = "" if "met" not in report else f"wanted {wanted[0]:g} {wanted[1]} {'met' if report['met'] else 'MISSED'}"
-        numbers = ", ".join(f"{key} {report[key]:.4g}" for key in ("share", "of_nothing", "starved") if key in report)
-        print(f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s {report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}", flush=True)
+        for one in STEPS if name == "step" else (name,):
+            if name == "step":
+                report = step(plain, one, max(arguments.seconds, 4))
+            else:
+                report = pipeline(packed if name.startswith("packed-") else plain, name, arguments.seconds, limit)
+            judge(report, {before["case"]: before["samples_per_s"] for before in reports})
+            show(report)
+            reports.append(report)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump({"link_bytes_per_s": limit, "cases": reports}, file, indent=1)
