@@ -7,7 +7,12 @@ Needs shardloader, numpy, nginx and curl. FOLDER receives a data set (codec pack
 Every case has a process of its own. What is compared runs one after the other on the same machine, server included.
 
     curl       32 ranges of the shards at a time to /dev/null, by one `curl --parallel`: bytes per second
+    fetch      all shards into an empty cache, compared with their digests and not decoded: bytes per second
+    decode     epochs from the local folder in the page cache: stored bytes per second
     first      the first epoch, windowed, with an empty cache, host device: bytes fetched per second
+    transit    the second epoch without a cache, through a transit area of two windows: bytes fetched per second
+    cpu        CPU seconds per GB of the server, curl, fetch, decode and first. Where all of them share the cores, first can not be faster than
+               cores / (server + fetch + decode) allow
     half       4 epochs with a cache of half of the data: bytes fetched in epochs 2 to 4, as a share of all
     cached     epochs with everything in the cache: samples per second, and those of the local folder
     ranks      8 processes on one cache at once: how often the body of a shard was fetched
@@ -44,11 +49,37 @@ def make(folder, samples):
             writer.add(f"{number}", np.roll(pictures[number % 32], number * 7 % 256, 0), number % 10)
 
 
+def cpu_of(server):
+    """CPU seconds of the server's processes so far."""
+    seconds = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if server.process.pid in (int(stat.parent.name), int(fields[1])):
+            seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def fetch(path, cache, shards):
+    """In a process of its own: brings every shard into the cache, while one batch of a global shuffle is made."""
+    import shardloader as sl
+
+    begin, started = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    loader = sl.Loader(path, batch_size=1, device="cpu", framework="numpy", shuffle=True, prefetch=1, cache=cache)
+    next(iter(loader.epoch(0)))
+    while sum(name.endswith(".safetensors") for name in os.listdir(cache)) < shards:
+        time.sleep(0.002)
+    print(json.dumps({"seconds": time.perf_counter() - begin, "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - started}))
+
+
 def load(path, epochs, cache, cache_bytes):
     """In a process of its own: a line of JSON."""
     import shardloader as sl
 
     options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}
+    started = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     begin = time.perf_counter()
     loader = sl.Loader(path, batch_size=64, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
     found, before, first = [], 0, None
@@ -62,11 +93,11 @@ def load(path, epochs, cache, cache_bytes):
         before = stats.fetched_bytes
     anonymous = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")]
     print(json.dumps({"epochs": found, "first_batch": first, "transport": stats.transport, "anonymous_kb": anonymous[0], "retries": stats.retries,
-                      "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2])}))
+                      "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - started}))
 
 
-def child(path, epochs=1, cache="", cache_bytes=0):
-    return subprocess.Popen([sys.executable, __file__, "--load", str(path), str(epochs), str(cache), str(cache_bytes)], stdout=subprocess.PIPE, text=True)
+def child(path, epochs=1, cache="", cache_bytes=0, what="--load"):
+    return subprocess.Popen([sys.executable, __file__, what, str(path), str(epochs), str(cache), str(cache_bytes)], stdout=subprocess.PIPE, text=True)
 
 
 def result(process):
@@ -82,9 +113,10 @@ def curl(url, files, work):
         for begin in range(0, file.stat().st_size, 8 << 20):
             lines.append(f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n')
     (work / "curl.conf").write_text("next\n".join(lines))
-    start = time.perf_counter()
+    start, before = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     subprocess.run(["curl", "--parallel", "--parallel-max", "32", "--parallel-immediate", "-s", "-K", str(work / "curl.conf")], check=True, timeout=600, stderr=subprocess.DEVNULL)
-    return sum(file.stat().st_size for file in files) / (time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    return sum(file.stat().st_size for file in files) / seconds, sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
 
 
 def main():
@@ -107,13 +139,33 @@ def main():
         url = f"{server.url}/packed"
         rounds = []
         for turn in range(3):
-            limit = curl(url, files, work)
-            first = result(child(url, 1, work / f"first-{turn}"))
-            rounds.append((limit, first["epochs"][0]["fetched"] / first["epochs"][0]["seconds"], first))
-            shutil.rmtree(work / f"first-{turn}")
-        best = max(rounds, key=lambda one: one[1])
-        found["curl_mb_s"], found["first_mb_s"] = max(one[0] for one in rounds) / 1e6, best[1] / 1e6
-        found["first_batch_seconds"] = best[2]["first_batch"]
+            caches = [work / f"{what}-{turn}" for what in ("fetch", "first")]
+            server_cpu = cpu_of(server)
+            limit, curl_cpu = curl(url, files, work)
+            server_cpu = cpu_of(server) - server_cpu
+            bare = result(child(url, 0, caches[0], len(files), "--fetch"))
+            first = result(child(url, 1, caches[1]))
+            local = result(child(data, 2))
+            passing = result(child(url, 2))
+            rounds.append({
+                "curl": limit / 1e6,
+                "fetch": size / bare["seconds"] / 1e6,
+                "decode": size / local["epochs"][1]["seconds"] / 1e6,
+                "first": first["epochs"][0]["fetched"] / first["epochs"][0]["seconds"] / 1e6,
+                "transit": size / passing["epochs"][1]["seconds"] / 1e6,
+                "cpu": {"server": server_cpu, "curl": curl_cpu, "fetch": bare["cpu"], "decode": local["cpu"] / 2, "first": first["cpu"]},
+                "first_batch": first["first_batch"],
+                "anonymous_kb": first["anonymous_kb"],
+            })
+            for cache in caches:
+                shutil.rmtree(cache)
+        for what in "curl", "fetch", "decode", "first", "transit":
+            found[f"{what}_mb_s"] = max(one[what] for one in rounds)
+        best = max(rounds, key=lambda one: one["first"])
+        found["cpu_s_per_gb"] = {what: min(one["cpu"][what] for one in rounds) / size * 1e9 for what in best["cpu"]}
+        cpu = found["cpu_s_per_gb"]
+        found["first_mb_s_at_most"] = len(os.sched_getaffinity(0)) / (cpu["server"] + cpu["fetch"] + cpu["decode"]) * 1e3
+        found["first_batch_seconds"] = best["first_batch"]
         half = result(child(url, 4, work / "half", size // 2))
         found["half"] = [epoch["fetched"] / size for epoch in half["epochs"]]
         result(child(url, 1, work / "all"))
@@ -121,7 +173,7 @@ def main():
         cached = [result(child(url, 3, work / "all")) for _ in range(2)]
         rate = lambda runs: max(epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:])
         found["cached_samples_s"], found["local_samples_s"], found["cached_transport"] = rate(cached), rate(local), cached[0]["transport"]
-        found["memory_mb"] = (best[2]["anonymous_kb"] - local[0]["anonymous_kb"]) / 1e3
+        found["memory_mb"] = (best["anonymous_kb"] - local[0]["anonymous_kb"]) / 1e3
         before = len(server.requests())
         ranks = [child(url, 1, work / "ranks") for _ in range(8)]
         for rank in ranks:
@@ -134,7 +186,9 @@ def main():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and sys.argv[1] == "--load":
+    if len(sys.argv) > 1 and sys.argv[1] == "--fetch":
+        fetch(sys.argv[2], sys.argv[4], int(sys.argv[5]))
+    elif len(sys.argv) > 1 and sys.argv[1] == "--load":
         load(sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]))
     else:
         main()

@@ -11,7 +11,7 @@ namespace shard {
 
 namespace {
 
-// Each waits for the requests of one shard and then reads it for its digests: enough that requests never pause.
+// Each waits for the requests of one shard, and then reads what was not proven while it came: enough that requests never pause.
 constexpr unsigned kThreads = 3;
 constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -70,6 +71,13 @@ FileIdentity file_identity(int descriptor, const std::filesystem::path& path);
 struct FileRange {
   std::uint64_t begin = 0;
   std::uint64_t size_bytes = 0;
+};
+
+// Stored bytes of one sample in the file, and their XXH3-64.
+struct StoredSampleRange {
+  std::uint64_t begin = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t digest = 0;
 };
 
 // A value that each sample has beside its image. The spans are views of the mapping.
@@ -173,9 +181,15 @@ class ShardReader {
   // Checks the whole head: head digest, order of keys, offsets, UTF-8 rules, and that padding
   // is zero. Throws corrupt.
   void verify_head() const;
+  // The stored samples of all image fields, in the order of the file: how many there are, one of them, and the first that begins at `offset` or behind
+  // it (stored_samples(): none). Errors: io, corrupt (the file was changed).
+  std::uint64_t stored_samples() const noexcept;
+  StoredSampleRange stored_sample(std::uint64_t number) const;
+  std::uint64_t first_stored_from(std::uint64_t offset) const;
   // The ranges of `file`, which should have the bytes of this shard, that do not match the digests in the head: samples, padding, and the
-  // head itself. Errors: io (it is too short, or cannot be read).
-  std::vector<FileRange> damaged_ranges(int file) const;
+  // head itself. Samples whose number is `proven` are not read. Errors: io (it is too short, or cannot be read).
+  std::vector<FileRange> damaged_ranges(int file,
+                                        const std::function<bool(std::uint64_t)>& proven = {}) const;
   // Compares the stored frames and the decoded sample, of each image field, with their XXH3-64. `scratch` is resized as
   // needed, and has the decoded sample of the main images at the end. Throws corrupt.
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;

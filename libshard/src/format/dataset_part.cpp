@@ -15,6 +15,7 @@
 #include "base/file_io.hpp"
 #include "base/quote.hpp"
 #include "base/temp_file.hpp"
+#include "format/arrival_proof.hpp"
 #include "format/dataset_json.hpp"
 #include "format/shard_match.hpp"
 #include "remote/remote_file.hpp"
@@ -259,9 +260,12 @@ void DatasetPart::fetch(const ShardReader& reader, const ShardSummary& shard, in
   HttpClient& client = remote_->client();
   const std::span<const std::byte> head = reader.mapping();
   pwrite_all(fd, head, 0, reader.path());
-  client.copy_to(*object, head.size(), shard.size_bytes - head.size(), fd, head.size(), stop);
+  ArrivalProof proof(reader, head.size(), HttpClient::kPieceBytes);
+  client.copy_to(*object, head.size(), shard.size_bytes - head.size(), fd, head.size(), stop,
+                 [&](std::uint64_t offset, std::span<const std::byte> bytes) { proof.take(offset, bytes); });
   for (int attempt = 1;; ++attempt) {
-    const std::vector<FileRange> damaged = reader.damaged_ranges(fd);
+    const std::vector<FileRange> damaged =
+        reader.damaged_ranges(fd, [&](std::uint64_t number) { return proof.proven(number); });
     if (damaged.empty()) return;
     if (attempt == kReadAttempts) throw_damaged(reader, damaged);
     for (const FileRange& range : damaged)

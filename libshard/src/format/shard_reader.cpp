@@ -123,7 +123,11 @@ struct ShardReader::Impl {
   // Bytes behind the head, from the mapping if they are `here`, or the server. `end`: of the images that they belong to.
   void fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end, bool here) const;
   bool has_head(int file) const;
-  std::vector<FileRange> damaged_ranges(int file) const;
+  std::vector<FileRange> damaged_ranges(int file, const std::function<bool(std::uint64_t)>& proven) const;
+  // In the order of the file, further fields come before the main images.
+  const StoredImages& in_order(std::size_t set) const { return stored[(set + 1) % stored.size()]; }
+  StoredSampleRange stored_sample(std::uint64_t number) const;
+  std::uint64_t first_stored_from(std::uint64_t offset) const;
   void require_local() const;
   std::uint64_t load_at(std::uint64_t table, std::uint64_t i) const {
     std::array<std::byte, 8> bytes{};
@@ -340,7 +344,29 @@ bool ShardReader::Impl::has_head(int file) const {
   return found == head;
 }
 
-std::vector<FileRange> ShardReader::Impl::damaged_ranges(int file) const {
+StoredSampleRange ShardReader::Impl::stored_sample(std::uint64_t number) const {
+  const StoredImages& images = in_order(static_cast<std::size_t>(number / header.samples));
+  const std::uint64_t sample = number % header.samples;
+  const auto [begin, size] = stored_range(images, sample);
+  return {begin, size, load_at(images.framed() ? images.frame_checksums : images.checksums, sample)};
+}
+
+std::uint64_t ShardReader::Impl::first_stored_from(std::uint64_t offset) const {
+  std::uint64_t first = 0;
+  std::uint64_t last = stored.size() * header.samples;
+  while (first < last) {
+    const std::uint64_t middle = first + (last - first) / 2;
+    const StoredImages& images = in_order(static_cast<std::size_t>(middle / header.samples));
+    if (stored_range(images, middle % header.samples).first < offset)
+      first = middle + 1;
+    else
+      last = middle;
+  }
+  return first;
+}
+
+std::vector<FileRange> ShardReader::Impl::damaged_ranges(
+    int file, const std::function<bool(std::uint64_t)>& proven) const {
   std::vector<FileRange> damaged;
   std::vector<std::byte> bytes;
   if (!has_head(file)) damaged.push_back({0, header.head_end});
@@ -351,14 +377,12 @@ std::vector<FileRange> ShardReader::Impl::damaged_ranges(int file) const {
     if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
       damaged.push_back({header.container.data_begin + padding.begin, padding.size_bytes()});
   }
-  for (const StoredImages& images : stored) {
-    const std::uint64_t digests = images.framed() ? images.frame_checksums : images.checksums;
-    for (std::uint64_t sample = 0; sample < header.samples; ++sample) {
-      const auto [begin, size] = stored_range(images, sample);
-      bytes.resize(static_cast<std::size_t>(size));
-      pread_all(file, bytes, begin, path);
-      if (xxh3(bytes) != load_at(digests, sample)) damaged.push_back({begin, size});
-    }
+  for (std::uint64_t number = 0; number < stored.size() * header.samples; ++number) {
+    if (proven && proven(number)) continue;
+    const StoredSampleRange sample = stored_sample(number);
+    bytes.resize(static_cast<std::size_t>(sample.size_bytes));
+    pread_all(file, bytes, sample.begin, path);
+    if (xxh3(bytes) != sample.digest) damaged.push_back({sample.begin, sample.size_bytes});
   }
   return damaged;
 }
@@ -725,7 +749,17 @@ void ShardReader::read_field_frame(std::size_t field, std::uint64_t sample, std:
   impl_->read_frame(impl_->field(field), sample, out);
 }
 
-std::vector<FileRange> ShardReader::damaged_ranges(int file) const { return impl_->damaged_ranges(file); }
+std::uint64_t ShardReader::stored_samples() const noexcept { return impl_->stored.size() * size(); }
+StoredSampleRange ShardReader::stored_sample(std::uint64_t number) const {
+  return impl_->stored_sample(number);
+}
+std::uint64_t ShardReader::first_stored_from(std::uint64_t offset) const {
+  return impl_->first_stored_from(offset);
+}
+std::vector<FileRange> ShardReader::damaged_ranges(int file,
+                                                   const std::function<bool(std::uint64_t)>& proven) const {
+  return impl_->damaged_ranges(file, proven);
+}
 
 bool ShardReader::has_head(int file) const { return impl_->has_head(file); }
 bool ShardReader::has_samples() const noexcept { return impl_->whole.load(std::memory_order_acquire); }

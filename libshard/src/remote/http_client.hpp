@@ -1,6 +1,6 @@
 // HttpClient: requests to servers, many at a time: for ranges of objects, and with bodies. Only http_request.hpp and what includes it know libcurl.
 //
-//   read() --> pieces of at most 8 MiB --> queue --> one thread, at most kRequests at a time --> memory or file
+//   read() --> pieces of at most 8 MiB --> queue --> two threads, at most kRequests at a time --> memory or file
 //                                            ^                                      |
 //                                            '------- again, after a pause ---------'   429, 5xx, resets, stalls
 //
@@ -15,10 +15,12 @@
 // Thread safe. In a child after fork() it works as a new client.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -105,7 +107,8 @@ class HttpEngine;
 class HttpClient {
  public:
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
-  static constexpr std::size_t kRequests = 64;  // at a time
+  static constexpr std::size_t kThreads = 2;
+  static constexpr std::size_t kRequests = 32;  // of each thread at a time
 
   HttpClient();
   HttpClient(const HttpClient&) = delete;
@@ -118,9 +121,12 @@ class HttpClient {
   // Bytes from `begin` on, until `out` is full. Goes before requests of copy_to() that are waiting.
   void read(HttpObject& object, std::uint64_t begin, std::span<std::byte> out,
             const std::stop_token& stop = {});
-  // Writes `size_bytes` from `begin` to `fd`, at `offset`. The errors of write are io.
+  // Bytes from byte `begin` of an object on, which have arrived. Those of a piece come in order; pieces are kPieceBytes each, from the beginning of what was
+  // asked for. Called by the client's threads, by one at a time for each piece.
+  using Arrived = std::function<void(std::uint64_t begin, std::span<const std::byte> bytes)>;
+  // Writes `size_bytes` from `begin` to `fd`, at `offset`. The errors of write are io, and those of `arrived` end it.
   void copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t size_bytes, int fd,
-               std::uint64_t offset, const std::stop_token& stop = {});
+               std::uint64_t offset, const std::stop_token& stop = {}, const Arrived& arrived = {});
 
   // Sends a request until it is answered by 2xx or an expected status; it must do no harm to send it twice. `object` is where to, and what
   // messages name. 409 is repeated too, and what a server says was damaged on the way. Errors: as above; the answer has more than 16 MiB: resource.
@@ -130,11 +136,11 @@ class HttpClient {
 
  private:
   void run(HttpJob& job, const std::stop_token& stop);
-  HttpEngine& engine();
+  HttpEngine& engine(std::size_t number);
 
   HttpStats stats_;
-  std::atomic<HttpEngine*> engine_{
-      nullptr};  // started at the first request; a child after fork() starts another
+  // Each is started when it is first used; a child after fork() starts others.
+  std::array<std::atomic<HttpEngine*>, kThreads> engines_{};
 };
 
 }  // namespace shard

@@ -9,36 +9,44 @@ namespace shard {
 HttpClient::HttpClient() = default;
 
 HttpClient::~HttpClient() {
-  // A child after fork() has not got the thread: what belongs to it stays.
-  HttpEngine* const engine = engine_.load(std::memory_order_acquire);
-  if (engine != nullptr && engine->of_this_process()) delete engine;
+  // A child after fork() has not got the threads: what belongs to them stays.
+  for (const auto& place : engines_) {
+    HttpEngine* const engine = place.load(std::memory_order_acquire);
+    if (engine != nullptr && engine->of_this_process()) delete engine;
+  }
 }
 
-HttpEngine& HttpClient::engine() {
-  HttpEngine* current = engine_.load(std::memory_order_acquire);
+HttpEngine& HttpClient::engine(std::size_t number) {
+  std::atomic<HttpEngine*>& place = engines_[number];
+  HttpEngine* current = place.load(std::memory_order_acquire);
   if (current != nullptr && current->of_this_process()) return *current;
   auto made = std::make_unique<HttpEngine>(stats_);
-  if (engine_.compare_exchange_strong(current, made.get(), std::memory_order_acq_rel)) return *made.release();
+  if (place.compare_exchange_strong(current, made.get(), std::memory_order_acq_rel)) return *made.release();
   return *current;  // another thread was faster
 }
 
+// The threads take the pieces in turn.
 void HttpClient::run(HttpJob& job, const std::stop_token& stop) {
   job.left = job.pieces.size();
   if (job.left == 0) return;
   if (AwsKeys* const keys = job.object.access().keys.get()) keys->prepare();
-  HttpEngine& engine = this->engine();
-  engine.submit(job);
+  std::vector<HttpEngine*> engines;
+  for (std::size_t i = 0; i < std::min(kThreads, job.pieces.size()); ++i) engines.push_back(&engine(i));
+  for (std::size_t i = 0; i < engines.size(); ++i) engines[i]->submit(job, i, engines.size());
+  const auto wake = [&] {
+    for (HttpEngine* const engine : engines) engine->wake();
+  };
   {
     const std::stop_callback cancel(stop, [&] {
       job.cancelled = true;
-      engine.wake();
+      wake();
     });
     std::unique_lock lock(job.mutex);
     while (job.left != 0) {
       job.over.wait(lock, [&] { return job.left == 0 || job.expired_keys != 0; });
       if (job.expired_keys == 0) continue;
       job.renew_keys(lock);
-      engine.wake();
+      wake();
     }
   }
   if (job.error) std::rethrow_exception(job.error);
@@ -76,8 +84,9 @@ void HttpClient::read(HttpObject& object, std::uint64_t begin, std::span<std::by
 }
 
 void HttpClient::copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t size_bytes, int fd,
-                         std::uint64_t offset, const std::stop_token& stop) {
+                         std::uint64_t offset, const std::stop_token& stop, const Arrived& arrived) {
   HttpJob job{object, HttpJob::Sink::file};
+  job.arrived = arrived;
   job.begin = begin;
   job.fd = fd;
   job.offset = offset;

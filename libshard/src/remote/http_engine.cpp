@@ -42,10 +42,10 @@ HttpEngine::~HttpEngine() {
 
 bool HttpEngine::of_this_process() const noexcept { return pid_ == ::getpid(); }
 
-void HttpEngine::submit(HttpJob& job) {
+void HttpEngine::submit(HttpJob& job, std::size_t first, std::size_t step) {
   std::deque<std::unique_ptr<HttpRequest>> made;
-  for (const auto& [begin, end] : job.pieces)
-    made.push_back(std::make_unique<HttpRequest>(shared_, job, begin, end));
+  for (std::size_t i = first; i < job.pieces.size(); i += step)
+    made.push_back(std::make_unique<HttpRequest>(shared_, job, job.pieces[i].first, job.pieces[i].second));
   {
     const std::lock_guard lock(mutex_);
     if (job.urgent)

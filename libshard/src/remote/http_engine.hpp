@@ -26,8 +26,8 @@ class HttpEngine {
 
   // False in a child after fork(), which does not have the thread.
   bool of_this_process() const noexcept;
-  // The job must live until all of its pieces have finished. Thread safe.
-  void submit(HttpJob& job);
+  // Every `step`-th piece of the job, from piece `first` on. It must live until all of its pieces have finished. Thread safe.
+  void submit(HttpJob& job, std::size_t first, std::size_t step);
   // Looks at its requests at once: a job was cancelled. Thread safe.
   void wake() noexcept { curl_multi_wakeup(multi_); }
 

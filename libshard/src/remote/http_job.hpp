@@ -23,6 +23,7 @@ struct HttpJob {
   std::byte* memory = nullptr;        // sink memory
   int fd = -1;                        // sink file
   std::uint64_t offset = 0;           // sink file
+  HttpClient::Arrived arrived{};      // sink file; may be empty
   std::vector<std::byte> document{};  // sink document: the whole object
   std::uint64_t max_bytes = 0;        // sink document
   bool urgent = false;

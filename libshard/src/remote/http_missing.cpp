@@ -26,7 +26,7 @@ void HttpClient::read(HttpObject& object, std::uint64_t, std::span<std::byte>, c
   refuse_remote(object);
 }
 void HttpClient::copy_to(HttpObject& object, std::uint64_t, std::uint64_t, int, std::uint64_t,
-                         const std::stop_token&) {
+                         const std::stop_token&, const Arrived&) {
   refuse_remote(object);
 }
 

@@ -77,6 +77,7 @@ void HttpRequest::take(std::span<const std::byte> bytes) {
       std::memcpy(job_.memory + (begin_ - job_.begin), bytes.data(), bytes.size());
     else
       pwrite_all(job_.fd, bytes, job_.offset + (begin_ - job_.begin), job_.object.name());
+    if (job_.arrived) job_.arrived(begin_, bytes);
     begin_ += bytes.size();
   }
   answer_.received += bytes.size();
