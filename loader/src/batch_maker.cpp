@@ -21,7 +21,7 @@ namespace shard {
 
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
+constexpr std::chrono::milliseconds kSlotTurn{20};  // between looks at whether to stop
 
 std::vector<std::unique_ptr<Stream>> make_copy_streams(Device& device) {
   std::vector<std::unique_ptr<Stream>> streams;
@@ -291,7 +291,7 @@ void BatchMaker::end(Slot& slot) {
 // may never end.
 void BatchMaker::wait_copied(const Slot& slot) {
   try {
-    while (!slot.copied_event.wait_for(kTurn))
+    while (!slot.copied_event.wait_for(kSlotTurn))
       if (mailbox_.stopping()) throw Error(ErrorCode::cancelled, "stopped while samples are copied");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::cancelled) throw;
@@ -306,7 +306,7 @@ void BatchMaker::wait_released(Slot& slot) {
   const Stopwatch watch;
   for (const Event& event : slot.released) {
     try {
-      while (!event.wait_for(kTurn))
+      while (!event.wait_for(kSlotTurn))
         if (mailbox_.stopping()) {
           slot.fetch.clear();  // its samples are being copied, also those that stay on the device
           throw Error(ErrorCode::cancelled, "stopped while a consumer still reads the slot");

@@ -13,7 +13,7 @@ namespace {
 
 // Each waits for the requests of one shard, and then reads what was not proven while it came: enough that requests never pause.
 constexpr unsigned kThreads = 3;
-constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
+constexpr std::chrono::milliseconds kFillTurn{20};  // between looks at whether to stop
 
 std::vector<std::uint64_t> shard_bytes(const Dataset& data) {
   std::vector<std::uint64_t> bytes;
@@ -61,7 +61,7 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
   };
   while (!over()) {
     if (stopping()) throw Error(ErrorCode::cancelled, "stopped while shards are fetched");
-    changed_.wait_for(lock, kTurn);
+    changed_.wait_for(lock, kFillTurn);
   }
 }
 

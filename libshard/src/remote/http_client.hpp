@@ -141,6 +141,7 @@ class HttpClient {
   HttpStats stats_;
   // Each is started when it is first used; a child after fork() starts others.
   std::array<std::atomic<HttpEngine*>, kThreads> engines_{};
+  std::atomic<std::size_t> turn_{0};  // which of them begins
 };
 
 }  // namespace shard

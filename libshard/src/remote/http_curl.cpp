@@ -25,13 +25,15 @@ HttpEngine& HttpClient::engine(std::size_t number) {
   return *current;  // another thread was faster
 }
 
-// The threads take the pieces in turn.
+// The threads take the pieces in turn. Urgent ones, which are small, begin with the first thread, whose connections exist.
 void HttpClient::run(HttpJob& job, const std::stop_token& stop) {
   job.left = job.pieces.size();
   if (job.left == 0) return;
   if (AwsKeys* const keys = job.object.access().keys.get()) keys->prepare();
   std::vector<HttpEngine*> engines;
-  for (std::size_t i = 0; i < std::min(kThreads, job.pieces.size()); ++i) engines.push_back(&engine(i));
+  const std::size_t first = job.urgent ? 0 : turn_++;
+  for (std::size_t i = 0; i < std::min(kThreads, job.pieces.size()); ++i)
+    engines.push_back(&engine((first + i) % kThreads));
   for (std::size_t i = 0; i < engines.size(); ++i) engines[i]->submit(job, i, engines.size());
   const auto wake = [&] {
     for (HttpEngine* const engine : engines) engine->wake();
