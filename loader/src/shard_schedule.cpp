@@ -1,6 +1,7 @@
 #include "shard_schedule.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace shard {
@@ -8,6 +9,7 @@ namespace shard {
 namespace {
 
 constexpr std::size_t kNowhere = ~std::size_t{0};
+constexpr std::uint64_t kColdPart = 16;  // of the bytes of the first window's shards
 
 }  // namespace
 
@@ -15,6 +17,8 @@ ShardSchedule::ShardSchedule(const Order& order, std::vector<std::uint64_t> shar
                              std::uint64_t transit_bytes)
     : order_(order), walks_(walks_shards(order.options())), cache_(cache), transit_bytes_(transit_bytes) {
   for (const std::uint64_t bytes : shard_bytes) shards_.push_back({bytes});
+  const std::uint64_t all = std::accumulate(shard_bytes.begin(), shard_bytes.end(), std::uint64_t{0});
+  batch_bytes_ = all / order.positions() * order.options().batch_size;
 }
 
 ShardSchedule::Plan ShardSchedule::plan(std::uint64_t epoch) const {
@@ -29,24 +33,32 @@ const ShardSchedule::Plan* ShardSchedule::plan_of(std::uint64_t epoch) const {
   return nullptr;
 }
 
-void ShardSchedule::start_over(Turn turn) {
+void ShardSchedule::start_over(Turn turn, std::size_t window_end) {
   plans_.clear();
   plans_.push_back(plan(turn.epoch));
   plans_.push_back(plan(turn.epoch + 1));
   cursor_ = now_ = turn;
   for (Shard& shard : shards_) shard.needed.reset();
   for (const std::uint32_t shard : std::exchange(passing_, {})) let_go(shard);
+  cold_bytes_ = 0;
+  for (std::size_t place = turn.place; place < window_end; ++place) {
+    const Shard& shard = shards_[plans_.front().shards[place]];
+    if (shard.state != State::here) cold_bytes_ += shard.bytes / kColdPart;
+  }
 }
 
 void ShardSchedule::start_batch(std::uint64_t epoch, std::uint64_t index) {
   if (!walks_) return;
   if (expected_ != Batch{epoch, index}) {
-    start_over({epoch, order_.places(epoch, index).first});
+    const Order::Places places = order_.places(epoch, index);
+    start_over({epoch, places.first}, places.last);
   } else if (plans_.front().epoch != epoch) {
     plans_.pop_front();
     plans_.push_back(plan(epoch + 1));
   }
   expected_ = index + 1 < order_.batches() ? Batch{epoch, index + 1} : Batch{epoch + 1, 0};
+  cold_ = cold_bytes_ >= batch_bytes_;
+  cold_bytes_ -= cold_ ? batch_bytes_ : 0;
 }
 
 ShardSchedule::Turn ShardSchedule::turn_after(std::uint64_t epoch, std::uint64_t index) const {
@@ -187,7 +199,7 @@ bool ShardSchedule::blocked() const {
 }
 
 bool ShardSchedule::decided(std::uint32_t shard) const {
-  if (!walks_) return true;
+  if (!walks_ || cold_) return true;
   const std::size_t place = plans_.front().places[shard];
   return place == kNowhere || settled(shard, {plans_.front().epoch, place}) ||
          (shards_[shard].state != State::working && blocked());

@@ -6,6 +6,9 @@
 // The shards are requested in the order in which batches need them, over the end of an epoch into the next one, as far as the transit area has
 // room. What does not fit there is read by range. A shard leaves when the last batch that needs it is over.
 //
+// Where a consumer begins, nothing is here yet. There the first batches are read by range instead of waiting for whole shards, as long as that is a
+// small part of these shards' bytes.
+//
 // Not thread safe. The order must outlive it.
 #pragma once
 
@@ -78,7 +81,7 @@ class ShardSchedule {
 
   Plan plan(std::uint64_t epoch) const;
   const Plan* plan_of(std::uint64_t epoch) const;
-  void start_over(Turn turn);
+  void start_over(Turn turn, std::size_t window_end);
   Turn turn_after(std::uint64_t epoch, std::uint64_t index) const;
   std::optional<std::uint32_t> at_cursor();
   std::optional<Job> next_in_order();
@@ -100,7 +103,10 @@ class ShardSchedule {
   std::size_t other_ = 0;          // shards for later epochs that were looked at
   std::vector<std::uint32_t> passing_;
   std::deque<std::uint32_t> leaving_;
-  std::size_t leaves_ = 0;  // that are not done
+  std::size_t leaves_ = 0;         // that are not done
+  std::uint64_t batch_bytes_ = 0;  // of its samples, about
+  std::uint64_t cold_bytes_ = 0;   // that may still be read by range where the consumer began
+  bool cold_ = false;              // the last batch is read so
   std::uint64_t held_ = 0;
   std::uint64_t passed_ = 0;
 };

@@ -14,6 +14,7 @@
 
 #include "base/file_io.hpp"
 #include "base/quote.hpp"
+#include "base/stopwatch.hpp"
 
 namespace shard {
 namespace fs = std::filesystem;
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kTransitTurn{20};  // between looks at a lock
+constexpr std::chrono::seconds kOthersTime{60};        // for another process to fetch a shard
 
 // A file without a name that has room for `size_bytes`. Nothing: the folder's disk is full.
 std::optional<UniqueFd> unnamed_with_room(const fs::path& folder, std::uint64_t size_bytes) {
@@ -73,7 +75,9 @@ std::optional<UniqueFd> TransitArea::get(const std::string& name, std::uint64_t 
 // While it is filled, the file is a byte longer than the shard. So one that its process left unfinished is never taken for a shard.
 std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint64_t size_bytes,
                                                 const Fetch& fetch, const std::stop_token& stop) const {
-  for (;; std::this_thread::sleep_for(kTransitTurn)) {
+  const Stopwatch waited;
+  for (; waited.seconds() < std::chrono::duration<double>(kOthersTime).count();
+       std::this_thread::sleep_for(kTransitTurn)) {
     if (stop.stop_requested())
       throw Error(ErrorCode::cancelled, "stopped while another process fetches a shard");
     UniqueFd fd = open_plain(path, O_RDWR | O_CREAT);
@@ -101,6 +105,7 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
     if (::flock(fd.get(), LOCK_SH) != 0) throw_errno("cannot lock", path, errno);
     if (names_file(path, fd.get())) return fd;
   }
+  return std::nullopt;  // that process may be stopped
 }
 
 void TransitArea::give_back(const std::string& name) const noexcept {

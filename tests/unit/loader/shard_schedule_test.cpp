@@ -121,6 +121,22 @@ TEST(ShardSchedule, RequestsShardsInTheOrderOfNeed) {
   EXPECT_EQ(requested, machine.order.shards_of(2));
 }
 
+// A window of 8 shards of 10,000 bytes: batches of 4 of its 8,000 samples have 40 bytes.
+TEST(ShardSchedule, DoesNotWaitForLargeShardsWhereAConsumerBegins) {
+  const OrderOptions with = options(OrderMode::windowed, 8);
+  const Order order(std::vector<std::uint64_t>(16, 1000), with);
+  ShardSchedule schedule(order, std::vector<std::uint64_t>(16, 10'000), false, 320'000);
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{3000}}) {
+    std::uint64_t cold = 0;
+    for (std::uint64_t i = first; i < first + 200; ++i) {
+      schedule.start_batch(0, i);
+      cold += schedule.decided(order.shards_of(0)[order.places(0, i).first]) ? 1 : 0;
+      schedule.end_batch(0, i);
+    }
+    EXPECT_EQ(cold, 8 * 10'000 / 16 / 40);
+  }
+}
+
 TEST(ShardSchedule, ReadsByRangeWhatHasNoRoom) {
   Machine none(6, options(OrderMode::windowed), 0, 0);
   EXPECT_GT(none.epoch(0), 0U);
