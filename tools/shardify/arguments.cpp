@@ -252,6 +252,15 @@ void add_output(CLI::App& app, convert::Options& options, Given& given) {
       ->excludes(refresh);
 }
 
+void add_work(CLI::App& app, convert::Options& options) {
+  app.add_option("--work", options.work, R"(
+      For OUT in an object store: the folder for shards until they are uploaded, four at most. The same command with the same DIR
+      continues)")
+      ->type_name("DIR")
+      ->default_str("in TMPDIR, or /tmp")
+      ->group("Output");
+}
+
 void add_running(CLI::App& app, Arguments& arguments, Given& given) {
   const char* group = "Running";
   app.add_option("--jobs", arguments.options.jobs, "Worker threads")
@@ -297,13 +306,15 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       with the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a text file with one path per line;
       or -, the same list on standard input. Archives and the files of a list can be on servers (https://, s3://))")
       ->required();
-  app.add_option("OUT", options.out,
-                 "The folder of the data set: new, empty, or the result of an earlier run")
+  app.add_option(
+         "OUT", options.out,
+         "The folder of the data set: new, empty, or the result of an earlier run; or s3://BUCKET/PREFIX")
       ->required();
   add_input(app, options, given);
   add_pixels(app, options, given);
   add_values(app, given);
   add_output(app, options, given);
+  add_work(app, options);
   add_running(app, arguments, given);
   app.footer(R"(
       Exit codes:

@@ -30,6 +30,7 @@ using Clock = std::chrono::steady_clock;
 // How long to wait for a process that has locked an empty folder: it is about to publish its plan.
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kPoll = std::chrono::milliseconds(10);
+constexpr std::size_t kShardsHere = 4;  // where finished shards leave the folder
 
 std::map<std::uint64_t, ShardSummary> missing_shards(const Options& options, const DatasetInfo& info) {
   std::map<std::uint64_t, ShardSummary> missing;
@@ -182,7 +183,8 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
     if (field.spec.codec.kind == CodecSpec::Kind::none) sample_bytes += field.spec.spec.size_bytes();
   if (sample_bytes == 0) return;  // sizes are not known yet; writing may still fail
   std::uint64_t samples = 0;
-  for (std::uint64_t shard : todo) samples += plan.shard_inputs(shard);
+  const std::size_t counted = options.shards_leave ? std::min(todo.size(), kShardsHere) : todo.size();
+  for (std::size_t i = 0; i < counted; ++i) samples += plan.shard_inputs(todo[i]);
   const std::uint64_t needed = samples * sample_bytes;
   struct statvfs info {};
   if (::statvfs(options.out.c_str(), &info) != 0) return;  // network file systems may not say

@@ -27,8 +27,10 @@
 #include "convert/replace.hpp"
 #include "convert/scheduler.hpp"
 #include "convert/steps.hpp"
+#include "convert/to_store.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -387,6 +389,7 @@ Summary run(const Options& given, const Hooks& hooks) {
   const Stopwatch planning;
   Options options = given;
   options.check();
+  if (is_remote(options.out)) return run_to_store(options, hooks, run);
   Plan plan = make_plan(options);
   options.preprocess = plan.preprocess;
   if (hooks.planned) hooks.planned(listing_of(plan));

@@ -21,6 +21,7 @@ class CopyToStore : public Copy {
   CopySummary run() override {
     CopySummary summary;
     summary.info = from_.info();
+    store_.check_access(kDatasetFile);
     const bool there = is_there();
     send_shards(there, summary);
     for (const std::string& name : from_.table_names()) {

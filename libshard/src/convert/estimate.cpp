@@ -12,6 +12,7 @@
 #include "convert/plan.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -73,7 +74,7 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
   result.per_shard = plan.per_shard;
   result.sample_bytes = plan.sample_bytes();
   result.out_bytes = result.inputs * result.sample_bytes;
-  result.free_bytes = free_bytes_at(options.out);
+  if (!is_remote(options.out)) result.free_bytes = free_bytes_at(options.out);
   count_classes(plan, result);
 
   InputReader reader(plan.list);

@@ -11,6 +11,7 @@
 #include "convert/label_file.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -78,6 +79,15 @@ void Options::check() const {
                             per_shard()));
   if (jobs > 1024)
     throw Error(ErrorCode::invalid_argument, fmt::format("`jobs` is {}; it must be at most 1024", jobs));
+  if (is_remote(out) && (overwrite || refresh || append || shared()))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{} is in an object store, into which one process writes a new data set: `append`, `overwrite`, "
+            "`refresh` and several processes need a folder, which shardctl copy uploads",
+            quoted(out)));
+  if (!is_remote(out) && !work.empty())
+    throw Error(ErrorCode::invalid_argument, "`work` is for an `out` in an object store only");
   if (overwrite && refresh)
     throw Error(
         ErrorCode::invalid_argument,

@@ -181,7 +181,10 @@ void Scheduler::fail(std::exception_ptr error) {
 }
 
 void Scheduler::publish(ShardJob& job) {
-  if (!missing_.empty()) return publish_missing(job);
+  if (!missing_.empty()) {
+    publish_missing(job);
+    return announce(job);
+  }
   Receipt receipt;
   if (job.stored > 0)
     receipt.shard = job.writer.publish();
@@ -195,6 +198,11 @@ void Scheduler::publish(ShardJob& job) {
     receipt.inputs += serialize_row({job.first + i, plan_.list.inputs[job.first + i].key(),
                                      plan_.size_of(job.first + i), job.digests[i]});
   publish_file(receipt_path(options_.out, job.shard), serialize_receipt(receipt, record_, job.shard));
+  announce(job);
+}
+
+void Scheduler::announce(const ShardJob& job) const {
+  if (hooks_.published && job.stored > 0) hooks_.published(shard_name(job.shard));
 }
 
 void Scheduler::publish_missing(ShardJob& job) {

@@ -89,6 +89,7 @@ class Scheduler {
   void publish_loop();
   void publish(ShardJob& job);
   void publish_missing(ShardJob& job);  // of a complete data set
+  void announce(const ShardJob& job) const;
 
   const Plan& plan_;
   const Options& options_;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxNames = 10'000;
 constexpr long kForbidden = 403;
 constexpr long kNotFound = 404;
+constexpr long kNoRange = 416;         // of an empty object
 constexpr long kExists = 412;          // If-None-Match: *
 constexpr long kNotImplemented = 501;  // stores that do not know that condition
 
@@ -42,6 +43,25 @@ ObjectReply S3Store::send(const std::string& name, const ObjectCall& call,
 
 std::string S3Store::key_of(const std::string& name) const {
   return bucket_.prefix.empty() ? name : bucket_.prefix + '/' + name;
+}
+
+void S3Store::check_access(const std::string& name, const std::stop_token& stop) const {
+  ObjectCall call{"GET", {}, {"Range: bytes=0-0"}};
+  call.expected = {kForbidden, kNotFound, kNoRange};
+  const ObjectReply reply = send(name, call, stop);
+  const bool no_bucket = reply.error_code == "NoSuchBucket";
+  // AccessDenied may be about an object that is not there.
+  const bool no_access =
+      reply.status == kForbidden && !reply.error_code.empty() && reply.error_code != "AccessDenied";
+  if (!no_bucket && !no_access) return;
+  if (no_bucket)
+    throw Error(
+        ErrorCode::not_found,
+        fmt::format("{} cannot be written (HTTP {}, {}): check the name of the bucket and the endpoint",
+                    quoted(address()), reply.status, reply.error_code));
+  throw Error(ErrorCode::io,
+              fmt::format("access to {} is refused (HTTP {}, {}): check the credentials and the region",
+                          quoted(address()), reply.status, reply.error_code));
 }
 
 std::optional<S3Store::Object> S3Store::stat(const std::string& name, const std::stop_token& stop) const {

@@ -31,6 +31,10 @@ class S3Store {
   const std::string& address() const noexcept { return folder_->address(); }
   const RemoteFolder& folder() const noexcept { return *folder_; }
 
+  // Throws if a request shows that nothing can be written: there is no such bucket, or the keys are wrong. Before work that takes long.
+  // `name`: of any object, there or not.
+  void check_access(const std::string& name, const std::stop_token& stop = {}) const;
+
   struct Object {
     std::uint64_t size_bytes = 0;
     std::string etag;  // plain_etag(); empty if it is no digest of the bytes

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
@@ -80,11 +81,16 @@ struct Hooks {
   // Called once, on the thread that calls run(), when inputs and labels are known and before anything is
   // written.
   std::function<void(const Listing&)> planned = nullptr;
+  // Called for each shard that this run has finished, with its file name, on the thread that publishes them. While it runs, one further shard
+  // is filled at most. What it throws ends the run.
+  std::function<void(const std::string&)> published = nullptr;
 };
 
 // Of a complete data set.
 Summary summary_of(const DatasetInfo& info);
 
+// `out` may be s3://BUCKET/PREFIX: then shards are uploaded when they are finished, and dataset.json is last (docs/shardify.md, "Into an
+// object store").
 // Errors: invalid_argument, not_found, io, cancelled; resource (also if another process works in OUT as the
 // same rank); corrupt (what an earlier run left cannot be read). After any of them nothing partial is visible,
 // and the same call continues the conversion.

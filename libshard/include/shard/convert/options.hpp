@@ -54,7 +54,13 @@ struct Options {
   // IDX, CIFAR's binary files; docs/sources.md); "@FILE" for a list of paths, one a line; "-" for
   // such a list on standard input.
   std::string images;
+  // A folder, or s3://BUCKET/PREFIX.
   std::filesystem::path out;
+  // If `out` is in an object store: the folder for shards until they are uploaded, and for what is needed to go on. Four shards at most are in
+  // it. Empty: shardify-USER-DIGEST in TMPDIR, or /tmp.
+  std::filesystem::path work;
+  // Finished shards leave `out` (Hooks::published), so room for a few is enough. Set by run().
+  bool shards_leave = false;
   // Lists: keys and classes are relative to it. Empty: the deepest common folder, where that is obvious.
   std::filesystem::path root;
   // A CSV table with lines path,label or path,v1,...,vk; for arrays also an array of labels (.npy, IDX). Empty: the class is the first folder of the path.
