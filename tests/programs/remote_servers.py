@@ -188,7 +188,7 @@ class Nginx:
 
 
 class S3:
-    """rclone serve s3 over a folder whose folders are buckets: it checks signatures."""
+    """rclone serve s3 over a folder whose folders are buckets: it checks signatures. With `tls` (certificate, key) by https."""
 
     KEY, SECRET = "KEYID", "topsecret0"
 
@@ -196,11 +196,13 @@ class S3:
     def available():
         return shutil.which("rclone", path=os.environ.get("PATH", "") + ":" + os.environ.get("SHARD_RCLONE_FOLDER", ""))
 
-    def __init__(self, root):
+    def __init__(self, root, tls=None):
         port = free_port()
-        self.environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": self.KEY, "AWS_SECRET_ACCESS_KEY": self.SECRET}
+        self.environment = {"AWS_ENDPOINT_URL": f"{'https' if tls else 'http'}://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": self.KEY,
+                            "AWS_SECRET_ACCESS_KEY": self.SECRET}
+        flags = ["--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
         self.process = subprocess.Popen([self.available(), "serve", "s3", "--auth-key", f"{self.KEY},{self.SECRET}", "--addr", f"127.0.0.1:{port}",
-                                         str(root)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                         *flags, str(root)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(port, self.process)
 
     __enter__ = Nginx.__enter__

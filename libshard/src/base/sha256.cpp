@@ -10,7 +10,7 @@
 namespace shard {
 namespace {
 
-using Words = std::array<std::uint32_t, 8>;
+using Sha256Words = std::array<std::uint32_t, 8>;
 
 constexpr std::array<std::uint32_t, 64> primes() {
   std::array<std::uint32_t, 64> found{};
@@ -48,9 +48,9 @@ constexpr std::array<std::uint32_t, 64> cube_roots() {
   return values;
 }
 
-constexpr Words square_roots() {
+constexpr Sha256Words square_roots() {
   constexpr std::array<std::uint32_t, 64> kPrimes = primes();
-  Words values{};
+  Sha256Words values{};
   for (std::size_t i = 0; i < 8; ++i) values[i] = fraction_of_root(kPrimes[i], 2);
   return values;
 }
@@ -64,7 +64,7 @@ std::uint32_t load_big_u32(const std::byte* bytes) noexcept {
   return value;
 }
 
-void take_block(Words& state, const std::byte* block) noexcept {
+void take_block(Sha256Words& state, const std::byte* block) noexcept {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t i = 0; i < 16; ++i) w[i] = load_big_u32(block + 4 * i);
   for (std::size_t i = 16; i < 64; ++i) {
@@ -72,7 +72,7 @@ void take_block(Words& state, const std::byte* block) noexcept {
     const std::uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ w[i - 2] >> 10U;
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;
   }
-  Words v = state;
+  Sha256Words v = state;
   for (std::size_t i = 0; i < 64; ++i) {
     const std::uint32_t s1 = std::rotr(v[4], 6) ^ std::rotr(v[4], 11) ^ std::rotr(v[4], 25);
     const std::uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + kRoots[i] + w[i];
@@ -86,7 +86,7 @@ void take_block(Words& state, const std::byte* block) noexcept {
 }  // namespace
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
-  Words state = square_roots();
+  Sha256Words state = square_roots();
   const std::uint64_t bits = bytes.size() * 8;
   while (bytes.size() >= 64) {
     take_block(state, bytes.data());
