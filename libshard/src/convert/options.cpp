@@ -17,6 +17,8 @@ namespace shard::convert {
 
 namespace {
 
+constexpr std::uint64_t kMostPerShard = 100'000'000;
+
 void check_annotations(const Options& options) {
   const auto fail = [](const std::string& why) { throw Error(ErrorCode::invalid_argument, why); };
   if (!options.coco.empty() + !options.yolo.empty() + !options.voc.empty() > 1)
@@ -72,11 +74,11 @@ void Options::check() const {
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
                             shard_size_bytes, preprocess.sample_spec().size_bytes()));
-  if (per_shard() > 100'000'000)
+  if (samples_per_shard > kMostPerShard)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} samples per shard, but at most 100,000,000 are possible: lower "
-                            "`samples_per_shard` or `shard_size_bytes`",
-                            per_shard()));
+                fmt::format("`samples_per_shard` is {}; it must be 1 to 100,000,000, or 0 for as many as "
+                            "`shard_size_bytes` holds",
+                            samples_per_shard));
   if (jobs > 1024)
     throw Error(ErrorCode::invalid_argument, fmt::format("`jobs` is {}; it must be at most 1024", jobs));
   if (is_remote(out) && (overwrite || refresh || append || shared()))
@@ -119,9 +121,11 @@ void Options::check() const {
             overwrite ? "`overwrite`" : "`refresh`"));
 }
 
-std::uint64_t Options::per_shard() const {
+std::uint64_t Options::per_shard() const { return per_shard(preprocess.sample_spec().size_bytes()); }
+
+std::uint64_t Options::per_shard(std::uint64_t sample_bytes) const {
   if (samples_per_shard != 0) return samples_per_shard;
-  return std::max<std::uint64_t>(1, shard_size_bytes / preprocess.sample_spec().size_bytes());
+  return std::clamp<std::uint64_t>(shard_size_bytes / sample_bytes, 1, kMostPerShard);
 }
 
 unsigned Options::threads() const {

@@ -86,8 +86,7 @@ struct WriterTask {
 };
 
 std::uint64_t WriterOptions::rows_per_shard() const {
-  if (!tensor || samples_per_shard != 0) return per_shard();
-  return std::max<std::uint64_t>(1, shard_size_bytes / tensor->size_bytes());
+  return tensor ? per_shard(tensor->size_bytes()) : per_shard();
 }
 
 void WriterRow::set_label(std::int64_t label) {

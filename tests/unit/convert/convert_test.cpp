@@ -449,6 +449,18 @@ TEST(ConvertFingerprint, ChangesWithEveryOptionThatShapesTheBytes) {
   EXPECT_EQ(seen.size(), 18U);
 }
 
+TEST(Options, PutAtMostOneHundredMillionSamplesIntoAShard) {
+  Options options;
+  options.images = "in";
+  options.out = "out";
+  options.preprocess.crop = image::Size{1, 1};  // of 6 bytes, so that a shard of 1 GiB would hold more
+  EXPECT_EQ(options.per_shard(), 100'000'000U);
+  options.check();
+  options.samples_per_shard = 100'000'001;
+  EXPECT_SHARD_ERROR(options.check(), ErrorCode::invalid_argument,
+                     "`samples_per_shard` is 100000001; it must be 1 to 100,000,000");
+}
+
 TEST(Columns, AreWrittenAsText) {
   const auto parsed = [](const std::string& text) {
     TextOptions given;

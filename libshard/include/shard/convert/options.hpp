@@ -99,7 +99,7 @@ struct Options {
   CodecSpec codec;
   // Bytes of samples per shard, before the codec. Used if samples_per_shard is 0.
   std::uint64_t shard_size_bytes = std::uint64_t{1} << 30U;
-  // 1 to 100,000,000. 0: as many as shard_size_bytes holds, at least 1.
+  // 1 to 100,000,000. 0: as many as shard_size_bytes holds, at least 1 and at most 100,000,000.
   std::uint64_t samples_per_shard = 0;
 
   // Worker threads, 1 to 1024. 0: one for each CPU that this process may use.
@@ -128,6 +128,8 @@ struct Options {
   // Throws invalid_argument naming the member and its bounds.
   void check() const;
   std::uint64_t per_shard() const;
+  // The same for samples of another size.
+  std::uint64_t per_shard(std::uint64_t sample_bytes) const;
   unsigned threads() const;
   // Other processes may convert into the same `out` at the same time.
   bool shared() const noexcept { return claim || world_size > 1; }
