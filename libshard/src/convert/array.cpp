@@ -322,7 +322,6 @@ std::vector<std::byte> tiff_header(const ArrayImages& images) {
     unsigned type;
     std::vector<std::uint64_t> values;
   };
-  const bool plain = images.element_bytes == 1 && images.sample_format == 1;
   const bool rgb = images.channels == 3 || images.channels == 4;
   const bool big = images.big_endian;
   const std::size_t strips = images.planes ? images.channels : 1;
@@ -339,10 +338,9 @@ std::vector<std::byte> tiff_header(const ArrayImages& images) {
       {279, kLong, std::vector<std::uint64_t>(strips, strip_bytes)},
       {284, kShort, {images.planes ? 2U : 1U}},
   };
-  const bool alpha = images.channels == 4 && plain;
+  // What the further channels are is not said: readers of RGB drop a fourth one, others keep it.
   if (images.channels > (rgb ? 3U : 1U))
-    entries.push_back(
-        {338, kShort, std::vector<std::uint64_t>(images.channels - (rgb ? 3U : 1U), alpha ? 2 : 0)});
+    entries.push_back({338, kShort, std::vector<std::uint64_t>(images.channels - (rgb ? 3U : 1U), 0)});
   if (images.sample_format != 1)
     entries.push_back({339, kShort, std::vector<std::uint64_t>(images.channels, images.sample_format)});
   constexpr std::size_t kDirectory = 8;
