@@ -78,6 +78,26 @@ class Look(TestCase):
         width, _, _ = self.show("1", "--augment", "crop", "--views", "3")
         self.assertEqual(width, (2 + 3) * 52 + 4)
 
+    def test_boxes_have_the_names_of_their_classes(self):
+        images, boxes = self.path / "images-4", self.path / "boxes-4"
+        write(images / "0.png", png_of([[GRAY] * 3 * SIDE] * SIDE, color=2))
+        # From 4, 4 to 34, 24: room for four letters. From 4, 30 to 12, 38: too narrow for a name.
+        write(boxes / "0.txt", b"0 0.475 0.35 0.75 0.5\n1 0.2 0.85 0.2 0.2\n")
+        write(self.path / "names", b"catamaran\nox\n")
+        out = self.path / "out-4"
+        convert = [images, out, "--squash", f"{SIDE}x{SIDE}", "--dtype", "u8", "--layout", "nhwc", "--quiet", "--yolo", boxes]
+        self.assert_code(shardify(*convert, "--box-classes", self.path / "names"), 0)
+        self.assert_code(shardctl("show", out, "0", "-o", self.path / "named.png"), 0)
+        _, _, found = pixels_of(self.path / "named.png")
+        inside = {(x, y): found[4 + x, 4 + y] for x in range(5, 33) for y in range(5, 23)}
+        ground = {spot for spot in inside if spot[0] < 5 + 4 * 6 + 1 and spot[1] < 5 + 9}
+        self.assertEqual({inside[spot] for spot in ground}, {FIRST, (255,) * 3})
+        self.assertEqual({inside[spot] for spot in inside.keys() - ground}, {(GRAY,) * 3})
+        # The first letter, as in the font: "c" has the columns 38 44 44 44 20.
+        letter = {(x, y) for x in range(5) for y in range(7) if (0x38, 0x44, 0x44, 0x44, 0x20)[x] >> y & 1}
+        self.assertEqual({(x - 6, y - 6) for x, y in ground if x < 12 and inside[x, y] != FIRST}, letter)
+        self.assertEqual({found[4 + x, 4 + y] for x in range(5, 11) for y in range(31, 37)}, {(GRAY,) * 3})
+
     def test_targets_follow_the_views_of_training(self):
         images, masks, boxes = (self.path / f"{name}-2" for name in ("images", "masks", "boxes"))
         inside = lambda x, y: 12 <= x < 28 and 8 <= y < 30

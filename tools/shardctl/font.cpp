@@ -1,5 +1,6 @@
 #include "shardctl/font.hpp"
 
+#include <algorithm>
 namespace shard::ctl {
 namespace {
 
@@ -32,11 +33,12 @@ constexpr std::uint8_t kGlyphs[95][5] = {
     {0x00,0x00,0x7F,0x00,0x00}, {0x00,0x41,0x36,0x08,0x00}, {0x10,0x08,0x08,0x10,0x08}};
 // clang-format on
 
-void draw_dot(const Canvas& canvas, std::uint32_t left, std::uint32_t top, std::uint32_t scale) {
+void draw_dot(const Canvas& canvas, std::uint32_t left, std::uint32_t top, std::uint32_t scale,
+              const Color& color) {
   for (std::uint32_t y = top; y < top + scale && y < canvas.height; ++y) {
     for (std::uint32_t x = left; x < left + scale && x < canvas.width; ++x) {
       const std::size_t at = (std::size_t{y} * canvas.width + x) * 3;
-      canvas.pixels[at] = canvas.pixels[at + 1] = canvas.pixels[at + 2] = 0;
+      std::copy(color.begin(), color.end(), canvas.pixels.begin() + static_cast<std::ptrdiff_t>(at));
     }
   }
 }
@@ -44,14 +46,15 @@ void draw_dot(const Canvas& canvas, std::uint32_t left, std::uint32_t top, std::
 }  // namespace
 
 std::uint32_t draw_text(const Canvas& canvas, std::uint32_t left, std::uint32_t top, std::uint32_t scale,
-                        std::string_view utf8) {
+                        std::string_view utf8, const Color& color) {
   std::uint32_t x = left;
   for (const char c : utf8) {
     if ((static_cast<unsigned char>(c) & 0xC0U) == 0x80U) continue;  // a character's further bytes
     const auto& glyph = kGlyphs[c >= ' ' && c <= '~' ? c - ' ' : '?' - ' '];
     for (std::uint32_t column = 0; column < 5; ++column) {
       for (std::uint32_t row = 0; row < 7; ++row) {
-        if ((glyph[column] >> row & 1U) != 0) draw_dot(canvas, x + column * scale, top + row * scale, scale);
+        if ((glyph[column] >> row & 1U) != 0)
+          draw_dot(canvas, x + column * scale, top + row * scale, scale, color);
       }
     }
     x += kGlyphWidth * scale;

@@ -7,12 +7,11 @@
 #include <limits>
 
 #include "shard/dtype.hpp"
+#include "shardctl/json_text.hpp"
 #include "shardctl/pixels.hpp"
 
 namespace shard::ctl {
 namespace {
-
-using Color = std::array<std::uint8_t, 3>;
 
 // Pascal VOC's: the bits of the number, three at a time, are the highest bits of red, green and blue.
 Color color_of(std::uint64_t number) {
@@ -64,6 +63,17 @@ std::vector<std::byte> column_of(const Source::Sample& sample, const std::string
   return rows;
 }
 
+// The names of the classes of boxes, which conversions from annotations record.
+std::vector<std::string> categories_of(const DatasetInfo& info) {
+  const auto recorded = info.provenance.find("categories");
+  if (recorded == info.provenance.end()) return {};
+  const Json list = Json::parse(recorded->second, nullptr, false);
+  std::vector<std::string> names;
+  if (list.is_array())
+    for (const Json& name : list) names.push_back(name.is_string() ? name.get<std::string>() : "?");
+  return names;
+}
+
 // Positions beyond a picture are all the same to it; NaN is the first of them.
 std::int64_t pixel_at(float value, bool up) {
   constexpr float kMost = 100'000;
@@ -100,7 +110,10 @@ void draw_range(const SampleSpec& spec, std::span<const std::byte> sample, std::
 }  // namespace
 
 Overlay::Overlay(const DatasetInfo& info)
-    : fields_(info.fields), width_(info.spec.width), height_(info.spec.height) {
+    : fields_(info.fields),
+      width_(info.spec.width),
+      height_(info.spec.height),
+      categories_(categories_of(info)) {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const SampleSpec& spec = fields_[i].spec;
     if (spec.is_tensor() || info.spec.is_tensor() || spec.width != width_ || spec.height != height_) continue;
@@ -164,11 +177,14 @@ void Overlay::draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) co
   const std::vector<float>& boxes = targets.boxes;
   for (std::size_t i = 0; i + 4 <= boxes.size(); i += 4) {
     const std::int64_t label = i / 4 < targets.labels.size() ? targets.labels[i / 4] : 0;
-    brush.frame(std::max<std::int64_t>(pixel_at(boxes[i], false), 0),
-                std::max<std::int64_t>(pixel_at(boxes[i + 1], false), 0),
-                std::min<std::int64_t>(pixel_at(boxes[i + 2], true), width_),
-                std::min<std::int64_t>(pixel_at(boxes[i + 3], true), height_), thick,
-                color_of(static_cast<std::uint64_t>(label) % 255 + 1));
+    const Frame box{std::max<std::int64_t>(pixel_at(boxes[i], false), 0),
+                    std::max<std::int64_t>(pixel_at(boxes[i + 1], false), 0),
+                    std::min<std::int64_t>(pixel_at(boxes[i + 2], true), width_),
+                    std::min<std::int64_t>(pixel_at(boxes[i + 3], true), height_)};
+    const Color color = color_of(static_cast<std::uint64_t>(label) % 255 + 1);
+    brush.frame(box.left, box.top, box.right, box.bottom, thick, color);
+    draw_name({rgb, width_, height_},
+              {box.left + thick, box.top + thick, box.right - thick, box.bottom - thick}, label, color);
   }
   const std::vector<float>& points = targets.keypoints;
   for (std::size_t i = 0; i + 3 <= points.size(); i += 3) {
@@ -178,6 +194,24 @@ void Overlay::draw(const SampleTargets& targets, std::span<std::uint8_t> rgb) co
       for (std::int64_t x = -thick; x <= thick; ++x)
         brush.dot(pixel_at(points[i], false) + x, pixel_at(points[i + 1], false) + y, color);
   }
+}
+
+// On a ground of the box's colour, as much of it as fits into the box.
+void Overlay::draw_name(const Canvas& canvas, const Frame& frame, std::int64_t label,
+                        const Color& color) const {
+  if (label < 0 || static_cast<std::uint64_t>(label) >= categories_.size()) return;
+  constexpr std::int64_t kFewest = 2;  // characters
+  const std::int64_t most = (frame.right - frame.left - 1) / kGlyphWidth;
+  if (most < kFewest || frame.bottom - frame.top <= kGlyphHeight) return;
+  const std::string name =
+      categories_[static_cast<std::size_t>(label)].substr(0, static_cast<std::size_t>(most));
+  const auto width = static_cast<std::int64_t>(name.size()) * kGlyphWidth + 1;
+  Brush brush(canvas.pixels, canvas.width, canvas.height);
+  for (std::int64_t y = frame.top; y <= frame.top + kGlyphHeight; ++y)
+    for (std::int64_t x = frame.left; x < frame.left + width; ++x) brush.dot(x, y, color);
+  const bool dark = 3 * color[0] + 6 * color[1] + color[2] < 1280;
+  draw_text(canvas, static_cast<std::uint32_t>(frame.left) + 1, static_cast<std::uint32_t>(frame.top) + 1, 1,
+            name, dark ? Color{255, 255, 255} : Color{});
 }
 
 void Overlay::draw_picture(const Source& source, std::uint64_t index, std::size_t picture,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "shardctl/font.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
@@ -26,7 +27,8 @@ struct SampleTargets {
 // Which fields and columns of a data set are drawn:
 //
 //   fields of role mask    each class in a colour of its own, half transparent; class 0 is left as it is, 255 of u8 becomes white
-//   column boxes           ragged f32 [4]: a frame in the colour of box_labels (1 where there is none)
+//   column boxes           ragged f32 [4]: a frame in the colour of box_labels (1 where there is none), with the name of the class in its
+//                          upper left corner, if the data set names the classes of boxes ("categories") and the name's begin fits into it
 //   column keypoints       ragged f32 [K, 3]: a dot for each point whose third number is not 0, in the colour of its position
 //   fields of role image   a picture of its own: three channels as they are; one channel from its smallest to its largest value, where it is not 0
 //
@@ -55,6 +57,14 @@ class Overlay {
                     std::span<std::uint8_t> rgb) const;
 
  private:
+  // The inside of a box in pixels.
+  struct Frame {
+    std::int64_t left;
+    std::int64_t top;
+    std::int64_t right;
+    std::int64_t bottom;
+  };
+  void draw_name(const Canvas& canvas, const Frame& frame, std::int64_t label, const Color& color) const;
   void draw_mask(std::size_t field, std::span<const std::byte> mask, std::span<std::uint8_t> rgb) const;
 
   std::vector<FieldSpec> fields_;
@@ -66,7 +76,8 @@ class Overlay {
   std::string boxes_;
   std::string labels_;
   std::string keypoints_;
-  std::size_t points_ = 0;  // keypoints of an object
+  std::size_t points_ = 0;               // keypoints of an object
+  std::vector<std::string> categories_;  // by box_labels
 };
 
 }  // namespace shard::ctl

@@ -40,7 +40,13 @@ InputList list_files(const FurtherImages& from) {
     else if (reject.reason.starts_with("unreadable"))  // a folder: no image in it would have a file
       refuse_field(from, fmt::format("{}: {}", quoted_key(reject.key), reject.reason));
   }
-  if (files.inputs.empty()) refuse_field(from, "no images in it");
+  if (files.inputs.empty())
+    refuse_field(from,
+                 files.rejects.empty()
+                     ? std::string("no files in it")
+                     : fmt::format("no images in it (the first file is {}): arrays and archives are not "
+                                   "read here; save them as PNG or TIFF files",
+                                   quoted_key(files.rejects.front().key)));
   std::sort(files.inputs.begin(), files.inputs.end(),
             [](const Input& a, const Input& b) { return a.path < b.path; });
   return files;
