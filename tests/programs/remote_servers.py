@@ -227,6 +227,30 @@ class Moto:
     __exit__ = Nginx.__exit__
 
 
+class Link:
+    """tcp_link (tcp_link.cpp) before a server: its latency, rate and flipped bits. `url` is that of the server through the line."""
+
+    def __init__(self, program, url, **options):
+        words = [f"{name}={value}" for name, value in options.items()]
+        self.process = subprocess.Popen([str(program), url.rpartition(":")[2], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = f"{url.rpartition(':')[0]}:{int(self.process.stdout.readline())}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        """Bytes that came from the server, and how many of them were changed."""
+        if self.process.poll() is None:
+            self.process.stdin.close()
+            self.counts = [int(word) for word in self.process.stdout.read().split()]
+            self.process.wait(10)
+            self.process.stdout.close()
+        return self.counts
+
+
 def wait_for(port, process, seconds=20):
     """Until something listens at the port. Raises if the process ended before."""
     end = time.monotonic() + seconds

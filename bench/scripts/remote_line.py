@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Data sets on servers over a line: 10 ms in each direction and 125 MB/s, by tests/programs/tcp_link.cpp before nginx on the loopback interface.
+
+    python3 bench/scripts/remote_line.py FOLDER build/dev/bin/tcp_link [--samples 3000] [--runs 3]
+
+Needs what remote.py needs, and uses its data set in FOLDER. Every case has a process, a line and an empty cache of its own. Prints JSON with all runs:
+
+    curl             32 ranges of the shards at a time to /dev/null, by one `curl --parallel`: MB/s
+    first            an epoch with window_shards=2 and a cache, host device: bytes fetched per second of the epoch, in MB
+    batch_windowed   the first batch of 64 of a set of 1,000 shards with window_shards=8 and a cache: seconds from the address to the batch
+    batch_shuffled   the same with a shuffle of everything and no cache: 64 samples of almost as many shards
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import remote
+
+
+def make_many(folder):
+    """1,000 shards of 16 samples."""
+    import numpy as np
+    import shardloader as sl
+
+    if (folder / "dataset.json").exists():
+        return
+    rng = np.random.default_rng(1)
+    with sl.Writer(str(folder), squash=(64, 64), dtype="uint8", layout="nhwc", codec="none", samples_per_shard=16) as writer:
+        for number in range(16_000):
+            writer.add(f"{number}", rng.integers(0, 256, (64, 64, 3), dtype=np.uint8), number % 10)
+
+
+def load(url, window, cache, whole):
+    """In a process of its own: one batch or a whole epoch."""
+    import shardloader as sl
+
+    options = {**({"window_shards": int(window)} if window != "0" else {}), **({"cache": cache} if cache else {})}
+    begin = time.perf_counter()
+    loader = sl.Loader(url, batch_size=64, device="cpu", framework="numpy", drop_last=False, **options)
+    start = time.perf_counter()
+    for _ in loader.epoch(0):
+        if not whole:
+            break
+    end = time.perf_counter()
+    print(json.dumps({"first_batch": end - begin, "mb_s": loader.stats().fetched_bytes / (end - start) / 1e6}))
+
+
+def child(url, window, cache="", whole=""):
+    done = subprocess.run([sys.executable, __file__, "--load", url, str(window), str(cache), whole], stdout=subprocess.PIPE, text=True, timeout=600, check=True)
+    return json.loads(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("tcp_link", type=Path)
+    parser.add_argument("--samples", type=int, default=3000)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    from remote_servers import Link, Nginx
+
+    work, sets = options.folder / "work", options.folder / "sets"
+    sets.mkdir(parents=True, exist_ok=True)
+    remote.make(sets / "packed", options.samples)
+    make_many(sets / "many")
+    files = sorted((sets / "packed").glob("*.safetensors"))
+    shutil.rmtree(work, ignore_errors=True)
+    found = {"curl": [], "first": [], "batch_windowed": [], "batch_shuffled": []}
+    with Nginx(sets, work / "nginx") as server:
+        line = lambda: Link(options.tcp_link, server.url, latency_ms=10, mb_per_s=125)
+        for turn in range(options.runs):
+            with line() as link:
+                found["curl"].append(remote.curl(f"{link.url}/packed", files, work) / 1e6)
+            with line() as link:
+                found["first"].append(child(f"{link.url}/packed", 2, work / f"first-{turn}", "whole")["mb_s"])
+            with line() as link:
+                found["batch_windowed"].append(child(f"{link.url}/many", 8, work / f"many-{turn}")["first_batch"])
+            with line() as link:
+                found["batch_shuffled"].append(child(f"{link.url}/many", 0)["first_batch"])
+    print(json.dumps({"bytes": sum(file.stat().st_size for file in files), "shards": len(files), **found}, indent=1))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and sys.argv[1] == "--load":
+        load(*sys.argv[2:6])
+    else:
+        main()
