@@ -262,9 +262,9 @@ class Found(PairCase):
         self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "other"),
                             "none of its 1 files has the name of one of the 3 inputs", "else.png", "ant/01.png")
         (self.path / "void").mkdir()
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "void"), "no files in it")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "void"), "no images in it")
         write(self.path / "arrays" / "0.npy", b"\x93NUMPY")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "arrays"), "no images in it", '"0.npy"', "save them as PNG")
+        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "arrays"), "no images in it", "not of arrays")
 
     def test_options_that_do_not_fit_are_refused(self):
         self.fill(2)

@@ -41,12 +41,7 @@ InputList list_files(const FurtherImages& from) {
       refuse_field(from, fmt::format("{}: {}", quoted_key(reject.key), reject.reason));
   }
   if (files.inputs.empty())
-    refuse_field(from,
-                 files.rejects.empty()
-                     ? std::string("no files in it")
-                     : fmt::format("no images in it (the first file is {}): arrays and archives are not "
-                                   "read here; save them as PNG or TIFF files",
-                                   quoted_key(files.rejects.front().key)));
+    refuse_field(from, "no images in it: give a folder of image files, not of arrays or archives");
   std::sort(files.inputs.begin(), files.inputs.end(),
             [](const Input& a, const Input& b) { return a.path < b.path; });
   return files;
