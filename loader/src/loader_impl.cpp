@@ -27,6 +27,7 @@ void add_counts(LoaderStats& sum, const LoaderStats& feeder) {
   sum.link_seconds += feeder.link_seconds;
   sum.consumer_seconds += feeder.consumer_seconds;
   sum.fetch_seconds += feeder.fetch_seconds;
+  sum.passed_bytes += feeder.passed_bytes;
 }
 
 }  // namespace

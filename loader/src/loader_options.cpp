@@ -14,6 +14,9 @@ namespace shard {
 
 namespace {
 
+// They wait for answers, not for a CPU: the first batch of a shuffle needs the heads of as many shards as it has samples.
+constexpr unsigned kRemoteThreads = 16;
+
 unsigned default_threads() { return std::min(cpu_count(), 8U); }
 
 }  // namespace
@@ -35,6 +38,7 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 }
 
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
+  if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   LoaderOptions checked = check_loader_options(std::move(options));
   set_row_limits(dataset, checked);
   return checked;

@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -79,6 +80,21 @@ class Loading(RemoteCase):
             if path.endswith(".safetensors") and not wanted.startswith("bytes=0-"):
                 found[path.rsplit("/", 1)[1]] += 1
         return found
+
+    def test_samples_are_requested_by_many_threads(self):
+        lock, now, most = threading.Lock(), [0], [0]
+
+        def slow(*_):
+            with lock:
+                now[0] += 1
+                most[0] = max(most[0], now[0])
+            time.sleep(0.1)
+            with lock:
+                now[0] -= 1
+
+        server = self.serve(slow)
+        self.assertEqual(self.digests(self.url(server), "shuffle", epochs=1), self.digests(self.data, "shuffle", epochs=1))
+        self.assertGreater(most[0], 8)  # more than there are threads for a folder
 
     def test_half_a_cache_halves_the_bytes(self):
         server = self.serve()

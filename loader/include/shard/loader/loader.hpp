@@ -92,7 +92,7 @@ struct LoaderOptions : OrderOptions {
   TransportKind transport = TransportKind::automatic;
   // Batches ahead of the consumer, 1 to 64. There are prefetch + 1 slots, so that one can be lent.
   std::uint32_t prefetch = 4;
-  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8.
+  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8; 16 while shards are on a server.
   std::uint32_t threads = 0;
 
   // Bounds of memory, in bytes.

@@ -277,7 +277,7 @@ class Loader:
     Transport (docs/loader.md).
     transport: "auto", "mapped", "staged", "direct" or "resident". stats().reason says why it is used.
     prefetch: batches ahead of the consumer, 1 to 64. There are prefetch + 1 batches, and as many can be kept at once.
-    threads: for copies, decompression and the host's transforms. 0: the number of CPUs, at most 8.
+    threads: for copies, decompression and the host's transforms. 0: the number of CPUs, at most 8 (16 threads for requests to a server).
     verify: when samples are compared with their checksums: "never", "first_epoch" or "always".
     registered_bytes, pinned_bytes, resident_bytes, readahead_bytes: bounds of memory, in bytes. Default: the library's.
     cache: of a data set on a server, the folder for whole shards, which processes of a node share. cache_bytes: the most bytes in it; default:
