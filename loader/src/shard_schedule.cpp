@@ -22,7 +22,8 @@ ShardSchedule::ShardSchedule(const Order& order, std::vector<std::uint64_t> shar
 }
 
 ShardSchedule::Plan ShardSchedule::plan(std::uint64_t epoch) const {
-  Plan plan{epoch, order_.shards_of(epoch), std::vector<std::size_t>(shards_.size(), kNowhere)};
+  Plan plan{epoch, order_.shards_of(epoch), order_.places(epoch, 0).last,
+            std::vector<std::size_t>(shards_.size(), kNowhere)};
   for (std::size_t i = 0; i < plan.shards.size(); ++i) plan.places[plan.shards[i]] = i;
   return plan;
 }
@@ -112,7 +113,7 @@ std::optional<ShardSchedule::Job> ShardSchedule::next() {
   return std::nullopt;
 }
 
-// The shard whose turn is next. Nothing: the plans end.
+// The shard whose turn is next. Nothing: the plans end. Of the next epoch, only the first window is requested before it begins: it may be the last one.
 std::optional<std::uint32_t> ShardSchedule::at_cursor() {
   cursor_ = std::max(cursor_, now_);
   const Plan* plan = plan_of(cursor_.epoch);
@@ -121,6 +122,7 @@ std::optional<std::uint32_t> ShardSchedule::at_cursor() {
     plan = plan_of(cursor_.epoch);
   }
   if (plan == nullptr || plan->shards.empty()) return std::nullopt;
+  if (cursor_.epoch > now_.epoch && cursor_.place >= plan->first_window) return std::nullopt;
   return plan->shards[cursor_.place];
 }
 

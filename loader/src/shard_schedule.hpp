@@ -3,7 +3,7 @@
 //   unknown --bring--> here        in the cache, or a file: it stays
 //              '-----> outside --pass--> passing --leave--> outside      through the transit area, each time that it is needed
 //
-// The shards are requested in the order in which batches need them, over the end of an epoch into the next one, as far as the transit area has
+// The shards are requested in the order in which batches need them, over the end of an epoch into the first window of the next one, as far as the transit area has
 // room. What does not fit there is read by range. A shard leaves when the last batch that needs it is over.
 //
 // Where a consumer begins, nothing is here yet. There the first batches are read by range instead of waiting for whole shards, as long as that is a
@@ -71,6 +71,7 @@ class ShardSchedule {
   struct Plan {
     std::uint64_t epoch = 0;
     std::vector<std::uint32_t> shards;
+    std::size_t first_window = 0;     // its end
     std::vector<std::size_t> places;  // by shard; kNowhere: it is not read in this epoch
   };
   struct Batch {

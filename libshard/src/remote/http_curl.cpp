@@ -89,6 +89,7 @@ void HttpClient::copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t 
                          std::uint64_t offset, const std::stop_token& stop, const Arrived& arrived) {
   HttpJob job{object, HttpJob::Sink::file};
   job.arrived = arrived;
+  job.path = object.name();
   job.begin = begin;
   job.fd = fd;
   job.offset = offset;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ struct HttpJob {
   std::uint64_t begin = 0;            // of the range; memory and file begin there
   std::byte* memory = nullptr;        // sink memory
   int fd = -1;                        // sink file
+  std::filesystem::path path{};       // sink file; for messages
   std::uint64_t offset = 0;           // sink file
   HttpClient::Arrived arrived{};      // sink file; may be empty
   std::vector<std::byte> document{};  // sink document: the whole object

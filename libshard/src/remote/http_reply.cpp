@@ -76,7 +76,7 @@ void HttpRequest::take(std::span<const std::byte> bytes) {
     if (job_.sink == HttpJob::Sink::memory)
       std::memcpy(job_.memory + (begin_ - job_.begin), bytes.data(), bytes.size());
     else
-      pwrite_all(job_.fd, bytes, job_.offset + (begin_ - job_.begin), job_.object.name());
+      pwrite_all(job_.fd, bytes, job_.offset + (begin_ - job_.begin), job_.path);
     if (job_.arrived) job_.arrived(begin_, bytes);
     begin_ += bytes.size();
   }

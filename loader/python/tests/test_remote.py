@@ -1,0 +1,51 @@
+"""Data sets on servers: the options and statistics of the cache and the transit area."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs"))
+
+
+@pytest.fixture
+def server(tmp_path):
+    from remote_servers import HostileServer
+
+    images = np.random.default_rng(1).integers(0, 255, (40, 96, 96, 3), np.uint8)  # a shard is more than what is asked for its head
+    with sl.Writer(str(tmp_path / "set"), squash=(96, 96), dtype="uint8", layout="nhwc", shard_size_bytes=120_000) as writer:
+        for number, image in enumerate(images):
+            writer.add(f"{number}", image, number)
+    with HostileServer(tmp_path) as server:
+        try:
+            sl.Dataset(f"{server.url}/set")
+        except sl.UnsupportedError as error:  # built without libcurl
+            pytest.skip(str(error))
+        yield server
+
+
+def epochs(data, **options):
+    loader = sl.Loader(data, batch_size=8, framework="numpy", window_shards=2, drop_last=False, **options)
+    labels = [list(labels) for epoch in range(2) for _, labels in loader.epoch(epoch)]
+    return labels, loader.stats()
+
+
+def test_what_does_not_fit_in_the_cache_is_in_transit(server, tmp_path):
+    here, stats = epochs(tmp_path / "set")
+    assert stats.passed_bytes == stats.transit_bytes == stats.fetched_bytes == 0
+    size = sum(file.stat().st_size for file in (tmp_path / "set").glob("*.safetensors"))
+    address = f"{server.url}/set"
+    for options in ({}, {"cache": tmp_path / "cache", "cache_bytes": size // 2}):
+        there, stats = epochs(address, transit=tmp_path / "transit", transit_bytes=size // 2, **options)
+        assert there == here
+        assert stats.transport == "staged"
+        assert stats.passed_bytes > size // 2
+        assert stats.transit_bytes <= size // 2
+        assert os.listdir(tmp_path / "transit") == []
+    there, stats = epochs(address, transit_bytes=1)  # no room: by range
+    assert there == here
+    assert stats.passed_bytes == 0
