@@ -17,7 +17,7 @@ namespace shard {
 namespace {
 
 constexpr std::uint64_t kProbeBytes = std::uint64_t{2} << 20U;
-constexpr std::chrono::milliseconds kTurn{20};  // between looks at whether to stop
+constexpr std::chrono::milliseconds kRegisterTurn{20};  // between looks at whether to stop
 // H200, share of the link over the next seven epochs of 48,000 samples, and the epochs until all 7 GB are
 // registered: 4: 0.6 to 0.75, more than eight; 16: 0.90; 64: 0.95, but then for half a minute.
 constexpr int kPauses = 16;
@@ -77,7 +77,7 @@ void RegisteredShards::use(std::uint32_t shard, const std::function<bool()>& sto
   const auto over = [&] {
     return entry.state == State::registered || entry.state == State::refused || no_room_;
   };
-  while (!stopped && !changed_.wait_for(lock, kTurn, over)) stopped = stopping && stopping();
+  while (!stopped && !changed_.wait_for(lock, kRegisterTurn, over)) stopped = stopping && stopping();
   urgent_.reset();
   waited_seconds_ += watch.seconds();
   if (stopped) throw Error(ErrorCode::cancelled, "stopped while a shard was being registered");
