@@ -6,7 +6,8 @@
 Needs what remote.py needs, and uses its data set in FOLDER. Every case has a process, a line and an empty cache of its own. Prints JSON with all runs:
 
     curl             32 ranges of the shards at a time to /dev/null, by one `curl --parallel`: MB/s
-    first            an epoch with window_shards=2 and a cache, host device: bytes fetched per second of the epoch, in MB
+    first_8          an epoch with window_shards=8 and a cache, host device: bytes fetched per second of the epoch, in MB
+    first_2          the same with window_shards=2
     batch_windowed   the first batch of 64 of a set of 1,000 shards with window_shards=8 and a cache: seconds from the address to the batch
     batch_shuffled   the same with a shuffle of everything and no cache: 64 samples of almost as many shards
 """
@@ -70,14 +71,16 @@ def main():
     make_many(sets / "many")
     files = sorted((sets / "packed").glob("*.safetensors"))
     shutil.rmtree(work, ignore_errors=True)
-    found = {"curl": [], "first": [], "batch_windowed": [], "batch_shuffled": []}
+    found = {"curl": [], "first_8": [], "first_2": [], "batch_windowed": [], "batch_shuffled": []}
     with Nginx(sets, work / "nginx") as server:
         line = lambda: Link(options.tcp_link, server.url, latency_ms=10, mb_per_s=125)
         for turn in range(options.runs):
             with line() as link:
-                found["curl"].append(remote.curl(f"{link.url}/packed", files, work) / 1e6)
-            with line() as link:
-                found["first"].append(child(f"{link.url}/packed", 2, work / f"first-{turn}", "whole")["mb_s"])
+                found["curl"].append(remote.curl(f"{link.url}/packed", files, work)[0] / 1e6)
+            for window in 8, 2:
+                with line() as link:
+                    found[f"first_{window}"].append(child(f"{link.url}/packed", window, work / "first", "whole")["mb_s"])
+                shutil.rmtree(work / "first")
             with line() as link:
                 found["batch_windowed"].append(child(f"{link.url}/many", 8, work / f"many-{turn}")["first_batch"])
             with line() as link:
