@@ -247,6 +247,28 @@ class Upload(CopyCase):
         self.assertIn("only whole ones", self.assert_code(self.copy(shard, self.address, **store.environment), 2).err)
         self.assertIn("both on servers", self.assert_code(self.copy(self.address, self.address + "2", **store.environment), 2).err)
 
+    def test_programs_that_write_folders_make_none_of_addresses(self):
+        other = shutil.copytree(self.data, self.path / "other")
+        for words in (["repack", self.data, self.address, "--codec", "packed"], ["join", self.address, self.data, other],
+                      ["export", other, "--npy", self.address], ["page", other, self.address]):
+            self.assertIn("is an address", self.assert_code(run([SHARDCTL, *map(str, words)], cwd=self.path), 2).err)
+        self.assertFalse((self.path / "s3:").exists())
+
+    def test_two_data_sets_at_once(self):
+        other = self.path / "other"
+        self.assert_code(shardify(make_images(self.path / "in2", classes=("dog", "elk", "fox"), each=6), other, *LARGE), 0)
+        store = self.store(lambda method, *_: "slow:0.02" if method == "PUT" else None)
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda data: self.copy(data, self.address, **store.environment), (self.data, other)))
+        self.assertNotEqual([result.code for result in results], [0, 0])
+        for result, data in zip(results, (self.data, other)):
+            if result.code == 0:
+                self.assertEqual(store.files(self.prefix), files_of(data))
+            else:
+                self.assertRegex(result.err, "other bytes|another data set")
+        if "dataset.json" in store.files(self.prefix):
+            self.assertIn(0, [result.code for result in results])
+
     def test_selections_go_along(self):
         self.assert_code(shardctl("split", self.data, "--fractions", "0.5,0.5"), 0)
         store = self.ends_well(None)

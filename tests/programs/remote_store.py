@@ -90,6 +90,9 @@ class HostileStore:
             handler.rfile.read(min(length, int(act[4:])))
             return self.close(handler)
         body = handler.rfile.read(length)
+        if len(body) < length:  # a program that was killed
+            handler.close_connection = True
+            return
         if act == "stall":
             time.sleep(60)
         if act.startswith("slow:"):

@@ -14,6 +14,7 @@
 #include "base/quote.hpp"
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 #include "shardctl/source.hpp"
 
 namespace shard::ctl {
@@ -40,6 +41,9 @@ std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> out,
 }  // namespace
 
 void make_folder(const std::filesystem::path& folder) {
+  if (is_remote(folder))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is an address, and this writes to a folder: give one", quoted(folder)));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)

@@ -11,7 +11,7 @@
 
 namespace shard::ctl {
 
-// Makes a folder for output unless it is there. Errors: io.
+// Makes a folder for output unless it is there. Errors: invalid_argument (an address), io.
 void make_folder(const std::filesystem::path& folder);
 // Refuses (invalid_argument, naming it) a folder in which anything is that is not `ours`. Errors: io.
 void require_only(const std::filesystem::path& folder,

@@ -19,6 +19,7 @@
 #include "convert/input_table.hpp"
 #include "convert/replace.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -151,6 +152,12 @@ DatasetInfo read_dataset_info(const fs::path& out) {
 }
 
 void make_folders(const fs::path& folder) {
+  if (is_remote(folder))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{} is an address, and this writes to a folder: give one, and upload it with shardctl copy",
+            quoted(folder)));
   struct stat status {};
   if (::stat(folder.c_str(), &status) == 0) return;  // if it is not a folder, opening it fails later
   fs::path above = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();

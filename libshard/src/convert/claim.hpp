@@ -53,7 +53,7 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
 DatasetInfo read_dataset_info(const std::filesystem::path& out);
 bool dataset_is_there(const std::filesystem::path& out);
 
-// Makes `folder` and its missing parents, and flushes each to the disk. Errors: io.
+// Makes `folder` and its missing parents, and flushes each to the disk. Errors: invalid_argument (an address), io.
 void make_folders(const std::filesystem::path& folder);
 
 // Throws resource: process `pid` (0: unknown) works in `out`. `as`: empty, or " as rank 1 of 4".

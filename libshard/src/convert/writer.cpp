@@ -29,7 +29,6 @@
 #include "convert/writer_journal.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/keys.hpp"
-#include "shard/remote.hpp"
 #include "shard/shard_writer.hpp"
 
 namespace shard::convert {
@@ -200,9 +199,6 @@ Writer::Impl::~Impl() {
 
 void Writer::Impl::open_folder() {
   const fs::path& out = options.out;
-  if (is_remote(out))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{}: rows are written to a folder; shardctl copy uploads it", quoted(out)));
   make_folders(out);
   if (folder.try_lock(out, true) == LockResult::busy) refuse_busy(out, folder.holder(), "");
   const FolderState state = folder_state(out);

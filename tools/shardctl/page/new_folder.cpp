@@ -15,6 +15,7 @@
 #include "base/file_io.hpp"
 #include "base/quote.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 #include "shardctl/files.hpp"
 
 namespace shard::ctl {
@@ -78,6 +79,7 @@ void write_new_file(const fs::path& path, std::span<const std::byte> bytes) {
 
 NewFolder::NewFolder(const fs::path& target, const std::function<bool(const fs::path&)>& is_ours)
     : target_(absolute_target(target)) {
+  if (is_remote(target)) refuse_target(target, "is an address, and this writes to a folder: give one");
   std::error_code error;
   if (fs::exists(fs::symlink_status(target_, error))) {
     if (!fs::is_directory(target_, error)) refuse_target(target_, "is a file; give a new folder");
