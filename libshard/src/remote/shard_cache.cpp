@@ -63,6 +63,14 @@ std::uint64_t size_of(int fd) {
   return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
+// Where room cannot be taken in advance, a disk becomes full while a shard is written.
+bool is_full(const fs::path& folder) noexcept {
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
+  std::error_code error;
+  const fs::space_info disk = fs::space(folder, error);
+  return !error && disk.available < kLeastBytes;
+}
+
 bool is_entry_name(std::string_view name) {
   return name.size() == 33 + ShardCache::kSuffix.size() && name.ends_with(ShardCache::kSuffix) &&
          name[16] == '-' && from_hex(name.substr(0, 16)) && from_hex(name.substr(17, 16));
@@ -185,8 +193,10 @@ std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, 
     }
     fetch(made->get());
     rename_file(part, path);
-  } catch (...) {
+  } catch (const std::exception&) {
+    const bool full = is_full(folder_);
     ::unlink(part.c_str());
+    if (full) return std::nullopt;
     throw;
   }
   try {
