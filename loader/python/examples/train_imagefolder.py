@@ -34,7 +34,7 @@ def options():
     parser.add_argument("--workers", type=int, default=16, help="processes (imagefolder)")
     parser.add_argument("--lr", type=float, default=0.1, help="for a global batch of 256")
     parser.add_argument("--policy", choices=["rand_augment", "trivial_augment", "auto_augment", "aug_mix"], help="changes the pixels of each sample")
-    for name, off, number in (("mixup", 0.0, 0.2), ("cutmix", 0.0, 1.0), ("label-smoothing", 0.0, 0.1), ("repeated-augmentation", 1, 3)):
+    for name, off, number in (("mixup", 0.0, 0.2), ("cutmix", 0.0, 1.0), ("label-smoothing", 0.0, 0.1), ("repeated-augmentation", 1, 4)):
         parser.add_argument(f"--{name}", type=type(number), nargs="?", const=number, default=off, metavar=str(number))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
