@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of augmentation in docs/benchmarks.md: pipelines on a GPU against its link, several views, and a training step.
+"""The tables of augmentation in docs/benchmarks.md: pipelines on a GPU against its link, several views, a training step, and the host against torchvision.
 
     python3 bench/scripts/augmentation.py FOLDER [--packed DATASET] [--cases NAME,...] [--gigabytes 3] [--seconds 2] [--json FILE]
 
@@ -13,6 +13,8 @@ carries samples as they are.
     packed-nothing, packed-jitter, packed-rand-augment     from packed shards
     simclr, dino                                           2 x 224; 2 x 224 + 8 x 96: views a second
     step                                                   ResNet-18, bfloat16: a step without operations, with RandAugment, and with RandAugment and mixup
+    host                                                   needs no GPU: colour jitter (p 0.8) on the host with 2 threads, float32 normalised NCHW, beside torchvision v2 in 2 workers of a
+                                                           DataLoader, of Pillow images and of tensors, whose samples are decoded and in memory before it starts
 """
 
 import argparse
@@ -21,12 +23,14 @@ import os
 import sys
 import time
 
+import numpy as np
 import shardloader as sl
 from shardloader import ops
 from targets import link_limit, make, measure, settle
 
 JITTER = [ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8), ops.grayscale(0.2)]
 SAMPLE = 256 * 256 * 3
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def crop(*operations, size=224, **options):
@@ -105,6 +109,59 @@ def step(data, name, seconds):
     return {"case": name, "samples_per_s": samples / took, "starved": (after.starved_seconds - before.starved_seconds) / took, "wanted": (0.95, "of_nothing")}
 
 
+def torchvision_rate(data, seconds, form, workers=2):
+    """Samples a second of torchvision v2 in a DataLoader. form: "pillow" or "tensor", what the transforms get."""
+    import torch
+    from PIL import Image
+    from torchvision.transforms import v2
+
+    pixels = [torch.from_numpy(np.array(data[index][0])) for index in range(len(data))]
+
+    class Samples(torch.utils.data.Dataset):
+        transform = v2.Compose(
+            [
+                *([] if form == "pillow" else [v2.ToImage()]),
+                v2.RandomResizedCrop(224, antialias=True),
+                v2.RandomHorizontalFlip(0.5),
+                v2.RandomApply([v2.ColorJitter(0.4, 0.4, 0.4, 0.1)], p=0.8),
+                v2.ToImage(),
+                v2.ToDtype(torch.float32, scale=True),
+                v2.Normalize(MEAN, STD),
+            ]
+        )
+
+        def __len__(self):
+            return len(pixels)
+
+        def __getitem__(self, index):
+            row = pixels[index]
+            return self.transform(Image.fromarray(row.numpy()) if form == "pillow" else row.permute(2, 0, 1))
+
+    torch.set_num_threads(1)
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    loader = torch.utils.data.DataLoader(Samples(), 64, shuffle=True, num_workers=workers, persistent_workers=True, drop_last=True)
+    iterator = iter(loader)
+    for _ in range(4):
+        next(iterator)
+    begin, samples = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        try:
+            samples += len(next(iterator))
+        except StopIteration:
+            iterator = iter(loader)
+    return samples / (time.perf_counter() - begin)
+
+
+def host(data, seconds):
+    """The host device beside torchvision."""
+    augment = sl.Augment(random_resized_crop=224, flip=0.5, ops=[ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8)])
+    loader = sl.Loader(data, batch_size=64, device="cpu", framework="torch", layout="nchw", dtype="float32", mean=MEAN, std=STD, threads=2, augment=augment)
+    result = measure(loader, seconds)
+    loader.close()
+    rivals = {f"torchvision_{form}_samples_per_s": torchvision_rate(data, seconds, form) for form in ("pillow", "tensor")}
+    return {"case": "host", **result, **rivals, "times": result["samples_per_s"] / max(rivals.values()), "wanted": (5, "times")}
+
+
 def judge(report, rates):
     """Adds what the case is compared with, and whether it reached what is wanted. rates: samples a second of the cases before."""
     of = "step-nothing" if report["case"].startswith("step-") else "nothing" if report["case"] == "mix" else None
@@ -118,7 +175,7 @@ def judge(report, rates):
 def show(report):
     wanted = report.get("wanted")
     verdict = "" if "met" not in report else f"wanted {wanted[0]:g} {wanted[1]} {'met' if report['met'] else 'MISSED'}"
-    numbers = ", ".join(f"{key} {report[key]:.4g}" for key in ("share", "of_nothing", "starved") if key in report)
+    numbers = ", ".join(f"{key} {report[key]:.4g}" for key in ("share", "of_nothing", "times", "torchvision_pillow_samples_per_s", "torchvision_tensor_samples_per_s", "starved") if key in report)
     print(f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s {report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}", flush=True)
 
 
@@ -131,18 +188,22 @@ def main():
     parser.add_argument("--seconds", type=float, default=2, help="of a measurement")
     parser.add_argument("--json")
     arguments = parser.parse_args()
-    chosen = arguments.cases.split(",") if arguments.cases else [*CASES, "step"]
+    gpu = sl.has_cuda and sl.cuda_device_count() > 0
+    chosen = arguments.cases.split(",") if arguments.cases else [*CASES, "step", "host"] if gpu else ["host"]
     samples = int(arguments.gigabytes * 1e9 / (256 * 256 * 4))
-    plain = make(os.path.join(arguments.folder, "plain-256"), 256, samples)
+    plain = chosen != ["host"] and make(os.path.join(arguments.folder, "plain-256"), 256, samples)
     packed = None
     if any(name.startswith("packed-") for name in chosen):
         packed = sl.Dataset(arguments.packed) if arguments.packed else make(os.path.join(arguments.folder, "packed-256"), 256, samples, codec="packed")
-    limit = link_limit()
-    print(f"link: {limit / 1e9:.2f} GB/s, {limit / SAMPLE:.0f} samples/s")
+    limit = link_limit() if gpu and chosen != ["host"] else 0
+    if limit:
+        print(f"link: {limit / 1e9:.2f} GB/s, {limit / SAMPLE:.0f} samples/s")
     reports = []
     for name in chosen:
         for one in STEPS if name == "step" else (name,):
-            if name == "step":
+            if name == "host":
+                report = host(make(os.path.join(arguments.folder, "host-256"), 256, 2048, boxes=20), arguments.seconds)
+            elif name == "step":
                 report = step(plain, one, max(arguments.seconds, 4))
             else:
                 report = pipeline(packed if name.startswith("packed-") else plain, name, arguments.seconds, limit)
