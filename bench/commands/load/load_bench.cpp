@@ -6,6 +6,7 @@
 #include "harness/measure.hpp"
 #include "harness/stats.hpp"
 #include "limits/load_limits.hpp"
+#include "limits/network.hpp"
 
 namespace shard::bench {
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr double kWarmStep = 0.2;  // seconds
 constexpr double kWarmUp = 60;
+constexpr double kNetworkSeconds = 1;
 constexpr double kShard = 6;  // in which a shard is registered on a GPU, pauses included
 
 double median(const std::vector<double>& values) { return median_of(values, std::identity{}); }
@@ -23,10 +25,12 @@ class Limits {
   Limits(const Dataset& dataset, std::span<const std::shared_ptr<Device>> devices,
          const LoaderOptions& options, TransportKind transport)
       : dataset_(dataset), devices_(devices), options_(options) {
-    if (transport == TransportKind::direct) disk_.emplace(dataset, options);
+    if (transport == TransportKind::direct && !dataset.is_remote()) disk_.emplace(dataset, options);
   }
   void measure() {
-    if (disk_) {
+    if (dataset_.is_remote()) {
+      limits_.push_back(network_rate(dataset_.folder(), dataset_.info(), kNetworkSeconds));
+    } else if (disk_) {
       limits_.push_back(disk_->fastest());
       random_.push_back(disk_->as_loader());
     } else if (devices_[0]->info().kind == DeviceKind::host) {
@@ -39,7 +43,8 @@ class Limits {
     result.limit_bytes_per_second = median(limits_);
     result.random_bytes_per_second = median(random_);
     if (disk_) result.random_is = disk_->as_loader_is();
-    result.limit_is = disk_ ? "the disk as fast as it was seen: " + disk_->fastest_is()
+    result.limit_is = dataset_.is_remote() ? kNetworkIs
+                      : disk_              ? "the disk as fast as it was seen: " + disk_->fastest_is()
                       : devices_[0]->info().kind == DeviceKind::host
                           ? "bare gather of what is stored, same threads, same samples"
                           : "pinned memory to the device, blocks of 256 MiB";

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct LoadArguments {
-  std::string dataset, device = "auto", transport = "auto", order = "shuffle", draw = "once";
+  std::string dataset, cache, device = "auto", transport = "auto", order = "shuffle", draw = "once";
   std::string verify = "never";
   Outputs outputs;
   std::uint64_t make_random = 0;
@@ -32,6 +32,7 @@ struct LoadArguments {
 
 void apply(LoadArguments& arguments) {
   LoaderOptions& options = arguments.load.options;
+  options.cache = arguments.cache;
   options.transport = transport_of(arguments.transport);
   options.transform = arguments.transform.options();
   if (arguments.order == "sequential") options.order = OrderMode::sequential;
@@ -76,7 +77,7 @@ void make_data(const LoadArguments& arguments) {
 }
 
 void add_json(Json& json, const LoadArguments& arguments, const LoadResult& result, const Device& device,
-              std::uint64_t sample_bytes, double open_seconds) {
+              std::uint64_t sample_bytes, double open_seconds, bool remote) {
   json["device"] = device.info().name;
   json["devices"] = result.stats.size();
   json["sample_bytes"] = sample_bytes;
@@ -101,6 +102,12 @@ void add_json(Json& json, const LoadArguments& arguments, const LoadResult& resu
     json["samples"].push_back({{"samples_per_second", sample.samples_per_second},
                                {"bytes_per_second", sample.bytes_per_second},
                                {"cores", sample.cores}});
+  if (remote) {
+    json["fetched_bytes"] = result.stats[0].fetched_bytes;
+    json["requests"] = result.stats[0].requests;
+    json["retries"] = result.stats[0].retries;
+    json["fetch_seconds"] = result.stats[0].fetch_seconds;
+  }
   json["registered_bytes"] = result.stats[0].registered_bytes;
   json["pinned_bytes"] = result.stats[0].pinned_bytes;
   json["device_bytes"] = result.stats[0].device_bytes;
@@ -117,7 +124,8 @@ int run_load(LoadArguments& arguments, const std::string& command) {
   const double open_seconds = opening.seconds();
   const Dataset dataset = drawn(whole, arguments.draw, arguments.load.options);
   bench_load(dataset, devices, arguments.load, [&](const LoadResult& now) {
-    add_json(report.json(), arguments, now, *devices[0], dataset.info().spec.size_bytes(), open_seconds);
+    add_json(report.json(), arguments, now, *devices[0], dataset.info().spec.size_bytes(), open_seconds,
+             dataset.is_remote());
     report.save(now.samples.size(), arguments.load.repeats);
   });
   report.finish(load_section);
@@ -137,7 +145,13 @@ void add_load(const Subcommands& subcommands) {
 
       Example: shardbench load out/train --device cuda --dtype f16 --layout nchw)",
                                   arguments, run_load);
-  sub.add_option("DATASET", arguments->dataset, "A folder made by shardify")->required();
+  sub.add_option("DATASET", arguments->dataset, "A folder made by shardify, or its address (https://, s3://)")
+      ->required();
+  sub.add_option("--cache", arguments->cache,
+                 "Of a data set on a server: the folder for its shards, which stays")
+      ->type_name("DIR");
+  add_size_option(sub, "--cache-bytes", options.cache_bytes, "The most bytes in it")
+      ->default_str("what the disk has");
   add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for one rank on each of these GPUs");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
       ->type_name("NAME");

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -73,6 +74,22 @@ std::vector<TierTask> emulated_tasks(const EmulatedTier& tier, const TierData& d
                                      const std::vector<std::string>& labels,
                                      const std::shared_ptr<Device>& device, const TierOptions& options,
                                      const std::atomic<bool>& cancel);
+
+// A server with copies of the data sets `folders`.
+struct ServerTier {
+  std::string name;
+  std::vector<std::filesystem::path> addresses;
+  std::vector<std::filesystem::path> folders;
+  std::filesystem::path cache;  // in which new cache folders are made; empty: $TMPDIR or /tmp
+};
+// Where the copies are: `place` itself if there is one data set, else the folders' names below it.
+std::vector<std::filesystem::path> addresses_of(const std::filesystem::path& place,
+                                                const std::vector<std::filesystem::path>& folders);
+// Two rows for each data set: an epoch into an empty cache (cold), and epochs from the cache (warm). Errors: invalid_argument (no copy), and
+// those of requests.
+std::vector<TierTask> server_tasks(const ServerTier& tier, const std::vector<std::string>& labels,
+                                   const std::shared_ptr<Device>& device, const TierOptions& options,
+                                   const std::atomic<bool>& cancel);
 
 // Verifies all tasks, then measures them alternately. What a task throws becomes its row's problem; cancelled
 // ends all. `done` is called after the checks and after each repeat.

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "harness/interrupt.hpp"
 #include "harness/measure.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::bench {
 namespace {
@@ -21,7 +24,7 @@ namespace fs = std::filesystem;
 
 struct TiersArguments {
   std::vector<std::string> datasets, tiers, emulate;
-  std::string images, device = "auto", order = "windowed";
+  std::string images, cache, device = "auto", order = "windowed";
   Outputs outputs;
   std::uint64_t count = 0;
   double need = 0;
@@ -64,35 +67,28 @@ class TiersRun {
     attempt(images_.problem, [&] {
       images_ = match_images(Dataset::open(datasets_[0]), arguments_.images, arguments_.count);
     });
-    for (const TierPlace& place : places_) measure(place.name, place, nullptr);
-    for (const EmulatedTier& tier : emulated_) measure(tier.name + " (emulated)", {}, &tier);
+    for (const TierPlace& place : places_) {
+      if (is_remote(place.folder))
+        measure(place.name, [&](Report::Json& facts) { return at_server(place, facts); });
+      else
+        measure_data(place.name, place, nullptr);
+    }
+    for (const EmulatedTier& tier : emulated_) measure_data(tier.name + " (emulated)", {}, &tier);
     save();
     report_.finish(tiers_section, {}, need_text(report_.json()["rows"], arguments_.need));
     return problems_.empty() && !any_problem(rows_) ? 0 : 1;
   }
 
  private:
-  void measure(const std::string& name, const TierPlace& place, const EmulatedTier* emulated) {
+  // The rows of a tier; `make` says what they are, and what is known of it.
+  void measure(const std::string& name,
+               const std::function<std::vector<TierTask>(Report::Json& facts)>& make) {
     const std::size_t before = rows_.size();
     std::string problem;
     attempt(problem, [&] {
-      const auto note = [&](const std::string& text) { report_.progress().prepare(text); };
-      const TierData data(place, datasets_, images_, interrupt_flag(), note);
-      Report::Json facts{{"name", name}, {"path", data.folder().string()}};
-      if (emulated != nullptr) {
-        facts["emulated"] = emulated->description();
-        facts["bytes_per_second"] = emulated->bytes_per_second;
-        facts["latency_seconds"] = emulated->latency_seconds;
-      } else {
-        const Report::Json filesystem = filesystem_facts(data.folder());
-        facts["filesystem"] = filesystem.value("type", "");
-        facts["source"] = filesystem.value("source", "");
-      }
+      Report::Json facts{{"name", name}};
+      auto tasks = make(facts);
       report_.json()["tiers"].push_back(facts);
-      auto tasks =
-          emulated != nullptr
-              ? emulated_tasks(*emulated, data, labels_, device_, arguments_.options, interrupt_flag())
-              : tier_tasks(name, data, labels_, device_, arguments_.options, interrupt_flag());
       run_tasks(tasks, arguments_.options.repeat, interrupt_flag(), [&](unsigned repeats) {
         rows_.resize(before);
         for (const TierTask& task : tasks) rows_.push_back(task.row);
@@ -103,6 +99,33 @@ class TiersRun {
     });
     if (!problem.empty()) problems_.push_back(fmt::format("tier {} was left out: {}", name, problem));
     done_ += arguments_.options.repeat;
+  }
+
+  // On this machine; the data are copied to a folder.
+  void measure_data(const std::string& name, const TierPlace& place, const EmulatedTier* emulated) {
+    std::optional<TierData> data;
+    measure(name, [&](Report::Json& facts) {
+      const auto note = [&](const std::string& text) { report_.progress().prepare(text); };
+      data.emplace(place, datasets_, images_, interrupt_flag(), note);
+      facts["path"] = data->folder().string();
+      if (emulated != nullptr) {
+        facts["emulated"] = emulated->description();
+        facts["bytes_per_second"] = emulated->bytes_per_second;
+        facts["latency_seconds"] = emulated->latency_seconds;
+        return emulated_tasks(*emulated, *data, labels_, device_, arguments_.options, interrupt_flag());
+      }
+      const Report::Json filesystem = filesystem_facts(data->folder());
+      facts["filesystem"] = filesystem.value("type", "");
+      facts["source"] = filesystem.value("source", "");
+      return tier_tasks(name, *data, labels_, device_, arguments_.options, interrupt_flag());
+    });
+  }
+
+  std::vector<TierTask> at_server(const TierPlace& place, Report::Json& facts) {
+    facts["path"] = place.folder.string();
+    facts["server"] = true;
+    const ServerTier tier{place.name, addresses_of(place.folder, datasets_), datasets_, arguments_.cache};
+    return server_tasks(tier, labels_, device_, arguments_.options, interrupt_flag());
   }
 
   void save() {
@@ -159,9 +182,14 @@ Folders made by shardify from the same images, such as a plain and a packed one)
   sub.add_option("--images", arguments->images, "The images from which the data sets were made")
       ->type_name("IMAGES")
       ->required();
-  sub.add_option("--tier", arguments->tiers, "A folder on the tier; can be repeated")
+  sub.add_option("--tier", arguments->tiers, R"(
+A folder on the tier, to which the data are copied, or the address of a copy on a server (https://, s3://): of DATASET, or of a folder with all of them by
+their names. Can be repeated)")
       ->type_name("NAME=PATH")
       ->default_str("/dev/shm and the folder of DATASET");
+  sub.add_option("--cache", arguments->cache, "Where caches of tiers on servers are made, and removed")
+      ->type_name("DIR")
+      ->default_str("$TMPDIR or /tmp");
   sub.add_option("--emulate", arguments->emulate,
                  R"(
 A tier that you do not have: hdd, sata, nvme, nfs, http or bw=150MB/s,lat=8ms[,depth=N]; can be repeated)")

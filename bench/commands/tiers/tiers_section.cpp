@@ -76,7 +76,10 @@ class Filler {
     for (const ReportJson& tier : member(json_, "tiers")) {
       const std::string emulated = word(tier, "emulated");
       section_.notes.push_back(
-          emulated.empty()
+          yes(tier, "server")
+              ? fmt::format("{}: {}; cold: the first epoch, into an empty cache; warm: from the cache",
+                            word(tier, "name"), word(tier, "path"))
+          : emulated.empty()
               ? fmt::format("{}: {} ({} on {})", word(tier, "name"), word(tier, "path"),
                             word(tier, "filesystem"), word(tier, "source"))
               : fmt::format("{}: {}; real reads, held back; samples in sequence, images one request each",
@@ -100,7 +103,7 @@ class Filler {
     table_.add(
         {tier, cache, data, by, people(std::round(rate)), people(number(row, "bytes_per_second") / 1e9),
          limit > 0 ? percent(rate / limit) : "not known", people(std::round(number(row, "bytes_per_sample"))),
-         people(row, "cores"), decodes ? "-" : people(times)},
+         people(row, "cores"), times > 0 && !decodes ? people(times) : "-"},
         emulated);
     if (limit > 0)
       limits_.insert(

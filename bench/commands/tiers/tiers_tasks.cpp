@@ -7,6 +7,7 @@
 #include "base/parallel.hpp"
 #include "commands/load/load_bench.hpp"
 #include "commands/tiers/tiers_bench.hpp"
+#include "commands/tiers/tiers_runs.hpp"
 #include "convert/input_file.hpp"
 #include "convert/recorded.hpp"
 #include "feeds/batch_pipeline.hpp"
@@ -25,52 +26,6 @@ constexpr std::uint64_t kChecked = SampleReference::kChecked;
 constexpr double kColdShare = 0.01;  // of the pages that may still be there
 constexpr double kRawSeconds = 0.3;
 constexpr unsigned kReaders = 64;  // of emulated tiers: as many requests under way as their depth allows
-
-double stored_bytes(const DatasetInfo& info) {
-  return static_cast<double>(shard_bytes(info)) /
-         static_cast<double>(std::max<std::uint64_t>(1, info.samples()));
-}
-
-void check_loader(const fs::path& folder, const std::shared_ptr<Device>& device,
-                  const LoaderOptions& options) {
-  SampleReference reference(folder);
-  Loader loader(Dataset::open(folder), device, options);
-  const auto stream = device->create_stream();
-  std::uint64_t left = kChecked;
-  loader.start_epoch(0);
-  for (auto batch = loader.next(); batch && left > 0; batch = loader.next()) {
-    batch->wait_on(*stream);
-    left -= reference.check_batch(*stream, batch->images().data, batch->ids(), left);
-    batch->release();
-  }
-}
-
-// Epochs from the making of the loader to the last batch on the device: at least `seconds`, at least one
-// epoch, but no longer than `at_most` seconds.
-BatchRun run_epochs(const fs::path& folder, const std::shared_ptr<Device>& device,
-                    const LoaderOptions& options, double seconds, double at_most,
-                    const std::atomic<bool>& cancel) {
-  const auto dataset = Dataset::open(folder);
-  const auto stream = device->create_stream();
-  std::uint64_t rows = 0;
-  const RunClock clock;
-  const Stopwatch watch;
-  Loader loader(dataset, device, options);
-  bool more = true;
-  for (std::uint64_t epoch = 0; more; ++epoch) {
-    for (Batch& batch : loader.epoch(epoch)) {
-      rows += batch.size();
-      batch.wait_on(*stream);
-      batch.release();
-      stop_when(cancel, kStoppedAndRemoved);
-      more = watch.seconds() < at_most;
-      if (!more) break;
-    }
-    more = more && watch.seconds() < seconds;
-  }
-  stream->synchronize();
-  return {clock.elapsed(), rows};
-}
 
 void make_cold(const std::vector<fs::path>& files) {
   const CacheState state = drop_cache(files);
@@ -166,15 +121,11 @@ struct Maker {  // what the tasks of one tier share
     const fs::path folder = data.datasets()[index];
     const Dataset dataset = Dataset::open(folder);
     const double bytes = stored_bytes(dataset.info());
-    LoaderOptions load;
+    LoaderOptions load = tier_load(dataset, *device, options);
     load.transport = transport;
-    load.transform = delivered_transform(dataset.info());
-    load.order = options.order;
-    load.batch_size = std::min(options.batch_size, dataset.size());
-    if (device->info().kind == DeviceKind::host) load.threads = options.jobs();
     TierTask task;
     task.row = {tier, label, fmt::format("loader, {}", to_string(transport)), cache, false, false, bytes};
-    task.verify = [folder, load, target = device] { check_loader(folder, target, load); };
+    task.verify = [folder, load, target = device] { check_loader(folder, folder, target, load); };
     task.measure = [*this, target = device, folder, load, cache, bytes, index](std::string& limit_is) {
       if (cache == TierCache::warm) {
         LoadCase one;
