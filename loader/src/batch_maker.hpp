@@ -62,6 +62,8 @@ class BatchMaker {
   // Which transport, and why. From any thread.
   TransportKind kind() const noexcept { return resident_ ? TransportKind::resident : transport_->kind(); }
   std::string reason() const;
+  // From any thread.
+  ShardFiller::Arrived arrived() const { return filler_ ? filler_->arrived() : ShardFiller::Arrived{}; }
 
  private:
   // What this class keeps about the batch in a slot.

@@ -52,6 +52,9 @@ LoaderStats Feeder::stats() const {
   stats.fetched_bytes = remote.bytes;
   stats.requests = remote.requests;
   stats.retries = remote.retries;
+  const ShardFiller::Arrived arrived = maker_.arrived();
+  stats.arrived_shards = arrived.shards;
+  stats.arrived_bytes = arrived.bytes;
   return stats;
 }
 

@@ -76,6 +76,11 @@ ShardFiller::Transit ShardFiller::transit() {
   return {schedule_.transit_bytes(), schedule_.passed_bytes()};
 }
 
+ShardFiller::Arrived ShardFiller::arrived() const {
+  const std::lock_guard lock(mutex_);
+  return arrived_;
+}
+
 void ShardFiller::work(const std::stop_token& stop) {
   name_thread("shard-fill");
   std::unique_lock lock(mutex_);
@@ -87,6 +92,10 @@ void ShardFiller::work(const std::stop_token& stop) {
     const ShardSchedule::Result result = carry_out(*job, stop);
     lock.lock();
     schedule_.done(*job, result);
+    if (result == ShardSchedule::Result::done && job->kind != ShardSchedule::Job::Kind::leave) {
+      ++arrived_.shards;
+      arrived_.bytes += setup_.dataset.info().shards[job->shard].size_bytes;
+    }
     changed_.notify_all();
   }
 }

@@ -39,6 +39,12 @@ class ShardFiller {
     std::uint64_t passed_bytes = 0;  // of shards that went through it
   };
   Transit transit();
+  struct Arrived {
+    std::uint64_t shards = 0;  // that were brought here or passed, fetched or found in the cache
+    std::uint64_t bytes = 0;
+  };
+  // Any thread may call it.
+  Arrived arrived() const;
 
  private:
   void start();
@@ -46,9 +52,10 @@ class ShardFiller {
   ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   ShardSchedule schedule_;
+  Arrived arrived_;
   std::vector<std::jthread> threads_;
 };
 

@@ -160,9 +160,13 @@ nb::dict info(const DatasetHandle& self) {
   }
   result["images"] = images;
   nb::list shards;
-  for (const ShardSummary& shard : info.shards)
+  std::uint64_t size_bytes = 0;
+  for (const ShardSummary& shard : info.shards) {
     shards.append(nb::make_tuple(text(shard.file), shard.samples));
+    size_bytes += shard.size_bytes;
+  }
   result["shards"] = nb::tuple(shards);
+  result["size_bytes"] = size_bytes;
   return result;
 }
 

@@ -213,6 +213,8 @@ nb::dict stats(const PyLoader& self) {
   result["requests"] = stats.requests;
   result["retries"] = stats.retries;
   result["fetch_seconds"] = stats.fetch_seconds;
+  result["arrived_shards"] = stats.arrived_shards;
+  result["arrived_bytes"] = stats.arrived_bytes;
   result["passed_bytes"] = stats.passed_bytes;
   result["transit_bytes"] = stats.transit_bytes;
   return result;

@@ -146,6 +146,9 @@ struct LoaderStats {
   std::uint64_t requests = 0;
   std::uint64_t retries = 0;
   double fetch_seconds = 0;
+  // Whole shards that came to this machine, fetched or found in the cache; in transit, those of every epoch.
+  std::uint64_t arrived_shards = 0;
+  std::uint64_t arrived_bytes = 0;
   // Of the shards that went through the transit area, and of those that are in it now: on the disk.
   std::uint64_t passed_bytes = 0;
   std::uint64_t transit_bytes = 0;

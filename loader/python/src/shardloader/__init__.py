@@ -33,6 +33,7 @@ from ._errors import (
 from ._core import Tensor
 from ._batch import Batch
 from ._targets import Boxes, Geometry, Keypoints, Pixels
+from ._progress import Progress
 from ._loader import Epoch, Loader, Stats, cuda_device_count, has_cuda
 from ._writer import Writer, write
 
@@ -65,6 +66,7 @@ __all__ = [
     "Operation",
     "Pixels",
     "Plan",
+    "Progress",
     "Ragged",
     "RaggedArray",
     "ResourceError",

@@ -219,7 +219,7 @@ def convert(
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
-    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line.
+    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line. Archives and the files of a list can be on servers (docs/remote.md).
     preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
         and normalised while training). The options below change single parts of it; None leaves them as they are.
     progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a

@@ -22,6 +22,7 @@ from ._batch import Batch
 from ._dataset import Dataset
 from ._errors import InvalidArgumentError, ResourceError, ShardError
 from ._fields import delivered_names
+from ._progress import Reporter
 from ._targets import target_names
 
 Placement = tuple[int, int]  # rank, world size
@@ -83,6 +84,7 @@ class Engine:
         self._inside = 0  # threads that wait for a batch
         self._orphan = False  # the Loader went while a thread was inside
         self.length = 0  # batches of this rank in an epoch
+        self.reporter: Optional[Reporter] = None  # of the first epoch
         self._alive()
         self._targets = target_names(options, data)
         _engines.add(self)
@@ -135,6 +137,7 @@ class Engine:
 
     def _park(self) -> None:
         """Ends the C++ loader for now."""
+        self._end_report()
         core, self._core, self._data, self._orphan = self._core, None, None, False
         if core is None:
             return
@@ -183,7 +186,17 @@ class Engine:
         self._going = number
         self._upcoming = number + 1
         self._turn += 1
+        if self.reporter is not None:
+            if self._turn == 1:
+                self.reporter.start(weakref.ref(self), number, self._placement[0])
+            else:
+                self._end_report()
         return self._turn
+
+    def _end_report(self) -> None:
+        reporter, self.reporter = self.reporter, None
+        if reporter is not None:
+            reporter.end(None if self._core is None or self._closed else self._core.stats())
 
     def begin(self, number: int) -> int:
         """Begins an epoch; its turn, by which an iterator knows whether it is still meant."""
@@ -224,6 +237,7 @@ class Engine:
                 except ResourceError as error:
                     raise _words.of_ring(error) from None
             if found is None:
+                self._end_report()
                 raise StopIteration
             return Batch._made(found, self._framework, self._columns, self._texts, self._targets)
         finally:
@@ -280,6 +294,7 @@ class Engine:
                 self._restore = core.state()[2]
 
     def close(self) -> None:
+        self._end_report()
         self._closed = True  # also where another thread waits for a batch: it is told
         core, self._core = self._core, None
         if core is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
@@ -17,6 +17,7 @@ from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
 from ._numpy import np
+from ._progress import Progress, Reporter
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
 
@@ -50,6 +51,8 @@ class Stats(NamedTuple):
     requests: int  #: sent to servers
     retries: int  #: of them, after a failure
     fetch_seconds: float  #: batches waiting for their shards
+    arrived_shards: int  #: whole shards that came here, fetched or found in the cache
+    arrived_bytes: int
     passed_bytes: int  #: of shards that went through the transit area
     transit_bytes: int  #: of shards that are in it now, on the disk
 
@@ -285,6 +288,9 @@ class Loader:
     transit: the folder through which shards pass that do not fit in the cache; default: the cache folder, or TMPDIR. transit_bytes: the most bytes in it at a
     time; default: what two windows of shards need.
 
+    progress: of a data set on a server: True writes a line to standard error while the first epoch runs (rank 0 only): shards and bytes that came of those
+        of the epoch, rate, time left. A function gets a Progress instead, on a thread of its own, about once a second and at the epoch's end.
+
     A batch's memory is reused when the last array that shares it is gone. On a GPU, work that is queued later in the current stream
     sees the batch. The memory is reused only after the work that is in two streams when the last array dies: the stream that
     was current when the batch was delivered, and the current stream of the thread in which the array dies. If you read a batch on
@@ -343,6 +349,7 @@ class Loader:
         cache_bytes: Optional[int] = None,
         transit: "Optional[Union[str, os.PathLike[str]]]" = None,
         transit_bytes: Optional[int] = None,
+        progress: "Union[bool, Callable[[Progress], None]]" = False,
         max_rows: "Optional[Mapping[str, int]]" = None,
         flat: "Sequence[str]" = (),
     ) -> None:
@@ -404,6 +411,10 @@ class Loader:
         }
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, options, arrays, given)
+        if progress:
+            shards = max(1, -(-len(self.data.info["shards"]) // (self._engine.settled()[1] if partition == "by_shard" else 1)))
+            share = shards / max(1, len(self.data.info["shards"]))
+            self._engine.reporter = Reporter(progress, shards, round(share * self.data.info["size_bytes"]))
         #: "cpu" or "cuda:N".
         self.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
         #: Samples per batch of this rank.
