@@ -26,6 +26,8 @@ constexpr std::uint64_t kPartBytes = 8 * kMiB;
 constexpr std::uint64_t kUploadParts = 10'000;
 constexpr std::uint64_t kHeadBytes = 64 * 1024;  // read back
 constexpr unsigned kPartsAtOnce = 4;
+constexpr const char* kAnotherWriter =
+    "another process writes there; choose another prefix, or start again when it has ended";
 constexpr int kUploadAttempts = 3;         // of a multipart upload that another process removes
 constexpr std::size_t kKnownUploads = 16;  // unfinished ones that are looked at
 
@@ -245,17 +247,17 @@ class Upload {
                               quoted(name)));
     const bool other = there->etag.size() == etag.size() && there->etag != etag;
     if (there->size_bytes != size_ || other)
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("{} has {} bytes and the ETag {} on the server, but {} bytes with {} were sent",
-                              quoted(name), there->size_bytes, there->etag, size_, etag));
+      throw Error(
+          ErrorCode::corrupt,
+          fmt::format("{} has {} bytes and the ETag {} on the server, but {} bytes with {} were sent: {}",
+                      quoted(name), there->size_bytes, there->etag, size_, etag, kAnotherWriter));
     if (size_ == 0) return;
     const auto object = store_.folder().object(name_, size_);
     std::vector<std::byte> head(static_cast<std::size_t>(std::min(kHeadBytes, size_)));
     store_.folder().client().read(*object, 0, head, stop_);
     if (head != bytes_at(0, head.size()))
-      throw Error(
-          ErrorCode::corrupt,
-          fmt::format("{} has other bytes than were sent: another process writes there", quoted(name)));
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("{} has other bytes than were sent: {}", quoted(name), kAnotherWriter));
   }
 
   const S3Store& store_;
@@ -296,7 +298,7 @@ Uploaded upload_bytes(const S3Store& store, const std::string& name, std::span<c
     throw Error(
         made ? ErrorCode::corrupt : ErrorCode::invalid_argument,
         fmt::format("{} {}", quoted(store.folder().address_of(name)),
-                    made ? "has other bytes than were sent: another process writes there"
+                    made ? fmt::format("has other bytes than were sent: {}", kAnotherWriter)
                          : "exists and has other bytes: nothing is overwritten; remove it, or choose another "
                            "prefix"));
   (made ? counters.sent_bytes : counters.kept_bytes) += bytes.size();
