@@ -194,7 +194,14 @@ class RealServer(RemoteCase):
     def test_nginx_with_tls(self):
         ca, certificate, key = make_certificate(self.path / "tls")
         with Nginx(self.data.parent, self.path / "nginx", (certificate, key)) as server:
-            self.assertIn("certificate is not trusted", self.assert_code(self.remote(server, "verify", "URL"), 2).err)
+            refused = self.assert_code(self.remote(server, "verify", "URL"), 2).err
+            self.assertIn("certificate is not trusted", refused)
+            self.assertIn("SHARD_CA_BUNDLE", refused)
+            server.url = server.url.replace("127.0.0.1", "localhost")  # the certificate is for the address
+            self.assertIn("certificate is not trusted", self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 2).err)
+            server.url = server.url.replace("localhost", "127.0.0.1")
+            unreadable = self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE="/nowhere/ca.pem"), 2).err
+            self.assertIn("/nowhere/ca.pem", unreadable)
             self.assertIn("ok: 5 shards", self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 0).out)
 
     def test_a_slow_line(self):

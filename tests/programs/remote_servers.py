@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -12,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import unquote
 
-os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1"  # for the programs under test too
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost"  # for the programs under test too
 
 
 def free_port():
@@ -22,12 +23,13 @@ def free_port():
 
 
 class HostileServer:
-    """Serves a folder by ranges, and misbehaves as `behave(path, begin, end, count)` says, which returns a word or None:
+    """Serves a folder by ranges, with `tls` (certificate, key) by https, and misbehaves as `behave(path, begin, end, count)` says, which returns
+    a word or None:
 
     status:NNN  lie:length  lie:range  whole  flip  cut:N  stall  etag  redirect:URL  more  drip
     """
 
-    def __init__(self, folder, behave=None, check=None):
+    def __init__(self, folder, behave=None, check=None, tls=None):
         self.folder = Path(folder)
         self.behave = behave or (lambda *_: None)
         self.check = check or (lambda headers: 200)  # the status that a request with these headers gets
@@ -47,7 +49,7 @@ class HostileServer:
             def do_GET(self):
                 try:
                     server.answer(self)
-                except (BrokenPipeError, ConnectionResetError):
+                except (BrokenPipeError, ConnectionResetError, ssl.SSLError):
                     self.close_connection = True
 
         class Server(http.server.ThreadingHTTPServer):
@@ -58,7 +60,12 @@ class HostileServer:
                 pass
 
         self.httpd = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.httpd.server_address[1]}"
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            # Without the handshake, which would wait in the thread that accepts: it comes with the first bytes.
+            self.httpd.socket = context.wrap_socket(self.httpd.socket, server_side=True, do_handshake_on_connect=False)
         self.thread = threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self.thread.start()
 

@@ -192,7 +192,9 @@ class Options(TestCase):
             self.assertIn(f"--{option}", text)
         for code in (0, 1, 2, 3, 130):
             self.assertIn(f"\n- {code}: ", text)
-        self.assertRegex(self.assert_code(shardify("--version"), 0).out, r"\d+\.\d+")
+        version = self.assert_code(shardify("--version"), 0).out
+        self.assertRegex(version, r"\d+\.\d+")
+        self.assertRegex(version, r"\nservers: (none|libcurl \d.* \(.*\), certificates: .+)\n")
 
 
 class Output(TestCase):

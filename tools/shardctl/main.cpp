@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/run_main.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 #include "shard/version.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/duplicates/near_groups.hpp"
@@ -80,7 +81,8 @@ int run(int argc, char** argv) {
   CLI::App app(
       "Print, check, compare, export and repack data sets that shardify made, and find duplicates in them.",
       "shardctl");
-  app.set_version_flag("--version", std::string("shardctl ") + SHARD_VERSION_STRING);
+  app.set_version_flag("--version",
+                       std::string("shardctl ") + SHARD_VERSION_STRING + "\nservers: " + remote_library());
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(R"(

@@ -11,6 +11,7 @@
 #include "convert/text_options.hpp"
 #include "shard/error.hpp"
 #include "shard/image/decode.hpp"
+#include "shard/remote.hpp"
 #include "shard/version.hpp"
 
 namespace shard::shardify {
@@ -299,8 +300,9 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       Convert a folder of images into shards: decoded, resized and normalised once, and stored in safetensors
       files that training maps. An interrupted conversion continues with the same command.)",
                "shardify");
-  app.set_version_flag("--version", std::string(SHARD_VERSION_STRING) + "\nimages: " +
-                                        image::decodable_formats() + " (" + image::decoder_versions() + ")");
+  app.set_version_flag("--version", std::string(SHARD_VERSION_STRING) +
+                                        "\nimages: " + image::decodable_formats() + " (" +
+                                        image::decoder_versions() + ")\nservers: " + remote_library());
   app.add_option("IMAGES", options.images, R"(
       A folder with one subfolder per class (IMAGES/<class>/...), or without subfolders (every label is 0); a tar archive
       with the same inside, a WebDataset, or several ('train-{000..146}.tar'); an array of images (.npy, .npz, IDX); @FILE, a text file with one path per line;

@@ -10,7 +10,7 @@
 
 #include "base/quote.hpp"
 #include "remote/address.hpp"
-#include "remote/certificates.hpp"
+#include "remote/curl_library.hpp"
 #include "remote/http_call.hpp"
 
 namespace shard {
@@ -79,7 +79,10 @@ HttpReply call_once(const HttpCall& call) {
   set(CURLOPT_CUSTOMREQUEST, call.method);
   set(CURLOPT_WRITEFUNCTION, &on_reply);
   set(CURLOPT_WRITEDATA, static_cast<void*>(&reply.body));
-  if (const char* const path = own_certificates()) set(CURLOPT_CAINFO, path);
+  const Certificates certificates = curl_certificates();
+  require_certificates(certificates, call.url);
+  if (!certificates.file.empty()) set(CURLOPT_CAINFO, certificates.file.c_str());
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   const CURLcode result = curl_easy_perform(easy.get());
   curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
   if (result == CURLE_WRITE_ERROR)

@@ -1,6 +1,7 @@
 // HttpClient and call_http() of a build without libcurl: says so.
 #include "remote/http_call.hpp"
 #include "remote/http_client.hpp"
+#include "shard/remote.hpp"
 
 namespace shard {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 }
 
 }  // namespace
+
+std::string remote_library() { return "none"; }
 
 class HttpEngine {};
 

@@ -11,7 +11,7 @@
 #include "base/quote.hpp"
 #include "base/sha256.hpp"
 #include "remote/address.hpp"
-#include "remote/certificates.hpp"
+#include "remote/curl_library.hpp"
 #include "remote/http_answer.hpp"
 
 namespace shard {
@@ -40,7 +40,7 @@ std::chrono::seconds patience_of_environment() {
 HttpShared::HttpShared(HttpStats& counted)
     : stats(counted),
       patience(patience_of_environment()),
-      certificates(own_certificates() == nullptr ? "" : own_certificates()),
+      certificates(curl_certificates()),
       random(std::random_device{}()) {}
 
 HttpRequest::HttpRequest(HttpShared& shared, HttpJob& job, std::uint64_t begin, std::uint64_t end)
@@ -102,7 +102,9 @@ void HttpRequest::set_options() {
   set(CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(CURLOPT_WRITEFUNCTION, &on_body);
   set(CURLOPT_WRITEDATA, static_cast<void*>(this));
-  if (!shared_.certificates.empty()) set(CURLOPT_CAINFO, shared_.certificates.c_str());
+  require_certificates(shared_.certificates, url_);
+  if (!shared_.certificates.file.empty()) set(CURLOPT_CAINFO, shared_.certificates.file.c_str());
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   const std::string range = fmt::format("{}-{}", begin_, end_ - 1);
   if (!whole()) set(CURLOPT_RANGE, range.c_str());
   if (job_.call != nullptr) set_call();

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 
+#include "remote/certificates.hpp"
 #include "remote/http_job.hpp"
 
 namespace shard {
@@ -28,8 +29,8 @@ struct HttpShared {
 
   HttpStats& stats;
   const std::chrono::seconds patience;  // how long failures are repeated without a new byte
-  std::string certificates;             // a file with them; empty: the system's
-  bool reached = false;                 // a request has succeeded
+  const Certificates certificates;
+  bool reached = false;  // a request has succeeded
   std::mt19937_64 random;
 };
 
