@@ -9,23 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
 from . import _core
-from ._arrays import Framework, Torch, dtype_name, framework_of
+from ._arrays import Torch, framework_of
 from ._augment import Augment, MixPairs
 from ._batch import Batch, ordinal_of
 from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
-from ._numpy import np
+from ._loader_options import Size, mean_and_std, options_of_mix, options_of_views, samples_of_epoch, sampling_of, tail_of
 from ._progress import Progress, Reporter
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
 
 #: This build has the CUDA device.
 has_cuda: bool = _core.has_cuda
-
-Size = Union[int, "tuple[int, int]"]
-
 
 def cuda_device_count() -> int:
     """The number of GPUs that this process can use. 0 if there is no driver or the build has no CUDA. Never raises."""
@@ -97,129 +94,6 @@ def _number(epoch: Any) -> int:
     if number < 0:
         raise InvalidArgumentError(f"epoch is {number}; epochs start at 0")
     return number
-
-
-def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
-    given = {name: size for name, size in choices.items() if size is not None}
-    if len(given) > 1:
-        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
-    for name, size in given.items():
-        both = size if isinstance(size, (tuple, list)) else (size, size)
-        if len(both) != 2:
-            raise InvalidArgumentError(f"{name} is {size!r}; expected a size, or (height, width)")
-        height, width = (operator.index(side) for side in both)
-        if height < 1 or width < 1:
-            raise InvalidArgumentError(f"{name} is {size!r}; sizes start at 1")
-        return {"crop": name.removesuffix("_crop") if name != "center_crop" else "center", "crop_height": height, "crop_width": width}
-    return {"crop": "none"}
-
-
-def _other(recorded: "tuple[float, ...]", given: Any, default: float) -> "tuple[float, ...]":
-    """The recorded numbers beside given ones, if they are as many."""
-    return recorded if len(recorded) == len(given) else (default,) * len(given)
-
-
-def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framework: Framework) -> Optional[str]:
-    """None: as stored."""
-    if layout is None and data.layout == "tensor":
-        return None
-    if layout is None and (isinstance(framework, Torch) or (dtype or data.dtype) not in ("uint8", "uint16")):
-        return "nchw"
-    return layout
-
-
-def _each(value: Any, data: Dataset) -> Any:
-    """A number for each channel, of one for all."""
-    return (value,) * len(data.mean) if isinstance(value, (int, float)) else value
-
-
-def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "dict[str, Any]":
-    """The options of one view: those of the Loader, and instead of them those of its Augment."""
-    geometry = {} if augment is None else augment.geometry
-    crops = ("center_crop", "random_crop", "random_resized_crop")
-    of = {**own, **geometry}
-    if any(name in geometry for name in crops):
-        of.update({name: geometry.get(name) for name in crops})
-    if ("mean" in geometry) != ("std" in geometry):
-        raise InvalidArgumentError("mean and std of an Augment go together")
-    if of["layout"] not in (None, "nchw", "nhwc"):
-        raise InvalidArgumentError(f'layout is {of["layout"]!r}; expected "nchw" or "nhwc"')
-    flip, dtype = of["flip"], None if of["dtype"] is None else dtype_name(of["dtype"])
-    return {
-        "view": number,
-        **_crop({name: of[name] for name in crops}),
-        "scale": tuple(of["scale"]),
-        "ratio": tuple(of["ratio"]),
-        "flip": (0.5 if flip else 0.0) if isinstance(flip, bool) else flip,
-        "operations": None if augment is None else augment._core(),
-        "dtype": dtype,
-        "layout": _layout(of["layout"], dtype, own["data"], own["arrays"]),
-        "mean": _each(of["mean"], own["data"]),
-        "std": _each(of["std"], own["data"]),
-    }
-
-
-def _mix(mix: MixPairs) -> "dict[str, float]":
-    if not isinstance(mix, MixPairs):
-        raise InvalidArgumentError(f"mix is {mix!r}; expected MixPairs(mixup=..., cutmix=...)")
-    if mix.mixup == 0 and mix.cutmix == 0:
-        raise InvalidArgumentError("mix: mixup and cutmix are 0; expected a number above 0 for one of them")
-    return mix._asdict()
-
-
-def _views(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> "dict[str, Any]":
-    """The options of view 0, and further_views."""
-    if augment is not None and views:
-        raise InvalidArgumentError("augment and views exclude each other: augment is for one view")
-    chosen: "list[Optional[Augment]]" = [*views] or [augment]
-    every = []
-    for number, one in enumerate(chosen):
-        if one is not None and not isinstance(one, Augment):
-            raise InvalidArgumentError(f"{f'view {number}' if views else 'augment'} is {one!r}; expected an Augment")
-        try:
-            every.append(_view(own, one, number))
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"view {number}: {error}" if views else str(error)) from None
-    return {**every[0], "further_views": every[1:]}
-
-
-def _sampling(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], weights: Any, replacement: Optional[bool]) -> Any:
-    """What the C++ loader takes: None for every sample once in an epoch."""
-    given = [name for name, value in (("a mix", mixed), ("sampling", sampling), ("weights", weights)) if value is not None]
-    if len(given) > 1:
-        raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
-    if replacement is not None and weights is None and given:
-        raise InvalidArgumentError(f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group before any again")
-    if mixed is not None:
-        return mixed._sampling
-    if weights is not None:
-        if isinstance(weights, np.ndarray):
-            pass
-        elif hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
-            weights = weights.detach().cpu().numpy()
-        numbers = np.ascontiguousarray(weights, dtype=np.float64)
-        if numbers.shape != (len(data),):
-            raise InvalidArgumentError(f"weights have the shape {numbers.shape}; expected ({len(data)},), one for each sample")
-        return _core.sampling_weighted(numbers.tobytes(), replacement is None or bool(replacement))
-    if sampling == "balanced":
-        return _core.sampling_balanced(data._core)
-    if sampling is not None:
-        raise InvalidArgumentError(f'sampling is {sampling!r}; expected "balanced" or None')
-    return None if replacement is None else _core.sampling_uniform(len(data), bool(replacement))
-
-
-def _samples_per_epoch(number: Optional[int]) -> Optional[int]:
-    if number is not None and operator.index(number) < 1:
-        raise InvalidArgumentError(f"samples_per_epoch is {number}; it must be at least 1")
-    return number
-
-
-def _tail(tail: Optional[str], drop_last: Optional[bool]) -> str:
-    if drop_last is None:
-        return "drop" if tail is None else tail
-    if tail is not None and (tail == "drop") != bool(drop_last):
-        raise InvalidArgumentError(f"tail is {tail!r} and drop_last is {drop_last}: name one of them")
-    return tail if tail is not None else "drop" if drop_last else "short"
 
 
 class Loader:
@@ -361,9 +235,7 @@ class Loader:
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
-        if mean is not None or std is not None:
-            mean = tuple(_other(self.data.mean, std, 0.0) if mean is None else mean)
-            std = tuple(_other(self.data.std, mean, 1.0) if std is None else std)
+        mean, std = mean_and_std(self.data, mean, std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
         self._own = {
@@ -386,12 +258,12 @@ class Loader:
             "seed": seed,
             "window_shards": window_shards,
             "partition": partition,
-            "tail": _tail(tail, drop_last),
-            "sampling": _sampling(self.data, mixed, sampling, weights, replacement),
-            "samples_per_epoch": _samples_per_epoch(samples_per_epoch),
+            "tail": tail_of(tail, drop_last),
+            "sampling": sampling_of(self.data, mixed, sampling, weights, replacement),
+            "samples_per_epoch": samples_of_epoch(samples_per_epoch),
             "repeated_augmentation": repeated_augmentation,
-            **_views(self._own, augment, views),
-            "mix": None if mix is None else _mix(mix),
+            **options_of_views(self._own, augment, views),
+            "mix": None if mix is None else options_of_mix(mix),
             **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else ""),
             "correspondence": bool(correspondence),
             "transport": transport,
@@ -487,7 +359,7 @@ class Loader:
         if not views:
             raise InvalidArgumentError("set_augment() needs an Augment or None")
         try:
-            self._engine.set_views(_views(self._own, None, views))  # type: ignore[arg-type]
+            self._engine.set_views(options_of_views(self._own, None, views))  # type: ignore[arg-type]
             self._describe()
         except BaseException:
             self = None  # type: ignore[assignment]  # a traceback holds no loader
