@@ -72,7 +72,7 @@ void ShardSchedule::end_batch(std::uint64_t epoch, std::uint64_t index) {
   now_ = std::max(now_, turn_after(epoch, index));
   for (std::size_t i = 0; i < passing_.size();) {
     const std::uint32_t shard = passing_[i];
-    if (shards_[shard].needed >= now_) {
+    if (!(shards_[shard].needed < now_)) {
       ++i;
       continue;
     }
@@ -150,7 +150,7 @@ void ShardSchedule::done(const Job& job, Result result) {
   const auto gone = [&] {
     held_ -= shard.bytes;
     shard.state = State::outside;
-    if (shard.needed > job.turn) request_again(shard.needed);
+    if (job.turn < shard.needed) request_again(shard.needed);
   };
   switch (job.kind) {
     case Job::Kind::leave:
@@ -160,7 +160,7 @@ void ShardSchedule::done(const Job& job, Result result) {
       if (result != Result::done) return gone();
       shard.state = State::passing;
       passed_ += shard.bytes;
-      if (shard.needed >= now_)
+      if (!(shard.needed < now_))
         passing_.push_back(job.shard);
       else
         let_go(job.shard);
@@ -173,7 +173,7 @@ void ShardSchedule::done(const Job& job, Result result) {
         request_again(job.turn ? job.turn : shard.needed);
       } else {
         shard.state = State::unknown;
-        if (shard.needed > job.turn) request_again(shard.needed);
+        if (job.turn < shard.needed) request_again(shard.needed);
       }
   }
 }
@@ -210,7 +210,7 @@ bool ShardSchedule::decided(std::uint32_t shard) const {
 bool ShardSchedule::ready(std::uint64_t epoch, std::uint64_t index) const {
   if (!walks_ || expected_ != Batch{epoch, index}) return true;
   const Order::Places places = order_.places(epoch, index);
-  if (Turn{epoch, places.first} <= now_) return true;  // it needs the room of the oldest batch
+  if (!(now_ < Turn{epoch, places.first})) return true;  // it needs the room of the oldest batch
   const Plan* const plan = plan_of(epoch);
   if (plan == nullptr) return true;
   for (std::size_t place = places.first; place < places.last; ++place)

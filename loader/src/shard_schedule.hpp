@@ -12,11 +12,11 @@
 // Not thread safe. The order must outlive it.
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "shard/loader/order.hpp"
@@ -33,7 +33,9 @@ class ShardSchedule {
   struct Turn {
     std::uint64_t epoch = 0;
     std::size_t place = 0;
-    auto operator<=>(const Turn&) const = default;
+    friend bool operator<(const Turn& a, const Turn& b) {
+      return std::tie(a.epoch, a.place) < std::tie(b.epoch, b.place);
+    }
   };
   struct Job {
     enum class Kind : std::uint8_t { bring, pass, leave } kind;

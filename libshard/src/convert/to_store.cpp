@@ -249,7 +249,7 @@ void publish_in_store(const S3Store& store, const fs::path& folder) {
 // Messages of the conversion name the folder in which it works.
 [[noreturn]] void rethrow_for(const Error& error, const fs::path& folder, const std::string& address) {
   std::string message = error.what();
-  const std::string here = folder.native();
+  const std::string& here = folder.native();
   for (std::size_t at = message.find(here); at != std::string::npos;
        at = message.find(here, at + address.size()))
     message.replace(at, here.size(), address);
