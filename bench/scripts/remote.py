@@ -32,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "programs"))
 
 
-def make(folder, samples):
+def make(folder, samples, codec="packed"):
     import numpy as np
     import shardloader as sl
 
@@ -44,7 +44,7 @@ def make(folder, samples):
     for _ in range(32):
         waves = sum(np.sin(x * rng.uniform(0.01, 0.1) + y * rng.uniform(0.01, 0.1) + rng.uniform(0, 6)) for _ in range(3))
         pictures.append(np.clip(128 + 35 * waves[..., None] * rng.uniform(0.4, 1, 3) + rng.normal(0, 4, (256, 256, 3)), 0, 255).astype(np.uint8))
-    with sl.Writer(str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec="packed", shard_size_bytes=12 << 20) as writer:
+    with sl.Writer(str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec=codec, shard_size_bytes=12 << 20) as writer:
         for number in range(samples):
             writer.add(f"{number}", np.roll(pictures[number % 32], number * 7 % 256, 0), number % 10)
 

@@ -281,7 +281,9 @@ void BatchMaker::end(Slot& slot) {
   const std::vector<std::uint64_t>& sizes = work_[slot.number].sizes;
   counts_.bytes += std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
   if (!filler_) return;
-  filler_->after_batch(slot.epoch, slot.index);
+  // A device that reads host memory may still read samples where they are mapped.
+  filler_->after_batch(slot.epoch, slot.index,
+                       setup_.device->info().reads_host_memory ? slot.ready_event : Event());
   const ShardFiller::Transit transit = filler_->transit();
   counts_.passed_bytes = transit.passed_bytes;
   counts_.transit_bytes = transit.held_bytes;
@@ -330,13 +332,13 @@ void BatchMaker::write_columns(Slot& slot) {
   columns_.gather(slot, work_[slot.number].draws.steps());
 }
 
-// Where the samples of the images or of a further field are, for the device. Of those that it reads in place the transport knows.
+// Where the samples of the images or of a further field are, for the device. If it reads them in place, the transport knows.
 std::span<const std::byte* const> BatchMaker::sources_of(const Slot& slot, std::size_t part) const {
   const Work& work = work_[slot.number];
   const std::size_t rows = slot.locations.size();
   const std::size_t after = setup_.forms.size() - part;
   std::span<const std::byte* const> sources = transport_->sources(slot);
-  if (work.raw || resident_) sources = work.sources;
+  if (sources.empty()) sources = work.sources;
   return sources.subspan(sources.size() - after * rows, rows);
 }
 

@@ -14,8 +14,10 @@ namespace shard {
 
 namespace {
 
-bool holds(std::span<const std::byte> bytes, const std::byte* at) {
-  return bytes.data() <= at && at < bytes.data() + bytes.size();
+// Of a shard on a server, mapping() is shorter than what is mapped.
+bool holds(const ShardReader& shard, const std::byte* at) {
+  const std::byte* const begin = shard.mapping().data();
+  return shard.samples_mapped() && begin <= at && at < begin + shard.file_size_bytes();
 }
 
 // The field whose frames the address is in; empty: images.
@@ -85,7 +87,7 @@ void rethrow_named(const Dataset& dataset) {
     const std::byte* const at = error.address();
     for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
       const ShardReader* const shard = dataset.opened(i);
-      if (shard != nullptr && holds(shard->mapping(), at)) rethrow_at(*shard, at, error);
+      if (shard != nullptr && holds(*shard, at)) rethrow_at(*shard, at, error);
     }
     throw;
   } catch (const Error& error) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "base/thread_name.hpp"
 #include "shard/error.hpp"
@@ -12,8 +13,15 @@ namespace shard {
 namespace {
 
 // Each waits for the requests of one shard, and then reads what was not proven while it came: enough that requests never pause.
-constexpr unsigned kThreads = 3;
+constexpr unsigned kThreads = 6;
 constexpr std::chrono::milliseconds kFillTurn{20};  // between looks at whether to stop
+
+void wait_for_end(const Event& event) noexcept {
+  try {
+    event.wait();
+  } catch (...) {  // the batch failed, so it has ended; whoever waits for it gets the error
+  }
+}
 
 std::vector<std::uint64_t> shard_bytes(const Dataset& data) {
   std::vector<std::uint64_t> bytes;
@@ -32,7 +40,7 @@ ShardFiller::~ShardFiller() {
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();
   for (const std::uint32_t shard : schedule_.in_transit())
-    static_cast<void>(carry_out({ShardSchedule::Job::Kind::leave, shard, {}}, {}));
+    static_cast<void>(carry_out({ShardSchedule::Job::Kind::leave, shard, {}}, read_, {}));
 }
 
 void ShardFiller::start() {
@@ -65,8 +73,9 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
   }
 }
 
-void ShardFiller::after_batch(std::uint64_t epoch, std::uint64_t index) {
+void ShardFiller::after_batch(std::uint64_t epoch, std::uint64_t index, Event read) {
   const std::lock_guard lock(mutex_);
+  read_ = std::move(read);
   schedule_.end_batch(epoch, index);
   changed_.notify_all();
 }
@@ -88,8 +97,9 @@ void ShardFiller::work(const std::stop_token& stop) {
   // A job that was taken is carried out, also when the thread is stopped at that moment.
   const auto take = [&] { return !stop.stop_requested() && (job = schedule_.next()).has_value(); };
   while (changed_.wait(lock, stop, take)) {
+    const Event read = read_;
     lock.unlock();
-    const ShardSchedule::Result result = carry_out(*job, stop);
+    const ShardSchedule::Result result = carry_out(*job, read, stop);
     lock.lock();
     schedule_.done(*job, result);
     if (result == ShardSchedule::Result::done && job->kind != ShardSchedule::Job::Kind::leave) {
@@ -101,7 +111,7 @@ void ShardFiller::work(const std::stop_token& stop) {
 }
 
 // The batch that needs the shard gets the error.
-ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job,
+ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job, const Event& read,
                                              const std::stop_token& stop) const noexcept {
   using Kind = ShardSchedule::Job::Kind;
   using Result = ShardSchedule::Result;
@@ -109,6 +119,7 @@ ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job,
     if (job.kind == Kind::bring)
       return setup_.dataset.bring(job.shard, stop) ? Result::done : Result::refused;
     if (job.kind == Kind::pass) return setup_.dataset.pass(job.shard, stop) ? Result::done : Result::refused;
+    wait_for_end(read);
     setup_.dataset.leave(job.shard);
     return Result::done;
   } catch (const std::exception&) {

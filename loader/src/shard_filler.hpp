@@ -31,8 +31,8 @@ class ShardFiller {
   // Before batch `index` is made of these shards. At the first call the threads start. Returns soon after stopping() is true.
   void before_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards,
                     const std::function<bool()>& stopping);
-  // After the samples of this batch and of all before it have been read.
-  void after_batch(std::uint64_t epoch, std::uint64_t index);
+  // After the samples of this batch and of all before it have been read, or will have been at `read`.
+  void after_batch(std::uint64_t epoch, std::uint64_t index, Event read);
 
   struct Transit {
     std::uint64_t held_bytes = 0;    // of shards in the transit area now
@@ -49,13 +49,16 @@ class ShardFiller {
  private:
   void start();
   void work(const std::stop_token& stop);
-  ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const std::stop_token& stop) const noexcept;
+  // `read`: when what a shard that leaves was needed for is over.
+  ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const Event& read,
+                                  const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   ShardSchedule schedule_;
   Arrived arrived_;
+  Event read_;  // of the last batch
   std::vector<std::jthread> threads_;
 };
 

@@ -111,13 +111,17 @@ class ShardReader {
   // The whole file; of a shard on a server, its bytes before the images.
   std::span<const std::byte> mapping() const noexcept;
   // On a server (https://...): its head is here, and samples are read by range when they are requested, and compared with their digests.
-  // frame() and field_frame() throw unsupported, and reopen() fails with EREMOTE.
+  // frame() and field_frame() throw unsupported unless samples_mapped(), and reopen() fails with EREMOTE.
   bool is_remote() const noexcept;
+  // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache or the transit area is mapped that nobody
+  // has changed since (change() looks whether). Until Dataset::leave() frame() can be used.
+  bool samples_mapped() const noexcept;
   const FileIdentity& identity() const noexcept;  // of the file that is mapped
 
   // Compares the file that is under the path now with the one that was opened, by device, inode and size.
   // Returns what is different and what to do, or an empty string. A file that was deleted or replaced counts
   // as changed, although the mapping still holds its bytes. A relative path means the same as in open().
+  // Of a shard on a server, it is empty. If its copy in the cache was changed, it is not samples_mapped() any more: every sample is compared with its digest.
   std::string change() const;
   // Opens the file under the path for reading, with further flags of open(2) and close-on-exec. The caller
   // compares its file_identity() and closes the descriptor. -1: errno says why.
@@ -205,8 +209,16 @@ class ShardReader {
   static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path);
   // Whether `file` begins with the head of this shard. Errors: io (it is too short).
   bool has_head(int file) const;
+  // How much a copy of this shard can be relied on.
+  enum class CopyState : std::uint8_t {
+    none,      // the mapping has the head alone
+    doubtful,  // others may have written to it: each sample is compared with its digest
+    proven     // all of it matched its digests, or its proof
+  };
   // From now on, samples are read from `file`, which has all bytes of this shard on a server. Thread safe; views of the head stay valid.
-  void adopt(int file) const;
+  void adopt(int file, CopyState state) const;
+  // The same for a proven file `name` in `folder`, which change() looks at. Not more than once.
+  void adopt_named(int file, std::shared_ptr<const UniqueHandle<FdTraits>> folder, std::string name) const;
   // Ends adopt(): samples come from the server again. A sample that is being read meanwhile does not match its digest, and is requested there.
   void abandon() const;
   bool has_samples() const noexcept;  // on a server, and adopt() was called

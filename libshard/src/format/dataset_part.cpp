@@ -284,7 +284,7 @@ bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const 
   const std::optional<UniqueFd> file = cache_->get(
       entry_of(*remote_, summary), [&](int fd) { fetch(reader, summary, fd, stop); }, prove, stop);
   if (!file) return false;
-  reader.adopt(file->get());
+  reader.adopt_named(file->get(), cache_->handle(), entry_of(*remote_, summary).name);
   return true;
 }
 
@@ -298,7 +298,9 @@ bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
       name, summary.size_bytes, [&](int fd) { fetch(reader, summary, fd, stop); }, stop);
   if (!file) return false;
   if (reader.has_head(file->get())) {
-    reader.adopt(file->get());
+    // Another process may have fetched what has a name, or write to it.
+    using enum ShardReader::CopyState;
+    reader.adopt(file->get(), transit_->shared() ? doubtful : proven);
     return true;
   }
   file.reset();  // another program has written to it

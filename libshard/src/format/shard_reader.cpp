@@ -75,6 +75,21 @@ struct StoredImages {
   }
 };
 
+// A copy of a shard that others could write to, as it was when it was proven. A write changes its times.
+struct NamedCopy {
+  std::shared_ptr<const UniqueFd> folder;
+  std::string name;
+  struct stat proven {};
+
+  bool is(const struct stat& now) const noexcept {
+    const auto same = [](const timespec& a, const timespec& b) {
+      return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+    };
+    return now.st_dev == proven.st_dev && now.st_ino == proven.st_ino && now.st_size == proven.st_size &&
+           same(now.st_mtim, proven.st_mtim) && same(now.st_ctim, proven.st_ctim);
+  }
+};
+
 // The head (everything before the images) is read into memory, checked and dropped. What is needed later is
 // read from the mapping. The file may be changed meanwhile, so an offset from the mapping is checked again
 // before it is used.
@@ -86,7 +101,8 @@ struct ShardReader::Impl {
   FileIdentity identity;
   // On a server: the mapping has its head, and samples are read on demand. Null: a file.
   std::unique_ptr<const RemoteFile> remote;
-  std::atomic<bool> whole{false};  // remote, and the mapping has its samples too
+  mutable std::atomic<CopyState> copied{CopyState::none};  // remote: what the mapping has beside the head
+  std::optional<NamedCopy> named_copy;                     // written before `copied` is
   ShardHeader header;
   // The main images, then those of header.fields.
   std::vector<StoredImages> stored;
@@ -114,14 +130,17 @@ struct ShardReader::Impl {
   }
   std::string change() const;
   void check_unchanged() const;
+  // Remote: another program may have written to the copy.
+  void doubt_changed_copy() const;
+  bool has_copy() const noexcept { return copied.load(std::memory_order_acquire) != CopyState::none; }
 
   // Bytes of the mapping; the range is inside.
   std::span<const std::byte> mapped(std::uint64_t begin, std::uint64_t size) const {
     return mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
   }
   void copy(std::span<std::byte> out, std::span<const std::byte> from) const;
-  // Bytes behind the head, from the mapping if they are `here`, or the server. `end`: of the images that they belong to.
-  void fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end, bool here) const;
+  // Stored bytes, from a copy that is proven, or if they match their digest. False: there is no such copy.
+  bool load_copy(std::span<std::byte> out, std::uint64_t begin, std::uint64_t digest) const;
   bool has_head(int file) const;
   std::vector<FileRange> damaged_ranges(int file, const std::function<bool(std::uint64_t)>& proven) const;
   // In the order of the file, further fields come before the main images.
@@ -293,8 +312,11 @@ void ShardReader::Impl::check_padding() const {
   for (const FieldSpec& field : header.fields) {
     const TensorInfo& padding = *header.container.find(field_tensor(field, "padding"));
     std::vector<std::byte> bytes(static_cast<std::size_t>(padding.size_bytes()));
-    fetch(bytes, header.container.data_begin + padding.begin, header.container.data_begin + padding.end,
-          !remote || whole);
+    const std::uint64_t begin = header.container.data_begin + padding.begin;
+    if (!remote || has_copy())
+      copy(bytes, mapped(begin, bytes.size()));
+    else
+      remote->read_ahead(begin, bytes, begin + bytes.size());
     if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
       corrupt(fmt::format("the padding behind field {} is not zero", quoted_excerpt(field.name)));
   }
@@ -388,7 +410,10 @@ std::vector<FileRange> ShardReader::Impl::damaged_ranges(
 }
 
 std::string ShardReader::Impl::change() const {
-  if (remote) return {};  // what comes from the server is compared with its digests
+  if (remote) {  // what comes from the server is compared with its digests
+    doubt_changed_copy();
+    return {};
+  }
   struct stat now {};
   if (::fstatat(folder_fd(), file_name.c_str(), &now, 0) != 0) {
     const int error = errno;
@@ -408,6 +433,14 @@ std::string ShardReader::Impl::change() const {
       size, identity.size_bytes);
 }
 
+void ShardReader::Impl::doubt_changed_copy() const {
+  if (copied.load(std::memory_order_acquire) != CopyState::proven || !named_copy) return;
+  struct stat now {};
+  if (::fstatat(named_copy->folder->get(), named_copy->name.c_str(), &now, AT_SYMLINK_NOFOLLOW) != 0 ||
+      !named_copy->is(now))
+    copied.store(CopyState::doubtful, std::memory_order_release);
+}
+
 void ShardReader::Impl::check_unchanged() const {
   if (const std::string what = change(); !what.empty()) corrupt(what);
 }
@@ -420,20 +453,18 @@ void ShardReader::Impl::copy(std::span<std::byte> out, std::span<const std::byte
       fmt::format("cannot read {}: a page of it could not be read (did its disk fail?)", quoted(path)));
 }
 
-void ShardReader::Impl::fetch(std::span<std::byte> out, std::uint64_t begin, std::uint64_t end,
-                              bool here) const {
-  if (!here)
-    remote->read_ahead(begin, out, end);
-  else
-    copy(out, mapped(begin, out.size()));
-}
-
 void ShardReader::Impl::require_local() const {
-  if (!remote) return;
+  if (!remote || has_copy()) return;
   throw Error(
       ErrorCode::unsupported,
       fmt::format("{} is on a server, so its stored bytes are not in memory: use read() or read_frame()",
                   quoted(path)));
+}
+
+bool ShardReader::Impl::load_copy(std::span<std::byte> out, std::uint64_t begin, std::uint64_t digest) const {
+  if (!has_copy() || !guarded_copy(out, mapped(begin, out.size()))) return false;
+  doubt_changed_copy();
+  return copied.load(std::memory_order_acquire) == CopyState::proven || xxh3(out) == digest;
 }
 
 // From a server, bytes count if they match their digest.
@@ -444,10 +475,9 @@ void ShardReader::Impl::load_stored(const StoredImages& images, std::uint64_t sa
     return check_unchanged();  // the rest of the page at which a file was cut reads as zeros
   }
   const std::uint64_t stated = load_at(images.framed() ? images.frame_checksums : images.checksums, sample);
+  if (load_copy(out, begin, stated)) return;
   for (int attempt = 1;; ++attempt) {
-    const bool here = whole.load(std::memory_order_acquire) &&
-                      attempt == 1;  // a copy that was damaged since is not trusted
-    fetch(out, begin, images.end, here);
+    remote->read_ahead(begin, out, images.end);
     const std::uint64_t found = xxh3(out);
     if (found == stated) return;
     remote->forget_ahead();
@@ -762,17 +792,26 @@ std::vector<FileRange> ShardReader::damaged_ranges(int file,
 }
 
 bool ShardReader::has_head(int file) const { return impl_->has_head(file); }
-bool ShardReader::has_samples() const noexcept { return impl_->whole.load(std::memory_order_acquire); }
-void ShardReader::adopt(int file) const {
+bool ShardReader::has_samples() const noexcept { return impl_->has_copy(); }
+bool ShardReader::samples_mapped() const noexcept {
+  return impl_->remote == nullptr || impl_->copied.load(std::memory_order_acquire) == CopyState::proven;
+}
+void ShardReader::adopt(int file, CopyState state) const {
   if (const std::uint64_t found = regular_file_size(file, impl_->path); found != file_size_bytes())
     throw Error(ErrorCode::io, fmt::format("the copy of shard {} has {} bytes, not {}", quoted(impl_->path),
                                            found, file_size_bytes()));
   impl_->mapping->replace(file, 0, impl_->path);
-  impl_->whole.store(true, std::memory_order_release);
+  impl_->copied.store(state, std::memory_order_release);
+}
+void ShardReader::adopt_named(int file, std::shared_ptr<const UniqueFd> folder, std::string name) const {
+  struct stat now {};
+  if (::fstat(file, &now) != 0) throw_errno("cannot look at", name, errno);
+  impl_->named_copy.emplace(NamedCopy{std::move(folder), std::move(name), now});
+  adopt(file, CopyState::proven);
 }
 void ShardReader::abandon() const {
   const RemoteFile& remote = *impl_->remote;
-  impl_->whole.store(false, std::memory_order_release);
+  impl_->copied.store(CopyState::none, std::memory_order_release);
   impl_->mapping->replace(remote.area().fd(), remote.offset(), remote.area().folder());
 }
 

@@ -30,7 +30,7 @@ constexpr std::chrono::milliseconds kLockTurn{20};
 constexpr std::string_view kProof = ".proof";
 constexpr std::string_view kPart = ".part";
 
-std::string boot_id() {
+std::string read_boot_id() {
   try {
     const std::vector<std::byte> bytes = read_file("/proc/sys/kernel/random/boot_id", 64);
     const std::string_view text = as_text(bytes);
@@ -38,6 +38,11 @@ std::string boot_id() {
   } catch (const Error&) {
     return "unknown";
   }
+}
+
+const std::string& boot_id() {
+  static const std::string id = read_boot_id();
+  return id;
 }
 
 // Of the file that is proven. A write, and a file of the same name that is another one, change it.

@@ -24,6 +24,7 @@ class TransitArea {
  public:
   // Makes the folder if it is missing.
   TransitArea(std::filesystem::path folder, bool shared);
+  bool shared() const noexcept { return shared_; }
 
   static constexpr std::string_view kSuffix = ".transit";
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +50,38 @@ def test_what_does_not_fit_in_the_cache_is_in_transit(server, tmp_path):
     there, stats = epochs(address, transit_bytes=1)  # no room: by range
     assert there == here
     assert stats.passed_bytes == 0
+
+
+@pytest.mark.parametrize("transform", [None, {"dtype": "float32"}])  # batches that are copies of what is stored, and others
+def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, transform):
+    def labelled(loader, epoch):
+        return [(labels.tolist(), images.copy()) for images, labels in loader.epoch(epoch)]
+
+    def open_loader(data, **options):
+        return sl.Loader(data, batch_size=4, framework="numpy", window_shards=2, prefetch=1, drop_last=False, transform=transform, **options)
+
+    here = open_loader(tmp_path / "set")
+    there = open_loader(f"{server.url}/set", cache=tmp_path / "cache")
+
+    def same(epoch):
+        for (labels, images), (found, others) in zip(labelled(here, epoch), labelled(there, epoch), strict=True):
+            assert labels == found
+            np.testing.assert_array_equal(images, others)
+
+    same(0)
+    same(1)
+    time.sleep(0.2)  # the batches that are made ahead are ready
+    fetched = there.stats().fetched_bytes
+    files = sorted((tmp_path / "cache").glob("*.safetensors"))
+    assert len(files) == 10
+    with open(files[0], "r+b") as file:
+        file.seek(-5000, os.SEEK_END)
+        file.write(bytes(100))
+    os.truncate(files[1], 8192)
+    files[2].unlink()
+    os.replace(files[4], files[3])
+    for epoch in 2, 3:
+        same(epoch)
+    stats = there.stats()
+    assert stats.transport == "staged"
+    assert fetched < stats.fetched_bytes < fetched + 400_000  # of what was damaged alone

@@ -27,7 +27,7 @@ class PackedForm final : public StoredForm {
   StoredSample locate(const Dataset& dataset, const Dataset::Location& at) const override {
     const ShardReader& shard = dataset.shard(at.shard);
     StoredSample sample;
-    if (shard.is_remote()) {
+    if (!shard.samples_mapped()) {
       sample.size_bytes = frame_bytes(shard, at.sample);
     } else {
       const std::span<const std::byte> bytes = frame(shard, at.sample);

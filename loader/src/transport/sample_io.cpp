@@ -60,7 +60,7 @@ void stage_row(const Dataset& dataset, const StoredForm& form, const FetchItem& 
   const Dataset::Location& at = item.at;
   const ShardReader& shard = dataset.shard(at.shard);
   if (item.first_of_shard) check_alive(shard);
-  if (!form.decoded_by_host() && shard.is_remote()) {
+  if (!form.decoded_by_host() && !shard.samples_mapped()) {
     form.read_frame(shard, at.sample, {target, item.size_bytes});
   } else if (!form.decoded_by_host()) {
     const std::span<const std::byte> bytes = mapped_bytes(dataset, form, item);
