@@ -64,6 +64,7 @@ def cpu_of(server):
 
 def fetch(path, cache, shards):
     """In a process of its own: brings every shard into the cache, while one batch of a global shuffle is made."""
+    import numpy  # which the first batch would import
     import shardloader as sl
 
     begin, started = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
@@ -76,6 +77,7 @@ def fetch(path, cache, shards):
 
 def load(path, epochs, cache, cache_bytes):
     """In a process of its own: a line of JSON."""
+    import numpy  # which the first batch would import
     import shardloader as sl
 
     options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}

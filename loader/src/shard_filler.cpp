@@ -13,7 +13,7 @@ namespace shard {
 namespace {
 
 // Each waits for the requests of one shard, and then reads what was not proven while it came: enough that requests never pause.
-constexpr unsigned kThreads = 6;
+constexpr unsigned kThreads = 3;
 constexpr std::chrono::milliseconds kFillTurn{20};  // between looks at whether to stop
 
 void wait_for_end(const Event& event) noexcept {

@@ -52,13 +52,13 @@ def test_what_does_not_fit_in_the_cache_is_in_transit(server, tmp_path):
     assert stats.passed_bytes == 0
 
 
-@pytest.mark.parametrize("transform", [None, {"dtype": "float32"}])  # batches that are copies of what is stored, and others
-def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, transform):
+@pytest.mark.parametrize("options", [{}, {"dtype": "float32"}])  # batches that are copies of what is stored, and others
+def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, options):
     def labelled(loader, epoch):
         return [(labels.tolist(), images.copy()) for images, labels in loader.epoch(epoch)]
 
-    def open_loader(data, **options):
-        return sl.Loader(data, batch_size=4, framework="numpy", window_shards=2, prefetch=1, drop_last=False, transform=transform, **options)
+    def open_loader(data, **storage):
+        return sl.Loader(data, batch_size=4, framework="numpy", window_shards=2, prefetch=1, drop_last=False, **options, **storage)
 
     here = open_loader(tmp_path / "set")
     there = open_loader(f"{server.url}/set", cache=tmp_path / "cache")

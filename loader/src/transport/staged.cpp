@@ -41,12 +41,13 @@ class Staged final : public Transport {
     batch.filled = {};
     find_samples(slot);
     if (batch.staged.empty()) return;
-    submit_rows(*context_.pool, batch.staged.size(), batch.filled, [this, filling = &slot, &batch](std::size_t i) {
-      const std::uint32_t row = batch.staged[i];
-      const FetchItem& item = filling->fetch[row];
-      stage_row(*context_.dataset, *context_.forms[item.part], item, place_of(batch, item), filling->verify,
-                ring_.cached());
-    });
+    submit_rows(*context_.pool, batch.staged.size(), batch.filled,
+                [this, filling = &slot, &batch](std::size_t i) {
+                  const std::uint32_t row = batch.staged[i];
+                  const FetchItem& item = filling->fetch[row];
+                  stage_row(*context_.dataset, *context_.forms[item.part], item, place_of(batch, item),
+                            filling->verify, ring_.cached());
+                });
   }
 
   void end(Slot& slot) override {
