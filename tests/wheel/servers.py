@@ -57,7 +57,7 @@ def main(work, tls):
         done(f"an unknown authority: {refused}")
         elsewhere = server.url.replace("127.0.0.1", "localhost")
         done(f"another host: {refusal(elsewhere, ['certificate is not trusted'], SHARD_CA_BUNDLE=str(ca))}")
-        done(f"no such file: {refusal(server.url, ['/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}")
+        done(f"no such file: {refusal(server.url, ['cannot be read', '/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}")
         done(f"no server: {refusal(f'https://127.0.0.1:{free_port()}', ['3 attempts'], SHARD_CA_BUNDLE=str(ca))}")
     if S3.available():
         with S3(work / "buckets", certificate) as server:

@@ -172,8 +172,13 @@ bool HttpRequest::settle(CURLcode result) {
 // There is no whole answer.
 bool HttpRequest::failed(CURLcode result) {
   switch (result) {
-    case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
+      throw Error(
+          ErrorCode::io,
+          fmt::format("{}: the certificates of authorities cannot be read: {}; set SHARD_CA_BUNDLE to a "
+                      "file with them",
+                      quoted(job_.object.name()), reason(result)));
+    case CURLE_PEER_FAILED_VERIFICATION:
       throw Error(
           ErrorCode::io,
           fmt::format("{}: the server's certificate is not trusted: {}; with an authority of your own set "
