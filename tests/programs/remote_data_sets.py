@@ -183,6 +183,10 @@ class Misbehaviour(RemoteCase):
         self.assertIn("cannot read", self.assert_code(self.remote(server, "info", "URL"), 2).err)
         self.assertLess(time.monotonic() - begin, 10)
 
+    def test_a_host_that_has_no_address(self):
+        result = run([SHARDCTL, "info", "http://no-such-host.invalid/x"], timeout=60, env=environment(SHARD_HTTP_PATIENCE="6"))
+        self.assertRegex(self.assert_code(result, 2).err, "cannot read .*: Could not resolve host: .*3 attempts")
+
 
 @unittest.skipUnless(Nginx.available(), "nginx is not installed")
 class RealServer(RemoteCase):
