@@ -1,6 +1,7 @@
 #include "remote/local_area.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -13,7 +14,9 @@ constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20U;
 
 }  // namespace
 
-LocalArea::LocalArea() : folder_(temporary_folder()), fd_(open_unnamed(folder_)) {}
+LocalArea::LocalArea() : folder_(temporary_folder()), fd_(open_unnamed(folder_)), pid_(::getpid()) {}
+
+bool LocalArea::of_this_process() const noexcept { return pid_ == ::getpid(); }
 
 std::uint64_t LocalArea::take(std::uint64_t size_bytes) {
   const std::uint64_t room = (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
@@ -25,6 +28,7 @@ std::uint64_t LocalArea::take(std::uint64_t size_bytes) {
 }
 
 void LocalArea::release(std::uint64_t offset, std::uint64_t size_bytes) {
+  if (!of_this_process()) return;
   if (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(size_bytes)) != 0)
     throw_errno("cannot give space back in", folder_, errno);

@@ -1,8 +1,11 @@
 // LocalArea: one sparse file without a name, in which parts of remote files lie at places of their own.
 //
 // Blocks that were never written, or were given back, take no space. The kernel removes the file when the process ends, however it does.
+// A child after fork() reads what its parent has put there, and takes places in an area of its own.
 // It lies in TMPDIR, or /tmp.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
@@ -20,9 +23,11 @@ class LocalArea {
   LocalArea();
   // Takes the next `size_bytes` of the file. Returns their offset, a multiple of 1 MiB. Thread safe. Errors: io.
   std::uint64_t take(std::uint64_t size_bytes);
-  // Gives the space of a range back; it reads as zeros. Errors: io.
+  // Gives the space of a range back; it reads as zeros. Nothing in a child after fork(), whose parent still reads it. Errors: io.
   void release(std::uint64_t offset, std::uint64_t size_bytes);
 
+  // False in a child after fork().
+  bool of_this_process() const noexcept;
   int fd() const noexcept { return fd_.get(); }
   // Its folder, for messages.
   const std::filesystem::path& folder() const noexcept { return folder_; }
@@ -30,6 +35,7 @@ class LocalArea {
  private:
   std::filesystem::path folder_;
   UniqueFd fd_;
+  pid_t pid_;
   std::atomic<std::uint64_t> end_{0};
 };
 

@@ -55,7 +55,7 @@ std::shared_ptr<RemoteFolder> RemoteFolder::open(const std::string& address) {
 
 std::shared_ptr<LocalArea> RemoteFolder::area() const {
   const std::lock_guard lock(mutex_);
-  if (!area_) area_ = std::make_shared<LocalArea>();
+  if (!area_ || !area_->of_this_process()) area_ = std::make_shared<LocalArea>();
   return area_;
 }
 
