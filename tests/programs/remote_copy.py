@@ -158,6 +158,16 @@ class Upload(CopyCase):
         self.assertGreater(done["kept_bytes"], 2 << 20)
         self.check(store)
 
+    def test_parts_that_another_process_replaces(self):
+        def replace(method, key, query, count):
+            if method == "POST" and "uploadId" in query and count == 1 and "00001" in key:
+                parts = store.uploads[query["uploadId"]][1]
+                parts[2] = b"x" * len(parts[2])
+
+        store = self.store(replace)
+        self.send(store)
+        self.check(store)
+
     def test_an_overloaded_store(self):
         for status in 429, 500, 503:
             store = self.ends_well(lambda method, key, query, count: f"status:{status}" if count == 1 and method != "HEAD" else None)

@@ -3,11 +3,12 @@
 import base64
 import hashlib
 import http.server
+import re
 import socket
 import threading
 import time
 from urllib.parse import parse_qs, unquote, urlsplit
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 
 def etag_of(data):
@@ -158,13 +159,17 @@ class HostileStore:
                 return 200, f"<R><UploadId>{escape(name)}</UploadId></R>".encode(), {}
             if act == "error200":
                 return 200, self.error("InternalError"), {}
-            return self.complete(place, query["uploadId"], body.decode())
+            return self.complete(place, query["uploadId"], body.decode(), act)
 
-    def complete(self, place, upload, xml):
-        parts = self.uploads.pop(upload)[1]
-        numbers = [int(text.split("<")[0]) for text in xml.split("<PartNumber>")[1:]]
+    def complete(self, place, upload, xml, act):
+        parts = self.uploads[upload][1]
+        named = re.findall("<PartNumber>([0-9]+)</PartNumber><ETag>(.*?)</ETag>", xml)
+        numbers = [int(number) for number, _ in named]
+        if act != "encrypted" and any(etag_of(parts[int(number)]) != unescape(etag, {"&quot;": '"'}) for number, etag in named):
+            return 400, self.error("InvalidPart"), {}  # another process sent other bytes as this part
         assert numbers == sorted(parts), (numbers, sorted(parts))
         assert all(len(parts[n]) >= 5 << 20 for n in numbers[:-1]), "a part is too small"
+        del self.uploads[upload]
         digests = b"".join(hashlib.md5(parts[n]).digest() for n in numbers)
         etag = f'"{hashlib.md5(digests).hexdigest()}-{len(numbers)}"'
         self.objects[place] = (b"".join(parts[n] for n in numbers), etag)

@@ -73,11 +73,12 @@ class HttpObject {
 
 // A request that is not a read by range: it may have a body, and its answer is read as a whole.
 struct ObjectCall {
-  std::string method;                     // GET, HEAD, PUT, POST, DELETE
-  std::string query = {};                 // percent-encoded, sorted by name: "partNumber=1&uploadId=a"
-  std::vector<std::string> headers = {};  // "Name: value"
-  std::span<const std::byte> body = {};   // borrowed until the call returns
-  std::vector<long> expected = {};        // statuses that are answers too, beside 2xx
+  std::string method;                            // GET, HEAD, PUT, POST, DELETE
+  std::string query = {};                        // percent-encoded, sorted by name: "partNumber=1&uploadId=a"
+  std::vector<std::string> headers = {};         // "Name: value"
+  std::span<const std::byte> body = {};          // borrowed until the call returns
+  std::vector<long> expected = {};               // statuses that are answers too, beside 2xx
+  std::vector<std::string> expected_codes = {};  // errors of S3 that are, whatever their status
 };
 struct ObjectReply {
   long status = 0;

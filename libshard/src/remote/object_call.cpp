@@ -24,12 +24,17 @@ std::string payload_of(const HttpObject& object, const ObjectCall& call) {
   return large && object.url().starts_with("https://") ? "UNSIGNED-PAYLOAD" : sha256_hex(call.body);
 }
 
+template <class Value>
+bool is_among(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 }  // namespace
 
 bool HttpRequest::expected() const {
-  return !error_code_of(answer_.excerpt).starts_with("ExpiredToken") &&
-         std::find(job_.call->expected.begin(), job_.call->expected.end(), answer_.status) !=
-             job_.call->expected.end();
+  const std::string code = error_code_of(answer_.excerpt);
+  if (code.starts_with("ExpiredToken")) return false;
+  return is_among(job_.call->expected, answer_.status) || is_among(job_.call->expected_codes, code);
 }
 
 bool HttpRequest::writes() const noexcept {
@@ -57,13 +62,14 @@ void HttpRequest::set_call() {
 
 // The answer is complete. S3 may say 200 before it fails, and then has an error in its document.
 bool HttpRequest::settle_call() {
-  const std::string failed = success() ? error_code_of(as_text(job_.document)) : std::string();
-  if (!failed.empty()) return again(fmt::format("HTTP {}, {}", answer_.status, failed));
+  const std::string failed = error_code_of(success() ? as_text(job_.document) : answer_.excerpt);
+  if (success() && !failed.empty() && !is_among(job_.call->expected_codes, failed))
+    return again(fmt::format("HTTP {}, {}", answer_.status, failed));
   ObjectReply& reply = job_.reply;
   reply.status = answer_.status;
   reply.etag = answer_.etag;
   reply.encrypted = !answer_.encryption.empty() && answer_.encryption != "AES256";
-  reply.error_code = error_code_of(answer_.excerpt);
+  reply.error_code = failed;
   reply.size_bytes = whole_number(answer_.content_length).value_or(0);
   if (success()) shared_.stats.sent += job_.call->body.size();
   return true;

@@ -28,7 +28,7 @@ constexpr std::uint64_t kHeadBytes = 64 * 1024;  // read back
 constexpr unsigned kPartsAtOnce = 4;
 constexpr const char* kAnotherWriter =
     "another process writes there; choose another prefix, or start again when it has ended";
-constexpr int kUploadAttempts = 3;         // of a multipart upload that another process removes
+constexpr int kUploadAttempts = 3;         // of a multipart upload that another process removes or changes
 constexpr std::size_t kKnownUploads = 16;  // unfinished ones that are looked at
 
 // Which file it is, and when it was changed last.
@@ -64,12 +64,13 @@ class Upload {
     if (const auto there = store_.stat(name_, stop_)) return keep(*there);
     if (size_ <= kWholeBytes) return send_whole();
     for (int attempt = 1;; ++attempt) {
-      if (const auto done = send_parts()) return *done;
+      if (const auto done = send_parts(attempt > 1)) return *done;
       if (const auto there = store_.stat(name_, stop_)) return keep(*there);
       if (attempt == kUploadAttempts)
-        throw Error(ErrorCode::io,
-                    fmt::format("the multipart upload of {} was removed {} times by another process",
-                                quoted(store_.folder().address_of(name_)), attempt));
+        throw Error(
+            ErrorCode::io,
+            fmt::format("the multipart upload of {} was removed or changed {} times by another process",
+                        quoted(store_.folder().address_of(name_)), attempt));
     }
   }
 
@@ -181,9 +182,10 @@ class Upload {
     return best;
   }
 
-  // Nothing: the upload has been removed meanwhile.
-  std::optional<Uploaded> send_parts() {
-    std::optional<Begun> begun = find_begun(store_.list_uploads(name_, stop_));
+  // `alone`: in an upload of its own, not in one that was begun. Nothing: the upload has been removed meanwhile, or has parts of another file.
+  std::optional<Uploaded> send_parts(bool alone) {
+    std::optional<Begun> begun;
+    if (!alone) begun = find_begun(store_.list_uploads(name_, stop_));
     if (!begun)
       begun = Begun{store_.create_upload(name_, stop_),
                     std::vector<S3Part>(static_cast<std::size_t>(parts())), 0};
@@ -223,6 +225,7 @@ class Upload {
     }
     switch (store_.complete(name_, begun.id, begun.parts, stop_)) {
       case S3Store::Completed::gone:
+      case S3Store::Completed::changed:
         return std::nullopt;
       case S3Store::Completed::exists:
         store_.abort(name_, begun.id, stop_);

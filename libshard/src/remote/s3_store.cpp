@@ -179,8 +179,12 @@ std::optional<S3Part> S3Store::put_part(const std::string& name, const std::stri
 S3Store::Completed S3Store::complete(const std::string& name, const std::string& id,
                                      const std::vector<S3Part>& parts, const std::stop_token& stop) const {
   const std::string xml = parts_to_xml(parts);
-  ObjectCall call{
-      "POST", upload_query(id), {kIfNew}, as_byte_span(xml), {kNotFound, kExists, kNotImplemented}};
+  ObjectCall call{"POST",
+                  upload_query(id),
+                  {kIfNew},
+                  as_byte_span(xml),
+                  {kNotFound, kExists, kNotImplemented},
+                  {"InvalidPart", "EntityTooSmall"}};
   ObjectReply reply = send(name, call, stop);
   if (reply.status == kNotImplemented) {
     if (stat(name, stop)) return Completed::exists;
@@ -188,6 +192,7 @@ S3Store::Completed S3Store::complete(const std::string& name, const std::string&
     call.expected = {kNotFound};
     reply = send(name, call, stop);
   }
+  if (reply.error_code == "InvalidPart" || reply.error_code == "EntityTooSmall") return Completed::changed;
   if (reply.status == kNotFound) return Completed::gone;
   return reply.status == kExists ? Completed::exists : Completed::made;
 }

@@ -59,8 +59,8 @@ class S3Store {
   std::optional<S3Part> put_part(const std::string& name, const std::string& id, std::uint32_t number,
                                  std::span<const std::byte> bytes, const Md5Digest& digest,
                                  const std::stop_token& stop = {}) const;
-  // gone: there is no such upload. exists: there is an object with this name.
-  enum class Completed : std::uint8_t { made, gone, exists };
+  // gone: there is no such upload. exists: there is an object with this name. changed: its parts are others, because somebody else sent them.
+  enum class Completed : std::uint8_t { made, gone, exists, changed };
   Completed complete(const std::string& name, const std::string& id, const std::vector<S3Part>& parts,
                      const std::stop_token& stop = {}) const;
   // Removes the parts of an upload. None there is no error.
