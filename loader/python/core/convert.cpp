@@ -51,6 +51,7 @@ convert::Options options_of(const nb::dict& given) {
   convert::apply(words, options);
   options.images = nb::cast<std::filesystem::path>(given["images"]).native();
   set(options.out, given, "out");
+  set(options.work, given, "work");
   set(options.root, given, "root");
   set(options.labels, given, "labels");
   set(options.coco, given, "coco");

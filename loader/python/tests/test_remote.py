@@ -85,3 +85,68 @@ def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, 
     stats = there.stats()
     assert stats.transport == "staged"
     assert fetched < stats.fetched_bytes < fetched + 400_000  # of what was damaged alone
+
+
+SMALL = {"resize": 32, "crop": 32, "dtype": "uint8", "samples_per_shard": 4}
+
+
+@pytest.fixture
+def photos(tmp_path):
+    from shardify_support import make_images
+
+    return make_images(tmp_path / "photos", each=4)
+
+
+@pytest.fixture
+def store(monkeypatch):
+    from remote_store import HostileStore
+
+    if "without libcurl" in refusal(lambda: sl.Dataset("http://127.0.0.1:1/x")):
+        pytest.skip("this build has no libcurl")
+    with HostileStore() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        yield store
+
+
+def refusal(call):
+    with pytest.raises(sl.ShardError) as error:
+        call()
+    return str(error.value)
+
+
+def test_convert_uploads_to_an_object_store(store, photos, tmp_path):
+    work = tmp_path / "work"
+    done = sl.convert(photos, tmp_path / "here", **SMALL)
+    there = sl.convert(photos, "s3://bucket/sets/a b", work=work, **SMALL)
+    assert (there.samples, there.shards, there.complete) == (done.samples, done.shards, True)
+    assert store.files("sets/a b/") == {file.name: file.read_bytes() for file in (tmp_path / "here").iterdir()}
+    assert os.listdir(work) == []
+    assert sl.convert(photos, "s3://bucket/sets/a b", work=work, **SMALL).was_complete
+    assert len(sl.Dataset("s3://bucket/sets/a b")) == done.samples
+
+
+def test_what_cannot_write_to_servers_says_so(store, photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here = sorted(os.listdir(tmp_path))
+    address = "s3://bucket/set"
+    for options in ({"append": True}, {"overwrite": True}, {"refresh": True}, {"claim": True}, {"rank": 0, "world_size": 2}):
+        assert "need a folder, which shardctl copy uploads" in refusal(lambda: sl.convert(photos, address, **SMALL, **options))
+    assert "need a folder, which shardctl copy uploads" in refusal(lambda: sl.plan(photos, address, **SMALL))
+    assert "only s3://" in refusal(lambda: sl.convert(photos, "https://127.0.0.1:1/set", **SMALL))
+    assert "work is for an out in an object store" in refusal(lambda: sl.convert(photos, tmp_path / "x", work=tmp_path / "work", **SMALL))
+    assert "upload it with shardctl copy" in refusal(lambda: sl.Writer(address, **SMALL).add("a", b"", 0))
+    assert sorted(os.listdir(tmp_path)) == here
+    assert store.files() == {}
+
+
+def test_a_plan_reads_archives_on_servers(server, photos, tmp_path):
+    import tarfile
+
+    with tarfile.open(tmp_path / "all.tar", "w") as archive:
+        archive.add(photos, ".")
+    plan = sl.plan(f"{server.url}/all.tar", tmp_path / "out", jobs=1, **SMALL)
+    assert plan.inputs == 12
+    for shard in range(plan.shards):
+        sl.convert_shard(plan, shard)
+    assert sl.finish(plan).samples == 12

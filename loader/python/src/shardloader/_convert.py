@@ -36,6 +36,12 @@ class Conversion(NamedTuple):
     converted_shards: int = 0  #: shards published by this call
 
 
+def absolute(path: Path) -> str:
+    """The path from the root on. The address of a server stays as it is."""
+    path = os.fspath(path)
+    return path if path.startswith(("https://", "http://", "s3://", "hf://")) else os.path.abspath(path)
+
+
 def _number(name: str, value: int) -> int:
     number = operator.index(value)
     if number < 0:
@@ -132,6 +138,7 @@ def _options(
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
     claim: bool = False,
+    work: Optional[Path] = None,
 ) -> "dict[str, Any]":
     """The options of convert() as the C++ library takes them: only those that are given."""
     if os.fspath(images) == "-":
@@ -154,7 +161,7 @@ def _options(
         "world_size": world_size,
     }
     wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
-    for name, path in {"labels": labels, "root": root, "coco": coco, "yolo": yolo, "voc": voc, "box_classes": box_classes, "mask_dir": mask_dir}.items():
+    for name, path in {"labels": labels, "root": root, "coco": coco, "yolo": yolo, "voc": voc, "box_classes": box_classes, "mask_dir": mask_dir, "work": work}.items():
         wanted[name] = None if path is None else os.fspath(path)
     for name, flag in {"fast_decode": fast_decode, "pages": pages, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
         wanted[name] = True if flag else None
@@ -216,10 +223,13 @@ def convert(
     rank: Optional[int] = None,
     world_size: Optional[int] = None,
     claim: bool = False,
+    work: Optional[Path] = None,
 ) -> Conversion:
     """Converts a folder of images (images/<class>/**) to a data set in `out`, as the program shardify does.
 
-    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line. Archives and the files of a list can be on servers (docs/remote.md).
+    images: a folder; a tar archive or several ("train-{000..146}.tar"), also WebDatasets; an array of images (.npy, .npz, IDX, CIFAR's files); or "@FILE": a list of paths, one a line.
+        Archives and the files of a list can be on servers (docs/remote.md).
+    out: a folder, or "s3://BUCKET/PREFIX", to which each shard is uploaded when it is finished.
     preset: "eval" (short side 256, centre crop 224, float16 NCHW, normalised) or "train" (256x256 uint8 NHWC, to be cropped
         and normalised while training). The options below change single parts of it; None leaves them as they are.
     progress: True for a bar (tqdm where it is installed), or a function (done, planned, rejected) that is called some times a
@@ -260,6 +270,8 @@ def convert(
     append: adds the images to the finished data set in `out`, which must have the same options. The result counts the added images.
     jobs: threads; None: as many as this process may use CPUs.
     rank, world_size, claim: see below.
+    work: with an `out` in an object store, the folder for shards until they are uploaded, four at most. None: in TMPDIR, or /tmp. The same call with
+        the same folder goes on.
 
     This process does all of it, also under torchrun, mpirun or srun: call it in one process (rank 0) and let the others
     wait. To share the work, call it in every process, with claim=True or with rank= and world_size=. claim: each process takes the
@@ -315,6 +327,7 @@ def convert(
         rank=rank,
         world_size=world_size,
         claim=claim,
+        work=work,
     )
     bar = _Bar() if progress and not callable(progress) else None
     try:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
 
 from . import _core
 from ._arrays import to_numpy
+from ._convert import absolute
 from ._fields import _LONG, Fields, RaggedArray
 from ._errors import CorruptError, InvalidArgumentError
 from ._numpy import np
@@ -109,9 +110,7 @@ class Dataset:
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        path = os.fspath(path)
-        if not path.startswith(("https://", "http://", "s3://", "hf://")):
-            path = os.path.abspath(path)
+        path = absolute(path)
         self._adopt(_core.Dataset(path), path, ("open", path))
 
     def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":

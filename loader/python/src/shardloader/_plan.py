@@ -7,7 +7,7 @@ import threading
 from typing import Any, NamedTuple
 
 from . import _core, _words
-from ._convert import Conversion, Path, _options
+from ._convert import Conversion, Path, _options, absolute
 from ._errors import InvalidArgumentError, ShardError
 
 
@@ -55,25 +55,25 @@ def _listed(given: Plan) -> Any:
 def plan(images: Path, out: Path, **options: Any) -> Plan:
     """Lists the images of a conversion and divides them into shards. Writes nothing.
 
-    Takes the arguments of convert(), except progress, claim, rank, world_size, overwrite, refresh and append. jobs is the number of
+    Takes the arguments of convert(), except progress, claim, rank, world_size, overwrite, refresh, append and work; `out` is a folder. jobs is the number of
     threads of each convert_shard(); give jobs=1 if your scheduler runs a task per CPU.
 
         plan = sl.plan("images/train", "out/train", preset="train", jobs=1)
         client.gather(client.map(sl.convert_shard, [plan] * plan.shards, range(plan.shards)))    # Dask
         sl.finish(plan)
     """
-    for name in ("progress", "claim", "rank", "world_size", "overwrite", "refresh", "append"):
+    for name in ("progress", "claim", "rank", "world_size", "overwrite", "refresh", "append", "work"):
         if name in options:
             raise InvalidArgumentError(f"{name} is no option of plan()")
     images = os.fspath(images)
-    absolute = "@" + os.path.abspath(images[1:]) if images.startswith("@") else images if images == "-" else os.path.abspath(images)
+    there = "@" + os.path.abspath(images[1:]) if images.startswith("@") else images if images == "-" else absolute(images)
     for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask_dir"):
         if options.get(name) is not None:
-            options[name] = os.path.abspath(options[name])
+            options[name] = absolute(options[name])
     if options.get("pairs"):
         options["pairs"] = {name: os.path.abspath(folder) for name, folder in options["pairs"].items()}
     try:
-        given = _options(absolute, os.path.abspath(out), **options)
+        given = _options(there, absolute(out), **options)
         listed = _core.WorkPlan(given)
     except ShardError as error:
         raise _words.of_convert(error) from None
