@@ -8,20 +8,21 @@ import unittest
 from urllib.parse import quote
 
 from remote_servers import S3, HostileServer, Nginx, make_certificate
-from shardify_support import SMALL, TestCase, environment, main, make_images, run, shardctl, shardify, SHARDCTL
+from remote_support import ServerCase
+from shardify_support import SMALL, SHARDCTL, environment, main, run, shardctl
+
+# The long form: SHARD_OUTAGE=20.
+OUTAGE_SECONDS = float(os.environ.get("SHARD_OUTAGE", "5"))
 
 
-class RemoteCase(TestCase):
+class RemoteCase(ServerCase):
     CODEC = "none"
 
     def setUp(self):
         super().setUp()
-        if "without libcurl" in shardctl("info", "http://127.0.0.1:1/x").err:
-            self.skipTest("this build has no libcurl")
-        images = make_images(self.path / "in", each=6)
         self.data = self.path / "sets" / "a b+c&d?e"
         self.data.parent.mkdir()
-        self.assert_code(shardify(images, self.data, *SMALL, "--codec", self.CODEC), 0)
+        self.make_data(self.data, [*SMALL, "--codec", self.CODEC])
         self.name = quote(self.data.name)
 
     def serve(self, behave=None, check=None):
@@ -55,9 +56,7 @@ class Reading(RemoteCase):
 
     def test_heads_and_rows_are_fetched_and_no_shards(self):
         server = self.serve()
-        big = self.path / "sets" / "big"
-        images = make_images(self.path / "big", each=4)
-        self.assert_code(shardify(images, big, "--resize", "256", "--crop", "256", "--dtype", "f32", "--quiet"), 0)
+        big = self.make_data(self.path / "sets" / "big", ["--resize", "256", "--crop", "256", "--dtype", "f32", "--quiet"], each=4)
         size = sum(file.stat().st_size for file in big.glob("*.safetensors"))
         self.name = "big"
         self.assert_code(self.remote(server, "info", "URL"), 0)
@@ -111,8 +110,8 @@ class Misbehaviour(RemoteCase):
         self.assertIn("ok: 5 shards, 18 samples", self.assert_code(result, 0).out)
         return server
 
-    def fails(self, behave, *words, code=None):
-        result, server = self.verify(behave)
+    def fails(self, behave, *words, code=None, **variables):
+        result, server = self.verify(behave, **variables)
         self.assertNotEqual(result.code, 0)
         if code:
             self.assert_code(result, code)
@@ -120,16 +119,18 @@ class Misbehaviour(RemoteCase):
             self.assertIn(word, result.out + result.err)
 
     def test_an_overloaded_server(self):
-        for status in 429, 500, 502, 503, 504:
+        def refuse(status):
             server = self.ends_well(lambda path, begin, end, count: f"status:{status}" if count % 2 else None)
             self.assertGreater(len(server.requests), 12)
 
-    def test_twenty_seconds_of_503(self):
+        self.at_once(*(lambda status=status: refuse(status) for status in (429, 500, 502, 503, 504)))
+
+    def test_some_seconds_of_503(self):
         begin = time.monotonic()
-        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < 20 else None, SHARD_HTTP_PATIENCE="40")
+        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < OUTAGE_SECONDS else None, SHARD_HTTP_PATIENCE="40")
 
     def test_a_server_that_stays_overloaded(self):
-        self.fails(lambda *_: "status:503", "HTTP 503, SlowDown", code=2)
+        self.fails(lambda *_: "status:503", "HTTP 503, SlowDown", code=2, SHARD_HTTP_PATIENCE="2")
 
     def test_refused(self):
         self.fails(lambda *_: "status:403", "access to", "refused (HTTP 403", code=2)
@@ -154,8 +155,7 @@ class Misbehaviour(RemoteCase):
         self.assertNotIn("different", result.out)  # either way, but never a wrong byte and never a hang
 
     def test_a_server_without_ranges(self):
-        self.data = self.path / "sets" / "one"
-        self.assert_code(shardify(self.path / "in", self.data, "--resize", "300", "--crop", "300", "--dtype", "f32", "--quiet"), 0)
+        self.data = self.make_data(self.path / "sets" / "one", ["--resize", "300", "--crop", "300", "--dtype", "f32", "--quiet"])
         self.name = "one"
         self.fails(lambda path, *_: "whole" if path.endswith("s") else None, "must support range requests", code=2)
 
@@ -166,8 +166,8 @@ class Misbehaviour(RemoteCase):
         self.ends_well(lambda path, begin, end, count: "flip" if count % 3 == 1 else None)
 
     def test_bits_that_are_always_flipped(self):
-        self.fails(lambda path, *_: "flip" if path.endswith("s") else None, code=1)
-        self.fails(lambda path, *_: "flip" if path.endswith("json") else None, code=1)
+        self.at_once(lambda: self.fails(lambda path, *_: "flip" if path.endswith("s") else None, code=1),
+                     lambda: self.fails(lambda path, *_: "flip" if path.endswith("json") else None, code=1))
 
     def test_a_redirect_in_a_circle(self):
         self.fails(lambda path, *_: "redirect:/" + quote(path), "is redirected more than")

@@ -135,7 +135,7 @@ class HostileServer:
         if act.startswith("cut:"):
             body = body[: int(act[4:])]
         if act == "stall":
-            handler.wfile.write(body[: len(body) // 2])
+            handler.wfile.write(body[: min(len(body) // 2, 200)])  # few, so that the mean rate is soon too low
             handler.wfile.flush()
             time.sleep(60)
         handler.wfile.write(body)

@@ -68,12 +68,12 @@ std::uint64_t size_of(int fd) {
   return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
-// Where room cannot be taken in advance, a disk becomes full while a shard is written.
-bool is_full(const fs::path& folder) noexcept {
+// Where room cannot be taken in advance, a disk becomes full while a shard is written. And a folder may be made read-only.
+bool takes_nothing(const fs::path& folder) noexcept {
   constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
   std::error_code error;
   const fs::space_info disk = fs::space(folder, error);
-  return !error && disk.available < kLeastBytes;
+  return (!error && disk.available < kLeastBytes) || ::access(folder.c_str(), W_OK) != 0;
 }
 
 bool is_entry_name(std::string_view name) {
@@ -126,7 +126,7 @@ void ShardCache::write_proof(const std::string& name, int fd) const {
 // The part, locked, under its name. Waits for the process that has it.
 std::optional<UniqueFd> ShardCache::lock_part(const fs::path& part, const std::stop_token& stop) const {
   UniqueFd fd = open_plain(part, O_RDWR | O_CREAT);
-  if (!fd && (errno == ENOSPC || errno == EDQUOT)) return std::nullopt;
+  if (!fd && takes_no_files(errno)) return std::nullopt;
   if (!fd) throw_errno("cannot create", part, errno);
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("cannot lock", part, errno);
@@ -199,9 +199,9 @@ std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, 
     fetch(made->get());
     rename_file(part, path);
   } catch (const std::exception&) {
-    const bool full = is_full(folder_);
+    const bool refused = takes_nothing(folder_);
     ::unlink(part.c_str());
-    if (full) return std::nullopt;
+    if (refused) return std::nullopt;
     throw;
   }
   try {

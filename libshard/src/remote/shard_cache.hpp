@@ -49,7 +49,7 @@ class ShardCache {
   // Throws corrupt unless a file that was there has the bytes of the shard.
   using Prove = std::function<void(int fd)>;
   // The entry's file; where it is not there or not proven, it is made, by one process at a time. Nothing: there is no room, in `max_bytes` or on the
-  // disk. Errors: those of `fetch` and `prove`; cancelled.
+  // disk, or the folder is read-only. Errors: those of `fetch` and `prove`; cancelled.
   std::optional<UniqueFd> get(const Entry& entry, const Fetch& fetch, const Prove& prove,
                               const std::stop_token& stop) const;
 

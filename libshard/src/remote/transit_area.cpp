@@ -44,6 +44,10 @@ void remove_unused(const fs::path& path) noexcept {
 
 }  // namespace
 
+bool takes_no_files(int error) noexcept {
+  return error == ENOSPC || error == EDQUOT || error == EROFS || error == EACCES || error == EPERM;
+}
+
 TransitArea::TransitArea(fs::path folder, bool shared) : folder_(std::move(folder)), shared_(shared) {
   std::error_code error;
   fs::create_directory(folder_, error);
@@ -81,7 +85,7 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
     if (stop.stop_requested())
       throw Error(ErrorCode::cancelled, "stopped while another process fetches a shard");
     UniqueFd fd = open_plain(path, O_RDWR | O_CREAT);
-    if (!fd && (errno == ENOSPC || errno == EDQUOT)) return std::nullopt;
+    if (!fd && takes_no_files(errno)) return std::nullopt;
     if (!fd) throw_errno("cannot create", path, errno);
     if (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) continue;  // it is being filled
     if (!names_file(path, fd.get())) continue;                // it was removed meanwhile

@@ -20,6 +20,9 @@
 
 namespace shard {
 
+// Whether a folder takes no new files, by the errno of open(): its disk is full, or it is read-only.
+bool takes_no_files(int error) noexcept;
+
 class TransitArea {
  public:
   // Makes the folder if it is missing.
@@ -31,7 +34,7 @@ class TransitArea {
   // Writes all bytes of a shard to the file, which has at least its size, and throws unless they are right.
   using Fetch = std::function<void(int fd)>;
   // A file of `size_bytes` with a shard; `name` is the same for the same shard in all processes. In a shared area another process may have written it, so
-  // it is not proven; a process that takes a minute for it is not waited for. The file counts as needed until its last mapping is gone. Nothing: the disk is full, also that of TMPDIR. Errors: those of
+  // it is not proven; a process that takes a minute for it is not waited for. The file counts as needed until its last mapping is gone. Nothing: the disk is full (or the folder read-only), also that of TMPDIR. Errors: those of
   // `fetch`; cancelled.
   std::optional<UniqueFd> get(const std::string& name, std::uint64_t size_bytes, const Fetch& fetch,
                               const std::stop_token& stop) const;
