@@ -14,7 +14,8 @@ from pathlib import Path
 
 from remote_servers import S3, Moto, make_certificate
 from remote_store import HostileStore
-from shardify_support import SHARDCTL, SMALL, TestCase, environment, main, make_images, run, shardctl, shardify
+from remote_support import ServerCase
+from shardify_support import SHARDCTL, SMALL, environment, main, make_images, run, shardctl, shardify
 
 # Three shards of 19 MB: each is sent in parts.
 LARGE = ["--resize", "512", "--crop", "512", "--dtype", "f32", "--samples-per-shard", "6", "--quiet"]
@@ -25,18 +26,14 @@ def files_of(folder):
     return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
 
 
-class CopyCase(TestCase):
+class CopyCase(ServerCase):
     def setUp(self):
         super().setUp()
-        if "without libcurl" in shardctl("info", "http://127.0.0.1:1/x").err:
-            self.skipTest("this build has no libcurl")
         self.data = self.path / "sets" / NAME
         self.data.parent.mkdir()
 
     def make(self, options=SMALL, each=6, folder=None):
-        folder = folder or self.data
-        self.assert_code(shardify(make_images(self.path / "in", each=each), folder, *options), 0)
-        return folder
+        return self.make_data(folder or self.data, options, each)
 
     def copy(self, *words, timeout=120, **variables):
         return run([SHARDCTL, "copy", *map(str, words)], timeout=timeout, env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}))
@@ -69,16 +66,16 @@ class Upload(CopyCase):
         self.assertEqual(store.wrong, [])
         self.assertEqual(store.uploads, {})
 
-    def ends_well(self, behave, **options):
+    def ends_well(self, behave, patience="6", **options):
         store = self.store(behave, **options)
-        self.send(store)
+        self.send(store, SHARD_HTTP_PATIENCE=patience)
         self.check(store)
         return store
 
-    def fails(self, behave, *words, code=2, **options):
+    def fails(self, behave, *words, code=2, patience="6", **options):
         store = self.store(behave, **options)
         begin = time.monotonic()
-        result = self.send(store, code=code)
+        result = self.send(store, code=code, SHARD_HTTP_PATIENCE=patience)
         self.assertLess(time.monotonic() - begin, 60)
         for word in words:
             self.assertIn(word, result.err)
@@ -169,16 +166,18 @@ class Upload(CopyCase):
         self.check(store)
 
     def test_an_overloaded_store(self):
-        for status in 429, 500, 503:
+        def refuse(status):
             store = self.ends_well(lambda method, key, query, count: f"status:{status}" if count == 1 and method != "HEAD" else None)
             self.assertGreater(len(store.requests), 20)
 
+        self.at_once(*(lambda status=status: refuse(status) for status in (429, 500, 503)))
+
     def test_some_seconds_of_503(self):
         begin = time.monotonic()
-        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < 4 else None)
+        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < 3 else None)
 
     def test_a_store_that_stays_overloaded(self):
-        self.fails(lambda method, *_: "status:503" if method == "PUT" else None, "cannot write", "HTTP 503, SlowDown")
+        self.fails(lambda method, *_: "status:503" if method == "PUT" else None, "cannot write", "HTTP 503, SlowDown", patience="2")
 
     def test_connections_that_are_cut_in_mid_part(self):
         self.ends_well(lambda method, key, query, count: "cut:1000000" if method == "PUT" and count == 1 else None)
@@ -190,7 +189,7 @@ class Upload(CopyCase):
         self.ends_well(lambda method, key, query, count: "error200" if method == "POST" and "uploadId" in query and count == 2 else None)
 
     def test_a_stall(self):
-        self.ends_well(lambda method, key, query, count: "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None)
+        self.ends_well(lambda method, key, query, count: "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None, patience="2")
 
     def test_a_store_with_other_bytes(self):
         self.fails(lambda method, *_: "etag" if method == "PUT" else None, "stored other bytes", code=1)
