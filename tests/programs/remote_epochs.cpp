@@ -1,8 +1,9 @@
 // Loads epochs of a data set and prints, for each, a digest of what was delivered and what was fetched. For remote_loading.py.
 //
-//   remote_epochs PATH ORDER EPOCHS CACHE CACHE_BYTES [TRANSIT TRANSIT_BYTES [RANK WORLD_SIZE]]
+//   remote_epochs PATH ORDER EPOCHS CACHE CACHE_BYTES [TRANSIT TRANSIT_BYTES [RANK WORLD_SIZE [step]]]
 //
-// ORDER: shuffle, windowed, sequential, by_shard; CACHE, TRANSIT "-": none
+// ORDER: shuffle, windowed, sequential, by_shard; CACHE, TRANSIT "-": none. step: prints an empty line after each batch, and waits for one, so
+// that ranks keep step with each other as in a training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,13 @@ namespace {
 
 using namespace shard;
 
-void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs) {
+void keep_step() {
+  fmt::print("\n");
+  std::fflush(stdout);
+  static_cast<void>(std::getchar());
+}
+
+void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs, bool in_step) {
   const Stopwatch watch;
   Loader loader(data, make_host_device(2), options);
   double first = 0;
@@ -36,6 +43,7 @@ void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs
       digest.update(std::as_bytes(std::span(batch.ids())));
       digest.update({images.data, static_cast<std::size_t>(images.size_bytes())});
       digest.update(std::as_bytes(batch.labels()));
+      if (in_step) keep_step();
     }
     const LoaderStats stats = loader.stats();
     fmt::print(
@@ -74,7 +82,9 @@ int main(int argc, char** argv) {
       options.rank = static_cast<std::uint32_t>(number(8));
       options.world_size = static_cast<std::uint32_t>(number(9));
     }
-    run(Dataset::open(argv[1]), options, std::strtoull(argv[3], nullptr, 10));
+    const bool in_step = argc >= 11;
+    if (in_step) options.batch_size = options.prefetch = 1;  // by more, a rank would be windows ahead
+    run(Dataset::open(argv[1]), options, number(3), in_step);
   } catch (const std::exception& error) {
     fmt::print(stderr, "remote_epochs: {}\n", error.what());
     return 1;

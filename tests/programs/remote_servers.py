@@ -272,14 +272,14 @@ def wait_for(port, process, seconds=20):
     raise RuntimeError("the server does not listen")
 
 
-def make_certificate(folder):
-    """An authority of its own and a certificate for 127.0.0.1: (authority, certificate, key)."""
+def make_certificate(folder, name="IP:127.0.0.1"):
+    """An authority of its own and a certificate for `name`: (authority, certificate, key)."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     run = lambda *command: subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=60)
     ca, ca_key, key, request, certificate, names = (folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names"))
     run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-days", "2", "-subj", "/CN=test authority")
-    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", "/CN=127.0.0.1")
-    names.write_text("subjectAltName=IP:127.0.0.1\n")
+    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", f"/CN={name.partition(':')[2]}")
+    names.write_text(f"subjectAltName={name}\n")
     run("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", certificate, "-days", "2", "-extfile", names)
     return ca, certificate, key

@@ -1,6 +1,6 @@
 """What an installed wheel must do with data sets on servers: run by the Python that it was installed for.
 
-    python servers.py WORK TLS      WORK: a new folder for what it makes; TLS: a folder with ca.pem, cert.pem (for 127.0.0.1) and key
+    python servers.py WORK TLS      WORK: a new folder for what it makes; TLS: a folder with ca.pem, cert.pem (for localhost) and key
 
 remote_servers.py must be importable: its servers are used, on the loopback interface. Prints a line per step. Stops at the first that fails.
 """
@@ -45,23 +45,24 @@ def main(work, tls):
     run(SCRIPTS / "shardify", images, data, "--preset", "train", "--samples-per-shard", 10)
     ca, certificate = tls / "ca.pem", (tls / "cert.pem", tls / "key")
     with HostileServer(data, tls=certificate) as server:
+        address = server.url.replace("127.0.0.1", "localhost")
         os.environ["SHARD_CA_BUNDLE"] = str(ca)
-        run(SCRIPTS / "shardctl", "verify", server.url)
-        run(sys.executable, "-c", READ, data, server.url)
+        run(SCRIPTS / "shardctl", "verify", address)
+        run(sys.executable, "-c", READ, data, address)
         os.environ.pop("SHARD_CA_BUNDLE")
         done("https://: verify, and an epoch like that of the folder")
         if found[1] == "none":
-            refused = refusal(server.url, ["ca-certificates", "SHARD_CA_BUNDLE"])
+            refused = refusal(address, ["ca-certificates", "SHARD_CA_BUNDLE"])
         else:
-            refused = refusal(server.url, ["certificate is not trusted", "SHARD_CA_BUNDLE"])
+            refused = refusal(address, ["certificate is not trusted", "SHARD_CA_BUNDLE"])
         done(f"an unknown authority: {refused}")
-        elsewhere = server.url.replace("127.0.0.1", "localhost")
-        done(f"another host: {refusal(elsewhere, ['certificate is not trusted'], SHARD_CA_BUNDLE=str(ca))}")
-        done(f"no such file: {refusal(server.url, ['cannot be read', '/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}")
+        done(f"another host: {refusal(server.url, ['certificate is not trusted'], SHARD_CA_BUNDLE=str(ca))}")
+        done(f"no such file: {refusal(address, ['cannot be read', '/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}")
         done(f"no server: {refusal(f'https://127.0.0.1:{free_port()}', ['3 attempts'], SHARD_CA_BUNDLE=str(ca))}")
     if S3.available():
         with S3(work / "buckets", certificate) as server:
             os.environ.update(server.environment, SHARD_CA_BUNDLE=str(ca))
+            os.environ["AWS_ENDPOINT_URL"] = server.environment["AWS_ENDPOINT_URL"].replace("127.0.0.1", "localhost")
             run(SCRIPTS / "shardctl", "verify", "s3://bucket/train")
             run(SCRIPTS / "shardctl", "copy", data, "s3://bucket/copy")
             run(sys.executable, "-c", READ, data, "s3://bucket/copy")
