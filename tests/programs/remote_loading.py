@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 from remote_servers import HostileServer
 from remote_support import ServerCase
@@ -141,14 +140,29 @@ class Requests(LoadingCase):
             self.assertEqual(min(bodies.values()), 1)
             self.assertLessEqual(max(bodies.values()), 2)
 
+    def in_step(self, path, world, cache="-", cache_bytes=0, transit_bytes=0):
+        """The digests of one epoch of ranks that go from batch to batch together, as in a training. Batches of 1."""
+        words = [EPOCHS, path, "windowed", 1, cache, cache_bytes, "-", transit_bytes]
+        ranks = [subprocess.Popen([*map(str, words), str(rank), str(world), "step"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env=environment(**PATIENCE, TMPDIR=str(self.temporary))) for rank in range(world)]  # fmt: skip
+        lines = [rank.stdout.readline() for rank in ranks]
+        while all(line == "\n" for line in lines):
+            for rank in ranks:
+                rank.stdin.write("\n")
+                rank.stdin.flush()
+            lines = [rank.stdout.readline() for rank in ranks]
+        for rank in ranks:
+            rank.stdin.close()
+            rank.stdout.read()
+            self.assertEqual(rank.wait(60), 0)
+            rank.stdout.close()
+        return [json.loads(line)["digest"] for line in lines]
+
     def test_ranks_share_what_is_in_transit(self):
         server = self.serve(lambda *_: time.sleep(0.05))
         cache = self.path / "cache"
-        here = [self.digests(self.data, epochs=1, rank=rank, world=2) for rank in range(2)]
-        options = dict(epochs=1, world=2, cache=cache, cache_bytes=self.size // 2, transit_bytes=4 * self.largest)
-        with ThreadPoolExecutor(2) as pool:
-            found = list(pool.map(lambda rank: self.digests(self.url(server), rank=rank, **options), range(2)))
-        self.assertEqual(found, here)
+        found = self.in_step(self.url(server), 2, cache, self.size // 2, 4 * self.largest)
+        self.assertEqual(found, self.in_step(self.data, 2))
         # A rank that is late by a window asks again; without sharing, it would be all of the other half.
         self.assertLess(sum(self.bodies(server).values()), 1.4 * len(self.files))
         self.assertEqual([name for name in os.listdir(cache) if name.endswith(".transit")], [])
