@@ -10,12 +10,14 @@ file system and in the page cache. The host device, batches of 256, window_shard
              waits until the loader, which goes on into the next epoch, is idle. Samples per second, and per second of CPU time, which other programs on
              the machine disturb less. `ratio`: the median of address / folder of each pair, and the interval in which the true median lies with a
              probability of at least 0.95 (by ranks, without an assumption about the distribution)
+    files    the same, with a folder of symbolic links to the files of the cache instead of FOLDER's: what is left is not where pages lie in memory
     start    processes in the same turns: from `import shardloader` to the first batch, in seconds, and the CPU seconds of the process
 """
 
 import argparse
 import json
 import math
+import os
 import resource
 import shutil
 import subprocess
@@ -90,8 +92,18 @@ def child(*words):
     return remote.result(subprocess.Popen([sys.executable, __file__, *map(str, words)], stdout=subprocess.PIPE, text=True))
 
 
-def measure(address, folder, cache, options):
-    remote.result(remote.child(address, 1, cache))  # fills the cache
+def link(folder, cache, links):
+    """The data set of `folder`, of the files in the cache."""
+    head = lambda file: file.read_bytes()[: 1 << 16]
+    cached = {head(file): file for file in cache.glob("*.safetensors")}
+    shutil.rmtree(links, ignore_errors=True)
+    links.mkdir()
+    shutil.copy(folder / "dataset.json", links)
+    for file in folder.glob("*.safetensors"):
+        os.symlink(cached[head(file)].absolute(), links / file.name)
+
+
+def compare(address, folder, cache, options):
     found = child("--epochs", address, folder, cache, options.pairs)
     rates = found["rates"]
     summary = {}
@@ -99,13 +111,23 @@ def measure(address, folder, cache, options):
         summary[what] = {side: round(median_interval([pair[side][what] for pair in rates])[0]) for side in SIDES}
         summary[what]["ratio"] = median_interval([pair["address"][what] / pair["folder"][what] for pair in rates])
     summary.update(transports=found["transports"], fetched=found["fetched"])
+    return summary, rates
+
+
+def measure(address, folder, cache, options):
+    remote.result(remote.child(address, 1, cache))  # fills the cache
+    summary, rates = compare(address, folder, cache, options)
+    links = cache.with_name(f"{cache.name}-links")
+    link(folder, cache, links)
+    files, file_rates = compare(address, links, cache, options)
+    shutil.rmtree(links)
     words = {"address": (address, cache), "folder": (folder, "")}
     starts = [{side: child("--start", *words[side]) for side in pair} for pair in turns(options.starts)]
     first = {}
     for what in "seconds", "cpu_seconds":
         first[what] = {side: median_interval([pair[side][what] for pair in starts])[0] for side in SIDES}
         first[what]["ratio"] = median_interval([pair["address"][what] / pair["folder"][what] for pair in starts])
-    return {"epochs": summary, "start": first, "raw": {"rates": rates, "starts": starts}}
+    return {"epochs": summary, "files": files, "start": first, "raw": {"rates": rates, "file_rates": file_rates, "starts": starts}}
 
 
 def main():
