@@ -146,11 +146,11 @@ class Limits(EnvironmentCase):
     @unittest.skipIf(SANITIZED, "a sanitizer reserves terabytes of addresses")
     def test_little_memory_is_an_error_and_no_crash(self):
         codes = set()
-        for mib in (12, *range(16, 132, 4), 160, 192, 256, 512):
+        for mib in (12, *range(16, 64, 8), *range(64, 132, 2), 160, 192, 256, 512):
             options = [*SMALL, "--jobs", "4"]
             result = run(self.command(options=options), preexec_fn=limit(resource.RLIMIT_AS, mib << 20))
             codes.add(result.code)
-            if result.code == 127:
+            if result.code == 127 or "allocating bitmask" in result.err:  # ld.so, or libnuma, before main()
                 continue
             self.assertIn(result.code, (0, 2), f"{mib} MiB: {result}")
             if result.code == 2:

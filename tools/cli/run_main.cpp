@@ -1,6 +1,7 @@
 #include "cli/run_main.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -32,6 +33,15 @@ void occupy_standard_descriptors() {
   }
 }
 
+// Where hardly anything is left beside the program itself, small allocations fail first, also in functions of libraries that cannot report
+// it (destructors of JSON values, directory_iterator with an error_code), and the program would abort. Larger ones fail first later on.
+void require_memory() {
+  constexpr std::size_t kLeastBytes = std::size_t{32} << 20U;
+  void* const some = ::mmap(nullptr, kLeastBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (some == MAP_FAILED) throw std::bad_alloc();
+  ::munmap(some, kLeastBytes);
+}
+
 }  // namespace
 
 int run_main(std::string_view program, const std::function<int()>& body) {
@@ -40,6 +50,7 @@ int run_main(std::string_view program, const std::function<int()>& body) {
   occupy_standard_descriptors();
   int code = kExitFailure;
   try {
+    require_memory();
     code = body();
     flush_out();
     return code;

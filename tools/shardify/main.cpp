@@ -108,7 +108,7 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &signals, &before);
-  std::thread engine([&] {
+  std::jthread engine([&] {
     try {
       convert::Hooks hooks{&counters, &g_cancel};
       hooks.planned = [&found](const convert::Listing& listing) { found = listing; };

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include "base/thread_name.hpp"
@@ -29,7 +29,7 @@ ThreadPool::ThreadPool(unsigned threads, const char* name)
         name_thread(name);
         work(*state, i);
       });
-  } catch (const std::system_error& error) {
+  } catch (const std::exception& error) {
     const std::size_t started = state_->threads.size();
     join();
     throw Error(ErrorCode::resource, fmt::format("cannot start thread {} of {}: {}; use fewer threads",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
+#include <exception>
 #include <utility>
 
 #include "base/thread_name.hpp"
@@ -23,7 +23,7 @@ InputFetcher::InputFetcher(const InputList& list, std::uint64_t per_shard, std::
   for (unsigned i = 0; i < kFetchThreads; ++i) {
     try {
       threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {
       if (!threads_.empty()) return;
       throw Error(ErrorCode::resource, std::string("cannot start a thread: ") + error.what());
     }

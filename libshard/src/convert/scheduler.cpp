@@ -29,13 +29,13 @@ Scheduler::Scheduler(const Plan& plan, const Options& options, const PlanRecord&
       todo_(claim ? std::vector<std::uint64_t>() : todo),
       missing_(missing),
       hooks_(hooks),
-      window_(std::uint64_t{32} * options.threads()),
-      publisher_([this] { publish_loop(); }) {
+      window_(std::uint64_t{32} * options.threads()) {
   if (claim)
     claims_.emplace(
         options.out, options.out / (missing.empty() ? kPlanFile : kDatasetFile), std::move(todo),
         [this](std::uint64_t shard) { return is_finished(shard); },
         [this](std::uint64_t shard) { count_resumed(shard); });
+  publisher_ = std::thread([this] { publish_loop(); });  // last: it must be joined
 }
 
 Scheduler::~Scheduler() {

@@ -78,9 +78,16 @@ void Writer::Impl::start() {
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, &before);
-  for (unsigned i = 0; i < options.threads(); ++i) threads.emplace_back([this] { work(); });
-  threads.emplace_back([this] { publish_loop(); });
+  try {
+    for (unsigned i = 0; i < options.threads(); ++i) threads.emplace_back([this] { work(); });
+    threads.emplace_back([this] { publish_loop(); });
+  } catch (...) {  // those that were started end
+    error = std::current_exception();
+    stop = true;
+    has_work.notify_all();
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  throw_if_failed();
 }
 
 void Writer::Impl::fail(std::exception_ptr failed) noexcept {
