@@ -26,7 +26,7 @@ import time
 import numpy as np
 import shardloader as sl
 from shardloader import ops
-from targets import link_limit, make, measure, settle
+from targets import dataloader_rate, link_limit, make, measure, settle
 
 JITTER = [ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8), ops.grayscale(0.2)]
 SAMPLE = 256 * 256 * 3
@@ -140,16 +140,7 @@ def torchvision_rate(data, seconds, form, workers=2):
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy("file_system")
     loader = torch.utils.data.DataLoader(Samples(), 64, shuffle=True, num_workers=workers, persistent_workers=True, drop_last=True)
-    iterator = iter(loader)
-    for _ in range(4):
-        next(iterator)
-    begin, samples = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        try:
-            samples += len(next(iterator))
-        except StopIteration:
-            iterator = iter(loader)
-    return samples / (time.perf_counter() - begin)
+    return dataloader_rate(loader, seconds)
 
 
 def host(data, seconds):

@@ -138,6 +138,20 @@ def boxes_case(arguments):
     return {**result, "image_alone_bytes_per_s": alone["bytes_per_s"], "share": result["bytes_per_s"] / arguments.limit, "wanted": 0.93}
 
 
+def dataloader_rate(loader, seconds):
+    """Samples a second of a DataLoader of torch whose batches all have its batch size, after four of them."""
+    iterator = iter(loader)
+    for _ in range(4):
+        next(iterator)
+    begin, samples = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        if next(iterator, None) is None:
+            iterator = iter(loader)
+        else:
+            samples += loader.batch_size
+    return samples / (time.perf_counter() - begin)
+
+
 def torchvision_rate(data, seconds, batch_size, workers=2):
     import torch
     from torchvision import tv_tensors
@@ -178,16 +192,7 @@ def torchvision_rate(data, seconds, batch_size, workers=2):
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy("file_system")
     loader = torch.utils.data.DataLoader(Samples(), batch_size, shuffle=True, num_workers=workers, collate_fn=collate, persistent_workers=True, drop_last=True)
-    iterator = iter(loader)
-    for _ in range(4):
-        next(iterator)
-    begin, samples = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        try:
-            samples += len(next(iterator)[0])
-        except StopIteration:
-            iterator = iter(loader)
-    return samples / (time.perf_counter() - begin)
+    return dataloader_rate(loader, seconds)
 
 
 def host_case(arguments):
