@@ -129,6 +129,13 @@ void refuse_parts(const DatasetInfo& info, const fs::path& out, const std::strin
                 : ", and these inputs are none of them; use `append` to add them"));
 }
 
+void refuse_foreign(const fs::path& out) {
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("{} is not empty and holds no data set of shardify: choose an empty or a new folder",
+                  quoted(out)));
+}
+
 void refuse_busy(const fs::path& out, std::int64_t pid, const std::string& as) {
   throw Error(
       ErrorCode::resource,
@@ -214,11 +221,7 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
   const auto deadline = Clock::now() + kPatience;
   for (;;) {
     const FolderState state = folder_state(out);
-    if (state == FolderState::foreign)
-      throw Error(
-          ErrorCode::invalid_argument,
-          fmt::format("{} is not empty and holds no data set of shardify: choose an empty or a new folder",
-                      quoted(out)));
+    if (state == FolderState::foreign) refuse_foreign(out);
     if (state == FolderState::complete) {
       const DatasetInfo info = read_dataset_info(out);
       refuse_parts(info, out, record.source_digest);

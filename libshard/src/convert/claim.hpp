@@ -56,6 +56,8 @@ bool dataset_is_there(const std::filesystem::path& out);
 // Makes `folder` and its missing parents, and flushes each to the disk. Errors: invalid_argument (an address), io.
 void make_folders(const std::filesystem::path& folder);
 
+// Throws invalid_argument: `out` has something in it that no conversion made.
+[[noreturn]] void refuse_foreign(const std::filesystem::path& out);
 // Throws resource: process `pid` (0: unknown) works in `out`. `as`: empty, or " as rank 1 of 4".
 [[noreturn]] void refuse_busy(const std::filesystem::path& out, std::int64_t pid, const std::string& as);
 

@@ -21,11 +21,7 @@ void Writer::Impl::open_folder() {
   make_folders(out);
   if (folder.try_lock(out, true) == LockResult::busy) refuse_busy(out, folder.holder(), "");
   const FolderState state = folder_state(out);
-  if (state == FolderState::foreign)
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} is not empty and holds no data set of shardify: choose an empty or a new folder",
-                    quoted(out)));
+  if (state == FolderState::foreign) refuse_foreign(out);
   if (state == FolderState::complete && !options.resume)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("{} holds a finished data set: use another folder", quoted(out)));
