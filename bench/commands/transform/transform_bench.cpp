@@ -41,9 +41,13 @@ std::vector<TransformCase> chosen_cases(const std::vector<std::string>& names) {
     std::copy_if(all.begin() + 1, all.end(), std::back_inserter(chosen), begins);
     if (chosen.size() > before) continue;
     std::string there;
-    for (const TransformCase& one : all) there += (there.empty() ? "" : "; ") + one.name;
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("--cases {}: no case begins so; there are: {}", quoted(name), there));
+    for (auto one = all.begin() + 1; one != all.end(); ++one)
+      there += (there.empty() ? "" : "; ") + one->name;
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "--cases {}: no case begins so; beside the first, which is always measured, there are: {}",
+            quoted(name), there));
   }
   return chosen;
 }

@@ -12,6 +12,7 @@
 #include "expect_error.hpp"
 #include "random_program.hpp"
 #include "shard/loader/augment.hpp"
+#include "transform/augment/pixel_math.hpp"
 
 namespace shard {
 namespace {
@@ -135,6 +136,24 @@ TEST_P(EachSet, HueTurnsTheColorCircle) {
                     expected - std::floor(expected) < 1e-3 || expected - std::floor(expected) > 0.999 ? 1 : 0)
             << shift << " " << i;
       }
+    }
+  }
+}
+
+// The arithmetic that the GPU uses is written once, for one pixel; the host's vectors must give its bits.
+TEST_P(EachSet, HueHasTheBitsOfOnePixelAtATime) {
+  constexpr std::uint32_t kColors = 1U << 24U;
+  constexpr std::uint32_t kStep = 101;  // prime to kColors: each value of each channel, in any order
+  const SampleSpec spec{DType::u8, Layout::nhwc, 3, 1, kColors / kStep};
+  Pixels in(spec.elements());
+  for (std::uint32_t i = 0; i < spec.width; ++i)
+    for (std::uint32_t c = 0; c < 3; ++c) in[3 * i + c] = static_cast<std::uint8_t>((i * kStep) >> (8 * c));
+  for (const float shift : {-0.5F, -0.031F, 0.0F, 0.1F, 0.4999F}) {
+    const Pixels got = run(spec, {Opcode::hue, {}, {shift}}, in);
+    for (std::size_t i = 0; i < in.size(); i += 3) {
+      const augment::Rgb one = augment::hue_shifted(real(in[i]), real(in[i + 1]), real(in[i + 2]), shift);
+      ASSERT_TRUE(got[i] == one.r && got[i + 1] == one.g && got[i + 2] == one.b)
+          << shift << " " << int{in[i]} << " " << int{in[i + 1]} << " " << int{in[i + 2]};
     }
   }
 }

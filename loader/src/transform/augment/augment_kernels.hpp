@@ -1,5 +1,5 @@
-// The inner loops of the host's augmentation, compiled for several instruction sets and chosen at run time. Plain loops over
-// the functions of pixel_math.hpp, which compilers turn into vectors.
+// The inner loops of the host's augmentation, compiled for several instruction sets and chosen at run time: plain
+// loops over the functions of pixel_math.hpp, which compilers turn into vectors, and written ones where they do not (hue).
 #pragma once
 
 #include <cstddef>
