@@ -8,7 +8,6 @@
 namespace shard {
 namespace {
 
-using WallClock = std::chrono::system_clock;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
@@ -20,7 +19,10 @@ bool has_expired(const SigningKeys& keys, WallTime now) { return keys.expires &&
 
 }  // namespace
 
-AwsKeys::AwsKeys(std::unique_ptr<KeySource> source) : source_(std::move(source)) { take(source_->fetch()); }
+AwsKeys::AwsKeys(std::unique_ptr<KeySource> source, std::function<WallTime()> clock)
+    : source_(std::move(source)), clock_(std::move(clock)) {
+  take(source_->fetch());
+}
 
 SigningKeys AwsKeys::current() const {
   const std::lock_guard lock(mutex_);
@@ -28,7 +30,7 @@ SigningKeys AwsKeys::current() const {
 }
 
 void AwsKeys::take(SigningKeys keys) {
-  const WallTime now = WallClock::now();
+  const WallTime now = clock_();
   if (has_expired(keys, now))
     throw Error(ErrorCode::io,
                 "the temporary keys that were given have expired already: check this machine's clock");
@@ -36,7 +38,7 @@ void AwsKeys::take(SigningKeys keys) {
   keys_ = std::move(keys);
   due_.reset();
   if (keys_.expires)
-    due_ = *keys_.expires - std::min<WallClock::duration>(kRenewBefore, (*keys_.expires - now) / 4);
+    due_ = *keys_.expires - std::min<WallTime::duration>(kRenewBefore, (*keys_.expires - now) / 4);
 }
 
 bool AwsKeys::renewing() const { return renewing_ == ::getpid(); }
@@ -44,9 +46,9 @@ bool AwsKeys::renewing() const { return renewing_ == ::getpid(); }
 void AwsKeys::prepare() {
   if (!source_) return;
   std::unique_lock lock(mutex_);
-  while (due_ && WallClock::now() >= *due_) {
+  while (due_ && clock_() >= *due_) {
     if (!renewing()) return renew(lock);
-    if (!has_expired(keys_, WallClock::now())) return;
+    if (!has_expired(keys_, clock_())) return;
     renewed_.wait(lock, [&] { return !renewing(); });
     if (failure_) std::rethrow_exception(failure_);  // of the thread that was waited for
   }
@@ -81,7 +83,7 @@ void AwsKeys::renew(std::unique_lock<std::mutex>& lock) {
   renewing_ = 0;
   renewed_.notify_all();
   if (!failure_) return;
-  const WallTime now = WallClock::now();
+  const WallTime now = clock_();
   if (has_expired(keys_, now)) std::rethrow_exception(failure_);
   failure_ = nullptr;
   const milliseconds left = keys_.expires ? duration_cast<milliseconds>(*keys_.expires - now) : kLongestWait;

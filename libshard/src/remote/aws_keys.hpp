@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,8 +46,9 @@ class AwsKeys {
  public:
   // Keys that stay as they are.
   explicit AwsKeys(SigningKeys keys) : keys_(std::move(keys)) {}
-  // Fetches them. Errors: those of the source; io, if they have expired.
-  explicit AwsKeys(std::unique_ptr<KeySource> source);
+  // Fetches them. `clock`: the time by which they are due and expire. Errors: those of the source; io, if they have expired.
+  explicit AwsKeys(std::unique_ptr<KeySource> source,
+                   std::function<WallTime()> clock = std::chrono::system_clock::now);
 
   // As they are now. Does not wait.
   SigningKeys current() const;
@@ -62,6 +64,7 @@ class AwsKeys {
   void take(SigningKeys keys);
 
   const std::unique_ptr<KeySource> source_;  // null: they stay as they are
+  const std::function<WallTime()> clock_;    // with a source
   mutable std::mutex mutex_;
   std::condition_variable renewed_;
   SigningKeys keys_;
