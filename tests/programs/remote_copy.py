@@ -35,8 +35,8 @@ class CopyCase(ServerCase):
     def make(self, options=SMALL, each=6, folder=None):
         return self.make_data(folder or self.data, options, each)
 
-    def copy(self, *words, timeout=120, **variables):
-        return run([SHARDCTL, "copy", *map(str, words)], timeout=timeout, env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}))
+    def copy(self, *words, timeout=300, **variables):
+        return run([SHARDCTL, "copy", *map(str, words)], timeout=timeout, env=environment(**{"SHARD_HTTP_PATIENCE": "30", **variables}))
 
     def start(self, *words, **variables):
         return subprocess.Popen([SHARDCTL, "copy", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -66,7 +66,7 @@ class Upload(CopyCase):
         self.assertEqual(store.wrong, [])
         self.assertEqual(store.uploads, {})
 
-    def ends_well(self, behave, patience="6", **options):
+    def ends_well(self, behave, patience="30", **options):
         store = self.store(behave, **options)
         self.send(store, SHARD_HTTP_PATIENCE=patience)
         self.check(store)
@@ -147,8 +147,9 @@ class Upload(CopyCase):
         process.communicate()
         slow[0] = False
         time.sleep(1)  # requests that were on their way
-        there = {(place[1], number) for place, parts in store.uploads.values() for number in parts}
-        before = len(store.requests)
+        with store.lock:
+            there = {(place[1], number) for place, parts in store.uploads.values() for number in parts}
+            before = len(store.requests)
         done = self.summary(self.data, self.address, **store.environment)
         again = {(key, int(query["partNumber"])) for method, key, query, _ in store.requests[before:] if "partNumber" in query and method == "PUT"}
         self.assertEqual(there & again, set())
@@ -189,7 +190,7 @@ class Upload(CopyCase):
         self.ends_well(lambda method, key, query, count: "error200" if method == "POST" and "uploadId" in query and count == 2 else None)
 
     def test_a_stall(self):
-        self.ends_well(lambda method, key, query, count: "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None, patience="2")
+        self.ends_well(lambda method, key, query, count: "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None, patience="9")
 
     def test_a_store_with_other_bytes(self):
         self.fails(lambda method, *_: "etag" if method == "PUT" else None, "stored other bytes", code=1)

@@ -73,11 +73,16 @@ class Lines(RemoteCase):
     def test_an_epoch_over_a_line_takes_little_more_than_the_line_needs(self):
         size = sum(file.stat().st_size for file in self.data.glob("*.safetensors"))
         here = json.loads(self.assert_code(self.load(self.data, "-"), 0).out)["digest"]
-        link = self.link(latency_ms=10, mb_per_s=5)
-        begin = time.monotonic()
-        result = self.assert_code(self.load(f"{link.url}/noise", self.path / "cache"), 0)
-        self.assertEqual(json.loads(result.out)["digest"], here)
-        self.assertLess(time.monotonic() - begin, 2 * size / 5e6 + 3)
+
+        def seconds(url, cache):
+            begin = time.monotonic()
+            result = self.assert_code(self.load(f"{url}/noise", self.path / cache), 0)
+            self.assertEqual(json.loads(result.out)["digest"], here)
+            return time.monotonic() - begin
+
+        work = seconds(self.server.url, "near")  # what this machine needs, which may be slow
+        # About a hundred requests, one after the other, would wait for 10 seconds.
+        self.assertLess(seconds(self.link(latency_ms=50, mb_per_s=5).url, "far"), 2 * (size / 5e6 + work) + 3)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,24 @@ def free_port():
         return probe.getsockname()[1]
 
 
+class Hold:
+    """Holds requests in a server until release(), or for a minute."""
+
+    def __init__(self):
+        self.holds, self.released = threading.Event(), threading.Event()
+        self.release = self.released.set
+
+    def wait(self):
+        """Of a request, in `behave`."""
+        self.holds.set()
+        self.released.wait(60)
+
+    def wait_for_request(self):
+        """Of the test: until a request is held."""
+        if not self.holds.wait(60):
+            raise RuntimeError("no request came within a minute")
+
+
 class HostileServer:
     """Serves a folder by ranges, with `tls` (certificate, key) by https, and misbehaves as `behave(path, begin, end, count)` says, which returns
     a word or None:

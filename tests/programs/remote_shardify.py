@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 from remote_copy import files_of
-from remote_servers import S3
+from remote_servers import S3, Hold
 from remote_store import HostileStore
 from remote_support import ServerCase
 from shardify_support import SHARDIFY, SMALL, environment, main, make_images, run, shardify
@@ -41,6 +41,18 @@ class IntoStore(ServerCase):
 
     def shardify(self, store, *options, timeout=200, **variables):
         return run(self.command(*(options or SMALL)), timeout=timeout, env=self.environment(store, **variables))
+
+    @staticmethod
+    def after_shard(count, sent, act):
+        """What a store does: act() when a shard is sent after `count` others. `sent` becomes their keys in the order in which they came, which need
+        not be that of their numbers."""
+        def behave(method, key, query, _):
+            if method != "PUT" or not key.endswith(".safetensors"):
+                return None
+            if key not in sent:
+                sent.append(key)
+            return act() if sent.index(key) >= count else None
+        return behave
 
     def expected(self, *options):
         folder = self.path / "expected"
@@ -153,54 +165,53 @@ class IntoStore(ServerCase):
         self.assertNotIn("dataset.json", store.files(PREFIX))
 
     def test_a_store_that_fails_for_good(self):
-        def behave(method, key, query, count):
-            if method != "PUT" or "00001" not in key:
-                return None
-            while "shard-00000.safetensors" not in store.files(PREFIX):  # both are sent at the same time
-                time.sleep(0.01)
-            return "status:403"
-
-        store = self.store(behave)
+        sent = []
+        store = self.store(self.after_shard(1, sent, lambda: "status:403"))
         begin = time.monotonic()
         result = self.assert_code(self.shardify(store), 2)
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.monotonic() - begin, 60)
         self.assertIn("refused (HTTP 403", result.err)
         self.assertNotIn("topsecret0", result.err)
         store.behave = lambda *_: None
-        before = store.count("PUT", "shard-00000.safetensors")
+        before = store.count("PUT", sent[0])
         self.assert_code(self.shardify(store), 0)
-        self.assertEqual(store.count("PUT", "shard-00000.safetensors"), before)
+        self.assertEqual(store.count("PUT", sent[0]), before)
         self.check(store)
 
     def test_interrupted_while_it_uploads(self):
-        store = self.store(lambda method, *_: "slow:0.3" if method == "PUT" else None)
-        process = subprocess.Popen(self.command(*SMALL), env=self.environment(store), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(0.5)
+        hold = Hold()
+        store = self.store(self.after_shard(1, [], lambda: hold.wait() or "status:503"))
+        # A held request is tried again after 10 seconds.
+        process = subprocess.Popen(self.command(*SMALL), env=self.environment(store, SHARD_HTTP_PATIENCE="60"), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE)
+        hold.wait_for_request()
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
-        _, said = process.communicate(timeout=30)
-        self.assertLess(time.monotonic() - begin, 3)
+        _, said = process.communicate(timeout=60)
+        self.assertLess(time.monotonic() - begin, 9)
         self.assertEqual(process.returncode, 130)
         self.assertIn(b"run the same command again", said)
+        hold.release()
         store.behave = lambda *_: None
         self.assert_code(self.shardify(store), 0)
         self.check(store)
 
     def test_a_shard_that_disappears(self):
-        store = self.store()
-        store.behave = lambda method, key, query, count: store.objects.pop(("bucket", PREFIX + "shard-00000.safetensors"), None) and None \
-            if key.endswith("shard-00003.safetensors") and method == "PUT" else None
+        sent = []
+        store = self.store(self.after_shard(3, sent, lambda: store.remove(sent[0])))
         self.assertIn("is gone: run the same command again", self.assert_code(self.shardify(store), 2).err)
         store.behave = lambda *_: None
         self.assert_code(self.shardify(store), 0)
         self.check(store)
 
     def test_a_second_one_at_the_same_time(self):
-        store = self.store(lambda method, *_: "slow:0.1" if method == "PUT" else None)
-        first = subprocess.Popen(self.command(*SMALL), env=self.environment(store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while not store.requests:
-            time.sleep(0.01)
+        hold = Hold()
+        store = self.store(lambda method, *_: hold.wait() if method == "PUT" else None)
+        first = subprocess.Popen(self.command(*SMALL), env=self.environment(store, SHARD_HTTP_PATIENCE="60"), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+        hold.wait_for_request()
         self.assertIn("is at work there", self.assert_code(self.shardify(store), 2).err)
+        hold.release()
         self.assertEqual(first.wait(60), 0)
         self.check(store)
 

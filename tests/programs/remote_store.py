@@ -72,6 +72,10 @@ class HostileStore:
         with self.lock:
             return {key[len(prefix):]: data for (_, key), (data, _) in self.objects.items() if key.startswith(prefix)}
 
+    def remove(self, key, bucket="bucket"):
+        with self.lock:
+            self.objects.pop((bucket, key), None)
+
     def count(self, method, name=""):
         with self.lock:
             return sum(1 for did, key, _, _ in self.requests if did == method and key.endswith(name))
