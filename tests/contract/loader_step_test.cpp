@@ -125,7 +125,7 @@ TEST(LoaderStats, SayWhoWaitedForWhom) {
   write_dataset(dir.path(), {});
   auto device = std::make_shared<StepDevice>();  // nothing is carried out yet
   Loader loader(Dataset::open(dir.path()), device, two_slots());
-  constexpr std::chrono::milliseconds kPause{30};
+  constexpr std::chrono::milliseconds kPause{200};  // threads may be late by half of it
   const double pause = std::chrono::duration<double>(kPause).count();
   for (int i = 0; i < 2; ++i) loader.next();
   std::thread later([&] {
@@ -134,11 +134,11 @@ TEST(LoaderStats, SayWhoWaitedForWhom) {
   });
   for (int i = 0; i < 2; ++i) loader.next();  // two slots: the third batch needs the first one's copies done
   later.join();
-  EXPECT_GE(loader.stats().link_seconds, pause * 0.8);
+  EXPECT_GE(loader.stats().link_seconds, pause / 2);
   const double before = loader.stats().consumer_seconds;
   std::this_thread::sleep_for(2 * kPause);  // the ring is full: the loader waits for the consumer
   for (int i = 0; i < 3; ++i) loader.next();
-  EXPECT_GE(loader.stats().consumer_seconds - before, pause * 0.8);
+  EXPECT_GE(loader.stats().consumer_seconds - before, pause / 2);
 }
 
 TEST(StepDevice, CarriesWorkOutOnlyWhenToldTo) {

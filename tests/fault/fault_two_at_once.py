@@ -50,11 +50,11 @@ class TwoCase(TestCase):
         err = process.communicate(timeout=120)[1].decode(errors="replace")
         return process.returncode, err
 
-    def slow(self, *more, out=None, seconds=0.2, env=None):
-        """The command, held up at every fsync; its process is a child of strace."""
+    def slow(self, *more, out=None, env=None):
+        """The command, held up for 0.2 s at every fsync; its process is a child of strace."""
         need("strace")
         process = self.start(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-                              f"inject=fsync:delay_enter={int(seconds * 1e6)}", *self.command(*more, out=out)], env=env or environment())
+                              "inject=fsync:delay_enter=200000", *self.command(*more, out=out)], env=env or environment())
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.communicate()))
         return process
 
@@ -380,7 +380,7 @@ class Replace(TwoCase):
         (self.out / "mine").mkdir()
         write(self.out / "mine" / "x", b"1")
         self.out.chmod(0o2750)
-        process = self.slow("--overwrite", seconds=0.05)
+        process = self.slow("--overwrite")
         self.wait_for(lambda: len(shards(self.out / ".shardify-next")) >= 3, "staged shard")
         pids = run(["pgrep", "-P", str(process.pid)]).out.split()
         for pid in pids:
@@ -431,7 +431,7 @@ class Replace(TwoCase):
             self.assert_code(shardctl("verify", self.out), 0)
 
     def test_refresh_of_an_unfinished_conversion_and_with_other_options(self):
-        process = self.slow(seconds=0.05)
+        process = self.slow()
         self.wait_for(lambda: len(shards(self.out)) >= 4, "shard")
         for pid in run(["pgrep", "-P", str(process.pid)]).out.split():
             os.kill(int(pid), signal.SIGKILL)
@@ -458,7 +458,7 @@ class Replace(TwoCase):
         self.assertTrue((self.out / "inputs.csv").exists())
 
     def test_an_input_that_changes_under_the_run_ends_it(self):
-        process = self.slow(seconds=0.1)
+        process = self.slow()
         self.wait_for(lambda: shards(self.out), "shard")
         write(self.images / "b" / "9.png", png(5004, width=64))
         code, err = self.end(process)

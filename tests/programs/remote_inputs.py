@@ -280,7 +280,7 @@ class Resume(InputCase):
         begin = time.monotonic()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
-        self.assertLess(time.monotonic() - begin, 5)
+        self.assertLess(time.monotonic() - begin, 9)  # a stall is noticed after 10
         self.assertNotEqual(process.returncode, 0)
 
 

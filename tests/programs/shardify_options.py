@@ -379,7 +379,7 @@ class Interruption(TestCase):
                 _, err = process.communicate(timeout=30)
                 took = time.monotonic() - begin
             self.assertEqual(process.returncode, 130, err)
-            self.assertLess(took, 1.0 if not os.environ.get("SHARD_SANITIZED") else 5.0)
+            self.assertLess(took, 5)  # a second on an idle machine; tests run on busy ones, with sanitizers
             self.assertIn(b"run the same command again", err)
             self.assertEqual(state(self.out), "incomplete")
             self.assertEqual([p for p in os.listdir(self.out) if p.endswith(".part")], [])

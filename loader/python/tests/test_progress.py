@@ -65,7 +65,7 @@ def test_a_line_on_standard_error(served, tmp_path, capsys):
             pass
     lines = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"epoch 0: \d of 6 shards, \d+\.\d MiB of 4\.\d MiB, [\d.]+ MB/s(, \d+:\d\d left)?", lines[0]), lines
-    assert re.fullmatch(r"epoch 0: 6 of 6 shards came, 4\.\d MiB fetched in 0:0\d, [\d.]+ MB/s", lines[-1]), lines
+    assert re.fullmatch(r"epoch 0: 6 of 6 shards came, 4\.\d MiB fetched in 0:\d\d, [\d.]+ MB/s", lines[-1]), lines
 
 
 def test_nothing_is_said_where_nothing_is_fetched(served, tmp_path, capsys):
