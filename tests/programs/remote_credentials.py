@@ -280,10 +280,10 @@ class Misbehaviour(KeyCase):
         self.at_once(lambda: hangs(instance, "no keys were found"), lambda: hangs(container, "does not answer"), lambda: hangs(identity, "does not answer"))
 
     def test_a_service_that_is_not_there(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-        result = self.assert_code(self.verify(AWS_EC2_METADATA_SERVICE_ENDPOINT=url, AWS_EC2_METADATA_DISABLED=""), 2)
+        with socket.socket() as silent:  # has the port, and does not listen
+            silent.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+            result = self.assert_code(self.verify(AWS_EC2_METADATA_SERVICE_ENDPOINT=url, AWS_EC2_METADATA_DISABLED=""), 2)
         self.assertIn("no keys were found: set AWS_ACCESS_KEY_ID", result.err)
         self.assertLess(result.seconds, 20)
 

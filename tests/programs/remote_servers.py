@@ -17,9 +17,14 @@ os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost"  # for t
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """For a server that takes no socket. Below the ports that the kernel gives to connections and to servers of other tests, which would take it before
+    the server has started."""
+    ports = random.SystemRandom()
+    while True:
+        port = ports.randrange(10_000, 32_768)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 class Hold:
