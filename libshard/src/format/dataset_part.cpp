@@ -15,12 +15,9 @@
 #include "base/file_io.hpp"
 #include "base/quote.hpp"
 #include "base/temp_file.hpp"
-#include "format/arrival_proof.hpp"
 #include "format/dataset_json.hpp"
 #include "format/shard_match.hpp"
 #include "remote/remote_file.hpp"
-#include "remote/shard_cache.hpp"
-#include "remote/transit_area.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
 
@@ -208,33 +205,7 @@ bool DatasetPart::was_moved() const noexcept {
 
 const HttpClient* DatasetPart::client() const noexcept { return remote_ ? &remote_->client() : nullptr; }
 
-std::shared_ptr<const DatasetPart> DatasetPart::with_storage(
-    std::shared_ptr<const ShardCache> cache, std::shared_ptr<const TransitArea> transit) const {
-  const std::shared_ptr<DatasetPart> part(new DatasetPart(path_, folder_));
-  part->info_ = info_;
-  part->remote_ = remote_;
-  part->cache_ = std::move(cache);
-  part->transit_ = std::move(transit);
-  part->readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
-  part->all_cached_ =
-      part->cache_ && std::all_of(info_.shards.begin(), info_.shards.end(),
-                                  [&](const ShardSummary& shard) { return part->is_cached(shard); });
-  return part;
-}
-
 namespace {
-
-ShardCache::Entry entry_of(const RemoteFolder& folder, const ShardSummary& shard) {
-  return {ShardCache::entry_name(folder.address(), shard.head_digest), shard.size_bytes};
-}
-
-[[noreturn]] void throw_damaged(const ShardReader& reader, const std::vector<FileRange>& damaged) {
-  throw Error(
-      ErrorCode::corrupt,
-      fmt::format("shard {}: {} ranges of it, the first at byte {}, do not match their digests in {} answers "
-                  "of the server: upload the shard again",
-                  quoted(reader.path()), damaged.size(), damaged.front().begin, kReadAttempts));
-}
 
 // Tables of offsets and checksums have 8 bytes per sample each, and keys and labels some dozens.
 std::uint64_t likely_head_bytes(const ShardSummary& shard) {
@@ -244,74 +215,6 @@ std::uint64_t likely_head_bytes(const ShardSummary& shard) {
 }
 
 }  // namespace
-
-bool DatasetPart::is_cached(const ShardSummary& shard) const {
-  return cache_->has(entry_of(*remote_, shard));
-}
-
-ShardReader DatasetPart::open_cached(const ShardSummary& shard) const {
-  return ShardReader::open_in(cache_->handle(), cache_->folder() / entry_of(*remote_, shard).name);
-}
-
-// Writes a shard to a file. Bytes that do not match their digests are requested again.
-void DatasetPart::fetch(const ShardReader& reader, const ShardSummary& shard, int fd,
-                        const std::stop_token& stop) const {
-  const auto object = remote_->object(shard.file, shard.size_bytes);
-  HttpClient& client = remote_->client();
-  const std::span<const std::byte> head = reader.mapping();
-  pwrite_all(fd, head, 0, reader.path());
-  ArrivalProof proof(reader, head.size(), HttpClient::kPieceBytes);
-  client.copy_to(*object, head.size(), shard.size_bytes - head.size(), fd, head.size(), stop,
-                 [&](std::uint64_t offset, std::span<const std::byte> bytes) { proof.take(offset, bytes); });
-  for (int attempt = 1;; ++attempt) {
-    const std::vector<FileRange> damaged =
-        reader.damaged_ranges(fd, [&](std::uint64_t number) { return proof.proven(number); });
-    if (damaged.empty()) return;
-    if (attempt == kReadAttempts) throw_damaged(reader, damaged);
-    for (const FileRange& range : damaged)
-      client.copy_to(*object, range.begin, range.size_bytes, fd, range.begin, stop);
-  }
-}
-
-bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const {
-  const ShardReader& reader = shard(index);
-  if (!reader.is_remote() || reader.has_samples()) return true;
-  if (!cache_) return false;
-  const ShardSummary& summary = info_.shards[index];
-  const auto prove = [&](int fd) {
-    if (const auto damaged = reader.damaged_ranges(fd); !damaged.empty()) throw_damaged(reader, damaged);
-  };
-  const std::optional<UniqueFd> file = cache_->get(
-      entry_of(*remote_, summary), [&](int fd) { fetch(reader, summary, fd, stop); }, prove, stop);
-  if (!file) return false;
-  reader.adopt_named(file->get(), cache_->handle(), entry_of(*remote_, summary).name);
-  return true;
-}
-
-bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
-  const ShardReader& reader = shard(index);
-  if (!reader.is_remote() || reader.has_samples()) return true;
-  if (!transit_) return false;
-  const ShardSummary& summary = info_.shards[index];
-  const std::string name = entry_of(*remote_, summary).name;
-  std::optional<UniqueFd> file = transit_->get(
-      name, summary.size_bytes, [&](int fd) { fetch(reader, summary, fd, stop); }, stop);
-  if (!file) return false;
-  if (reader.has_head(file->get())) {
-    // Another process may have fetched what has a name, or write to it.
-    using enum ShardReader::CopyState;
-    reader.adopt(file->get(), transit_->shared() ? doubtful : proven);
-    return true;
-  }
-  file.reset();  // another program has written to it
-  transit_->give_back(name);
-  return false;
-}
-
-void DatasetPart::leave(std::uint32_t index) const {
-  shard(index).abandon();
-  transit_->give_back(entry_of(*remote_, info_.shards[index]).name);
-}
 
 ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
   if (cache_ && is_cached(shard)) return open_cached(shard);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/unique_handle.hpp"
+#include "format/shard_turns.hpp"
+#include "remote/transit_area.hpp"
 #include "shard/dataset.hpp"
 
 namespace shard {
@@ -17,8 +19,6 @@ namespace shard {
 class HttpClient;
 class RemoteFolder;
 class ShardCache;
-class TransitArea;
-
 // Thread safe, also in a child after fork().
 class DatasetPart {
  public:
@@ -71,11 +71,19 @@ class DatasetPart {
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
   ShardReader open_reader(const ShardSummary& shard) const;
 
+  // A shard in transit. A data set may have this part twice, so the same shard may be in use twice.
+  struct Passing {
+    std::uint32_t users = 0;
+    TransitArea::File file{};
+  };
+
   std::filesystem::path path_;
   std::filesystem::path folder_;
   std::shared_ptr<const RemoteFolder> remote_;  // null: local
   std::shared_ptr<const ShardCache> cache_;     // null: none
   std::shared_ptr<const TransitArea> transit_;  // null: none
+  mutable ShardTurns turns_;
+  mutable std::vector<Passing> passing_;  // of each shard, by whoever has its turn
   bool all_cached_ = false;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
   DatasetInfo info_;

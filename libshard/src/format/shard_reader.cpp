@@ -156,6 +156,7 @@ void ShardReader::adopt_named(int file, std::shared_ptr<const UniqueFd> folder, 
 void ShardReader::abandon() const {
   const RemoteFile& remote = *impl_->remote;
   impl_->copied.store(CopyState::none, std::memory_order_release);
+  ++impl_->abandoned;
   impl_->mapping->replace(remote.area().fd(), remote.offset(), remote.area().folder());
 }
 

@@ -125,9 +125,12 @@ void ShardReader::Impl::require_local() const {
 }
 
 bool ShardReader::Impl::load_copy(std::span<std::byte> out, std::uint64_t begin, std::uint64_t digest) const {
+  const std::uint64_t before = abandoned.load(std::memory_order_acquire);
   if (!has_copy() || !guarded_copy(out, mapped(begin, out.size()))) return false;
   doubt_changed_copy();
-  return copied.load(std::memory_order_acquire) == CopyState::proven || xxh3(out) == digest;
+  // Abandoned meanwhile, it may already have been replaced by another proven one.
+  const bool same = abandoned.load(std::memory_order_acquire) == before;
+  return (same && copied.load(std::memory_order_acquire) == CopyState::proven) || xxh3(out) == digest;
 }
 
 // From a server, bytes count if they match their digest.

@@ -78,6 +78,7 @@ struct ShardReader::Impl {
   // On a server: the mapping has its head, and samples are read on demand. Null: a file.
   std::unique_ptr<const RemoteFile> remote;
   mutable std::atomic<CopyState> copied{CopyState::none};  // remote: what the mapping has beside the head
+  mutable std::atomic<std::uint64_t> abandoned{0};         // copies, so far
   std::optional<NamedCopy> named_copy;                     // written before `copied` is
   ShardHeader header;
   // The main images, then those of header.fields.

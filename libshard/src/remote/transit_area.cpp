@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -24,18 +26,6 @@ namespace {
 constexpr std::chrono::milliseconds kTransitTurn{20};  // between looks at a lock
 constexpr std::chrono::seconds kOthersTime{60};        // for another process to fetch a shard
 
-// A file without a name that has room for `size_bytes`. Nothing: the folder's disk is full.
-std::optional<UniqueFd> unnamed_with_room(const fs::path& folder, std::uint64_t size_bytes) {
-  try {
-    UniqueFd fd = open_unnamed(folder);
-    preallocate(fd.get(), size_bytes, folder);
-    return fd;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::io) throw;
-    return std::nullopt;
-  }
-}
-
 // Removes the file unless a process has locked it.
 void remove_unused(const fs::path& path) noexcept {
   const UniqueFd fd = open_plain(path, O_RDONLY);
@@ -48,7 +38,8 @@ bool takes_no_files(int error) noexcept {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EACCES || error == EPERM;
 }
 
-TransitArea::TransitArea(fs::path folder, bool shared) : folder_(std::move(folder)), shared_(shared) {
+TransitArea::TransitArea(fs::path folder, bool shared)
+    : folder_(std::move(folder)), shared_(shared), files_(std::make_unique<SpareFiles>()) {
   std::error_code error;
   fs::create_directory(folder_, error);
   folder_ = fs::absolute(folder_);
@@ -65,15 +56,22 @@ fs::path TransitArea::path_of(const std::string& name) const {
   return folder_ / ('.' + name + std::string(kSuffix));
 }
 
-std::optional<UniqueFd> TransitArea::get(const std::string& name, std::uint64_t size_bytes,
-                                         const Fetch& fetch, const std::stop_token& stop) const {
+std::optional<TransitArea::File> TransitArea::get(const std::string& name, std::uint64_t size_bytes,
+                                                  const Fetch& fetch, const std::stop_token& stop) const {
   if (shared_)
-    if (auto fd = get_shared(path_of(name), size_bytes, fetch, stop)) return fd;
-  std::optional<UniqueFd> fd;
-  if (!shared_) fd = unnamed_with_room(folder_, size_bytes);
-  if (!fd) fd = unnamed_with_room(temporary_folder(), size_bytes);
-  if (fd) fetch(fd->get());
-  return fd;
+    if (auto fd = get_shared(path_of(name), size_bytes, fetch, stop))
+      return File{std::move(*fd), size_bytes, true};
+  const std::array<fs::path, 2> folders{folder_, temporary_folder()};
+  // If the files of others can be seen and none could be made, `folder_` is full.
+  std::optional<UniqueFd> fd = files_->take(size_bytes, std::span(folders).subspan(shared_ ? 1 : 0));
+  if (!fd) return std::nullopt;
+  try {
+    fetch(fd->get());
+  } catch (...) {
+    files_->give_back(std::move(*fd), size_bytes);
+    throw;
+  }
+  return File{std::move(*fd), size_bytes, false};
 }
 
 // While it is filled, the file is a byte longer than the shard. So one that its process left unfinished is never taken for a shard.
@@ -112,8 +110,10 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
   return std::nullopt;  // that process may be stopped
 }
 
-void TransitArea::give_back(const std::string& name) const noexcept {
-  if (shared_) remove_unused(path_of(name));
+void TransitArea::give_back(const std::string& name, File file) const noexcept {
+  if (!file.shared) return files_->give_back(std::move(file.fd), file.size_bytes);
+  file.fd.reset();
+  remove_unused(path_of(name));
 }
 
 }  // namespace shard

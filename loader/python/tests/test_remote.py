@@ -52,6 +52,23 @@ def test_what_does_not_fit_in_the_cache_is_in_transit(server, tmp_path):
     assert stats.passed_bytes == 0
 
 
+def test_the_same_shards_twice_in_one_data_set(server, tmp_path):
+    """A shard that leaves the transit area for one of its two places is still needed for the other."""
+    images = np.stack([image for image, _ in sl.Dataset(tmp_path / "set")])
+    data = sl.Dataset(f"{server.url}/set")
+    size = sum(file.stat().st_size for file in (tmp_path / "set").glob("*.safetensors"))
+    for options in ({}, {"transit_bytes": size}, {"cache": tmp_path / "cache", "cache_bytes": size // 2}):
+        loader = sl.Loader(sl.concat(data, data), batch_size=4, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
+        for epoch in range(8):
+            seen = []
+            for batch, labels in loader.epoch(epoch):
+                np.testing.assert_array_equal(batch, images[labels])
+                seen += labels.tolist()
+            assert sorted(seen) == sorted(2 * list(range(len(images)))), epoch
+        assert loader.stats().passed_bytes > 0
+        loader.close()
+
+
 @pytest.mark.parametrize("options", [{}, {"dtype": "float32"}])  # batches that are copies of what is stored, and others
 def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, options):
     def labelled(loader, epoch):
