@@ -40,10 +40,10 @@ def interrupt(process):
     killer.start()
     assert process.stdout.readline() == "waiting\n", process.communicate(timeout=PATIENCE)[1]
     killer.cancel()
-    for _ in range(2 * PATIENCE):  # Python's handler may be there a moment before the wait is
+    for _ in range(PATIENCE // 5):  # Python's handler may be there a moment before the wait is
         process.send_signal(signal.SIGINT)
         try:
-            return process.communicate(timeout=0.5)
+            return process.communicate(timeout=5)  # a second signal would interrupt what the first one has led to
         except subprocess.TimeoutExpired:
             continue
     process.kill()
