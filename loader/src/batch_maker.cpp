@@ -253,8 +253,14 @@ void BatchMaker::place_part(Slot& slot, std::uint32_t part, std::byte* target, s
 }
 
 void BatchMaker::abandon(const Slot& slot) noexcept {
-  if (!resident_) return;
-  for (const FetchItem& item : slot.fetch) resident_->forget(resident_key(item.sample, item.part));
+  if (resident_)
+    for (const FetchItem& item : slot.fetch) resident_->forget(resident_key(item.sample, item.part));
+  if (!filler_) return;
+  try {  // what was queued for it may read shards where they are mapped
+    lanes_[lane_].stream->record().wait();
+  } catch (const std::exception&) {  // an error of its reads
+  }
+  filler_->give_up_batch(slot.epoch, slot.index);
 }
 
 void BatchMaker::end(Slot& slot) {

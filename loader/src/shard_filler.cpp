@@ -29,10 +29,23 @@ std::vector<std::uint64_t> shard_bytes(const Dataset& data) {
   return bytes;
 }
 
+// By shard: all numbers that it has in the data set, if there are several. concat(data, data) has each shard twice.
+std::map<std::uint32_t, std::vector<std::uint32_t>> twins_of(const Dataset& data) {
+  std::map<const ShardSummary*, std::vector<std::uint32_t>> numbers;
+  for (std::uint32_t shard = 0; shard < data.info().shards.size(); ++shard)
+    numbers[&data.source(shard).shard].push_back(shard);
+  std::map<std::uint32_t, std::vector<std::uint32_t>> twins;
+  for (const auto& [summary, same] : numbers)
+    if (same.size() > 1)
+      for (const std::uint32_t shard : same) twins[shard] = same;
+  return twins;
+}
+
 }  // namespace
 
 ShardFiller::ShardFiller(const LoaderSetup& setup)
     : setup_(setup),
+      twins_(twins_of(setup.dataset)),
       schedule_(setup.order, shard_bytes(setup.dataset), !setup.options.cache.empty(),
                 setup.options.transit_bytes) {}
 
@@ -51,6 +64,16 @@ void ShardFiller::start() {
   }
 }
 
+std::vector<std::uint32_t> ShardFiller::with_twins(const std::vector<std::uint32_t>& shards) const {
+  std::vector<std::uint32_t> all = shards;
+  for (const std::uint32_t shard : shards)
+    if (const auto it = twins_.find(shard); it != twins_.end())
+      all.insert(all.end(), it->second.begin(), it->second.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 bool ShardFiller::ready(std::uint64_t epoch, std::uint64_t index) {
   const std::lock_guard lock(mutex_);
   return schedule_.ready(epoch, index);
@@ -59,13 +82,15 @@ bool ShardFiller::ready(std::uint64_t epoch, std::uint64_t index) {
 void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
                                const std::vector<std::uint32_t>& shards,
                                const std::function<bool()>& stopping) {
+  const std::vector<std::uint32_t> held = with_twins(shards);
   std::unique_lock lock(mutex_);
-  schedule_.start_batch(epoch, index);
+  schedule_.start_batch(epoch, index, held);
   if (threads_.empty()) start();
   changed_.notify_all();
   const auto over = [&] {
-    return threads_.empty() || std::all_of(shards.begin(), shards.end(),
-                                           [&](std::uint32_t shard) { return schedule_.decided(shard); });
+    return threads_.empty() ||
+           (std::all_of(shards.begin(), shards.end(), [&](auto shard) { return schedule_.decided(shard); }) &&
+            std::none_of(held.begin(), held.end(), [&](auto shard) { return schedule_.leaves(shard); }));
   };
   while (!over()) {
     if (stopping()) throw Error(ErrorCode::cancelled, "stopped while shards are fetched");
@@ -77,6 +102,12 @@ void ShardFiller::after_batch(std::uint64_t epoch, std::uint64_t index, Event re
   const std::lock_guard lock(mutex_);
   read_ = std::move(read);
   schedule_.end_batch(epoch, index);
+  changed_.notify_all();
+}
+
+void ShardFiller::give_up_batch(std::uint64_t epoch, std::uint64_t index) {
+  const std::lock_guard lock(mutex_);
+  schedule_.give_up_batch(epoch, index);
   changed_.notify_all();
 }
 

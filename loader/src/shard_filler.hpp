@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -33,6 +34,8 @@ class ShardFiller {
                     const std::function<bool()>& stopping);
   // After the samples of this batch and of all before it have been read, or will have been at `read`.
   void after_batch(std::uint64_t epoch, std::uint64_t index, Event read);
+  // Instead, if it failed: nothing reads for it any more.
+  void give_up_batch(std::uint64_t epoch, std::uint64_t index);
 
   struct Transit {
     std::uint64_t held_bytes = 0;    // of shards in the transit area now
@@ -48,12 +51,15 @@ class ShardFiller {
 
  private:
   void start();
+  // And the others of the data set that are the same shard, whose coming and going is theirs too.
+  std::vector<std::uint32_t> with_twins(const std::vector<std::uint32_t>& shards) const;
   void work(const std::stop_token& stop);
   // `read`: when what a shard that leaves was needed for is over.
   ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const Event& read,
                                   const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
+  std::map<std::uint32_t, std::vector<std::uint32_t>> twins_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   ShardSchedule schedule_;

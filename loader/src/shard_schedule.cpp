@@ -40,7 +40,11 @@ void ShardSchedule::start_over(Turn turn, std::size_t window_end) {
   plans_.push_back(plan(turn.epoch + 1));
   cursor_ = now_ = turn;
   for (Shard& shard : shards_) shard.needed.reset();
-  for (const std::uint32_t shard : std::exchange(passing_, {})) let_go(shard);
+  for (const std::uint32_t shard : std::exchange(passing_, {}))
+    if (shards_[shard].batches == 0)
+      let_go(shard);
+    else
+      passing_.push_back(shard);
   cold_bytes_ = 0;
   for (std::size_t place = turn.place; place < window_end; ++place) {
     const Shard& shard = shards_[plans_.front().shards[place]];
@@ -48,8 +52,32 @@ void ShardSchedule::start_over(Turn turn, std::size_t window_end) {
   }
 }
 
-void ShardSchedule::start_batch(std::uint64_t epoch, std::uint64_t index) {
+// What was to leave and is still here stays.
+void ShardSchedule::hold(const Batch& batch, const std::vector<std::uint32_t>& shards) {
+  started_.push_back({batch, shards});
+  for (const std::uint32_t number : shards) {
+    ++shards_[number].batches;
+    const auto it = std::find(leaving_.begin(), leaving_.end(), number);
+    if (it == leaving_.end()) continue;
+    leaving_.erase(it);
+    --leaving_jobs_;
+    shards_[number].state = State::passing;
+    passing_.push_back(number);
+  }
+}
+
+void ShardSchedule::release(const Batch& batch) {
+  const auto it = std::find_if(started_.begin(), started_.end(),
+                               [&](const Started& started) { return started.batch == batch; });
+  if (it == started_.end()) return;
+  for (const std::uint32_t number : it->shards) --shards_[number].batches;
+  started_.erase(it);
+}
+
+void ShardSchedule::start_batch(std::uint64_t epoch, std::uint64_t index,
+                                const std::vector<std::uint32_t>& shards) {
   if (!walks_) return;
+  hold({epoch, index}, shards);
   if (expected_ != Batch{epoch, index}) {
     const Order::Places places = order_.places(epoch, index);
     start_over({epoch, places.first}, places.last);
@@ -69,10 +97,11 @@ ShardSchedule::Turn ShardSchedule::turn_after(std::uint64_t epoch, std::uint64_t
 
 void ShardSchedule::end_batch(std::uint64_t epoch, std::uint64_t index) {
   if (!walks_) return;
+  release({epoch, index});
   now_ = std::max(now_, turn_after(epoch, index));
   for (std::size_t i = 0; i < passing_.size();) {
     const std::uint32_t shard = passing_[i];
-    if (!(shards_[shard].needed < now_)) {
+    if (!is_over(shards_[shard])) {
       ++i;
       continue;
     }
@@ -82,10 +111,12 @@ void ShardSchedule::end_batch(std::uint64_t epoch, std::uint64_t index) {
   }
 }
 
+void ShardSchedule::give_up_batch(std::uint64_t epoch, std::uint64_t index) { release({epoch, index}); }
+
 void ShardSchedule::let_go(std::uint32_t shard) {
-  shards_[shard].state = State::working;
+  shards_[shard].state = State::leaving;
   leaving_.push_back(shard);
-  ++leaves_;
+  ++leaving_jobs_;
 }
 
 ShardSchedule::Job ShardSchedule::start(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn) {
@@ -131,7 +162,8 @@ std::optional<ShardSchedule::Job> ShardSchedule::next_in_order() {
     const std::optional<std::uint32_t> number = at_cursor();
     if (!number) return std::nullopt;
     Shard& shard = shards_[*number];
-    if (shard.state == State::working || shard.state == State::passing) shard.needed = cursor_;
+    if (shard.state == State::working || shard.state == State::passing || shard.state == State::leaving)
+      shard.needed = cursor_;
     if (shard.state == State::unknown && !cache_) shard.state = State::outside;
     const bool pass = shard.state == State::outside && shard.bytes <= transit_bytes_;
     if (pass && !fits(shard)) return std::nullopt;
@@ -154,16 +186,16 @@ void ShardSchedule::done(const Job& job, Result result) {
   };
   switch (job.kind) {
     case Job::Kind::leave:
-      --leaves_;
+      --leaving_jobs_;
       return gone();
     case Job::Kind::pass:
       if (result != Result::done) return gone();
       shard.state = State::passing;
       passed_ += shard.bytes;
-      if (!(shard.needed < now_))
-        passing_.push_back(job.shard);
-      else
+      if (is_over(shard))
         let_go(job.shard);
+      else
+        passing_.push_back(job.shard);
       return;
     case Job::Kind::bring:
       if (result == Result::done) {
@@ -188,7 +220,7 @@ std::vector<std::uint32_t> ShardSchedule::in_transit() const {
 bool ShardSchedule::settled(std::uint32_t number, Turn turn) const {
   const Shard& shard = shards_[number];
   if (shard.state == State::here || shard.state == State::passing) return true;
-  if (shard.state == State::working) return false;
+  if (shard.state == State::working || shard.state == State::leaving) return false;
   return turn < std::max(cursor_, now_) || (shard.state == State::outside && shard.bytes > transit_bytes_);
 }
 
@@ -197,11 +229,13 @@ bool ShardSchedule::blocked() const {
   const Plan* const plan = plan_of(cursor_.epoch);
   if (plan == nullptr || cursor_.place >= plan->shards.size()) return false;
   const Shard& shard = shards_[plan->shards[cursor_.place]];
-  return shard.state == State::outside && shard.bytes <= transit_bytes_ && !fits(shard) && leaves_ == 0;
+  return shard.state == State::outside && shard.bytes <= transit_bytes_ && !fits(shard) && leaving_jobs_ == 0;
 }
 
 bool ShardSchedule::decided(std::uint32_t shard) const {
-  if (!walks_ || cold_) return true;
+  if (!walks_) return true;
+  if (leaves(shard)) return false;
+  if (cold_) return true;
   const std::size_t place = plans_.front().places[shard];
   return place == kNowhere || settled(shard, {plans_.front().epoch, place}) ||
          (shards_[shard].state != State::working && blocked());

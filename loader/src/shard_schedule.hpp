@@ -3,6 +3,8 @@
 //   unknown --bring--> here        in the cache, or a file: it stays
 //              '-----> outside --pass--> passing --leave--> outside      through the transit area, each time that it is needed
 //
+// While a batch that was started is not over, none of its shards leaves, whatever it was brought for: batches may read shards where they are mapped.
+//
 // The shards are requested in the order in which batches need them, over the end of an epoch into the first window of the next one, as far as the transit area has
 // room. What does not fit there is read by range. A shard leaves when the last batch that needs it is over.
 //
@@ -47,13 +49,17 @@ class ShardSchedule {
   enum class Result : std::uint8_t { done, refused, failed };  // refused: there is no room
   void done(const Job& job, Result result);
 
-  // In the order of the batches, or from any other batch on. The batches between are over or given up.
-  void start_batch(std::uint64_t epoch, std::uint64_t index);
+  // In the order of the batches, or from any other batch on. The batches between are over or given up. `shards`: those that the batch reads, each once.
+  void start_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards);
   // Whether this shard of the batch that was started last need not be waited for: it is here, or it is read by range. Right if all batches
-  // before that one are over.
+  // before that one are over. Never while the shard leaves.
   bool decided(std::uint32_t shard) const;
+  // It must not be read where it is mapped.
+  bool leaves(std::uint32_t shard) const { return shards_[shard].state == State::leaving; }
   // This batch and all before it have been read.
   void end_batch(std::uint64_t epoch, std::uint64_t index);
+  // This batch failed, and nothing reads for it any more. Nothing happens if it was not started.
+  void give_up_batch(std::uint64_t epoch, std::uint64_t index);
   // Whether a batch can be started without waiting while earlier ones are not over, which hold room.
   bool ready(std::uint64_t epoch, std::uint64_t index) const;
 
@@ -63,11 +69,12 @@ class ShardSchedule {
   std::uint64_t passed_bytes() const noexcept { return passed_; }
 
  private:
-  enum class State : std::uint8_t { unknown, working, here, outside, passing };
+  enum class State : std::uint8_t { unknown, working, here, outside, passing, leaving };
   struct Shard {
     std::uint64_t bytes = 0;
     State state = State::unknown;
     std::optional<Turn> needed{};  // the last turn that it was or is brought for
+    std::uint32_t batches = 0;     // that were started and are not over, and read it
   };
   // The order of an epoch.
   struct Plan {
@@ -81,6 +88,10 @@ class ShardSchedule {
     std::uint64_t index = 0;
     bool operator==(const Batch&) const = default;
   };
+  struct Started {
+    Batch batch;
+    std::vector<std::uint32_t> shards;
+  };
 
   Plan plan(std::uint64_t epoch) const;
   const Plan* plan_of(std::uint64_t epoch) const;
@@ -89,6 +100,9 @@ class ShardSchedule {
   std::optional<std::uint32_t> at_cursor();
   std::optional<Job> next_in_order();
   Job start(Job::Kind kind, std::uint32_t shard, std::optional<Turn> turn);
+  void hold(const Batch& batch, const std::vector<std::uint32_t>& shards);
+  void release(const Batch& batch);
+  bool is_over(const Shard& shard) const { return shard.needed < now_ && shard.batches == 0; }
   void let_go(std::uint32_t shard);
   bool fits(const Shard& shard) const noexcept { return shard.bytes <= transit_bytes_ - held_; }
   bool settled(std::uint32_t shard, Turn turn) const;
@@ -100,13 +114,14 @@ class ShardSchedule {
   const std::uint64_t transit_bytes_;
   std::vector<Shard> shards_;
   std::deque<Plan> plans_;         // of the epoch of the last batch and the next one
+  std::vector<Started> started_;   // batches that are not over
   std::optional<Batch> expected_;  // the batch after the last one
   Turn now_;                       // the first that batches which are not over need
   Turn cursor_;                    // the next to be requested
   std::size_t other_ = 0;          // shards for later epochs that were looked at
   std::vector<std::uint32_t> passing_;
   std::deque<std::uint32_t> leaving_;
-  std::size_t leaves_ = 0;         // that are not done
+  std::size_t leaving_jobs_ = 0;   // that are not done
   std::uint64_t batch_bytes_ = 0;  // of its samples, about
   std::uint64_t cold_bytes_ = 0;   // that may still be read by range where the consumer began
   bool cold_ = false;              // the last batch is read so

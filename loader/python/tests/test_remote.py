@@ -1,6 +1,7 @@
 """Data sets on servers: the options and statistics of the cache and the transit area."""
 
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -67,6 +68,23 @@ def test_the_same_shards_twice_in_one_data_set(server, tmp_path):
             assert sorted(seen) == sorted(2 * list(range(len(images)))), epoch
         assert loader.stats().passed_bytes > 0
         loader.close()
+
+
+def test_shards_leave_after_the_last_batch_that_reads_them(server, tmp_path):
+    """Also where the consumer goes elsewhere, and where the last batch has samples of the first window."""
+    images = np.stack([image for image, _ in sl.Dataset(tmp_path / "set")])
+    data = sl.Dataset(f"{server.url}/set")
+    chance = random.Random(0)
+    size = sum(file.stat().st_size for file in (tmp_path / "set").glob("*.safetensors"))
+    for _ in range(20):
+        options = {"prefetch": chance.randint(1, 4), "transit_bytes": chance.choice([0, size]), "dtype": "float32", "mean": (0, 0, 0), "std": (1 / 255,) * 3}
+        with sl.Loader(data, batch_size=chance.choice([1, 4, 7]), device="cpu", framework="numpy", layout="nhwc", window_shards=chance.choice([2, 5]), tail="wrap", **options) as loader:
+            for _ in range(12):
+                wanted = chance.choice([1, 3, len(loader)])
+                for number, (batch, labels) in enumerate(loader.epoch(chance.randint(0, 3))):
+                    np.testing.assert_allclose(batch, images[labels], atol=1e-3)
+                    if number == wanted:
+                        break
 
 
 @pytest.mark.parametrize("options", [{}, {"dtype": "float32"}])  # batches that are copies of what is stored, and others

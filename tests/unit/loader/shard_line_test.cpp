@@ -87,13 +87,16 @@ class Line {
     if (made_ - consumed_ >= kSlots) return false;
     const std::uint64_t epoch = made_ / order_.batches();
     const std::uint64_t index = made_ % order_.batches();
-    if (!begun_) schedule_->start_batch(epoch, index);
     BatchIndices batch;
     order_.batch(epoch, index, batch);
     std::vector<std::uint32_t> shards;
     for (const std::uint64_t sample : batch.samples)
       shards.push_back(static_cast<std::uint32_t>(std::upper_bound(begins_.begin(), begins_.end(), sample) -
                                                   begins_.begin() - 1));
+    if (!begun_) {
+      const std::set<std::uint32_t> each(shards.begin(), shards.end());
+      schedule_->start_batch(epoch, index, {each.begin(), each.end()});
+    }
     begun_ = !std::all_of(shards.begin(), shards.end(),
                           [&](std::uint32_t shard) { return schedule_->decided(shard); });
     if (begun_) return false;

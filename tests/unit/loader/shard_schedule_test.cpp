@@ -69,9 +69,13 @@ struct Machine {
       shards.insert(static_cast<std::uint32_t>(sample / kSamples));
     return shards;
   }
+  void start(std::uint64_t epoch, std::uint64_t index) {
+    const std::set<std::uint32_t> shards = shards_of(epoch, index);
+    schedule.start_batch(epoch, index, {shards.begin(), shards.end()});
+  }
   // Returns how many of the batch's shards are read by range.
   std::size_t batch(std::uint64_t epoch, std::uint64_t index) {
-    schedule.start_batch(epoch, index);
+    start(epoch, index);
     work();
     std::size_t missing = 0;
     for (const std::uint32_t shard : shards_of(epoch, index)) {
@@ -119,7 +123,7 @@ TEST(ShardSchedule, GoesOnIntoTheNextEpoch) {
 
 TEST(ShardSchedule, RequestsShardsInTheOrderOfNeed) {
   Machine machine(12, options(OrderMode::windowed, 3), 0, 12);
-  machine.schedule.start_batch(2, 0);
+  machine.start(2, 0);
   std::vector<std::uint32_t> requested;
   while (const auto job = machine.schedule.next()) requested.push_back(job->shard);
   EXPECT_EQ(requested, machine.order.shards_of(2));
@@ -133,7 +137,7 @@ TEST(ShardSchedule, DoesNotWaitForLargeShardsWhereAConsumerBegins) {
   for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{3000}}) {
     std::uint64_t cold = 0;
     for (std::uint64_t i = first; i < first + 200; ++i) {
-      schedule.start_batch(0, i);
+      schedule.start_batch(0, i, {});
       cold += schedule.decided(order.shards_of(0)[order.places(0, i).first]) ? 1 : 0;
       schedule.end_batch(0, i);
     }
@@ -155,13 +159,64 @@ TEST(ShardSchedule, ABatchOfTheNextWindowIsNotStartedWhileThisOneHoldsTheRoom) {
   Machine machine(6, options(OrderMode::windowed), 0, 2);
   const std::uint64_t last = 4;  // of the window's 20 samples
   for (std::uint64_t i = 0; i < last; ++i) machine.batch(0, i);
-  machine.schedule.start_batch(0, last);
+  machine.start(0, last);
   machine.work();
   EXPECT_FALSE(machine.schedule.ready(0, last + 1));
   machine.schedule.end_batch(0, last);
   EXPECT_TRUE(machine.schedule.ready(0, last + 1)) << "it waits for its shards only";
   machine.work();
   EXPECT_EQ(machine.batch(0, last + 1), 0U);
+}
+
+TEST(ShardSchedule, ABatchThatIsGivenUpHoldsNothing) {
+  Machine machine(6, options(OrderMode::windowed), 0, 2);
+  machine.start(0, 0);
+  machine.work();
+  machine.schedule.give_up_batch(0, 0);
+  machine.schedule.give_up_batch(0, 0);  // once is enough
+  machine.schedule.give_up_batch(7, 7);  // was not started
+  EXPECT_EQ(machine.epoch(1), 0U) << "all shards find room";
+}
+
+TEST(ShardSchedule, AShardStaysForABatchOfAnotherPlace) {
+  OrderOptions with = options(OrderMode::sequential);
+  with.batch_size = 8;
+  with.tail = Tail::wrap;
+  Machine machine(10, with, 0, 4);
+  const std::uint64_t last = machine.order.batches() - 1;
+  for (std::uint64_t i = 0; i < last; ++i) machine.batch(0, i);
+  machine.start(0, last);  // and the first samples once more
+  ASSERT_TRUE(machine.shards_of(0, last).contains(0));
+  machine.work();
+  EXPECT_TRUE(machine.passing.contains(0)) << "for the next epoch";
+  machine.start(5, 3);  // the consumer goes elsewhere, while the device still makes that batch
+  machine.work();
+  EXPECT_TRUE(machine.passing.contains(0));
+  machine.schedule.end_batch(0, last);
+  machine.schedule.end_batch(5, 3);
+  EXPECT_EQ(machine.epoch(6), 0U);
+}
+
+// Nothing waits for whole shards where a consumer begins, but a shard that is just leaving must be gone.
+TEST(ShardSchedule, WaitsForAShardThatLeavesAlsoWhereAConsumerBegins) {
+  const Order order(std::vector<std::uint64_t>(16, 1000), options(OrderMode::windowed, 8));
+  ShardSchedule schedule(order, std::vector<std::uint64_t>(16, 10'000), false, 320'000);
+  const std::vector<std::uint32_t> shards = order.shards_of(0);
+  schedule.start_batch(0, 0, {shards[0]});
+  const std::optional<Job> pass = schedule.next();
+  ASSERT_TRUE(pass && pass->kind == Kind::pass && pass->shard == shards[0]);
+  schedule.done(*pass, Result::done);
+  schedule.end_batch(0, 0);
+  schedule.start_batch(3, 0, {});  // the consumer goes elsewhere
+  const std::optional<Job> leave = schedule.next();
+  ASSERT_TRUE(leave && leave->kind == Kind::leave && leave->shard == shards[0]);
+  schedule.end_batch(3, 0);
+  schedule.start_batch(0, 0, {shards[0]});
+  EXPECT_TRUE(schedule.decided(shards[1])) << "cold";
+  EXPECT_TRUE(schedule.leaves(shards[0]));
+  EXPECT_FALSE(schedule.decided(shards[0]));
+  schedule.done(*leave, Result::done);
+  EXPECT_TRUE(schedule.decided(shards[0]));
 }
 
 TEST(ShardSchedule, StartsOverWhereTheConsumerGoes) {
@@ -182,6 +237,8 @@ TEST(ShardSchedule, NeverStopsForEver) {
   for (int round = 0; round < 300; ++round) {
     OrderOptions with = options(chance() % 2 == 0 ? OrderMode::windowed : OrderMode::sequential,
                                 1 + static_cast<std::uint32_t>(chance() % 4));
+    // The last batch reads shards of the first window again.
+    if (chance() % 2 == 0) with.tail = chance() % 2 == 0 ? Tail::pad : Tail::wrap;
     if (chance() % 3 == 0) {
       with.partition = Partition::by_shard;
       with.world_size = 1 + static_cast<std::uint32_t>(chance() % 3);
@@ -194,6 +251,12 @@ TEST(ShardSchedule, NeverStopsForEver) {
     std::uint64_t begun = 0;
     std::uint64_t ended = 0;
     bool started = false;  // the batch `begun`
+    // What batches read, which may be where it is mapped.
+    const auto read_now = [&](std::uint32_t shard) {
+      for (std::uint64_t i = ended; i < begun; ++i)
+        if (machine.shards_of(epoch, i).contains(shard)) return true;
+      return false;
+    };
     for (int step = 0; epoch < 3; ++step) {
       ASSERT_LT(step, 20'000) << "round " << round;
       if (running.size() < 3)
@@ -206,9 +269,11 @@ TEST(ShardSchedule, NeverStopsForEver) {
             job, job.kind != Kind::leave && chance() % 10 == 0 ? Result::failed : machine.carry_out(job));
       }
       ASSERT_LE(machine.passing.size() * kBytes, machine.schedule.transit_bytes());
+      for (const Job& job : running)
+        ASSERT_FALSE(job.kind == Kind::leave && read_now(job.shard)) << "round " << round;
       const bool may = begun < machine.order.batches() && begun - ended < 3;
       if (may && !started && (begun == ended || machine.schedule.ready(epoch, begun))) {
-        machine.schedule.start_batch(epoch, begun);
+        machine.start(epoch, begun);
         started = true;
       }
       if (started) {
@@ -221,6 +286,8 @@ TEST(ShardSchedule, NeverStopsForEver) {
       } else if (ended < begun) {
         machine.schedule.end_batch(epoch, ended++);
       }
+      if (begun == ended && !started && chance() % 50 == 0)
+        ended = begun = chance() % machine.order.batches();
       if (ended == machine.order.batches()) {
         ++epoch;
         begun = ended = 0;
