@@ -111,7 +111,12 @@ void ShardSchedule::end_batch(std::uint64_t epoch, std::uint64_t index) {
   }
 }
 
-void ShardSchedule::give_up_batch(std::uint64_t epoch, std::uint64_t index) { release({epoch, index}); }
+// The batch after it is no longer the next one: what this one was to have used would never be over.
+void ShardSchedule::give_up_batch(std::uint64_t epoch, std::uint64_t index) {
+  if (!walks_) return;
+  release({epoch, index});
+  expected_.reset();
+}
 
 void ShardSchedule::let_go(std::uint32_t shard) {
   shards_[shard].state = State::leaving;

@@ -60,9 +60,11 @@ Order::Order(std::span<const std::uint64_t> shard_samples, const OrderOptions& o
   check_choice("tail", options.tail, Tail::short_, "drop (0), pad, wrap or short (3)");
   if (options.order == OrderMode::windowed && options.window_shards < 1)
     refuse("window_shards is 0; it must be at least 1");
-  if (options.partition == Partition::by_shard && shard_samples.size() < options.world_size)
+  const std::ptrdiff_t empty = std::count(shard_samples.begin(), shard_samples.end(), 0U);
+  const std::uint64_t filled = shard_samples.size() - static_cast<std::uint64_t>(empty);
+  if (options.partition == Partition::by_shard && filled < options.world_size)
     refuse(fmt::format("partition by_shard needs a shard for each of the {} ranks; there are {}",
-                       options.world_size, shard_samples.size()));
+                       options.world_size, filled));
   check_sampling();
   const bool once = options.samples_per_epoch == 0 && options.repeats == 1;
   sampling_ = options.sampling || once ? options.sampling : Sampling::uniform(samples_, false);
@@ -125,11 +127,13 @@ std::vector<Order::ShardPart> Order::parts_of(std::uint64_t epoch) const {
       cut ? part_begin(samples_, options_.rank + std::uint64_t{1}, options_.world_size) : 0;
   std::vector<ShardPart> parts;
   std::uint64_t position = 0;
+  std::uint64_t dealt = 0;  // shards to all ranks, but for empty ones
   for (std::uint64_t i = 0; i < shards; ++i) {
-    const bool own = cut || !by_shard || i % options_.world_size == options_.rank;
-    if (!own) continue;
     const std::uint64_t shard = options_.order == OrderMode::sequential && !by_shard ? i : permuted(i);
     const std::uint64_t samples = shard_begin_[shard + 1] - shard_begin_[shard];
+    if (by_shard && samples == 0) continue;
+    const bool own = cut || !by_shard || dealt++ % options_.world_size == options_.rank;
+    if (!own) continue;
     const std::uint64_t begin = cut ? std::max(position, first) : position;
     const std::uint64_t end = cut ? std::min(position + samples, last) : position + samples;
     if (!cut || begin < end)

@@ -478,6 +478,33 @@ TEST(Order, RefusesBadOptions) {
   expect_refusal(kShards, bad, "tail is 4; it must be drop (0), pad, wrap or short (3)");
 }
 
+TEST(Order, EmptyShardsAreDealtToNobody) {
+  const std::vector<std::uint64_t> samples{0, 3, 0, 0, 5, 0, 2, 0};
+  for (const Tail tail : {Tail::pad, Tail::wrap, Tail::short_}) {
+    OrderOptions by_shard;
+    by_shard.partition = Partition::by_shard;
+    by_shard.batch_size = 2;
+    by_shard.world_size = 3;
+    by_shard.tail = tail;
+    for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
+      std::set<std::uint64_t> seen;
+      for (by_shard.rank = 0; by_shard.rank < 3; ++by_shard.rank) {
+        const Order order(samples, by_shard);
+        for (std::uint64_t index = 0; index < order.batches(); ++index) {
+          BatchIndices batch;
+          order.batch(epoch, index, batch);
+          seen.insert(batch.samples.begin(), batch.samples.end());
+        }
+      }
+      EXPECT_GE(seen.size(), 3U);
+      if (tail == Tail::short_) EXPECT_EQ(seen.size(), 10U);
+    }
+    by_shard.rank = 0;
+    by_shard.world_size = 4;
+    expect_refusal(samples, by_shard, "needs a shard for each of the 4 ranks; there are 3");
+  }
+}
+
 TEST(Order, RefusesABatchBeyondTheEpoch) {
   const Order order(kShards, options(OrderMode::shuffle, Tail::drop, 60));
   BatchIndices batch;
