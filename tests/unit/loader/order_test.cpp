@@ -501,7 +501,8 @@ TEST(Order, EmptyShardsAreDealtToNobody) {
     }
     by_shard.rank = 0;
     by_shard.world_size = 4;
-    expect_refusal(samples, by_shard, "needs a shard for each of the 4 ranks; there are 3");
+    EXPECT_SHARD_ERROR(Order(samples, by_shard), ErrorCode::invalid_argument,
+                       "each of the 4 ranks; there are 3");
   }
 }
 
