@@ -497,7 +497,9 @@ TEST(Order, EmptyShardsAreDealtToNobody) {
         }
       }
       EXPECT_GE(seen.size(), 3U);
-      if (tail == Tail::short_) EXPECT_EQ(seen.size(), 10U);
+      if (tail == Tail::short_) {
+        EXPECT_EQ(seen.size(), 10U);
+      }
     }
     by_shard.rank = 0;
     by_shard.world_size = 4;
