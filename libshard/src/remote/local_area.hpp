@@ -23,7 +23,8 @@ class LocalArea {
   LocalArea();
   // Takes the next `size_bytes` of the file. Returns their offset, a multiple of 1 MiB. Thread safe. Errors: io.
   std::uint64_t take(std::uint64_t size_bytes);
-  // Gives the space of a range back; it reads as zeros. Nothing in a child after fork(), whose parent still reads it. Errors: io.
+  // Gives the space of a range back; it reads as zeros. Nothing once the process has forked since the area was made: the other side may still read it, and
+  // the space comes back with the area. Errors: io.
   void release(std::uint64_t offset, std::uint64_t size_bytes);
 
   // False in a child after fork().
@@ -36,6 +37,7 @@ class LocalArea {
   std::filesystem::path folder_;
   UniqueFd fd_;
   pid_t pid_;
+  std::uint64_t forks_;  // of this process before the area was made
   std::atomic<std::uint64_t> end_{0};
 };
 

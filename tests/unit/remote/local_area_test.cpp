@@ -30,21 +30,46 @@ bool holds_in_child(Check holds) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+constexpr std::array kBytes{std::byte{7}, std::byte{8}};
+
+// An area with kBytes at its beginning.
+void fill(LocalArea& area) {
+  ASSERT_EQ(area.take(8), 0U);
+  pwrite_all(area.fd(), kBytes, 0, area.folder());
+}
+std::array<std::byte, 2> content(const LocalArea& area) {
+  std::array<std::byte, 2> read{};
+  pread_all(area.fd(), read, 0, area.folder());
+  return read;
+}
+
+TEST(LocalArea, GivesSpaceBack) {
+  LocalArea area;
+  fill(area);
+  area.release(0, 8);
+  EXPECT_EQ(content(area), (std::array<std::byte, 2>{}));
+}
+
 TEST(LocalArea, WhatAChildReleasesStaysForItsParent) {
   LocalArea area;
-  const std::uint64_t offset = area.take(8);
-  constexpr std::array kBytes{std::byte{7}, std::byte{8}};
-  pwrite_all(area.fd(), kBytes, offset, area.folder());
+  fill(area);
   EXPECT_TRUE(holds_in_child([&] {
-    area.release(offset, 8);
+    area.release(0, 8);
     return true;
   }));
-  std::array<std::byte, 2> read{};
-  pread_all(area.fd(), read, offset, area.folder());
-  EXPECT_EQ(read, kBytes);
-  area.release(offset, 8);
-  pread_all(area.fd(), read, offset, area.folder());
-  EXPECT_EQ(read, (std::array<std::byte, 2>{}));
+  EXPECT_EQ(content(area), kBytes);
+}
+
+TEST(LocalArea, WhatAParentReleasesStaysForItsChildren) {
+  LocalArea area;
+  fill(area);
+  EXPECT_TRUE(holds_in_child([] { return true; }));
+  area.release(0, 8);
+  EXPECT_EQ(content(area), kBytes);
+  LocalArea later;  // no child knows it
+  fill(later);
+  later.release(0, 8);
+  EXPECT_EQ(content(later), (std::array<std::byte, 2>{}));
 }
 
 TEST(LocalArea, AChildTakesPlacesInAnAreaOfItsOwn) {
