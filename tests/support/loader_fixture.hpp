@@ -138,7 +138,12 @@ inline Seen look(Device& device, Batch& batch) {
                                        {bytes(mask), batch.device_mask().data, batch.size()},
                                        {bytes(labels), batch.column("labels").data, 8 * batch.size()}}};
   if (batch.size() > 0) stream->copy_to_host(items);
-  stream->synchronize();
+  try {
+    stream->synchronize();
+  } catch (const Error&) {  // of what it waited for; the batch says which sample that was
+    batch.wait();
+    throw;
+  }
   EXPECT_TRUE(std::equal(ids.begin(), ids.end(), seen.ids.begin(), seen.ids.end(),
                          [](std::int64_t a, std::uint64_t b) { return a == static_cast<std::int64_t>(b); }));
   EXPECT_EQ(mask, seen.mask);

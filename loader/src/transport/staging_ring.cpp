@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/guarded_read.hpp"
+
 namespace shard {
 
 namespace {
@@ -46,7 +48,10 @@ bool StagingRing::may_end() const {
 StagingBuffer& StagingRing::begin() {
   adapt_threads();
   StagingBuffer& buffer = buffers_[next_];
-  buffer.copied.wait();
+  try {
+    buffer.copied.wait();
+  } catch (const UnreadablePage&) {  // its batch reports that
+  }
   next_ = (next_ + 1) % buffers_.size();
   return buffer;
 }
