@@ -19,6 +19,7 @@ namespace shard {
 class HttpClient;
 class RemoteFolder;
 class ShardCache;
+
 // Thread safe, also in a child after fork().
 class DatasetPart {
  public:

@@ -110,14 +110,19 @@ bool DatasetPart::pass(std::uint32_t index, const std::stop_token& stop) const {
   std::optional<TransitArea::File> file = transit_->get(
       name, summary.size_bytes, [&](int fd) { fetch(reader, summary, fd, stop); }, stop);
   if (!file) return false;
-  if (!reader.has_head(file->fd.get())) {  // another program has written to it
+  try {
+    if (reader.has_head(file->fd.get())) {
+      using enum ShardReader::CopyState;
+      reader.adopt(file->fd.get(), file->shared ? doubtful : proven);
+      passing = {1, std::move(*file)};
+      return true;
+    }
+  } catch (...) {
     transit_->give_back(name, std::move(*file));
-    return false;
+    throw;
   }
-  using enum ShardReader::CopyState;
-  reader.adopt(file->fd.get(), file->shared ? doubtful : proven);
-  passing = {1, std::move(*file)};
-  return true;
+  transit_->give_back(name, std::move(*file));  // another program has written to it
+  return false;
 }
 
 void DatasetPart::leave(std::uint32_t index) const {
