@@ -108,15 +108,15 @@ def result(process):
     return json.loads(out)
 
 
-def curl(url, files, work):
-    """32 requests at a time, of 8 MiB each."""
+def curl(url, files, work, enter=()):
+    """32 requests at a time, of 8 MiB each. `enter`: what the command begins with."""
     lines = []
     for file in files:
         for begin in range(0, file.stat().st_size, 8 << 20):
             lines.append(f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n')
     (work / "curl.conf").write_text("next\n".join(lines))
     start, before = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-    subprocess.run(["curl", "--parallel", "--parallel-max", "32", "--parallel-immediate", "-s", "-K", str(work / "curl.conf")], check=True, timeout=600, stderr=subprocess.DEVNULL)
+    subprocess.run([*enter, "curl", "--parallel", "--parallel-max", "32", "--parallel-immediate", "-s", "-K", str(work / "curl.conf")], check=True, timeout=600, stderr=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
     return sum(file.stat().st_size for file in files) / seconds, sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
 

@@ -2,6 +2,10 @@
 """Data sets on servers over a line: 10 ms in each direction and 125 MB/s, by tests/programs/tcp_link.cpp before nginx on the loopback interface.
 
     python3 bench/scripts/remote_line.py FOLDER build/dev/bin/tcp_link [--samples 3000] [--runs 3]
+    python3 bench/scripts/remote_line.py FOLDER build/dev/bin/ip_link [--loss 0.01] [--congestion reno] ...
+
+The second form has the kernel's own TCP between two network namespaces (tests/programs/ip_link.cpp), where packets are lost; of 125 MB/s, packets of 1,500 bytes
+have 120.7 for data. It needs root.
 
 Needs what remote.py needs, and uses its data set in FOLDER. Every case has a process, a line and an empty cache of its own. Prints JSON with all runs:
 
@@ -13,6 +17,7 @@ Needs what remote.py needs, and uses its data set in FOLDER. Every case has a pr
 """
 
 import argparse
+import contextlib
 import json
 import shutil
 import subprocess
@@ -51,20 +56,35 @@ def load(url, window, cache, whole):
     print(json.dumps({"first_batch": end - begin, "mb_s": loader.stats().fetched_bytes / (end - start) / 1e6}))
 
 
-def child(url, window, cache="", whole=""):
-    done = subprocess.run([sys.executable, __file__, "--load", url, str(window), str(cache), whole], stdout=subprocess.PIPE, text=True, timeout=600, check=True)
+def child(url, window, cache="", whole="", enter=()):
+    done = subprocess.run([*enter, sys.executable, __file__, "--load", url, str(window), str(cache), whole], stdout=subprocess.PIPE, text=True, timeout=600, check=True)
     return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def line(options, sets, work):
+    """The address of nginx behind a line, and what a command begins with that goes over it."""
+    from remote_servers import Hosts, Link, Nginx
+
+    if options.link.name == "tcp_link":
+        with Nginx(sets, work / "nginx") as server, Link(options.link, server.url, latency_ms=10, mb_per_s=125) as link:
+            yield link.url, []
+        return
+    more = {"congestion": options.congestion} if options.congestion else {}
+    with Hosts(options.link, latency_ms=10, mbit_per_s=1000, loss=options.loss, **more) as hosts:
+        with Nginx(sets, work / "nginx", there=hosts.far) as server:
+            yield server.url, hosts.near[1]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("tcp_link", type=Path)
+    parser.add_argument("link", type=Path)
+    parser.add_argument("--loss", type=float, default=0)
+    parser.add_argument("--congestion", default="")
     parser.add_argument("--samples", type=int, default=3000)
     parser.add_argument("--runs", type=int, default=3)
     options = parser.parse_args()
-    from remote_servers import Link, Nginx
-
     work, sets = options.folder / "work", options.folder / "sets"
     sets.mkdir(parents=True, exist_ok=True)
     remote.make(sets / "packed", options.samples)
@@ -72,19 +92,17 @@ def main():
     files = sorted((sets / "packed").glob("*.safetensors"))
     shutil.rmtree(work, ignore_errors=True)
     found = {"curl": [], "first_8": [], "first_2": [], "batch_windowed": [], "batch_shuffled": []}
-    with Nginx(sets, work / "nginx") as server:
-        line = lambda: Link(options.tcp_link, server.url, latency_ms=10, mb_per_s=125)
-        for turn in range(options.runs):
-            with line() as link:
-                found["curl"].append(remote.curl(f"{link.url}/packed", files, work)[0] / 1e6)
-            for window in 8, 2:
-                with line() as link:
-                    found[f"first_{window}"].append(child(f"{link.url}/packed", window, work / "first", "whole")["mb_s"])
-                shutil.rmtree(work / "first")
-            with line() as link:
-                found["batch_windowed"].append(child(f"{link.url}/many", 8, work / f"many-{turn}")["first_batch"])
-            with line() as link:
-                found["batch_shuffled"].append(child(f"{link.url}/many", 0)["first_batch"])
+    for turn in range(options.runs):
+        with line(options, sets, work) as (url, enter):
+            found["curl"].append(remote.curl(f"{url}/packed", files, work, enter)[0] / 1e6)
+        for window in 8, 2:
+            with line(options, sets, work) as (url, enter):
+                found[f"first_{window}"].append(child(f"{url}/packed", window, work / "first", "whole", enter)["mb_s"])
+            shutil.rmtree(work / "first")
+        with line(options, sets, work) as (url, enter):
+            found["batch_windowed"].append(child(f"{url}/many", 8, work / f"many-{turn}", "", enter)["first_batch"])
+        with line(options, sets, work) as (url, enter):
+            found["batch_shuffled"].append(child(f"{url}/many", 0, "", "", enter)["first_batch"])
     print(json.dumps({"bytes": sum(file.stat().st_size for file in files), "shards": len(files), **found}, indent=1))
 
 

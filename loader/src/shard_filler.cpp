@@ -12,8 +12,7 @@ namespace shard {
 
 namespace {
 
-// Each waits for the requests of one shard, and then reads what was not proven while it came: enough that requests never pause.
-constexpr unsigned kThreads = 3;
+constexpr unsigned kAhead = 2;                      // shards whose heads are here before their turn
 constexpr std::chrono::milliseconds kFillTurn{20};  // between looks at whether to stop
 
 void wait_for_end(const Event& event) noexcept {
@@ -50,15 +49,20 @@ ShardFiller::ShardFiller(const LoaderSetup& setup)
                 setup.options.transit_bytes) {}
 
 ShardFiller::~ShardFiller() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();
   for (const std::uint32_t shard : schedule_.in_transit())
     static_cast<void>(carry_out({ShardSchedule::Job::Kind::leave, shard, {}}, read_, {}));
 }
 
-void ShardFiller::start() {
+void ShardFiller::start_threads() {
+  if (ending_) return;
   try {
-    for (unsigned i = 0; i < kThreads; ++i)
+    while (threads_.size() < width_.now() + kAhead)
       threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   } catch (const std::system_error&) {  // with none, everything is read by range
   }
@@ -85,7 +89,7 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
   const std::vector<std::uint32_t> held = with_twins(shards);
   std::unique_lock lock(mutex_);
   schedule_.start_batch(epoch, index, held);
-  if (threads_.empty()) start();
+  start_threads();
   changed_.notify_all();
   const auto over = [&] {
     return threads_.empty() ||
@@ -95,6 +99,8 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
   while (!over()) {
     if (stopping()) throw Error(ErrorCode::cancelled, "stopped while shards are fetched");
     changed_.wait_for(lock, kFillTurn);
+    width_.waiting(setup_.dataset.remote_stats().bytes, watch_.seconds());
+    start_threads();
   }
 }
 
@@ -126,19 +132,51 @@ void ShardFiller::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   std::optional<ShardSchedule::Job> job;
   // A job that was taken is carried out, also when the thread is stopped at that moment.
-  const auto take = [&] { return !stop.stop_requested() && (job = schedule_.next()).has_value(); };
+  const auto take = [&] { return !stop.stop_requested() && (job = next()).has_value(); };
   while (changed_.wait(lock, stop, take)) {
     const Event read = read_;
+    const bool comes = job->kind != ShardSchedule::Job::Kind::leave;
+    if (comes) prepare(job->shard, lock, stop);
     lock.unlock();
     const ShardSchedule::Result result = carry_out(*job, read, stop);
     lock.lock();
-    schedule_.done(*job, result);
-    if (result == ShardSchedule::Result::done && job->kind != ShardSchedule::Job::Kind::leave) {
-      ++arrived_.shards;
-      arrived_.bytes += setup_.dataset.info().shards[job->shard].size_bytes;
-    }
+    done(*job, result);
     changed_.notify_all();
   }
+}
+
+std::optional<ShardSchedule::Job> ShardFiller::next() {
+  const bool more = coming_ < width_.now() + kAhead;
+  std::optional<ShardSchedule::Job> job = schedule_.next(more);
+  if (!job && more && copying_ < width_.now()) width_.paused();
+  if (job && job->kind != ShardSchedule::Job::Kind::leave) ++coming_;
+  return job;
+}
+
+// Its head, and then the turn to be brought: as many shards as width_ says are, and a few others have their heads already, so that no time passes between
+// two shards. What the head throws, it throws again where it is needed.
+void ShardFiller::prepare(std::uint32_t shard, std::unique_lock<std::mutex>& lock,
+                          const std::stop_token& stop) {
+  lock.unlock();
+  try {
+    static_cast<void>(setup_.dataset.shard(shard));
+  } catch (const std::exception&) {
+  }
+  lock.lock();
+  changed_.wait(lock, stop, [&] { return copying_ < width_.now(); });
+  ++copying_;
+}
+
+void ShardFiller::done(const ShardSchedule::Job& job, ShardSchedule::Result result) {
+  schedule_.done(job, result);
+  if (job.kind == ShardSchedule::Job::Kind::leave) return;
+  --coming_;
+  --copying_;
+  if (result != ShardSchedule::Result::done) return;
+  ++arrived_.shards;
+  arrived_.bytes += setup_.dataset.info().shards[job.shard].size_bytes;
+  width_.came(setup_.dataset.remote_stats().bytes, watch_.seconds());
+  start_threads();
 }
 
 // The batch that needs the shard gets the error.

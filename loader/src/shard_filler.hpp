@@ -10,10 +10,13 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
+#include "base/stopwatch.hpp"
+#include "fill_width.hpp"
 #include "loader_setup.hpp"
 #include "shard_schedule.hpp"
 
@@ -50,10 +53,14 @@ class ShardFiller {
   Arrived arrived() const;
 
  private:
-  void start();
+  // As many as shards are brought at a time. mutex_ is held.
+  void start_threads();
   // And the others of the data set that are the same shard, whose coming and going is theirs too.
   std::vector<std::uint32_t> with_twins(const std::vector<std::uint32_t>& shards) const;
   void work(const std::stop_token& stop);
+  std::optional<ShardSchedule::Job> next();
+  void prepare(std::uint32_t shard, std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
+  void done(const ShardSchedule::Job& job, ShardSchedule::Result result);
   // `read`: when what a shard that leaves was needed for is over.
   ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const Event& read,
                                   const std::stop_token& stop) const noexcept;
@@ -63,8 +70,13 @@ class ShardFiller {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   ShardSchedule schedule_;
+  FillWidth width_;
+  unsigned coming_ = 0;   // shards that a thread has taken,
+  unsigned copying_ = 0;  // and of these, those that are being brought
+  Stopwatch watch_;
   Arrived arrived_;
   Event read_;  // of the last batch
+  bool ending_ = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -131,12 +131,13 @@ ShardSchedule::Job ShardSchedule::start(Job::Kind kind, std::uint32_t shard, std
   return {kind, shard, turn};
 }
 
-std::optional<ShardSchedule::Job> ShardSchedule::next() {
+std::optional<ShardSchedule::Job> ShardSchedule::next(bool more) {
   if (!leaving_.empty()) {
     const std::uint32_t shard = leaving_.front();
     leaving_.pop_front();
     return Job{Job::Kind::leave, shard, shards_[shard].needed};
   }
+  if (!more) return std::nullopt;
   if (walks_)
     if (const auto job = next_in_order()) return job;
   // Shards of other ranks and epochs, from another one in each rank: ranks of a node share the cache, and so the work.

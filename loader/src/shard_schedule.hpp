@@ -44,8 +44,8 @@ class ShardSchedule {
     std::uint32_t shard;
     std::optional<Turn> turn;  // for which it is done; none: for a later epoch
   };
-  // What can be done now. Each job must be reported by done(). Jobs may be carried out at the same time.
-  std::optional<Job> next();
+  // What can be done now. Each job must be reported by done(). Jobs may be carried out at the same time. Not `more`: what leaves, and no other shards.
+  std::optional<Job> next(bool more = true);
   enum class Result : std::uint8_t { done, refused, failed };  // refused: there is no room
   void done(const Job& job, Result result);
 

@@ -206,6 +206,25 @@ class Upload(CopyCase):
             store = self.ends_well(None, conditions=conditions)
             self.assertTrue(self.summary(self.data, self.address, **store.environment)["was_complete"])
 
+    def test_a_shard_that_another_writer_replaces(self):
+        replaced = []
+
+        def replace(method, key, query, count):
+            if key.endswith("dataset.json") or replaced or len(store.files(self.prefix)) < 3:
+                return
+            replaced.append(self.prefix + "shard-00000.safetensors")
+            store.replace(replaced[0])
+
+        store = self.store(replace, conditions="ignored")
+        self.assertIn("was replaced since", self.send(store, code=1).err)
+        self.assertNotIn("dataset.json", store.files(self.prefix))
+        self.assertEqual(len(replaced), 1)
+        store.remove(replaced[0])
+        self.send(store)
+        self.check(store)
+        store.replace(replaced[0])  # of a finished copy
+        self.assertIn("exists and has other bytes", self.send(store, code=2).err)
+
     def test_refused(self):
         self.fails(lambda method, *_: "status:403" if method != "HEAD" else None, "refused (HTTP 403")
 

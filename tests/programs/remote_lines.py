@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Data sets over lines with latency, a bounded rate and bits that flip (tcp_link.cpp): what arrives is right, and not much later than it could.
+"""Data sets over lines with latency, a bounded rate, bits that flip (tcp_link.cpp) and packets that are lost (ip_link.cpp): what arrives is right, and not
+much later than it could.
 
 Without arguments as a test, in a short form. `remote_lines.py --samples 1000000 --flip-every 10000000` is the long one: an epoch of that many samples.
 """
 
 import json
 import sys
+import threading
 import time
 
 from remote_data_sets import RemoteCase
-from remote_servers import Link, Nginx
+from remote_servers import Hosts, Link, Nginx
 from shardify_support import BIN, environment, main, run, shardify
 
-EPOCHS, LINK = BIN / "remote_epochs", BIN / "tcp_link"
+EPOCHS, LINK, HOSTS = BIN / "remote_epochs", BIN / "tcp_link", BIN / "ip_link"
 SIDE = 8
 
 
@@ -43,8 +45,8 @@ class Lines(RemoteCase):
         self.server = Nginx(self.path / "sets", self.path / "nginx")
         self.addCleanup(self.server.__exit__)
 
-    def load(self, path, cache, order="windowed", **variables):
-        command = [str(EPOCHS), str(path), order, "1", str(cache), "0"]
+    def load(self, path, cache, order="windowed", enter=(), **variables):
+        command = [*enter, str(EPOCHS), str(path), order, "1", str(cache), "0"]
         return run(command, timeout=3000, env=environment(**{"SHARD_HTTP_PATIENCE": "20", **variables}))
 
     def link(self, **options):
@@ -83,6 +85,42 @@ class Lines(RemoteCase):
         work = seconds(self.server.url, "near")  # what this machine needs, which may be slow
         # About a hundred requests, one after the other, would wait for 10 seconds.
         self.assertLess(seconds(self.link(latency_ms=50, mb_per_s=5).url, "far"), 2 * (size / 5e6 + work) + 3)
+
+    def hosts(self, **options):
+        """With nginx on `far`. Its address."""
+        if why := Hosts.available(HOSTS):
+            self.skipTest(f"no hosts of our own: {why}")
+        hosts = Hosts(HOSTS, **options)
+        self.addCleanup(hosts.end)
+        server = Nginx(self.path / "sets", self.path / "far", there=hosts.far)
+        self.addCleanup(server.__exit__)
+        return hosts, server.url
+
+    def test_lost_packets_are_sent_again_and_nothing_else_happens(self):
+        here = json.loads(self.assert_code(self.load(self.data, "-"), 0).out)["digest"]
+        for number, loss in enumerate((0.01, 0.05)):
+            hosts, url = self.hosts(latency_ms=10, mbit_per_s=1000, loss=loss, congestion="reno")
+            result = self.assert_code(self.load(f"{url}/noise", self.path / f"lost-{number}", enter=hosts.near[1]), 0)
+            found = json.loads(result.out)
+            self.assertEqual((found["digest"], found["retries"]), (here, 0))
+            sent, lost = hosts.end()
+            self.assertGreater(lost, loss * sent / 2)
+
+    def test_a_line_that_is_down_for_a_while_delays_and_one_that_stays_down_is_an_error(self):
+        here = json.loads(self.assert_code(self.load(self.data, "-"), 0).out)["digest"]
+        hosts, url = self.hosts(latency_ms=5, mbit_per_s=20)  # the epoch takes 5 s
+        down, up = threading.Timer(1, hosts.change, (), {"loss": 1}), threading.Timer(4, hosts.change, (), {"loss": 0})
+        for timer in (down, up):
+            self.addCleanup(timer.cancel)
+            timer.start()
+        begin = time.monotonic()
+        result = self.assert_code(self.load(f"{url}/noise", self.path / "down", enter=hosts.near[1]), 0)
+        self.assertEqual(json.loads(result.out)["digest"], here)
+        self.assertGreater(time.monotonic() - begin, 4)
+        hosts.change(loss=1)
+        result = self.load(f"{url}/noise", self.path / "never", enter=hosts.near[1], SHARD_HTTP_PATIENCE="3")
+        self.assertEqual(result.code, 1)
+        self.assertIn(f"{url}/noise/dataset.json", result.err)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Servers on the loopback interface for tests of data sets on servers. Each is started by a test and stopped when the test ends."""
 
+import functools
 import http.server
 import os
 import random
@@ -13,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import unquote
 
-os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost"  # for the programs under test too
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost,192.0.2.2"  # for the programs under test too
 
 
 def free_port():
@@ -177,30 +178,32 @@ http {{
   access_log {folder}/access.log; sendfile on; tcp_nopush on; keepalive_requests 100000;
   client_body_temp_path {folder}/t1; proxy_temp_path {folder}/t2; fastcgi_temp_path {folder}/t3;
   uwsgi_temp_path {folder}/t4; scgi_temp_path {folder}/t5;
-  server {{ listen 127.0.0.1:{port}; {tls} root {root}; {extra} }}
+  server {{ listen {host}:{port}; {tls} root {root}; {extra} }}
 }}
 """
 
 
 class Nginx:
-    """nginx over a folder; with `tls` (certificate, key) by https. None of it needs root. `available()` says whether it is installed."""
+    """nginx over a folder; with `tls` (certificate, key) by https. None of it needs root. `available()` says whether it is installed. `there`: a host of
+    Hosts, on which it runs."""
 
     @staticmethod
     def available():
         return shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
-    def __init__(self, root, work, tls=None, extra=""):
+    def __init__(self, root, work, tls=None, extra="", there=None):
         self.work = Path(work)
         self.work.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
-        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        host, enter = there or ("127.0.0.1", [])
+        self.url = f"{'https' if tls else 'http'}://{host}:{self.port}"
         lines = f"ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]};" if tls else ""
-        conf = NGINX.format(folder=self.work, port=f"{self.port}{' ssl' if tls else ''}", tls=lines, root=root, extra=extra,
+        conf = NGINX.format(folder=self.work, port=f"{self.port}{' ssl' if tls else ''}", tls=lines, root=root, extra=extra, host=host,
                             user="user root;" if os.getuid() == 0 else "")
         (self.work / "nginx.conf").write_text(conf)
-        self.process = subprocess.Popen([self.available(), "-c", str(self.work / "nginx.conf"), "-e", str(self.work / "error.log")],
+        self.process = subprocess.Popen([*enter, self.available(), "-c", str(self.work / "nginx.conf"), "-e", str(self.work / "error.log")],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(self.port, self.process)
+        wait_for(lambda: (self.work / "nginx.pid").exists(), self.process)  # it is written when the port is open
 
     def __enter__(self):
         return self
@@ -223,8 +226,14 @@ class S3:
     KEY, SECRET = "KEYID", "topsecret0"
 
     @staticmethod
+    @functools.cache
     def available():
-        return shutil.which("rclone", path=os.environ.get("PATH", "") + ":" + os.environ.get("SHARD_RCLONE_FOLDER", ""))
+        """Debian 12's rclone cannot serve s3."""
+        for folders in os.environ.get("SHARD_RCLONE_FOLDER", ""), os.environ.get("PATH", ""):
+            program = shutil.which("rclone", path=folders)
+            if program and subprocess.run([program, "serve", "s3", "--help"], capture_output=True, timeout=60).returncode == 0:
+                return program
+        return None
 
     def __init__(self, root, tls=None):
         port = free_port()
@@ -233,7 +242,7 @@ class S3:
         flags = ["--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
         self.process = subprocess.Popen([self.available(), "serve", "s3", "--auth-key", f"{self.KEY},{self.SECRET}", "--addr", f"127.0.0.1:{port}",
                                          *flags, str(root)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(port, self.process)
+        wait_for(listens(port), self.process)
 
     __enter__ = Nginx.__enter__
     __exit__ = Nginx.__exit__
@@ -250,7 +259,7 @@ class Moto:
         port = free_port()
         self.environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "topsecret0"}
         self.process = subprocess.Popen([self.available(), "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(port, self.process, seconds=60)
+        wait_for(listens(port), self.process, seconds=60)
         urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/{bucket}", method="PUT"), timeout=30).close()
 
     __enter__ = Nginx.__enter__
@@ -281,16 +290,51 @@ class Link:
         return self.counts
 
 
-def wait_for(port, process, seconds=20):
-    """Until something listens at the port. Raises if the process ended before."""
+class Hosts:
+    """Two hosts and a line between them (ip_link.cpp): `near` and `far` are the address of each, and what a command begins with that runs there."""
+
+    @staticmethod
+    def available(program):
+        """None, or why there are none."""
+        if not shutil.which("nsenter"):
+            return "nsenter is not installed"
+        tried = subprocess.run([str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return None if tried.returncode == 0 else tried.stderr.strip()
+
+    def __init__(self, program, **options):
+        words = [f"{name}={value}" for name, value in options.items()]
+        self.process = subprocess.Popen([str(program), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        near, far = self.process.stdout.readline().split()
+        self.near = "192.0.2.1", ["nsenter", f"--net={near}"]
+        self.far = "192.0.2.2", ["nsenter", f"--net={far}"]
+
+    __enter__ = Link.__enter__
+    __exit__ = Link.__exit__
+    end = Link.end  # packets to `near`, and how many of them were lost
+
+    def change(self, **options):
+        for name, value in options.items():
+            self.process.stdin.write(f"{name}={value}\n")
+        self.process.stdin.flush()
+
+
+def listens(port):
+    def tried():
+        with socket.socket() as probe:
+            probe.settimeout(0.5)
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    return tried
+
+
+def wait_for(ready, process, seconds=20):
+    """Until a server is ready. Raises if the process ended before."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}")
-        with socket.socket() as probe:
-            probe.settimeout(0.5)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if ready():
+            return
         time.sleep(0.05)
     raise RuntimeError("the server does not listen")
 

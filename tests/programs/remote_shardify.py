@@ -204,6 +204,16 @@ class IntoStore(ServerCase):
         self.assert_code(self.shardify(store), 0)
         self.check(store)
 
+    def test_a_shard_that_is_replaced(self):
+        sent = []
+        store = self.store(self.after_shard(3, sent, lambda: store.replace(sent[0])), conditions="ignored")
+        self.assertIn("was replaced", self.assert_code(self.shardify(store), 2).err)
+        self.assertNotIn("dataset.json", store.files(PREFIX))
+        store.behave = lambda *_: None
+        store.remove(sent[0])
+        self.assert_code(self.shardify(store), 0)
+        self.check(store)
+
     def test_a_second_one_at_the_same_time(self):
         hold = Hold()
         store = self.store(lambda method, *_: hold.wait() if method == "PUT" else None)

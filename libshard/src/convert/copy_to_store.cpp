@@ -8,6 +8,7 @@
 #include "base/quote.hpp"
 #include "convert/copy_source.hpp"
 #include "convert/copy_steps.hpp"
+#include "convert/stored_shard.hpp"
 #include "format/dataset_json.hpp"
 #include "remote/object_upload.hpp"
 
@@ -24,6 +25,7 @@ class CopyToStore : public Copy {
     store_.check_access(kDatasetFile);
     const bool there = is_there();
     send_shards(there, summary);
+    if (!there) require_shards();
     for (const std::string& name : from_.table_names()) {
       const std::filesystem::path path = from_.path() / name;
       const UniqueFd fd = open_read(path);
@@ -62,12 +64,9 @@ class CopyToStore : public Copy {
     std::atomic<std::uint64_t> sent{0};
     parallel_for(kShardsAtOnce, from_.info().shards.size(), [&](unsigned, std::uint64_t i) {
       const ShardSummary& shard = from_.info().shards[i];
-      if (there) {
-        const auto object = store_.stat(shard.file);
-        if (object && object->size_bytes == shard.size_bytes) {
-          shards_.kept_bytes += shard.size_bytes;
-          return;
-        }
+      if (there && look_at_stored(store_, shard) == StoredShard::as_sent) {
+        shards_.kept_bytes += shard.size_bytes;
+        return;
       }
       const std::filesystem::path path = from_.path() / shard.file;
       const UniqueFd fd = open_read(path);
@@ -76,6 +75,20 @@ class CopyToStore : public Copy {
     });
     summary.copied_shards = sent;
     summary.kept_shards = from_.info().shards.size() - sent;
+  }
+
+  // Before dataset.json says that they are a data set.
+  void require_shards() const {
+    const std::vector<ShardSummary>& shards = from_.info().shards;
+    const std::vector<StoredShard> found = look_at_stored(store_, shards);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (found[i] != StoredShard::as_sent)
+        throw Error(
+            ErrorCode::corrupt,
+            fmt::format("{} was sent, but {} since, as by another copy to the same prefix: remove what is "
+                        "there and copy again",
+                        quoted(store_.folder().address_of(shards[i].file)),
+                        found[i] == StoredShard::missing ? "was removed" : "was replaced"));
   }
 
   CopySource from_;

@@ -29,6 +29,7 @@
 #include "convert/copy_source.hpp"
 #include "convert/folder_lock.hpp"
 #include "convert/journal.hpp"
+#include "convert/stored_shard.hpp"
 #include "format/dataset_json.hpp"
 #include "remote/object_upload.hpp"
 #include "shard/shard_reader.hpp"
@@ -222,17 +223,23 @@ void remove_remains(const fs::path& work) {
   }
 }
 
-// That no shard was removed from the store since it was sent. One that was is made again by the next run.
+// That no shard was removed from the store or replaced since it was sent. One that was is made again by the next run.
 void require_shards(const S3Store& store, const fs::path& folder, const DatasetInfo& info) {
-  for (const ShardSummary& shard : info.shards) {
-    const auto there = store.stat(shard.file);
-    if (there && there->size_bytes == shard.size_bytes) continue;
-    remove_file(folder / shard.file);
-    throw Error(ErrorCode::corrupt,
-                fmt::format("{} was sent, but {}: run the same command again, which makes it again",
-                            quoted(store.folder().address_of(shard.file)),
-                            there ? "has another size now" : "is gone"));
+  const std::vector<StoredShard> found = look_at_stored(store, info.shards);
+  std::string first;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == StoredShard::as_sent) continue;
+    const std::string& file = info.shards[i].file;
+    remove_file(folder / file);
+    if (first.empty())
+      first =
+          fmt::format("{} was sent, but {}", quoted(store.folder().address_of(file)),
+                      found[i] == StoredShard::missing
+                          ? "is gone: run the same command again, which makes it again"
+                          : "was replaced, as by another run with the same address on a store that ignores "
+                            "If-None-Match: remove it there and run the same command again");
   }
+  if (!first.empty()) throw Error(ErrorCode::corrupt, first);
 }
 
 void publish_in_store(const S3Store& store, const fs::path& folder) {

@@ -181,8 +181,12 @@ void Dataset::leave(std::uint32_t index) const {
 
 Dataset::RemoteStats Dataset::remote_stats() const {
   std::set<const HttpClient*> clients;
-  for (const ViewShard& shard : impl_->shards)
-    if (const HttpClient* const client = shard.part->client()) clients.insert(client);
+  const DatasetPart* last = nullptr;
+  for (const ViewShard& shard : impl_->shards) {
+    if (shard.part.get() == last) continue;
+    last = shard.part.get();
+    if (const HttpClient* const client = last->client()) clients.insert(client);
+  }
   RemoteStats stats;
   for (const HttpClient* const client : clients) {
     stats.bytes += client->stats().bytes;

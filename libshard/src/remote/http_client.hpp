@@ -1,8 +1,8 @@
 // HttpClient: requests to servers, many at a time: for ranges of objects, and with bodies. Only http_request.hpp and what includes it know libcurl.
 //
-//   read() --> pieces of at most 8 MiB --> queue --> two threads, at most kRequests at a time --> memory or file
-//                                            ^                                      |
-//                                            '------- again, after a pause ---------'   429, 5xx, resets, stalls
+//   read() --> pieces of at most 8 MiB --> queues --> threads(), with kRequests in all at a time --> memory or file
+//                                            ^                                          |
+//                                            '--------- again, after a pause -----------'   429, 5xx, resets, stalls
 //
 // What a server says is checked before its bytes count: the status, Content-Range, the size of the object, and that its ETag is the
 // same for all pieces. Each failed request is repeated from the first byte that is missing, with growing pauses and jitter, until
@@ -15,6 +15,7 @@
 // Thread safe. In a child after fork() it works as a new client.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -108,8 +109,11 @@ class HttpEngine;
 class HttpClient {
  public:
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
-  static constexpr std::size_t kThreads = 2;
-  static constexpr std::size_t kRequests = 32;  // of each thread at a time
+  static constexpr std::size_t kRequests = 128;  // at a time, of all threads
+  static constexpr std::size_t kMostThreads = 8;
+  // One for two CPUs of this process, and at least two: receiving, hashing and writing 2 to 3 GB takes one of them a second.
+  static std::size_t threads();
+  static std::size_t requests_of_thread() { return std::min(kRequests / threads(), std::size_t{32}); }
 
   HttpClient();
   HttpClient(const HttpClient&) = delete;
@@ -138,10 +142,11 @@ class HttpClient {
  private:
   void run(HttpJob& job, const std::stop_token& stop);
   HttpEngine& engine(std::size_t number);
+  std::size_t least_busy() const;
 
   HttpStats stats_;
   // Each is started when it is first used; a child after fork() starts others.
-  std::array<std::atomic<HttpEngine*>, kThreads> engines_{};
+  std::array<std::atomic<HttpEngine*>, kMostThreads> engines_{};
   std::atomic<std::size_t> turn_{0};  // which of them begins
 };
 

@@ -2,9 +2,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/cpu_count.hpp"
 #include "remote/http_engine.hpp"
 
 namespace shard {
+
+std::size_t HttpClient::threads() {
+  static const std::size_t count = std::clamp(std::size_t{cpu_count()} / 2, std::size_t{2}, kMostThreads);
+  return count;
+}
 
 HttpClient::HttpClient() = default;
 
@@ -25,15 +31,28 @@ HttpEngine& HttpClient::engine(std::size_t number) {
   return *current;  // another thread was faster
 }
 
-// The threads take the pieces in turn. Urgent ones, which are small, begin with the first thread, whose connections exist.
+// The thread with the fewest requests; the first of them, whose connections exist.
+std::size_t HttpClient::least_busy() const {
+  std::size_t best = 0;
+  std::size_t fewest = ~std::size_t{0};
+  for (std::size_t i = 0; i < threads() && fewest != 0; ++i) {
+    const HttpEngine* const engine = engines_[i].load(std::memory_order_acquire);
+    const std::size_t requests = engine == nullptr ? 0 : engine->requests();
+    if (requests < fewest) best = i;
+    fewest = std::min(fewest, requests);
+  }
+  return best;
+}
+
+// The threads take the pieces in turn.
 void HttpClient::run(HttpJob& job, const std::stop_token& stop) {
   job.left = job.pieces.size();
   if (job.left == 0) return;
   if (AwsKeys* const keys = job.object.access().keys.get()) keys->prepare();
   std::vector<HttpEngine*> engines;
-  const std::size_t first = job.urgent ? 0 : turn_++;
-  for (std::size_t i = 0; i < std::min(kThreads, job.pieces.size()); ++i)
-    engines.push_back(&engine((first + i) % kThreads));
+  const std::size_t first = job.urgent ? least_busy() : turn_++;
+  for (std::size_t i = 0; i < std::min(threads(), job.pieces.size()); ++i)
+    engines.push_back(&engine((first + i) % threads()));
   for (std::size_t i = 0; i < engines.size(); ++i) engines[i]->submit(job, i, engines.size());
   const auto wake = [&] {
     for (HttpEngine* const engine : engines) engine->wake();

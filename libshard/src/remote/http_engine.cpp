@@ -23,7 +23,7 @@ HttpEngine::HttpEngine(HttpStats& stats) : shared_(stats), pid_(::getpid()) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   multi_ = ready == CURLE_OK ? curl_multi_init() : nullptr;
   if (multi_ == nullptr) throw Error(ErrorCode::resource, "libcurl cannot be initialised");
-  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(HttpClient::kRequests));
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(HttpClient::requests_of_thread()));
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {
@@ -46,6 +46,7 @@ void HttpEngine::submit(HttpJob& job, std::size_t first, std::size_t step) {
   std::deque<std::unique_ptr<HttpRequest>> made;
   for (std::size_t i = first; i < job.pieces.size(); i += step)
     made.push_back(std::make_unique<HttpRequest>(shared_, job, job.pieces[i].first, job.pieces[i].second));
+  requests_ += made.size();
   {
     const std::lock_guard lock(mutex_);
     if (job.urgent)
@@ -81,7 +82,7 @@ void HttpEngine::start_waiting() {
   {
     const std::lock_guard lock(mutex_);
     for (auto it = waiting_.begin();
-         it != waiting_.end() && active_.size() + started.size() < HttpClient::kRequests;) {
+         it != waiting_.end() && active_.size() + started.size() < HttpClient::requests_of_thread();) {
       if ((*it)->due() > now) {
         ++it;
         continue;
@@ -117,7 +118,7 @@ void HttpEngine::start(HttpRequest& request) {
 int HttpEngine::next_turn_ms() {
   const std::lock_guard lock(mutex_);
   auto turn = std::chrono::milliseconds(1000);
-  if (active_.size() < HttpClient::kRequests)
+  if (active_.size() < HttpClient::requests_of_thread())
     for (const auto& request : waiting_)
       turn = std::min(turn, std::chrono::duration_cast<std::chrono::milliseconds>(request->due() -
                                                                                   HttpRequest::Clock::now()) +
@@ -157,6 +158,7 @@ void HttpEngine::postpone(HttpRequest& request) {
 // Ends the request, with its error or as complete.
 void HttpEngine::finish(HttpRequest& request, std::exception_ptr error) {
   const std::unique_ptr<HttpRequest> ended = take_out(request);
+  --requests_;
   ended->job().finish(std::move(error));
 }
 
@@ -173,6 +175,7 @@ void HttpEngine::drop_cancelled() {
       if (request->job().cancelled) waiting.push_back(std::move(request));
     std::erase(waiting_, nullptr);
   }
+  requests_ -= waiting.size();
   for (const auto& request : waiting) request->job().finish(over);
 }
 

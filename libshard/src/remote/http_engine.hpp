@@ -28,6 +28,8 @@ class HttpEngine {
   bool of_this_process() const noexcept;
   // Every `step`-th piece of the job, from piece `first` on. It must live until all of its pieces have finished. Thread safe.
   void submit(HttpJob& job, std::size_t first, std::size_t step);
+  // That wait or run. Any thread may ask.
+  std::size_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
   // Looks at its requests at once: a job was cancelled. Thread safe.
   void wake() noexcept { curl_multi_wakeup(multi_); }
 
@@ -49,6 +51,7 @@ class HttpEngine {
   std::vector<std::unique_ptr<HttpRequest>> active_;  // the thread only
   std::mutex mutex_;
   std::deque<std::unique_ptr<HttpRequest>> waiting_;
+  std::atomic<std::size_t> requests_{0};
   std::atomic<bool> quit_{false};
   std::thread thread_;
 };

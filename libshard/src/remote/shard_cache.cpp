@@ -81,6 +81,10 @@ bool is_entry_name(std::string_view name) {
          name[16] == '-' && from_hex(name.substr(0, 16)) && from_hex(name.substr(17, 16));
 }
 
+bool is_proof_name(std::string_view name) {
+  return name.ends_with(kProof) && is_entry_name(name.substr(0, name.size() - kProof.size()));
+}
+
 // ".NAME" and the suffix: a file that is being filled, or is in transit.
 bool is_passing_name(std::string_view name, std::string_view suffix) {
   return name.starts_with('.') && name.ends_with(suffix) &&
@@ -137,22 +141,39 @@ std::optional<UniqueFd> ShardCache::lock_part(const fs::path& part, const std::s
   return fd;
 }
 
+// Of all files in the folder but those of this entry. Each process lists the folder for each shard that it makes, so the sizes of files that do not change are remembered.
+std::uint64_t ShardCache::bytes_of_others(const Entry& entry, const fs::path& part) const {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  const std::lock_guard lock(mutex_);
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().native();
+    if (it->path() == part || name == entry.name || name.ends_with(TransitArea::kSuffix)) continue;
+    const auto known = sizes_.find(name);
+    if (known != sizes_.end()) {
+      bytes += known->second;
+      continue;
+    }
+    std::error_code gone;
+    const std::uint64_t size = fs::file_size(it->path(), gone);
+    if (gone) continue;
+    bytes += size;
+    if (is_entry_name(name) || is_proof_name(name)) sizes_.emplace(name, size);
+  }
+  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder_), error.message()));
+  return bytes;
+}
+
 // Takes the room for the entry. The folder is locked meanwhile, so that two processes do not take the same room.
 bool ShardCache::reserve(int fd, const Entry& entry, const fs::path& part) const {
   const UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder || ::flock(folder.get(), LOCK_EX) != 0)
     throw_errno("cannot lock the cache folder", folder_, errno);
-  std::uint64_t others = 0;
-  std::error_code error;
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-    const fs::path name = it->path().filename();
-    if (it->path() == part || name == entry.name || name.native().ends_with(TransitArea::kSuffix)) continue;
-    std::error_code gone;
-    const std::uint64_t size = fs::file_size(it->path(), gone);
-    if (!gone) others += size;
+  if (max_bytes_ != kUnlimited) {
+    const std::uint64_t others = bytes_of_others(entry, part);
+    if (others > max_bytes_ || entry.size_bytes > max_bytes_ - others) return false;
   }
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder_), error.message()));
-  if (others > max_bytes_ || entry.size_bytes > max_bytes_ - others) return false;
+  std::error_code error;
   if (spare_bytes_ > 0 && fs::space(folder_, error).available < entry.size_bytes + spare_bytes_) return false;
   try {
     if (size_of(fd) > entry.size_bytes) truncate(fd, 0, part);
@@ -198,6 +219,8 @@ std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, 
     }
     fetch(made->get());
     rename_file(part, path);
+    const std::lock_guard lock(mutex_);
+    sizes_[entry.name] = entry.size_bytes;
   } catch (const std::exception&) {
     const bool refused = takes_nothing(folder_);
     ::unlink(part.c_str());
@@ -224,9 +247,7 @@ std::vector<CacheFile> list_cache(const fs::path& folder) {
     CacheFile file{it->path().filename().native(), 0, CacheFile::State::foreign};
     const UniqueFd fd = open_plain(it->path(), O_RDONLY);
     if (fd) file.size_bytes = size_of(fd.get());
-    if (file.name.ends_with(kProof) &&
-        is_entry_name(std::string_view(file.name).substr(0, file.name.size() - kProof.size())))
-      continue;
+    if (is_proof_name(file.name)) continue;
     if (fd && is_entry_name(file.name))
       file.state = has_proof(it->path(), fd.get()) ? CacheFile::State::proven : CacheFile::State::unproven;
     if (fd && (is_passing_name(file.name, kPart) || is_passing_name(file.name, TransitArea::kSuffix) ||

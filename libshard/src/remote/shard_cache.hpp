@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,7 @@ namespace shard {
 
 class ShardCache {
  public:
+  static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
   // Makes the folder if it is missing. `max_bytes`: of all files in it, of all data sets. `spare_bytes`: what it leaves free on its disk.
   ShardCache(std::filesystem::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes = 0);
 
@@ -57,12 +59,15 @@ class ShardCache {
   std::filesystem::path part_of(const Entry& entry) const;
   void write_proof(const std::string& name, int fd) const;
   std::optional<UniqueFd> lock_part(const std::filesystem::path& part, const std::stop_token& stop) const;
+  std::uint64_t bytes_of_others(const Entry& entry, const std::filesystem::path& part) const;
   bool reserve(int fd, const Entry& entry, const std::filesystem::path& part) const;
 
   std::filesystem::path folder_;
   std::uint64_t max_bytes_;
   std::uint64_t spare_bytes_;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::uint64_t, std::less<>> sizes_;  // of entries and proofs that were seen
 };
 
 // What lies in a cache folder.

@@ -10,6 +10,7 @@
 #include <set>
 #include <vector>
 
+#include "fill_width.hpp"
 #include "shard_schedule.hpp"
 
 namespace shard {
@@ -19,7 +20,6 @@ using Job = ShardSchedule::Job;
 using Kind = Job::Kind;
 using Result = ShardSchedule::Result;
 
-constexpr std::size_t kThreads = 3;  // of ShardFiller
 constexpr std::uint64_t kSlots = 5;  // batches that are made ahead, and the one that is consumed
 constexpr std::uint64_t kSampleBytes = 1000;
 constexpr std::uint64_t kBatch = 16;
@@ -33,11 +33,14 @@ struct Epoch {
 // A second is what the consumer needs for the samples of a byte: an epoch takes as many seconds as there are bytes, if nothing is waited for.
 class Line {
  public:
-  Line(const std::vector<std::uint64_t>& samples, std::uint32_t window, double bytes_per_second)
+  // `shard_rate`: of one shard, at most.
+  Line(const std::vector<std::uint64_t>& samples, std::uint32_t window, double bytes_per_second,
+       double shard_rate = std::numeric_limits<double>::infinity())
       : begins_(samples.size() + 1),
         bytes_(samples),
         order_(samples, options(window)),
-        rate_(bytes_per_second) {
+        rate_(bytes_per_second),
+        shard_rate_(shard_rate) {
     std::partial_sum(samples.begin(), samples.end(), begins_.begin() + 1);
     for (std::uint64_t& bytes : bytes_) bytes *= kSampleBytes;
     room_ = all() / 2;
@@ -109,9 +112,12 @@ class Line {
   }
 
   bool fetch() {
-    if (running_.size() == kThreads) return false;
+    if (running_.size() >= width_.now()) return false;
     const auto job = schedule_->next();
-    if (!job) return false;
+    if (!job) {
+      width_.paused();
+      return false;
+    }
     const std::uint64_t bytes = bytes_[job->shard];
     if (job->kind == Kind::leave) here_.erase(job->shard);
     const bool refused = job->kind == Kind::bring && bytes > room_;
@@ -127,10 +133,11 @@ class Line {
   // To the end of what the consumer does, or of a fetch. All fetches share the line.
   void advance() {
     double step = consuming_ ? over_ - now_ : std::numeric_limits<double>::infinity();
-    const double share = rate_ / static_cast<double>(running_.size());
+    const double share = std::min(rate_ / static_cast<double>(running_.size()), shard_rate_);
     for (const Fetch& fetch : running_) step = std::min(step, fetch.left / share);
     ASSERT_LT(step, std::numeric_limits<double>::infinity()) << "nothing would ever happen again";
     now_ += step;
+    if (!running_.empty()) received_ += step * share * static_cast<double>(running_.size());
     for (std::size_t i = 0; i < running_.size();) {
       running_[i].left -= step * share;
       if (running_[i].left > 1e-6) {
@@ -141,6 +148,8 @@ class Line {
       running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
       fetched_ += static_cast<double>(bytes_[job.shard]);
       here_.insert(job.shard);
+      // An epoch of the consumer is ten seconds.
+      width_.came(static_cast<std::uint64_t>(received_), 10 * now_ / static_cast<double>(all()));
       schedule_->done(job, Result::done);
     }
     if (consuming_ && over_ - now_ < 1e-6) {
@@ -151,7 +160,8 @@ class Line {
 
   std::vector<std::uint64_t> begins_, bytes_;
   Order order_;
-  double rate_;
+  double rate_, shard_rate_;
+  FillWidth width_;
   std::uint64_t room_ = 0;  // in the cache
   std::optional<ShardSchedule> schedule_;
   std::vector<Fetch> running_;
@@ -159,7 +169,7 @@ class Line {
   std::deque<std::uint64_t> sizes_;  // of batches that were made
   std::uint64_t made_ = 0, ready_ = 0, consumed_ = 0;
   bool begun_ = false, consuming_ = false;
-  double now_ = 0, over_ = 0, fetched_ = 0, by_range_ = 0;
+  double now_ = 0, over_ = 0, fetched_ = 0, received_ = 0, by_range_ = 0;
 };
 
 std::vector<std::uint64_t> uneven(std::size_t shards) {
@@ -211,6 +221,20 @@ TEST(ShardLine, AnEpochTakesAsLongAsTheConsumerOrTheLine) {
         EXPECT_LE(took / std::max(compute, wire), rate == 0.5 ? 1.13 : 1.05)
             << one.name << ", window " << window << ", rate " << rate;
       }
+}
+
+// Three shards at a time would take four times as long.
+TEST(ShardLine, MoreShardsAtATimeWhereEachIsHeldUp) {
+  for (const Case& one : cases()) {
+    constexpr double kRate = 0.5;
+    Line line(one.samples, 8, kRate, kRate / 12);
+    double took = 0, wire = 0;
+    for (const Epoch& epoch : line.run(10)) {
+      took += epoch.seconds;
+      wire += epoch.fetched / kRate;
+    }
+    EXPECT_LE(took / wire, 2.5) << one.name;
+  }
 }
 
 }  // namespace
