@@ -12,10 +12,11 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from remote_servers import S3, Moto, make_certificate
+from remote_servers import S3, Moto, make_bucket, make_certificate
 from remote_store import HostileStore
 from remote_support import ServerCase
 from shardify_support import SHARDCTL, SMALL, environment, main, make_images, run, shardctl, shardify
+from swift_server import Swift
 
 # Three shards of 19 MB: each is sent in parts.
 LARGE = ["--resize", "512", "--crop", "512", "--dtype", "f32", "--samples-per-shard", "6", "--quiet"]
@@ -333,6 +334,29 @@ class Upload(CopyCase):
             self.send(server)
             self.assertTrue(self.summary(self.data, self.address, **server.environment)["was_complete"])
             self.summary(self.address, self.path / "back", **server.environment)
+        self.assertEqual(files_of(self.path / "back"), files_of(self.data))
+
+    @unittest.skipUnless(Swift.available(), "OpenStack Swift is not installed (Debian: swift-proxy, swift-account, swift-container, swift-object)")
+    def test_swift(self):
+        try:
+            swift = Swift(self.path / "swift", lambda environment: make_bucket("bucket", environment))
+        except RuntimeError as error:  # its servers need a file system with extended attributes, and the modules that Debian has for them
+            self.skipTest(f"OpenStack Swift does not start: {error}")
+        with swift:
+            chance = random.Random(3)
+            for _ in range(4):
+                process = self.start(self.data, self.address, **swift.environment)
+                time.sleep(chance.uniform(0.05, 0.8))
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+            self.send(swift)
+            self.assertTrue(self.summary(self.data, self.address, **swift.environment)["was_complete"])
+            wrong = self.send(swift, code=2, AWS_SECRET_ACCESS_KEY="anothersecret")
+            self.assertIn("HTTP 403", wrong.err)
+            self.assertNotIn("anothersecret", wrong.err)
+            other = self.make(SMALL, folder=self.path / "other")
+            self.assertIn("holds another data set", self.assert_code(self.copy(other, self.address, **swift.environment), 2).err)
+            self.summary(self.address, self.path / "back", **swift.environment)
         self.assertEqual(files_of(self.path / "back"), files_of(self.data))
 
 
