@@ -13,26 +13,19 @@ namespace {
 
 constexpr std::uint64_t kDiskParts = 4;    // of which the transit area takes one
 constexpr std::uint64_t kLeastShards = 8;  // where an order has no windows
-// Small shards need more of them on their way: what a line of 20 Gbit/s carries in 0.1 s.
-constexpr std::uint64_t kLeastTransitBytes = std::uint64_t{256} << 20U;
 
-// Two windows: one is read while the next one arrives. Not more than all shards need.
-std::uint64_t useful_transit_bytes(const DatasetInfo& info, const LoaderOptions& options) {
+// Two windows: one is read while the next one arrives.
+std::uint64_t bytes_of_two_windows(const DatasetInfo& info, const LoaderOptions& options) {
   std::uint64_t largest = 0;
-  std::uint64_t all = 0;
-  for (const ShardSummary& shard : info.shards) {
-    largest = std::max(largest, shard.size_bytes);
-    all += shard.size_bytes;
-  }
+  for (const ShardSummary& shard : info.shards) largest = std::max(largest, shard.size_bytes);
   const std::uint64_t window =
       options.order == OrderMode::windowed ? std::uint64_t{options.window_shards} : kLeastShards / 2;
-  const std::uint64_t windows = 2 * std::min<std::uint64_t>(window, info.shards.size()) * largest;
-  return std::max(windows, std::min(kLeastTransitBytes, 2 * all));
+  return 2 * std::min<std::uint64_t>(window, info.shards.size()) * largest;
 }
 
 std::uint64_t default_transit_bytes(const DatasetInfo& info, const LoaderOptions& options,
                                     const std::filesystem::path& folder) {
-  const std::uint64_t wanted = useful_transit_bytes(info, options);
+  const std::uint64_t wanted = bytes_of_two_windows(info, options);
   std::error_code error;
   const std::filesystem::space_info disk = std::filesystem::space(folder, error);
   return error ? wanted : std::min<std::uint64_t>(wanted, disk.capacity / kDiskParts);

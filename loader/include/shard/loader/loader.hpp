@@ -115,7 +115,7 @@ struct LoaderOptions : OrderOptions {
   std::filesystem::path cache{};
   std::uint64_t cache_bytes = 0;
   // Of a data set on servers: the folder through which shards pass that do not fit in the cache, ahead of the order, and the most bytes that they have
-  // at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows of shards need and at least 256 MiB, at most a quarter of the disk. A global shuffle has
+  // at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows of shards need, at most a quarter of the disk. A global shuffle has
   // no such area: samples whose shard is not in the cache are requested one by one.
   std::filesystem::path transit{};
   std::uint64_t transit_bytes = 0;

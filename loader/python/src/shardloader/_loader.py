@@ -160,7 +160,7 @@ class Loader:
     cache: of a data set on a server, the folder for whole shards, which processes of a node share. cache_bytes: the most bytes in it; default:
     what the disk has. Nothing is removed from it (docs/remote.md).
     transit: the folder through which shards pass that do not fit in the cache; default: the cache folder, or TMPDIR. transit_bytes: the most bytes in it at a
-    time; default: what two windows of shards need, at least 256 MiB.
+    time; default: what two windows of shards need.
 
     progress: of a data set on a server: True writes a line to standard error while the first epoch runs (rank 0 only): shards and bytes that came of those
         of the epoch, rate, time left. A function gets a Progress instead, on a thread of its own, about once a second and at the epoch's end.
