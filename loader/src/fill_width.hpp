@@ -1,7 +1,7 @@
 // FillWidth: how many shards are brought at a time. As few as bring as many bytes per second as more would: of those that share a line,
 // all come later than the first would alone, and it is the first that a batch waits for.
 //
-//   kFirst --more by half, while that brings kGain more--> settled --after a while--> again, from kLeast on if there was a pause
+//   kFirst --more by half, while that brings more--> settled --after a while--> again, from kLeast on if there was a pause
 //
 // More help where each request is held up (a far server, an object store that limits a connection, small shards), or where several CPUs
 // receive. Until the first pause there is more to bring than time, as when a cache is filled. Not thread safe.
