@@ -90,7 +90,7 @@ def test_normalised_values_are_made_of_the_changed_bytes(data):
     "attempt, message",
     [
         (lambda data: loader(data, augment=sl.Augment(ops=[ops.posterize(9)])), r"view 0, operation 0 \(posterize\): bits is 9; it must be 0 to 8"),
-        (lambda data: loader(data, augment=sl.Augment(invert=2)), "probability is 2; it must be 0 to 1"),
+        (lambda data: loader(data, augment=sl.Augment(invert=2)), "invert is 2; expected a probability, 0 to 1"),
         (lambda data: loader(data, augment="rand_augment"), "augment is 'rand_augment'; expected an Augment"),
         (lambda data: sl.Augment(policy="best"), "policy is 'best'"),
         (lambda data: loader(data, augment=sl.Augment(ops=[ops.affine(3, interpolation="cubic")])), 'interpolation is "cubic"'),

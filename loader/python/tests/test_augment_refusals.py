@@ -100,6 +100,7 @@ def test_values_of_other_kinds_are_refused(data, operation, message):
         (lambda: sl.Augment(ops=["invert"]), "operation 0 is 'invert'; expected what a function of shardloader.ops returns"),
         (lambda: sl.Augment(ops=ops.invert()), "expected a list of operations"),
         (lambda: sl.Augment(ops=None), "ops is None"),
+        (lambda: sl.Augment(random_resized_crop=0), "random_resized_crop is 0; expected a size from 1 on"),
         (lambda: sl.Augment(color_jitter=0.4), "color_jitter is 0.4; expected one to four"),
         (lambda: sl.Augment.rand_augment(ops=[ops.invert]), "operation 1 is <function"),
         (lambda: sl.Augment(invert=1).draw((8, 8, 3), -1), "sample is -1; it must be 0 to"),
@@ -119,7 +120,6 @@ def test_what_cannot_be_made_is_refused_at_once(make, message):
         (sl.Augment(center_crop=33), "the crop of 33 x 33 is larger than the stored samples of 32 x 32"),
         (sl.Augment(random_crop=(8, 40)), "the crop of 8 x 40 is larger"),
         (sl.Augment(random_resized_crop=10**5), "the crop of 100000 x 100000 exceeds 8192 x 8192"),
-        (sl.Augment(random_resized_crop=0), "random_resized_crop is 0; sizes start at 1"),
         (sl.Augment(center_crop=8, random_crop=8), "exclude each other"),
         (sl.Augment(random_resized_crop=8, scale=(0.5, 2)), r"scale is \[0.5, 2\]; it must be 0 < low <= high <= 1"),
         (sl.Augment(flip=1.5), "flip is 1.5; it must be 0 to 1"),
@@ -205,3 +205,68 @@ def test_soft_labels_refuse_classes_that_are_too_few(data):
     for classes, smoothing, message in ((2, 0, "labels from 0 to 2; they must be 0 to 1"), (0, 0, "classes is 0"), (3, 1.5, "smoothing 1.5")):
         with pytest.raises(sl.InvalidArgumentError, match=message):
             batch.soft_labels(classes, smoothing)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: sl.Augment(solarize=0.2), r"solarize is 0.2; expected a threshold of bytes.*give 128 and solarize_p"),
+        (lambda: sl.Augment(solarize=True), "solarize is True; expected a threshold of bytes"),
+        (lambda: sl.Augment(solarize_p=0.2), "solarize_p is 0.2, but solarize is not given"),
+        (lambda: sl.Augment(color_jitter_p=0.8), "color_jitter_p is 0.8, but color_jitter is not given"),
+        (lambda: sl.Augment(gaussian_blur_p=0), "gaussian_blur_p is 0, but gaussian_blur is not given"),
+        (lambda: sl.Augment(gaussian_blur_sigma=1), "gaussian_blur_sigma is 1, but gaussian_blur is not given"),
+        *[(lambda name=name: sl.Augment(**{name: True}), f"{name} is True; expected a probability") for name in ("grayscale", "equalize", "auto_contrast", "invert", "erasing")],
+        (lambda: sl.Augment(invert="often"), "invert is 'often'; expected a probability"),
+        (lambda: sl.Augment(grayscale=1.5), "grayscale is 1.5; expected a probability, 0 to 1"),
+    ],
+)
+def test_a_keyword_that_would_mean_something_else_is_refused(make, message):
+    with pytest.raises(sl.InvalidArgumentError, match=message):
+        make()
+
+
+def test_vertical_flip_true_is_half_of_the_samples_as_for_flip():
+    assert sl.Augment(vertical_flip=True).operations == (ops.vertical_flip(0.5),)
+    assert sl.Augment(vertical_flip=False).operations == ()
+    assert sl.Augment(vertical_flip=0.1).operations == (ops.vertical_flip(0.1),)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"random_resized_crop": 24, "augment": sl.Augment(center_crop=24)}, "random_resized_crop is given to the Loader, but its augment has a crop of its own"),
+        ({"center_crop": 24, "views": [sl.Augment(center_crop=24), sl.Augment(random_crop=8)]}, "center_crop is given to the Loader, but each of its views has a crop"),
+        ({"flip": True, "augment": sl.Augment(flip=0.3)}, "flip is True for the Loader and 0.3 for its augment: give it once"),
+        ({"dtype": "float16", "augment": sl.Augment(dtype="float32")}, "dtype is 'float16' for the Loader and 'float32' for its augment"),
+        ({"mean": (0.5,) * 3, "std": (0.5,) * 3, "dtype": "float32", "augment": sl.Augment(mean=0.4, std=0.5)}, r"mean is \(0.5, 0.5, 0.5\) for the Loader and 0.4"),
+        ({"scale": (0.5, 1), "augment": sl.Augment(center_crop=8)}, r"scale is \(0.5, 1\), but it belongs to random_resized_crop, which is not given"),
+        ({"scale": (0.5, 1)}, r"scale is \(0.5, 1\), but it belongs to random_resized_crop"),
+        ({"augment": sl.Augment(ratio=(1, 1))}, r"ratio is \(1, 1\), but it belongs to random_resized_crop"),
+        ({"views": [sl.Augment(random_resized_crop=8), sl.Augment(ratio=(1, 1))]}, r"view 1: ratio is \(1, 1\), but it belongs to random_resized_crop"),
+    ],
+)
+def test_what_is_given_twice_or_to_nothing_is_refused(data, options, message):
+    with pytest.raises(sl.InvalidArgumentError, match=message):
+        sl.Loader(data, batch_size=4, **options)
+
+
+def test_options_of_the_loader_are_the_views_defaults(data):
+    for options in (
+        {"random_resized_crop": 24, "scale": (0.5, 1), "augment": sl.Augment(invert=1)},
+        {"random_resized_crop": 24, "views": [sl.Augment(), sl.Augment(random_resized_crop=8, scale=(0.1, 0.2))]},
+        {"dtype": "float16", "flip": True, "augment": sl.Augment(dtype=np.float16, flip=True, random_resized_crop=24), "scale": (0.5, 1)},
+    ):
+        loader = sl.Loader(data, batch_size=4, **options)
+        assert loader.shape[0:2] == (24, 24) or loader.shape[1:3] == (24, 24)
+    growing = sl.Loader(data, batch_size=4, random_resized_crop=24)
+    growing.set_augment(sl.Augment(random_resized_crop=8))
+    assert 8 in growing.shape
+
+
+@pytest.mark.parametrize("dtype, mean, std", [("float32", (123.7, 116.3, 103.5), (58.4, 57.1, 57.4)), ("float16", (0, 0, 0), (255, 255, 255)), ("bfloat16", (-2, 0, 0), (1, 1, 1))])
+def test_a_normalisation_that_counts_in_bytes_is_refused(data, dtype, mean, std):
+    with pytest.raises(sl.InvalidArgumentError, match=r"mean .* and std .* in channel 0.*values are 0 to 1 before .*divide"):
+        sl.Loader(data, batch_size=4, dtype=dtype, mean=mean, std=std)
+    with pytest.raises(sl.InvalidArgumentError, match="values are 0 to 1 before"):
+        sl.Loader(data, batch_size=4, augment=sl.Augment(dtype=dtype, mean=mean, std=std))

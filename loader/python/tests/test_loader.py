@@ -302,7 +302,7 @@ def test_states_of_something_else_are_refused(data, make):
             loader_of(data, **options).load_state_dict(state)
     with pytest.raises(ValueError):
         loader_of(data).load_state_dict({**state, "state": "rubbish"})
-    with pytest.raises(KeyError):
+    with pytest.raises(sl.InvalidArgumentError, match=r"state is \{\}; expected what state_dict\(\) returns"):
         loader_of(data).load_state_dict({})
 
 
@@ -325,7 +325,7 @@ def test_an_epoch_begins_anew_whenever_it_is_asked_for(data):
     loader.load_state_dict(loader.state_dict())
     assert next(loader.epoch(3)).batch_index == 1
     assert next(loader.epoch(3)).batch_index == 0
-    with pytest.raises(ValueError, match="start at 0"):
+    with pytest.raises(ValueError, match="epoch is -1; expected a whole number from 0"):
         loader.epoch(-1)
 
 
@@ -361,7 +361,7 @@ def test_set_epoch_is_honoured(data):
     for _ in range(2):  # the same again, as an evaluation does
         loader.set_epoch(3)
         assert [int(i) for batch in loader for i in batch.ids] == expected[3]
-    with pytest.raises(ValueError, match="start at 0"):
+    with pytest.raises(ValueError, match="epoch is -1; expected a whole number from 0"):
         loader.set_epoch(-1)
 
 
@@ -444,7 +444,7 @@ def test_stats(data):
         ({"random_crop": (8, 33)}, "lower random_crop$"),
         ({"dtype": "uint8", "mean": (0, 0, 0)}, "mean and std apply to samples .* float16, bfloat16 or float32"),
         ({"world_size": 3, "rank": 3}, "rank is 3 and world_size 3: rank must be 0 to world_size - 1"),
-        ({"center_crop": 0}, "sizes start at 1"),
+        ({"center_crop": 0}, "center_crop is 0; expected a size from 1 on"),
         ({"center_crop": (1, 2, 3)}, "height, width"),
         ({"center_crop": 8, "random_crop": 8}, "center_crop and random_crop exclude each other"),
         ({"flip": 1.5}, "^flip is 1.5"),
@@ -494,6 +494,27 @@ def test_rank_and_world_size_are_those_at_the_first_epoch(data, monkeypatch):
     monkeypatch.setenv("RANK", "0")  # decided
     assert next(batches).ids[0] == 20 and loader.rank == 2 and next(iter(loader)).ids[0] == 8
     assert next(iter(given)).ids[0] == 0 and given.world_size == 1
+
+
+def test_a_world_size_without_a_rank_waits_for_the_rank_until_an_epoch_begins(data, monkeypatch):
+    """Lightning sets WORLD_SIZE for the processes that it starts, and says the rank by torch.distributed."""
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.delenv("RANK", raising=False)
+    late, named = loader_of(data, shuffle=False, batch_size=4), loader_of(data, shuffle=False, batch_size=4)
+    assert (late.world_size, len(late)) == (3, 5)
+    with pytest.raises(sl.InvalidArgumentError, match="RANK is None and WORLD_SIZE is '3'; expected two whole numbers.*torch.distributed, which is not initialised"):
+        late.epoch(0)
+    with pytest.raises(sl.InvalidArgumentError, match="RANK is None"):
+        next(iter(late))
+    monkeypatch.setenv("RANK", "2")
+    assert list(next(iter(named)).ids) == [8, 9, 10, 11] and list(next(late.epoch(0)).ids) == [8, 9, 10, 11]
+    monkeypatch.delenv("RANK")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert next(iter(loader_of(data, shuffle=False, batch_size=4))).ids[0] == 0
+    for wrong in ("0", "many", ""):
+        monkeypatch.setenv("WORLD_SIZE", wrong)
+        with pytest.raises(sl.InvalidArgumentError, match="WORLD_SIZE is"):
+            loader_of(data)
 
 
 def test_a_state_that_was_loaded_survives_a_later_rank(data, monkeypatch):

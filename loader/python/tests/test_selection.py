@@ -232,7 +232,7 @@ def test_an_epoch_of_a_part_outlives_its_loader(make):
         (dict(weights=np.ones(3)), "expected \\(60,\\)"),
         (dict(weights=-np.ones(SAMPLES)), "weight of sample 0 is -1"),
         (dict(weights=np.zeros(SAMPLES)), "all 60 weights are 0"),
-        (dict(samples_per_epoch=0), "at least 1"),
+        (dict(samples_per_epoch=0), "expected a whole number from 1 on"),
         (dict(repeated_augmentation=3, batch_size=10), "repeated_augmentation is 3"),
         (dict(sampling="balanced", shuffle=False), "need shuffle=True"),
         (dict(samples_per_epoch=20, window_shards=2), "need shuffle=True"),

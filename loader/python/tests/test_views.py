@@ -1,6 +1,7 @@
 """Views that are replaced while a loader is used, and states that know them."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_progressive_resizing_goes_on_from_a_state_at_every_batch(data, expected
         assert same(seen, expected[epoch])
         for number, state in enumerate(states[1:], 1):
             resumed = loader(data)  # with the views of the first epoch
-            resumed.load_state_dict(state)
+            resumed.load_state_dict(state, keep_views=False)
             assert resumed.shape == (side, side, 3)
             assert resumed.state_dict() == state
             assert same(images(resumed.epoch(epoch)), expected[epoch][number:])
@@ -67,7 +68,7 @@ def test_an_epoch_that_runs_keeps_its_views_and_the_next_one_has_none_of_them(da
     seen += images(batches)
     assert same(seen, expected[0]) and same(images(changing.epoch(1)), expected[1])
     resumed = loader(data, 5)
-    resumed.load_state_dict(state)
+    resumed.load_state_dict(state, keep_views=False)
     assert same(images(resumed.epoch(0)), expected[0][1:]) and same(images(resumed.epoch(1)), expected[1])
 
 
@@ -78,7 +79,7 @@ def test_ranks_resume_with_the_views_of_the_state(data, expected):
     state = whole.state_dict()
     ranks = [loader(data, batch_size=2, rank=rank, world_size=3) for rank in range(3)]
     for rank in ranks:
-        rank.load_state_dict(state)
+        rank.load_state_dict(state, keep_views=False)
     parts = [images(rank.epoch(1)) for rank in ranks]
     assert same([np.concatenate(rows) for rows in zip(*parts)], expected[1][1:])
 
@@ -118,6 +119,21 @@ def test_a_state_can_be_loaded_with_other_views(data, expected):
     old = loader(data, SIZES[1])
     old.load_state_dict({**state, "state": numbers})
     assert same(images(old.epoch(1)), expected[1][2:])
+
+
+def test_views_of_a_state_that_this_loader_was_not_made_with_are_restored_with_a_warning(data):
+    first = loader(data)
+    next(first.epoch(1))
+    state = first.state_dict()
+    other = loader(data, SIZES[1])
+    with pytest.warns(UserWarning, match="taken with other views .* keep_views=True"):
+        other.load_state_dict(state)
+    assert same(images(other.epoch(1)), images(loader(data).epoch(1))[1:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader(data).load_state_dict(state)  # the same views
+        loader(data, SIZES[1]).load_state_dict(state, keep_views=False)
+        loader(data, SIZES[1]).load_state_dict(state, keep_views=True)
 
 
 @pytest.mark.parametrize(

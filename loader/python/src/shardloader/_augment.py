@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-from . import _core
+from . import _check, _core
 from ._errors import InvalidArgumentError
 from ._numpy import np
 
@@ -44,6 +44,24 @@ def _span(where: str, value: Span, centre: Optional[float] = None) -> "tuple[flo
     except (TypeError, ValueError):
         raise InvalidArgumentError(f"{where} is {value!r}; expected a number, or (low, high)") from None
     return (low, high)
+
+
+def _or(value: Any, otherwise: Any) -> Any:
+    return otherwise if value is None else value
+
+
+def _check_pairs(**of: "tuple[Any, dict[str, Any]]") -> None:
+    """What belongs to an operation is not given without it."""
+    for name, (value, further) in of.items():
+        for other, given in further.items():
+            if value is None and given is not None:
+                raise InvalidArgumentError(f"{other} is {given!r}, but {name} is not given; give both or neither")
+
+
+def _check_probabilities(**of: Any) -> None:
+    for name, p in of.items():
+        if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
+            raise InvalidArgumentError(f"{name} is {p!r}; expected a probability, 0 to 1 (1: always)")
 
 
 def _key(seed: int, epoch: int, sample: int, view: int) -> "tuple[int, int, int, int]":
@@ -111,7 +129,8 @@ class ops:
     @staticmethod
     def permute(order: "Optional[Sequence[int]]" = None, *, p: float = 1) -> Operation:
         """Output channel c is input channel order[c]. None: a random order."""
-        return Operation("permute", {"order": None if order is None else list(order), "p": p})
+        channels = None if order is None else list(order) if isinstance(order, (list, tuple)) else _check.refuse("permute: order", order, "a list of channels")
+        return Operation("permute", {"order": channels, "p": p})
 
     @staticmethod
     def affine(
@@ -125,9 +144,11 @@ class ops:
         p: float = 1,
     ) -> Operation:
         """torchvision's RandomAffine. shear: a number, (low, high) along x, or four numbers: those of x and y."""
+        if not isinstance(shear, (int, float)) and (not isinstance(shear, (list, tuple)) or len(shear) not in (2, 4)):
+            _check.refuse("affine: shear", shear, "a number, two or four of them")
         shears = (-shear, shear, 0.0, 0.0) if isinstance(shear, (int, float)) else tuple(shear) + (0.0, 0.0) * (len(shear) == 2)
-        if len(shears) != 4:
-            raise InvalidArgumentError(f"affine: shear is {shear!r}; expected a number, two or four of them")
+        if not isinstance(translate, (list, tuple)):
+            _check.refuse("affine: translate", translate, "two numbers")
         given = {"degrees": _span("affine: degrees", degrees, 0.0), "translate": tuple(translate), "scale": _span("affine: scale", scale), "shear_x": shears[:2], "shear_y": shears[2:]}
         return Operation("affine", {**given, "interpolation": interpolation, "fill": fill, "p": p})
 
@@ -216,9 +237,9 @@ class Augment:
 
     center_crop, random_crop, random_resized_crop, scale, ratio, flip, dtype, layout, mean, std: as for Loader; not given: what the Loader says.
         mean and std may be one number for all channels.
-    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p. grayscale, equalize, auto_contrast, invert,
-        vertical_flip: probabilities. gaussian_blur: a kernel size, with gaussian_blur_sigma and gaussian_blur_p. solarize: a threshold, with
-        solarize_p. They are applied in the order of this sentence and the ones before.
+    color_jitter: brightness, contrast, saturation and hue, with probability color_jitter_p (default: 1). grayscale, equalize, auto_contrast, invert,
+        vertical_flip: probabilities; vertical_flip=True is 0.5, as for flip. gaussian_blur: a kernel size, with gaussian_blur_sigma (default: 0.1 to 2)
+        and gaussian_blur_p (1). solarize: a threshold of bytes, 0 to 255, with solarize_p (1). They are applied in the order of these sentences.
     policy: "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment", before those.
     ops: further operations, made by the functions of shardloader.ops; they follow. erasing: the probability of ops.erasing(), at the end.
 
@@ -241,21 +262,30 @@ class Augment:
         std: Optional[Span] = None,
         policy: Optional[str] = None,
         color_jitter: "Optional[Sequence[Span]]" = None,
-        color_jitter_p: float = 1,
+        color_jitter_p: Optional[float] = None,
         grayscale: float = 0,
         equalize: float = 0,
         auto_contrast: float = 0,
         invert: float = 0,
-        vertical_flip: float = 0,
+        vertical_flip: Union[bool, float] = 0,
         gaussian_blur: Optional[int] = None,
-        gaussian_blur_sigma: Span = (0.1, 2.0),
-        gaussian_blur_p: float = 1,
+        gaussian_blur_sigma: Optional[Span] = None,
+        gaussian_blur_p: Optional[float] = None,
         solarize: Optional[float] = None,
-        solarize_p: float = 1,
+        solarize_p: Optional[float] = None,
         ops: "Iterable[Operation]" = (),
         erasing: float = 0,
     ) -> None:
         make = globals()["ops"]
+        _check_pairs(
+            color_jitter=(color_jitter, {"color_jitter_p": color_jitter_p}),
+            gaussian_blur=(gaussian_blur, {"gaussian_blur_sigma": gaussian_blur_sigma, "gaussian_blur_p": gaussian_blur_p}),
+            solarize=(solarize, {"solarize_p": solarize_p}),
+        )
+        _check_probabilities(grayscale=grayscale, equalize=equalize, auto_contrast=auto_contrast, invert=invert, erasing=erasing)
+        for name, size in (("center_crop", center_crop), ("random_crop", random_crop), ("random_resized_crop", random_resized_crop)):
+            if size is not None:
+                _check.size(name, size)
         #: What the Loader's options of the same names become.
         self.geometry: "dict[str, Any]" = {
             name: value
@@ -268,8 +298,8 @@ class Augment:
                 "flip": flip,
                 "dtype": dtype,
                 "layout": layout,
-                "mean": mean if mean is None or isinstance(mean, (int, float)) else tuple(mean),
-                "std": std if std is None or isinstance(std, (int, float)) else tuple(std),
+                "mean": mean if mean is None or isinstance(mean, (int, float)) else _check.numbers("mean", mean),
+                "std": std if std is None or isinstance(std, (int, float)) else _check.numbers("std", std),
             }.items()
             if value is not None
         }
@@ -279,16 +309,19 @@ class Augment:
                 raise InvalidArgumentError(f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"')
             all_of.append(getattr(make, policy)())
         if color_jitter is not None:
-            if isinstance(color_jitter, (int, float)) or not 1 <= len(color_jitter) <= 4:
-                raise InvalidArgumentError(f"color_jitter is {color_jitter!r}; expected one to four: brightness, contrast, saturation, hue")
-            all_of.append(make.color_jitter(*color_jitter, p=color_jitter_p))
-        for name, p in (("grayscale", grayscale), ("equalize", equalize), ("auto_contrast", auto_contrast), ("invert", invert), ("vertical_flip", vertical_flip)):
+            if not isinstance(color_jitter, (list, tuple)) or not 1 <= len(color_jitter) <= 4:
+                _check.refuse("color_jitter", color_jitter, "one to four: brightness, contrast, saturation, hue")
+            all_of.append(make.color_jitter(*color_jitter, p=_or(color_jitter_p, 1)))
+        vertical = (0.5 if vertical_flip else 0) if isinstance(vertical_flip, bool) else vertical_flip
+        for name, p in (("grayscale", grayscale), ("equalize", equalize), ("auto_contrast", auto_contrast), ("invert", invert), ("vertical_flip", vertical)):
             if p != 0:
                 all_of.append(getattr(make, name)(p=p))
         if gaussian_blur is not None:
-            all_of.append(make.gaussian_blur(gaussian_blur, gaussian_blur_sigma, p=gaussian_blur_p))
+            all_of.append(make.gaussian_blur(gaussian_blur, _or(gaussian_blur_sigma, (0.1, 2.0)), p=_or(gaussian_blur_p, 1)))
         if solarize is not None:
-            all_of.append(make.solarize(solarize, p=solarize_p))
+            if not isinstance(solarize, (int, float)) or isinstance(solarize, bool) or 0 < solarize < 1:
+                _check.refuse("solarize", solarize, "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p")
+            all_of.append(make.solarize(solarize, p=_or(solarize_p, 1)))
         if isinstance(ops, Operation) or not isinstance(ops, Iterable):
             raise InvalidArgumentError(f"ops is {ops!r}; expected a list of operations")
         all_of.extend(ops)

@@ -19,7 +19,7 @@ def ordinal_of(device: Any) -> int:
     if name == "cuda":
         torch = sys.modules.get("torch")
         return int(torch.cuda.current_device()) if torch is not None and torch.cuda.is_available() else 0
-    if name.startswith("cuda:") and name[5:].isdecimal():
+    if name.startswith("cuda:") and name[5:].isdecimal() and len(name) <= 13:
         return int(name[5:])
     raise InvalidArgumentError(f'device is {name!r}; expected "cpu", "cuda" or "cuda:N"')
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, TypedDict, Union, cast
 
-from . import _core
+from . import _check, _core
 from ._arrays import to_numpy
 from ._convert import absolute
 from ._fields import _LONG, Fields, RaggedArray
@@ -67,10 +67,13 @@ class Keys(Sequence[str]):
         return f"<{len(self)} keys>"
 
 
-def _position(index: Any, size: int) -> int:
-    at = operator.index(index)
+def _position(index: Any, size: int, of: str = "sample") -> int:
+    try:
+        at = operator.index(index)
+    except TypeError:
+        raise TypeError(f"the {of} is {index!r}; expected a whole number from {-size} to {size - 1}") from None
     if not -size <= at < size:
-        raise IndexError(f"sample {at} of {size}")
+        raise IndexError(f"{of} {at} of {size}")
     return at + size if at < 0 else at
 
 
@@ -110,7 +113,7 @@ class Dataset:
     """
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        path = absolute(path)
+        path = absolute(_check.path("path", path))
         self._adopt(_core.Dataset(path), path, ("open", path))
 
     def _adopt(self, core: Any, path: str, recipe: "tuple[Any, ...]") -> "Dataset":
@@ -171,7 +174,7 @@ class Dataset:
         return Dataset._made(_core.select(self._core, bits), self._path, ("select", self._recipe, bits))
 
     def _hashed(self, begin: float, end: float, seed: int, others: bool) -> "Dataset":
-        rest = (begin, end, operator.index(seed), others)
+        rest = (begin, end, _check.whole("seed", seed, 0, 2**64 - 1), others)
         return Dataset._made(_core.hashed(self._core, *rest), self._path, ("hashed", self._recipe, *rest))
 
     def where(self, condition: "Union[Sequence[bool], np.ndarray[Any, Any], Callable[[Columns], Any]]") -> "Dataset":
@@ -207,9 +210,7 @@ class Dataset:
 
     def classes_only(self, names: "Sequence[str]") -> "Dataset":
         """The samples of these classes. `classes` and labels stay as they are. InvalidArgumentError if there is no such class."""
-        if isinstance(names, str):
-            names = [names]
-        known = self.class_to_idx
+        names, known = _check.names("names", names), self.class_to_idx
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(f"no class {name!r}; there are {len(known)}: {', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}")
@@ -219,12 +220,13 @@ class Dataset:
         """Two parts: about `fraction` of the samples, and the others. A sample's part is decided by the hash of its key and the
         seed, so it stays when data are added later, and samples with the same key stay together. InvalidArgumentError if
         fraction is not in [0, 1], or if a part has no sample."""
-        return self._hashed(0.0, float(fraction), seed, False), self._hashed(0.0, float(fraction), seed, True)
+        fraction = _check.number("fraction", fraction)
+        return self._hashed(0.0, fraction, seed, False), self._hashed(0.0, fraction, seed, True)
 
     def fold(self, k: int, n: int, seed: int = 0) -> "tuple[Dataset, Dataset]":
         """Cross validation: (the samples to train with, those of part k of n, which are held out). k is 0 to n - 1. The parts are
         decided like those of split()."""
-        k, n = operator.index(k), operator.index(n)
+        k, n = _check.whole("k", k), _check.whole("n", n)
         if n < 2 or not 0 <= k < n:
             raise InvalidArgumentError(f"fold {k} of {n}; expected k from 0 to n - 1, and n at least 2")
         return self._hashed(k / n, (k + 1) / n, seed, True), self._hashed(k / n, (k + 1) / n, seed, False)
@@ -340,7 +342,7 @@ class Dataset:
     def shard_images(self, shard: int) -> np.ndarray[Any, Any]:
         """All samples of one shard, [sample, ...], as a read-only view of the mapping; a copy if only some of them are selected.
         UnsupportedError if they have a codec."""
-        at = _position(shard, len(self._info["shards"]))
+        at = _position(shard, len(self._info["shards"]), "shard")
         images = to_numpy(self._core.shard_images(at))
         return images if len(images) == self._info["shards"][at][1] else images[_core.shard_rows(self._core, at)]
 
@@ -349,7 +351,7 @@ class Dataset:
 
         Raises a CorruptError that names the first problems; its `findings` has all of them.
         """
-        findings = [Finding(*found) for found in self._core.verify(threads)]
+        findings = [Finding(*found) for found in self._core.verify(_check.whole("threads", threads, 0, 2**31 - 1))]
         if findings:
             first = "; ".join(map(str, findings[:3]))
             more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
@@ -399,5 +401,8 @@ def mix(proportions: "Mapping[Any, float]", *, epoch_size: Optional[int] = None)
 
     InvalidArgumentError for proportions that are negative, not finite or all 0, and for data sets that cannot be one (concat()).
     """
+    if not isinstance(proportions, Mapping):
+        _check.refuse("proportions", proportions, "a number for each data set, {data: number}")
+    shares = [_check.number(f"the proportion of {part}", share) for part, share in proportions.items()]
     parts = [part if isinstance(part, Dataset) else Dataset(part) for part in proportions]
-    return Mix(concat(*parts), [len(part) for part in parts], [float(share) for share in proportions.values()], epoch_size)
+    return Mix(concat(*parts), [len(part) for part in parts], shares, None if epoch_size is None else _check.whole("epoch_size", epoch_size, 1))

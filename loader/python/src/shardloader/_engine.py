@@ -37,17 +37,30 @@ def distributed() -> "Optional[Placement]":
     return None
 
 
-def placement() -> "Placement":
-    """Rank and world size: of torch.distributed where it runs, else RANK and WORLD_SIZE, else 0 of 1."""
+def placement(begins: bool = False) -> "Placement":
+    """Rank and world size: of torch.distributed where it runs, else RANK and WORLD_SIZE, else 0 of 1.
+
+    Lightning names WORLD_SIZE alone to the processes that it starts, and the rank by torch.distributed later. Until an epoch begins, such a
+    process is rank 0; then (begins) what is still not known is an InvalidArgumentError."""
     running = distributed()
     if running is not None:
         return running
     rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None and world is not None and world.isdecimal() and (int(world) == 1 or (int(world) > 1 and not begins)):
+        return 0, int(world)
     if rank is None and world is None:
         return 0, 1
     if rank is None or world is None or not rank.isdecimal() or not world.isdecimal():
-        raise InvalidArgumentError(f"RANK is {rank!r} and WORLD_SIZE is {world!r}; expected two whole numbers, or neither")
+        raise InvalidArgumentError(
+            f"RANK is {rank!r} and WORLD_SIZE is {world!r}; expected two whole numbers, or neither"
+            f"{' (or torch.distributed, which is not initialised)' if begins else ''}: or name rank= and world_size="
+        )
     return int(rank), int(world)
+
+
+def _views_of(state: str) -> str:
+    """The views of a state, as text."""
+    return state.partition(" views ")[2]
 
 
 def _in_words(error: InvalidArgumentError, options: "dict[str, Any]") -> ShardError:
@@ -127,7 +140,7 @@ class Engine:
                     "init_process_group(), or name rank= and world_size="
                 )
             return
-        now = placement()
+        now = placement(begins)
         if now != self._placement:
             self._alive()
             core, self._core, self._placement = self._core, None, now
@@ -271,15 +284,18 @@ class Engine:
         with self.lock:
             return self._alive()
 
-    def load(self, text: str, keep_views: bool) -> None:
+    def load(self, text: str, keep_views: Optional[bool]) -> bool:
+        """True: the views are those of the state, and not those that this loader had."""
         with self.lock:
             self._settle(begins=False)
             core = self._alive()
-            core.resume(text, keep_views)
+            before = _views_of(core.state()[2])
+            core.resume(text, bool(keep_views))
             epoch, batch, self._restore = core.state()
             self._turn += 1
             self._loaded, self._wanted, self._going = (epoch, batch), None, None
             self._upcoming = epoch if batch < self.length else epoch + 1
+            return _views_of(self._restore) != before
 
     def set_views(self, views: "dict[str, Any]") -> None:
         """The options of the views from the epoch on that starts next."""

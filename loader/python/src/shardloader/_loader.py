@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-from . import _core
+from . import _check, _core
 from ._arrays import Torch, framework_of
 from ._augment import Augment, MixPairs
 from ._batch import Batch, ordinal_of
@@ -16,7 +16,7 @@ from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
-from ._loader_options import Size, mean_and_std, options_of_mix, options_of_views, samples_of_epoch, sampling_of, tail_of
+from ._loader_options import Size, check_given_once, mean_and_std, options_of_mix, options_of_views, samples_of_epoch, sampling_of, tail_of
 from ._progress import Progress, Reporter
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
@@ -90,10 +90,7 @@ class Sampler:
 
 
 def _number(epoch: Any) -> int:
-    number = operator.index(epoch)
-    if number < 0:
-        raise InvalidArgumentError(f"epoch is {number}; epochs start at 0")
-    return number
+    return _check.whole("epoch", epoch, 0, 2**64 - 1)
 
 
 class Loader:
@@ -129,9 +126,11 @@ class Loader:
         InvalidArgumentError.
 
     Transform, in one pass on the device. Sizes are N or (height, width).
-    center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale and ratio belong to the last.
-    flip: True (half of the samples), or a probability.
-    augment: an Augment: operations on the pixels, such as color jitter or RandAugment, and its own crop and flip instead of those here.
+    center_crop, random_crop, random_resized_crop: at most one of them, as in torchvision. scale (default: 0.08 to 1) and ratio (3/4 to 4/3) belong to
+        the last.
+    flip: True (half of the samples), or a probability. Default: never.
+    augment: an Augment: operations on the pixels, such as color jitter or RandAugment. Crop, flip, dtype, layout, mean and std are given here or
+        there, not both.
     views: several Augments: each sample is delivered once for each of them, with its own size, operations and dtype. Batch.views has their images;
         Batch.images is the first one. A sample crosses the link once.
     mix: MixPairs(mixup=0.2, cutmix=1.0): neighbours of the batch are mixed. The batch size must be even.
@@ -199,9 +198,9 @@ class Loader:
         center_crop: Optional[Size] = None,
         random_crop: Optional[Size] = None,
         random_resized_crop: Optional[Size] = None,
-        scale: "tuple[float, float]" = (0.08, 1.0),
-        ratio: "tuple[float, float]" = (3 / 4, 4 / 3),
-        flip: Union[bool, float] = False,
+        scale: "Optional[tuple[float, float]]" = None,
+        ratio: "Optional[tuple[float, float]]" = None,
+        flip: Union[None, bool, float] = None,
         augment: Optional[Augment] = None,
         views: "Sequence[Augment]" = (),
         mix: Optional[MixPairs] = None,
@@ -235,15 +234,13 @@ class Loader:
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
+        given = {"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop, "scale": scale, "ratio": ratio}
+        check_given_once({**given, "flip": flip, "dtype": dtype, "layout": layout, "mean": mean, "std": std}, augment, views)
         mean, std = mean_and_std(self.data, mean, std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
         self._own = {
-            "center_crop": center_crop,
-            "random_crop": random_crop,
-            "random_resized_crop": random_resized_crop,
-            "scale": scale,
-            "ratio": ratio,
+            **given,
             "flip": flip,
             "dtype": dtype,
             "layout": layout,
@@ -274,12 +271,12 @@ class Loader:
             "pinned_bytes": pinned_bytes,
             "resident_bytes": resident_bytes,
             "readahead_bytes": readahead_bytes,
-            "cache": None if cache is None else os.path.abspath(os.fspath(cache)),
+            "cache": None if cache is None else os.path.abspath(_check.path("cache", cache)),
             "cache_bytes": cache_bytes,
-            "transit": None if transit is None else os.path.abspath(os.fspath(transit)),
+            "transit": None if transit is None else os.path.abspath(_check.path("transit", transit)),
             "transit_bytes": transit_bytes,
             "max_rows": dict(max_rows) if isinstance(max_rows, Mapping) else max_rows,
-            "flat": [flat] if isinstance(flat, str) else list(flat),
+            "flat": _check.names("flat", flat),
         }
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, options, arrays, given)
@@ -377,9 +374,10 @@ class Loader:
         sample: its index in the data set (batch.ids). With sampling and repeated_augmentation, samples that are drawn again have other ones."""
         first, second, third = (*self.data.shape, 1, 1)[:3]
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
-        if self.data.layout == "tensor" or view < 0:
+        view = _check.whole("view", view, 0, 2**32 - 1)
+        if self.data.layout == "tensor":
             raise InvalidArgumentError(f"view {view} of samples with layout {self.data.layout}; only views of images have a geometry")
-        return geometry_of(self._engine.core().geometry(shape, _number(epoch), operator.index(sample), operator.index(view)))
+        return geometry_of(self._engine.core().geometry(shape, _number(epoch), _check.whole("sample", sample, 0, 2**64 - 1), view))
 
     def state_dict(self) -> "dict[str, Any]":
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.
@@ -391,17 +389,26 @@ class Loader:
         epoch, batch, text = engine.core().state()
         return {"epoch": epoch, "batch": batch, "state": text}
 
-    def load_state_dict(self, state: "dict[str, Any]", *, keep_views: bool = False) -> None:
+    def load_state_dict(self, state: "dict[str, Any]", *, keep_views: Optional[bool] = None) -> None:
         """Continues from a state: loader.epoch(state["epoch"]), or iterating over the loader, is then the rest of that epoch. Other
         epochs are refused. World size (partition "global"), device and transport may differ. Raises InvalidArgumentError if
         data set, seed or global batch size differ.
 
-        The views (augment=, views=, set_augment()) are those of the state, whatever this loader was made with, so that its batches are
-        the same; set_augment() sets others from the next epoch on. keep_views=True: this loader's views. States of versions before 4
-        have no views."""
+        The views (crop, flip, dtype, augment=, views=, set_augment()) are those of the state, so that its batches are the same; set_augment() sets
+        others from the next epoch on. Where this loader was made with other views, a UserWarning says so. keep_views=True: this loader's
+        views; False: the state's, without a warning. States of versions before 4 have no views."""
         try:
-            self._engine.load(state["state"], bool(keep_views))
+            if not isinstance(state, Mapping) or not isinstance(state.get("state"), str):
+                _check.refuse("state", state, "what state_dict() returns")
+            changed = self._engine.load(state["state"], keep_views)
             self._describe()
+            if changed and keep_views is None:
+                warnings.warn(
+                    "the state was taken with other views (crop, flip, dtype, augment) than this loader was made with, and they are restored: "
+                    "load_state_dict(state, keep_views=True) keeps this loader's, keep_views=False is to restore them without this warning",
+                    UserWarning,
+                    stacklevel=2,
+                )
         except BaseException:
             self = None  # type: ignore[assignment]  # a traceback holds no loader
             raise

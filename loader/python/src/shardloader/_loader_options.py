@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Optional, Union
 
-from . import _core
+from . import _check, _core
 from ._arrays import Framework, Torch, dtype_name
 from ._augment import Augment, MixPairs
 from ._dataset import Dataset, Mix
@@ -21,12 +20,7 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
     if len(given) > 1:
         raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
     for name, size in given.items():
-        both = size if isinstance(size, (tuple, list)) else (size, size)
-        if len(both) != 2:
-            raise InvalidArgumentError(f"{name} is {size!r}; expected a size, or (height, width)")
-        height, width = (operator.index(side) for side in both)
-        if height < 1 or width < 1:
-            raise InvalidArgumentError(f"{name} is {size!r}; sizes start at 1")
+        height, width = _check.size(name, size)
         return {"crop": name.removesuffix("_crop") if name != "center_crop" else "center", "crop_height": height, "crop_width": width}
     return {"crop": "none"}
 
@@ -39,6 +33,7 @@ def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
 
     if mean is None and std is None:
         return None, None
+    mean, std = (value if value is None else _check.numbers(name, value) for name, value in (("mean", mean), ("std", std)))
     mean = tuple(other(data.mean, std, 0.0) if mean is None else mean)
     return mean, tuple(other(data.std, mean, 1.0) if std is None else std)
 
@@ -57,13 +52,45 @@ def _each(value: Any, data: Dataset) -> Any:
     return (value,) * len(data.mean) if isinstance(value, (int, float)) else value
 
 
+_CROPS = ("center_crop", "random_crop", "random_resized_crop")
+# Further options of a Loader that an Augment can have too.
+_SHARED = ("scale", "ratio", "flip", "dtype", "layout", "mean", "std")
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value that compares with others of this option."""
+    return dtype_name(value) if name == "dtype" else tuple(value) if isinstance(value, (list, tuple)) else value
+
+
+def check_given_once(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> None:
+    """What a Loader says and each of its views says otherwise would be dropped in silence. own: the options as they were given."""
+    every = [one.geometry for one in (views if isinstance(views, (list, tuple)) and views else [augment]) if isinstance(one, Augment)]
+    if not every:
+        return
+    of_all = "each of its views" if views else "its augment"
+    for name in (name for name in _CROPS if own[name] is not None):
+        if all(of.keys() & set(_CROPS) for of in every):
+            raise InvalidArgumentError(f"{name} is given to the Loader, but {of_all} has a crop of its own: give it once")
+    for name in _SHARED:
+        if own[name] is not None and all(name in of and _plain(name, of[name]) != _plain(name, own[name]) for of in every):
+            raise InvalidArgumentError(f"{name} is {own[name]!r} for the Loader and {every[0][name]!r} for {of_all}: give it once")
+    resized = own["random_resized_crop"] is not None or any("random_resized_crop" in of for of in every)
+    for name in ("scale", "ratio"):
+        if own[name] is not None and not resized:
+            raise InvalidArgumentError(f"{name} is {own[name]!r}, but it belongs to random_resized_crop, which is not given")
+
+
 def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "dict[str, Any]":
-    """The options of one view: those of the Loader, and instead of them those of its Augment."""
+    """The options of one view: those of its Augment, and for what that does not say those of the Loader."""
     geometry = {} if augment is None else augment.geometry
-    crops = ("center_crop", "random_crop", "random_resized_crop")
     of = {**own, **geometry}
-    if any(name in geometry for name in crops):
-        of.update({name: geometry.get(name) for name in crops})
+    if any(name in geometry for name in _CROPS):
+        of.update({name: geometry.get(name) for name in _CROPS})
+    of_itself = own if augment is None else geometry
+    if of["random_resized_crop"] is None:
+        for name in ("scale", "ratio"):
+            if of_itself.get(name) is not None:
+                raise InvalidArgumentError(f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, which is not given")
     if ("mean" in geometry) != ("std" in geometry):
         raise InvalidArgumentError("mean and std of an Augment go together")
     if of["layout"] not in (None, "nchw", "nhwc"):
@@ -71,10 +98,10 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "di
     flip, dtype = of["flip"], None if of["dtype"] is None else dtype_name(of["dtype"])
     return {
         "view": number,
-        **_crop({name: of[name] for name in crops}),
-        "scale": tuple(of["scale"]),
-        "ratio": tuple(of["ratio"]),
-        "flip": (0.5 if flip else 0.0) if isinstance(flip, bool) else flip,
+        **_crop({name: of[name] for name in _CROPS}),
+        "scale": (0.08, 1.0) if of["scale"] is None else _check.numbers("scale", of["scale"], 2),
+        "ratio": (3 / 4, 4 / 3) if of["ratio"] is None else _check.numbers("ratio", of["ratio"], 2),
+        "flip": (0.5 if flip else 0.0) if flip is None or isinstance(flip, bool) else flip,
         "operations": None if augment is None else augment._core(),
         "dtype": dtype,
         "layout": _layout(of["layout"], dtype, own["data"], own["arrays"]),
@@ -93,6 +120,8 @@ def options_of_mix(mix: MixPairs) -> "dict[str, float]":
 
 def options_of_views(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> "dict[str, Any]":
     """The options of view 0, and further_views."""
+    if not isinstance(views, (list, tuple)):
+        _check.refuse("views", views, "a list of Augments")
     if augment is not None and views:
         raise InvalidArgumentError("augment and views exclude each other: augment is for one view")
     chosen: "list[Optional[Augment]]" = [*views] or [augment]
@@ -121,7 +150,10 @@ def sampling_of(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], we
             pass
         elif hasattr(weights, "detach"):  # a torch tensor, also one on a GPU
             weights = weights.detach().cpu().numpy()
-        numbers = np.ascontiguousarray(weights, dtype=np.float64)
+        try:
+            numbers = np.ascontiguousarray(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            _check.refuse("weights", weights, "a number for each sample")
         if numbers.shape != (len(data),):
             raise InvalidArgumentError(f"weights have the shape {numbers.shape}; expected ({len(data)},), one for each sample")
         return _core.sampling_weighted(numbers.tobytes(), replacement is None or bool(replacement))
@@ -133,9 +165,7 @@ def sampling_of(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], we
 
 
 def samples_of_epoch(number: Optional[int]) -> Optional[int]:
-    if number is not None and operator.index(number) < 1:
-        raise InvalidArgumentError(f"samples_per_epoch is {number}; it must be at least 1")
-    return number
+    return None if number is None else _check.whole("samples_per_epoch", number, 1)
 
 
 def tail_of(tail: Optional[str], drop_last: Optional[bool]) -> str:

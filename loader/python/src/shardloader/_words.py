@@ -35,6 +35,7 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
         (r"\brandom_resized\b", "random_resized_crop"),
         (r"\bflip_probability\b", "flip"),
         (r"\brepeats\b", "repeated_augmentation"),
+        (r"\boption ragged names\b", "max_rows or flat names"),
         (r"\bneed order shuffle and partition global\b", 'need shuffle=True without window_shards, and partition="global"'),
         (r"\bnormalization has\b", "the normalisation has"),
         (r"\bnormalization applies\b", "mean and std apply"),
