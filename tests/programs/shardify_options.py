@@ -171,7 +171,7 @@ class Options(TestCase):
         for options in (["--preset", "best"], ["--resize", "0"], ["--resize", "x"], ["--resize", "70000"], ["--crop", "-1"],
                         ["--crop", "3x"], ["--squash", "20"], ["--squash", "2x2x2"], ["--filter", "hamming"],
                         ["--dtype", "i64"], ["--dtype", "f64"], ["--layout", "hwc"], ["--mean", "1,2"], ["--std", "1,2,x"],
-                        ["--mean", "1,2,3,4"], ["--std", "0,1,1"], ["--std", "nan,1,1"], ["--normalize", "maybe"],
+                        ["--mean", "1,2,3,4"], ["--mean", "123.7,116.3,103.5"], ["--std", "58.4,57.1,57.4"], ["--std", "0,1,1"], ["--std", "nan,1,1"], ["--normalize", "maybe"],
                         ["--codec", "gzip"], ["--codec", "zstd:99"], ["--shard-size", "1"], ["--shard-size", "many"],
                         ["--samples-per-shard", "0"], ["--samples-per-shard", "4", "--shard-size", "1MiB"], ["--jobs", "0"],
                         ["--jobs", "9999"], ["--on-error", "maybe"], ["--max-pixels", "0"], ["--rank", "1"],

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
+#include "format/normalization_check.hpp"
 #include "shard/error.hpp"
 #include "shard/image/preprocess.hpp"
 
@@ -96,6 +98,8 @@ void PreprocessOptions::check() const {
                          normalization.std[channel]));
     }
   }
+  if (const std::string mistake = scale_mistake(normalization); !mistake.empty())
+    refuse("`mean` and `std`: " + mistake);
 }
 
 SampleSpec PreprocessOptions::sample_spec() const {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "codec/stored_form.hpp"
+#include "format/normalization_check.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/transform.hpp"
@@ -132,6 +133,9 @@ SampleSpec check_transform(const SampleSpec& stored, const TransformOptions& opt
         refuse(fmt::format(
             "normalization has mean {} and std {} in channel {}; both must be finite and std not 0",
             options.normalization->mean[c], options.normalization->std[c], c));
+    if (const std::string mistake = is_float(stored.dtype) ? "" : scale_mistake(*options.normalization);
+        !mistake.empty())
+      refuse("normalization has " + mistake);
   }
   return delivered;
 }

@@ -37,7 +37,7 @@ TEST(PreprocessOptions, AreRefusedWithNameAndBound) {
   expect_refused(with([](O& o) { o.dtype = DType::i64; }), "`dtype` is i64: give u8, u16, f16, bf16 or f32");
   expect_refused(with([](O& o) { o.channels = 4097; }), "`channels` is 4097: give 1 to 4096");
   expect_refused(with([](O& o) { o.normalization.mean.push_back(0); }), "`mean` has 4 numbers and `std` 3");
-  const auto five = [](O& o) { o.normalization = {{1, 2, 3, 4, 5}, {1, 1, 1, 1, 1}}; };
+  const auto five = [](O& o) { o.normalization = {{0.1F, 0.2F, 0.3F, 0.4F, 0.5F}, {1, 1, 1, 1, 1}}; };
   expect_refused(with(five), "have 5 numbers, the samples 3 channels");
   O fits = with(five);
   fits.channels = 5;
@@ -47,6 +47,11 @@ TEST(PreprocessOptions, AreRefusedWithNameAndBound) {
   expect_refused(with([](O& o) { o.normalization.std[1] = 0.0F; }), "`std` of channel 1 is 0");
   expect_refused(with([](O& o) { o.normalization.std[2] = std::numeric_limits<float>::quiet_NaN(); }),
                  "`std` of channel 2");
+  expect_refused(with([](O& o) {
+                   o.normalization.mean = {123.7F, 116.3F, 103.5F};
+                 }),
+                 "mean 123.7 and std 1 in channel 0: values are 0 to 1 before they are normalised");
+  expect_refused(with([](O& o) { o.normalization.std[2] = 255.0F; }), "std 255 in channel 2");
   expect_refused(with([](O& o) { o.normalization.mean[0] = std::numeric_limits<float>::infinity(); }),
                  "`mean` of channel 0");
 }
