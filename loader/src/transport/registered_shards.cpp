@@ -91,12 +91,19 @@ void RegisteredShards::use(std::uint32_t shard, const std::function<bool()>& sto
   add_user(entry);
 }
 
-void RegisteredShards::release(std::span<const std::uint32_t> shards, const Event& done) {
+void RegisteredShards::release(std::span<const std::uint32_t> shards, const Event& done,
+                               const Stream* stream) {
   const Lock lock(mutex_);
   for (const std::uint32_t shard : shards) {
     --shards_[shard].users;
-    if (done.impl() != nullptr)
-      shards_[shard].last_use = done;  // copies are queued in the order of release()
+    if (done.impl() == nullptr) continue;
+    std::vector<LastUse>& uses = shards_[shard].last_uses;
+    const auto same =
+        std::find_if(uses.begin(), uses.end(), [&](const LastUse& use) { return use.stream == stream; });
+    if (same == uses.end())
+      uses.push_back({stream, done});
+    else
+      same->done = done;
   }
   if (no_room_) wake();
 }
@@ -222,7 +229,7 @@ void RegisteredShards::register_next(Lock& lock, std::uint32_t shard, const std:
     entry.state = State::registered;
     entry.pieces = std::move(pieces);
     entry.bytes = bytes;
-    entry.last_use = Event();
+    entry.last_uses.clear();
     entry.retried = false;
     bytes_ += bytes;
     ++registered_;
@@ -262,15 +269,17 @@ bool RegisteredShards::make_room(Lock& lock, std::uint32_t shard, std::uint64_t 
 void RegisteredShards::evict(Lock& lock, std::uint32_t shard) {
   Entry& entry = shards_[shard];
   std::vector<std::unique_ptr<Registration>> pieces = std::move(entry.pieces);
-  const Event last_use = std::move(entry.last_use);
+  const std::vector<LastUse> last_uses = std::exchange(entry.last_uses, {});
   const std::uint64_t bytes = entry.bytes;
   entry.state = State::changing;
   bytes_ -= bytes;
   --registered_;
   lock.unlock();
-  try {
-    last_use.wait();
-  } catch (...) {  // the copy failed, and so does its batch
+  for (const LastUse& use : last_uses) {
+    try {
+      use.done.wait();
+    } catch (...) {  // the copy failed, and so does its batch
+    }
   }
   pieces.clear();
   lock.lock();

@@ -55,8 +55,9 @@ class RegisteredShards {
   // again. `stopping` is called every few milliseconds; true ends the wait. Errors: io, corrupt, unsupported,
   // resource, cancelled.
   void use(std::uint32_t shard, const std::function<bool()>& stopping = {});
-  // Ends one use of each of the shards. The device reads them until `done`.
-  void release(std::span<const std::uint32_t> shards, const Event& done);
+  // Ends one use of each of the shards. The device reads them until `done`, which was recorded in `stream`: its work is done in
+  // the order of release(), and that of other streams in any order.
+  void release(std::span<const std::uint32_t> shards, const Event& done, const Stream* stream = nullptr);
   // The shards that are needed from now on, in this order. Replaces the earlier list.
   void prefetch(std::vector<std::uint32_t> shards);
 
@@ -72,13 +73,17 @@ class RegisteredShards {
 
  private:
   enum class State : std::uint8_t { absent, changing, registered, refused };
+  struct LastUse {
+    const Stream* stream = nullptr;
+    Event done;
+  };
   struct Entry {
     State state = State::absent;
-    bool wanted = false;          // by prefetch()
-    bool retried = false;         // absent: it was refused before
-    std::uint32_t users = 0;      // try_use() and use() without their release()
-    std::uint64_t last_used = 0;  // the larger, the later
-    Event last_use;
+    bool wanted = false;                                // by prefetch()
+    bool retried = false;                               // absent: it was refused before
+    std::uint32_t users = 0;                            // try_use() and use() without their release()
+    std::uint64_t last_used = 0;                        // the larger, the later
+    std::vector<LastUse> last_uses;                     // one for each stream that has read it
     std::uint64_t bytes = 0;                            // registered
     std::vector<std::unique_ptr<Registration>> pieces;  // of DeviceInfo::registration_piece_bytes
     std::exception_ptr error;                           // refused

@@ -1,7 +1,10 @@
 #include "transport/registered_shards.hpp"
 
+#include <array>
+#include <chrono>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "deadline.hpp"
 #include "expect_error.hpp"
@@ -93,6 +96,35 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
   ASSERT_TRUE(comes_true([&] { return !shards.try_use(0) || (shards.release(zero, Event()), false); }));
   EXPECT_FALSE(shards.try_use(1));
   device.step_to(copied);
+  EXPECT_TRUE(comes(shards, 1));
+  EXPECT_EQ(device.races(), std::vector<std::string>{});
+}
+
+// Where kernels copy, every second batch is copied in another stream, and the last one to be queued may be over first.
+TEST_F(RegisteredShardsTest, AreGivenUpAfterEachStreamHasReadThem) {
+  StepDevice device;
+  const auto shared = std::shared_ptr<Device>(&device, [](Device*) {});
+  const std::array streams{device.create_stream(), device.create_stream()};
+  const auto target = device.allocate_device(720);
+  RegisteredShards shards(*data_, shared, kBytes);
+  const std::uint32_t zero[] = {0};
+  shards.prefetch({0});
+  ASSERT_TRUE(comes(shards, 0));
+  std::array<Event, 2> copied;
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(shards.try_use(0));
+    const CopyItem item{target->data() + 360 * i, images(0), 360};
+    streams[i]->copy({&item, 1});
+    copied[i] = streams[i]->record();
+    shards.release(zero, copied[i], streams[i].get());
+  }
+  shards.release(zero, Event());  // of comes()
+  shards.prefetch({1});
+  ASSERT_TRUE(comes_true([&] { return !shards.try_use(0) || (shards.release(zero, Event()), false); }));
+  device.step_to(copied[1]);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(shards.try_use(1)) << "it was given up under the copy of the first stream";
+  device.step_to(copied[0]);
   EXPECT_TRUE(comes(shards, 1));
   EXPECT_EQ(device.races(), std::vector<std::string>{});
 }
