@@ -34,6 +34,7 @@ std::vector<std::unique_ptr<Stream>> make_copy_streams(Device& device) {
 
 BatchMaker::BatchMaker(const LoaderSetup& setup, Ring& ring, const Mailbox& mailbox)
     : setup_(setup),
+      ring_(ring),
       mailbox_(mailbox),
       work_(ring.slots().size()),
       pool_(std::make_unique<ThreadPool>(setup.options.threads)),
@@ -137,6 +138,7 @@ void BatchMaker::begin(Slot& slot, std::uint64_t epoch, std::uint64_t index, boo
   slot.index = index;
   slot.verify = verify;
   wait_for_last_use(slot);
+  ring_.begin_batch(slot);
   Work& work = work_[slot.number];
   work.draws.finish();  // of a batch that failed
   setup_.order.batch(epoch, index, work.indices);
@@ -281,6 +283,7 @@ void BatchMaker::end(Slot& slot) {
   for (const Event& event : slot.released) lane.stream->wait(event);  // usually over: nothing is queued
   lane.stream->upload(slot.columns_copy);  // beside the copies of this and later batches
   lane.stream->wait(slot.copied_event);
+  lane.stream->may_leave_out(slot.unwanted);
   queue_transforms(slot, lane);
   queue_fields(slot, lane);
   slot.ready_event = lane.stream->record();

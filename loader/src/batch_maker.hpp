@@ -111,6 +111,7 @@ class BatchMaker {
   void queue_gather(Slot& slot, Lane& lane);
 
   const LoaderSetup& setup_;
+  Ring& ring_;
   const Mailbox& mailbox_;
   Counts counts_;
 

@@ -64,6 +64,13 @@ Slot* Ring::try_acquire() {
   return slot;
 }
 
+void Ring::begin_batch(Slot& slot) {
+  auto unwanted = std::make_shared<std::atomic<bool>>(false);
+  const std::lock_guard lock(mutex_);
+  *unwanted = stopped_;
+  slot.unwanted = std::move(unwanted);
+}
+
 void Ring::push_ready(Slot* slot) {
   const std::lock_guard lock(mutex_);
   ready_.push_back(slot);
@@ -80,6 +87,7 @@ Ring::Pop Ring::pop_ready(Slot*& slot) {
   if (ready_.empty()) return Pop::all_lent;
   slot = ready_.front();
   ready_.pop_front();
+  slot->lent = true;
   ++lent_;
   return Pop::slot;
 }
@@ -93,6 +101,8 @@ void Ring::give_back(Slot* slot, std::vector<Event> released, bool was_lent) {
   const std::lock_guard lock(mutex_);
   slot->released = std::move(released);
   if (was_lent) --lent_;
+  slot->lent = false;
+  if (stopped_ && slot->unwanted) *slot->unwanted = true;
   if (retired_) return free_memory(*slot);
   free_.push_back(slot);
   changed_.notify_all();
@@ -101,6 +111,8 @@ void Ring::give_back(Slot* slot, std::vector<Event> released, bool was_lent) {
 void Ring::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
+  for (const Slot& slot : slots_)
+    if (!slot.lent && slot.unwanted) *slot.unwanted = true;
   changed_.notify_all();
 }
 

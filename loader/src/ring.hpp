@@ -40,6 +40,8 @@ class Ring {
   Slot* acquire();
   // Does not wait. Null if no slot is free of whose earlier work on the device nothing is left.
   Slot* try_acquire();
+  // A new batch is begun in the slot: the mark of the last one, Slot::unwanted, is replaced.
+  void begin_batch(Slot& slot);
   void push_ready(Slot* slot);
 
   enum class Pop : std::uint8_t { slot, stopped, all_lent, failed };
@@ -51,7 +53,7 @@ class Ring {
   // A lent slot becomes free; or, if `was_lent` is false, one that was being filled.
   void give_back(Slot* slot, std::vector<Event> released, bool was_lent);
 
-  // acquire() and pop_ready() return from now on, until drain().
+  // acquire() and pop_ready() return from now on, until drain(). Batches that are not lent are unwanted.
   void stop();
   // Makes the ready slots free, for a new epoch. The feeder must be idle.
   void drain();

@@ -2,6 +2,7 @@
 // may use it when. What only one of them needs it keeps itself, by Slot::number.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -77,6 +78,10 @@ struct Slot {
   // For the consumer. Until the batch is copied these are the indices of the slot's last batch, which may
   // still be read.
   BatchIndices indices;
+
+  // True once nobody will read the batch, which is then not made to the end. Each batch has its own. The ring guards both.
+  std::shared_ptr<std::atomic<bool>> unwanted;
+  bool lent = false;
 
   // What is mixed (LoaderOptions::mix): half as many as samples.
   std::vector<MixPair> pairs;

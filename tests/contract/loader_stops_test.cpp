@@ -318,6 +318,42 @@ TEST_P(LoaderStops, TellsItsStatisticsAndStateToOtherThreadsWhileAnEpochRuns) {
   EXPECT_EQ(loader.stats().samples, 1000U);
 }
 
+// A batch of many views takes the host seconds. What is begun and will not be read is left out; a batch that is lent is made.
+TEST(LoaderStopsOnTheHost, DoesNotMakeTheBatchesThatNobodyWillRead) {
+  const TempDir dir;
+  write_dataset(dir.path(), {{64}, {DType::u8, Layout::nhwc, 3, 128, 128}, {}});
+  const Dataset data = Dataset::open(dir.path());
+  const auto device = make_host_device(2);
+  LoaderOptions options;
+  options.batch_size = 16;
+  options.threads = 2;
+  options.prefetch = 8;
+  options.transform.operations = {ops::GaussianBlur{}, ops::RandAugment{}};
+  options.further_views.assign(5, options.transform);
+  const auto seconds_of = [](const std::function<void()>& body) {
+    const auto begin = std::chrono::steady_clock::now();
+    body();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  std::optional<Loader> loader(std::in_place, data, device, options);
+  std::optional<Batch> kept;
+  const double batch = seconds_of([&] {
+    kept = loader->next();
+    kept->wait();
+  });
+  const Seen expected = look(*device, *kept);
+  EXPECT_LT(seconds_of([&] { loader->start_epoch(7); }), batch) << "start_epoch()";
+  kept = loader->next();
+  kept->wait();
+  EXPECT_LT(seconds_of([&] { loader.reset(); }), batch) << "the end of the loader";
+  kept.reset();
+  // A batch that is lent before it is made is whole, whenever the loader ends.
+  loader.emplace(data, device, options);
+  kept = loader->next();
+  loader.reset();
+  EXPECT_EQ(look(*device, *kept), expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, LoaderStops,
                          ::testing::Values(Way{"mapped", TransportKind::mapped, false},
                                            Way{"mapped_gpu_like", TransportKind::mapped, true},

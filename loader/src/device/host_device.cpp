@@ -211,10 +211,10 @@ class HostStream final : public Stream {
     owned->pairs.assign(work.pairs.begin(), work.pairs.end());
     owned->work.pairs = owned->pairs;
     if (!owned->pairs.empty()) augment::check_pairs(owned->work);
-    queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
+    push_wanted(owned->sources.size(), [owned](std::size_t first, std::size_t last) {
       guarded("transform", [&] { transform_rows(owned->work, first, last); });
     });
-    queue_->push_rows(owned->pairs.size(), 1, [owned](std::size_t first, std::size_t last) {
+    push_wanted(owned->pairs.size(), [owned](std::size_t first, std::size_t last) {
       augment::mix_pairs(owned->work, first, last);
     });
   }
@@ -222,9 +222,13 @@ class HostStream final : public Stream {
   void follow(const TargetWork& work) override {
     targets::check_targets(work);
     const auto owned = targets::owned_copy(work);
-    queue_->push_rows(owned->sources.size(), 1, [owned](std::size_t first, std::size_t last) {
+    push_wanted(owned->sources.size(), [owned](std::size_t first, std::size_t last) {
       guarded("targets", [&] { targets::follow_rows(*owned, first, last); });
     });
+  }
+
+  void may_leave_out(std::shared_ptr<const std::atomic<bool>> unwanted) override {
+    unwanted_ = std::move(unwanted);
   }
 
   Event record() override {
@@ -243,6 +247,13 @@ class HostStream final : public Stream {
   void* native() noexcept override { return nullptr; }
 
  private:
+  // Row by row, and none once they are not wanted any more.
+  void push_wanted(std::size_t rows, std::function<void(std::size_t, std::size_t)> body) {
+    queue_->push_rows(rows, 1,
+                      [unwanted = unwanted_, body = std::move(body)](std::size_t first, std::size_t last) {
+                        if (!unwanted || !unwanted->load(std::memory_order_relaxed)) body(first, last);
+                      });
+  }
   void push_copies(std::span<const CopyItem> items) {
     auto owned = std::make_shared<std::vector<CopyItem>>(items.begin(), items.end());
     queue_->push_rows(owned->size(), kCopyGrain, [owned](std::size_t first, std::size_t last) {
@@ -255,6 +266,7 @@ class HostStream final : public Stream {
 
   const std::shared_ptr<ThreadPool> pool_;  // ends with the last stream, when nothing is queued any more
   std::shared_ptr<HostQueue> queue_;
+  std::shared_ptr<const std::atomic<bool>> unwanted_;
 };
 
 class HostDevice final : public Device {
@@ -322,6 +334,8 @@ void HostDevice::wait(StreamRef stream, const Event& event) {
 void Stream::follow(const TargetWork&) {
   throw Error(ErrorCode::unsupported, "this device has no targets: masks, depth and other image fields");
 }
+
+void Stream::may_leave_out(std::shared_ptr<const std::atomic<bool>>) {}
 
 void Device::wait(StreamRef stream, const Event& event) { own_stream(stream, *this).wait(event); }
 Event Device::record(StreamRef stream) { return own_stream(stream, *this).record(); }

@@ -113,7 +113,10 @@ class Direct final : public Transport {
     storage_seconds_ += watch.seconds();
     for (std::size_t i = 0; i < reads.reads.size(); ++i) require_whole(slot, i, reads.reads[i]);
     if (slot.verify || reads.frames_bytes > 0)
-      run_rows(*context_.pool, reads.reads.size(), [&](std::size_t row) { decode(slot, reads, row); });
+      run_rows(*context_.pool, reads.reads.size(), [&](std::size_t row) {
+        context_.check_wanted();
+        decode(slot, reads, row);
+      });
     copy_rows(*context_.copy_stream, slot, copies_, [&](std::size_t row) { return row_of(reads, row); });
   }
 

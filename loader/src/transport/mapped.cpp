@@ -136,8 +136,8 @@ class Mapped final : public Transport {
       throw;
     }
   }
-  void release(Batch& batch, const Event& done) {
-    if (registered_) registered_->release(batch.in_place, done);
+  void release(Batch& batch, const Event& done, const Stream* stream = nullptr) {
+    if (registered_) registered_->release(batch.in_place, done, stream);
     batch.in_place.clear();
   }
 
@@ -252,6 +252,7 @@ class Mapped final : public Transport {
   }
 
   void host_row(const FetchItem& item, std::byte* staging, bool verify) const {
+    context_.check_wanted();
     if (staging != nullptr)
       return stage_row(*context_.dataset, *context_.forms[item.part], item, staging, verify, cached_);
     const ShardReader& shard = context_.dataset->shard(item.at.shard);
@@ -269,10 +270,11 @@ class Mapped final : public Transport {
   }
   void queue(Slot& slot) {
     Batch& batch = batches_[slot.number];
+    const Stream* const stream = context_.copy_stream;
     queue_copies(*context_.copy_stream, slot, batch.copies);
     if (context_.other_copy_stream != nullptr) std::swap(context_.copy_stream, context_.other_copy_stream);
     if (batch.buffer != nullptr) batch.buffer->copied = slot.copied_event;
-    release(batch, slot.copied_event);
+    release(batch, slot.copied_event, stream);
   }
 
   void start_registering() {

@@ -43,6 +43,7 @@ class Staged final : public Transport {
     if (batch.staged.empty()) return;
     submit_rows(*context_.pool, batch.staged.size(), batch.filled,
                 [this, filling = &slot, &batch](std::size_t i) {
+                  context_.check_wanted();
                   const std::uint32_t row = batch.staged[i];
                   const FetchItem& item = filling->fetch[row];
                   stage_row(*context_.dataset, *context_.forms[item.part], item, place_of(batch, item),

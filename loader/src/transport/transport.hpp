@@ -13,6 +13,7 @@
 #include "base/thread_pool.hpp"
 #include "codec/stored_form.hpp"
 #include "memory_plan.hpp"
+#include "shard/error.hpp"
 #include "shard/loader/direct_reads.hpp"
 #include "shard/loader/loader.hpp"
 #include "slot.hpp"
@@ -35,6 +36,10 @@ struct TransportContext {
   // True if the epoch must end. Long waits in begin() and end() call it every few milliseconds, and then
   // throw cancelled. From any thread.
   std::function<bool()> stopping{};
+  // For the pool's threads, before each sample. Throws cancelled if the epoch must end.
+  void check_wanted() const {
+    if (stopping && stopping()) throw Error(ErrorCode::cancelled, "stopped while samples were staged");
+  }
   // For tests of direct: a replacement for io_uring, and a least alignment of reads.
   std::function<std::unique_ptr<ReadQueue>(unsigned entries)> make_queue{};
   std::uint32_t least_alignment = 1;

@@ -9,6 +9,7 @@
 // except for record() and wait(), which any thread may call.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -123,6 +124,9 @@ class Stream {
   // Queues the pixels of targets (targets.hpp). The arrays in `work` are read before the call returns. Errors: unsupported on a device that
   // has no targets; invalid_argument.
   virtual void follow(const TargetWork& work);
+  // What transform() and follow() queue from now on is of no use once `unwanted` is true: a device may then leave out what it has not begun. The
+  // target is undefined, and events are done as if it had been made. Null: all of it is made. By default this changes nothing.
+  virtual void may_leave_out(std::shared_ptr<const std::atomic<bool>> unwanted);
   // Queues device-to-host copies.
   virtual void copy_to_host(std::span<const CopyItem> items) = 0;
   virtual Event record() = 0;

@@ -1,0 +1,92 @@
+"""Ctrl-C and close() at random moments: in the constructor, in epoch(), between and inside of steps, in close().
+
+SHARD_TEST_INTERRUPTS=200 tries as many moments, and prints how long each took. The property is a second on a machine without other work; here
+the bound is what a machine with other work and a sanitizer keeps too, and what a loader that first makes the batches it has begun does not.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import shardloader as sl
+
+MOMENTS = int(os.environ.get("SHARD_TEST_INTERRUPTS", "4"))
+BOUND = 10  # seconds
+SIDE = 256
+
+CHILD = """
+    import sys, time
+    import shardloader as sl
+    from shardloader import ops
+
+    folder, kind, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    if kind == "views":
+        pixels = [ops.color_jitter(0.4, 0.4, 0.2, 0.1, p=0.8), ops.gaussian_blur(23, p=1)]
+        whole = [sl.Augment(random_resized_crop=224, flip=0.5, ops=pixels) for _ in range(2)]
+        parts = [sl.Augment(random_resized_crop=96, flip=0.5, ops=pixels) for _ in range(8)]
+        options = {"views": whole + parts, "dtype": "float32"}
+    else:
+        options = {"random_resized_crop": 224, "flip": True, "dtype": "float32"}
+    at, loader, began = "nowhere", None, None
+    try:
+        print("ready", flush=True)
+        for turn in range(10**9):
+            at = "constructor"
+            loader = sl.Loader(folder, batch_size=64, framework="numpy", seed=seed + turn, **options)
+            for epoch in (0, 1):
+                at = "epoch"
+                batches = loader.epoch(epoch)
+                at = "step"
+                for number, batch in enumerate(batches):
+                    at = "body"
+                    time.sleep(0.001)
+                    at = "step"
+                    if number == 1:
+                        break
+            at = "close"
+            loader.close()
+    except KeyboardInterrupt:
+        arrived = time.time()
+        if loader is not None:
+            loader.close()
+        print(at, arrived, time.time() - arrived, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("interrupts") / "set"
+    rng = np.random.default_rng(0)
+    with sl.Writer(folder, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", samples_per_shard=64) as writer:
+        for number in range(256):
+            writer.add(f"{number}", rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8), 0)
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["views", "plain"])
+def test_ctrl_c_ends_a_program_at_any_moment(large, kind):
+    moments = random.Random(kind)
+    for number in range(MOMENTS):
+        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), str(large), kind, str(number)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        try:
+            assert process.stdout.readline() == "ready\n", process.communicate(timeout=60)[1]
+            time.sleep(moments.uniform(0, 4 if kind == "views" else 1))
+            began = time.time()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=120)
+            ended = time.time()
+        finally:
+            process.kill()
+        assert process.returncode == 0 and len(out.split()) == 3, err
+        at, arrived, closed = out.split()[0], float(out.split()[1]) - began, float(out.split()[2])
+        if MOMENTS > 20:
+            print(f"{kind} {at}: arrived after {arrived:.3f} s, close() {closed:.3f} s, end after {ended - began:.3f} s")
+        assert ended - began < BOUND, f"in {at}: arrived after {arrived:.3f} s, close() took {closed:.3f} s"
