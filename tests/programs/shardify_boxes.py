@@ -111,6 +111,11 @@ class Yolo(BoxCase):
         row = columns_of(self.path / "two")["bee/002.png"]
         self.assert_rows(row["keypoints"], [[12, 12, 2, 0, 0, 0]])
 
+    def test_what_the_columns_are_is_recorded(self):
+        self.label(0, "0 0.5 0.5 0.25 0.25 0.5 0.5 2")
+        self.assert_code(self.convert("--yolo-keypoints", "1"), 0)
+        self.assertEqual(info(self.out)["targets"], {"boxes": "boxes", "keypoints": "keypoints"})
+
     def test_a_squashed_image_needs_no_look_at_its_size(self):
         self.label(3, "1 0.5 0.25 0.5 0.1")
         self.assert_code(shardify(self.images, self.out, "--dtype", "u8", "--squash", "20x66", "--yolo", self.labels, "--quiet"), 0)

@@ -136,6 +136,33 @@ class Coco(TestCase):
         self.assert_code(self.convert(out=self.path / "texts"), 0)
         self.assertEqual(set(columns_of(self.path / "texts")["000.png"]), {"captions"})
 
+    def test_what_the_columns_are_is_recorded_and_stays(self):
+        """Boxes and keypoints must move with the pixels: dataset.json says which columns they are, whatever is made of the data set."""
+        known = {"boxes": "boxes", "keypoints": "keypoints"}
+        for i in range(12):
+            self.add(i, [0, 0, 30, 30], keypoints=[24, 20, 2])
+        self.assert_code(self.convert(), 0)
+        self.assertEqual(info(self.out)["targets"], known)
+        self.assert_code(self.convert("--append", images=self.more()), 0)
+        self.assertEqual((info(self.out)["targets"], len(info(self.out)["parts"])), (known, 2))
+        self.assert_code(shardctl("repack", self.out, self.path / "packed", "--codec", "packed"), 0)
+        self.assert_code(shardctl("copy", self.out, self.path / "copy"), 0)
+        self.assert_code(self.convert(out=self.path / "other", images=self.more("other")), 0)
+        self.assert_code(shardctl("join", self.path / "joined", self.out, self.path / "other"), 0)
+        for name in ("packed", "copy", "joined"):
+            self.assertEqual(info(self.path / name)["targets"], known, name)
+            self.assert_code(shardctl("verify", self.path / name), 0)
+
+    def more(self, name="more"):
+        """Other images of the same annotations: a folder of their own, and file names that begin with it."""
+        folder = self.path / name
+        for i, (width, height) in enumerate(SIZES):
+            write(folder / name / f"{i:03}.png", png(50 + i, width, height))
+            self.coco["images"].append({"id": 1000 * len(name) + i, "file_name": f"{name}/{i:03}.png", "width": width, "height": height})
+            self.coco["annotations"].append({"id": len(self.coco["annotations"]) + 1, "image_id": 1000 * len(name) + i, "category_id": 3,
+                                             "bbox": [1, 2, 20, 20], "area": 9, "iscrowd": 0, "keypoints": [4, 5, 2]})
+        return folder
+
     def test_names_without_folders_find_images_in_folders(self):
         for path in sorted(self.images.glob("*.png")):
             write(self.images / ("a" if int(path.stem) % 2 else "b") / path.name, path.read_bytes())

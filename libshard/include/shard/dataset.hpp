@@ -30,6 +30,7 @@
 #include "shard/selection.hpp"
 #include "shard/shard_reader.hpp"
 #include "shard/shard_writer.hpp"
+#include "shard/target_kinds.hpp"
 
 namespace shard {
 
@@ -60,12 +61,18 @@ struct DatasetInfo : DatasetSpec {
   // Inputs per shard, of which rejects were left out; the last shard of each part has the rest. It is part of the
   // fingerprint. 0: not recorded (data sets of earlier versions).
   std::uint64_t samples_per_shard = 0;
+  // The columns that the conversion knows to be boxes or keypoints. Shards do not record it. See known_targets().
+  TargetKinds targets;
   // Of several data sets whose codecs differ, also of further image fields: `codec` is that of the first.
   bool mixed_codecs = false;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;
   std::uint64_t samples() const noexcept;
 };
+
+// Which columns are certainly boxes or keypoints: DatasetInfo::targets, and in data sets of versions that did not record them, the
+// columns of --coco, --yolo and --voc, which are known by what else these conversions record.
+TargetKinds known_targets(const DatasetInfo& info);
 
 // JSON with a digest of everything before it; deterministic.
 std::string serialize_dataset(const DatasetInfo& info);

@@ -67,6 +67,7 @@ class CocoAnnotations::Impl {
       add_rows(of, columns, captions);
     }
     table.columns = std::move(columns.tables());
+    table.targets = columns.targets();
     if (has_captions_) table.columns.push_back(std::move(captions));
     table.counts = std::move(counts_);
     return table;

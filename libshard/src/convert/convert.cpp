@@ -316,6 +316,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
 bool publish_dataset(const Plan& plan, const Options& options, const PlanRecord& record, Summary& summary) {
   Ending ending{plan.shards(), DatasetInfo(spec_of(options, plan)), plan.list.rejects};
   ending.info.samples_per_shard = plan.per_shard;
+  ending.info.targets = plan.targets;
   ending.info.classes = plan.labels.classes;
   ending.info.source_digest = plan.source_digest;
   ending.info.inputs = plan.listed;

@@ -181,6 +181,7 @@ class Joining {
     std::optional<DatasetInfo> complete;
     if (dataset_is_there(options_.folder)) {
       complete = read_dataset_info(options_.folder);
+      info_.targets = complete->targets;  // versions before this one recorded none
       if (complete->source_digest != info_.source_digest || complete->parts != info_.parts ||
           complete->fingerprint != info_.fingerprint || complete->classes != info_.classes)
         refuse_other(file);
@@ -309,6 +310,7 @@ void add_part(DatasetInfo& whole, const DatasetInfo& part) {
     whole.parts.push_back(alone(part));
   else
     whole.parts.insert(whole.parts.end(), part.parts.begin(), part.parts.end());
+  whole.targets = common_targets(known_targets(whole), known_targets(part));
   whole.inputs += part.inputs;
   whole.rejects += part.rejects;
   whole.samples_per_shard = std::max(whole.samples_per_shard, part.samples_per_shard);

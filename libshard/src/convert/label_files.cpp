@@ -121,6 +121,7 @@ class LabelFiles::Impl {
     ObjectColumns columns(true, options_.yolo_keypoints);
     for (std::size_t i = 0; i < list.inputs.size(); ++i) columns.add(rows_of(list.inputs[i], table.sizes, i));
     table.columns = std::move(columns.tables());
+    table.targets = columns.targets();
     table.counts = std::move(counts_);
     return table;
   }

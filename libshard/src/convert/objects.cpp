@@ -60,6 +60,13 @@ ObjectColumns::ObjectColumns(bool boxes, std::uint32_t keypoints)
   if (keypoints_) tables_.emplace_back(ColumnSpec{"keypoints", DType::f32, {keypoints, 3}, kRagged});
 }
 
+TargetKinds ObjectColumns::targets() const {
+  TargetKinds kinds;
+  if (boxes_) kinds["boxes"] = TargetKind::boxes;
+  if (keypoints_) kinds["keypoints"] = TargetKind::keypoints;
+  return kinds;
+}
+
 void ObjectColumns::add(const ObjectRows& rows) {
   std::size_t c = 0;
   const auto add = [&](const auto& values) { tables_[c++].add(std::as_bytes(std::span(values))); };

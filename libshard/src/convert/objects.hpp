@@ -17,12 +17,14 @@
 #include <vector>
 
 #include "convert/scan.hpp"
+#include "shard/target_kinds.hpp"
 
 namespace shard::convert {
 
 // What annotations are for all inputs.
 struct AnnotationTable {
   std::vector<ColumnTable> columns;
+  TargetKinds targets;  // of these
   // Of each input: the size that its annotations are for, which its image must have. {0, 0}: any.
   std::vector<image::Size> sizes;
   // The names of the classes as a JSON list. Empty: they have none.
@@ -76,6 +78,8 @@ class ObjectColumns {
   // Of the next input.
   void add(const ObjectRows& rows);
   std::vector<ColumnTable>& tables() noexcept { return tables_; }
+  // Which of them are boxes and keypoints.
+  TargetKinds targets() const;
 
  private:
   bool boxes_;

@@ -94,6 +94,7 @@ std::set<std::string> members_of(const std::vector<ColumnSpec>& columns) {
 
 void add_annotations(AnnotationTable&& table, Plan& plan) {
   for (ColumnTable& column : table.columns) plan.columns.push_back(std::move(column));
+  plan.targets.merge(std::move(table.targets));
   plan.stated_sizes = std::move(table.sizes);
   if (!table.categories.empty()) plan.provenance["categories"] = std::move(table.categories);
   plan.annotations = std::move(table.counts);

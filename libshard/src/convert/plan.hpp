@@ -11,6 +11,7 @@
 #include "convert/scan.hpp"
 #include "shard/convert/listing.hpp"
 #include "shard/convert/options.hpp"
+#include "shard/target_kinds.hpp"
 
 namespace shard::convert {
 
@@ -19,6 +20,7 @@ struct Plan {
   InputList list;
   LabelTable labels;
   std::vector<ColumnTable> columns;  // the others
+  TargetKinds targets;               // of these
   // Of each input: what its image must measure, upright. {0, 0}: anything. Empty: the same for all.
   std::vector<image::Size> stated_sizes;
   std::vector<FurtherField> further;

@@ -81,10 +81,12 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
   std::string fingerprints;
   std::string digests;
   bool one_fingerprint = true;
+  TargetKinds targets = known_targets(info);
   for (const Dataset& part : parts) {
     const DatasetInfo& of = part.info();
     check_joinable(parts.front(), part);
     keep_common(info.provenance, of.provenance);
+    targets = common_targets(targets, known_targets(of));
     info.mixed_codecs =
         info.mixed_codecs || of.mixed_codecs || of.codec != info.codec || of.fields != info.fields;
     const auto labels = classes.add(of.classes);
@@ -101,6 +103,7 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
     path += (path.empty() ? "" : " + ") + part.path().string();
   }
   info.classes = classes.names();
+  info.targets = std::move(targets);
   if (!one_fingerprint) info.fingerprint = to_hex(xxh3(fingerprints));
   info.source_digest = to_hex(xxh3(digests));
   return Dataset(std::make_shared<Impl>(std::move(shards), std::move(info), std::move(path)));

@@ -33,7 +33,7 @@ class DatasetBuilder final : public JsonHandler {
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
   // Not in data sets of earlier versions; not in those of one conversion.
-  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts", "fields"};
+  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts", "fields", "targets"};
 
   static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;
   static constexpr std::size_t kMaxShards = std::size_t{1} << 20;
@@ -93,6 +93,14 @@ class DatasetBuilder final : public JsonHandler {
       bound("pipeline values", info.provenance.size(), kMaxPipeline);
       if (!info.provenance.emplace(field_, std::move(value)).second)
         corrupt(fmt::format("pipeline names {} twice", quoted_excerpt(field_)));
+    } else if (section_ == "targets" && depth_ == 2) {
+      const auto parsed = target_kind_from_string(value);
+      if (!parsed)
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("dataset.json: column {} is {}: this build knows boxes and keypoints",
+                                quoted_excerpt(field_), quoted_excerpt(value)));
+      bound("targets", info.targets.size(), kMaxColumns);
+      info.targets.emplace(field_, *parsed);
     } else if (section_ == "classes" && depth_ == 2) {
       bound("classes", info.classes.size(), kMaxClasses);
       info.classes.push_back(std::move(value));
@@ -124,7 +132,8 @@ class DatasetBuilder final : public JsonHandler {
     if (skipped()) return;
     const bool item = depth_ == 3 && (section_ == "columns" || section_ == "fields" || section_ == "shards" ||
                                       section_ == "parts");
-    if (depth_ != 1 && !(depth_ == 2 && section_ == "pipeline") && !item) misfit("an object");
+    const bool of_names = depth_ == 2 && (section_ == "pipeline" || section_ == "targets");
+    if (depth_ != 1 && !of_names && !item) misfit("an object");
     fields_.clear();
     if (item && section_ == "columns") {
       bound("columns", info.columns.size(), kMaxColumns);

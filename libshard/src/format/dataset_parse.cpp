@@ -87,6 +87,18 @@ void check_parts(const DatasetInfo& info) {
     corrupt("inputs, rejects and shards must be the sums over the parts");
 }
 
+void check_targets(const DatasetInfo& info) {
+  for (const auto& target : info.targets) {
+    const auto column = std::find_if(info.columns.begin(), info.columns.end(),
+                                     [&](const ColumnSpec& of) { return of.name == target.first; });
+    if (column == info.columns.end())
+      corrupt(fmt::format("targets names {}, which is no column", quoted_excerpt(target.first)));
+    if (!fits(target.second, *column))
+      corrupt(fmt::format("targets: column {} is {}, which {} are not", quoted_excerpt(target.first),
+                          to_string(*column), to_string(target.second)));
+  }
+}
+
 [[noreturn]] void unsupported(const std::string& why) {
   throw Error(ErrorCode::unsupported, "dataset.json: " + why);
 }
@@ -167,6 +179,7 @@ DatasetInfo parse_dataset(std::string_view json) {
     corrupt("fingerprint and source_digest must be 16 lower-case hexadecimal digits");
   check_shards(info, built.samples);
   check_parts(info);
+  check_targets(info);
   return std::move(info);
 }
 

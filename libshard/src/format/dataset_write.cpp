@@ -80,6 +80,10 @@ std::string serialize_dataset(const DatasetInfo& info) {
                  fmt::join(field.normalization.mean, ", "), fmt::join(field.normalization.std, ", "),
                  to_string(field.codec));
            }));
+  if (!info.targets.empty())
+    member("targets", lines(info.targets, '{', '}', [](const auto& target) {
+             return fmt::format("{}: \"{}\"", json_quote(target.first), to_string(target.second));
+           }));
   member("classes", lines(info.classes, '[', ']', [](const std::string& name) { return json_quote(name); }));
   member("shards", lines(info.shards, '[', ']', [](const ShardSummary& shard) {
            return fmt::format(

@@ -122,6 +122,69 @@ TEST(DatasetJson, PartsMustSumUpToTheWhole) {
                      ErrorCode::corrupt, "must have 4");
 }
 
+DatasetInfo example_of_targets() {
+  DatasetInfo info = example();
+  info.columns.push_back({"boxes", DType::f32, {4}, ColumnKind::ragged});
+  info.columns.push_back({"eyes", DType::f32, {2, 3}});
+  info.targets = {{"boxes", TargetKind::boxes}, {"eyes", TargetKind::keypoints}};
+  return info;
+}
+
+TEST(DatasetJson, TargetsReadBackEqualAndAreLeftOutWhereNoneAreKnown) {
+  const std::string text = serialize_dataset(example_of_targets());
+  EXPECT_NE(
+      text.find(
+          "  \"targets\": {\n    \"boxes\": \"boxes\",\n    \"eyes\": \"keypoints\"\n  },\n  \"classes\""),
+      std::string::npos)
+      << text;
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.targets, example_of_targets().targets);
+  EXPECT_EQ(serialize_dataset(found), text);
+  EXPECT_EQ(serialize_dataset(example()).find("targets"), std::string::npos);
+}
+
+TEST(DatasetJson, TargetsThatNoColumnCanBeAreRefused) {
+  const std::string text = serialize_dataset(example_of_targets());
+  const auto refuse = [&](const std::string& from, const std::string& to, ErrorCode code,
+                          const std::string& piece) {
+    EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), code, piece);
+  };
+  refuse("\"eyes\": \"keypoints\"", "\"ears\": \"keypoints\"", ErrorCode::corrupt, "targets names \"ears\"");
+  refuse("\"eyes\": \"keypoints\"", "\"eyes\": \"boxes\"", ErrorCode::corrupt,
+         "column \"eyes\" is f32 [2, 3]");
+  refuse("\"eyes\": \"keypoints\"", "\"boxes\": \"keypoints\"", ErrorCode::corrupt, "\"boxes\" occurs twice");
+  refuse("\"eyes\": \"keypoints\"", "\"eyes\": 3", ErrorCode::corrupt, "is not allowed");
+  refuse("\"eyes\": \"keypoints\"", "\"eyes\": \"polygons\"", ErrorCode::unsupported,
+         "\"eyes\" is \"polygons\": this build knows boxes and keypoints");
+}
+
+// Versions before this one did not record what columns are.
+TEST(KnownTargets, AreThoseOfAnnotationsAlsoWhereTheyAreNotRecorded) {
+  constexpr ColumnKind kRagged = ColumnKind::ragged;
+  DatasetInfo info = example();
+  for (const ColumnSpec& column :
+       {ColumnSpec{"boxes", DType::f32, {4}, kRagged}, ColumnSpec{"areas", DType::f32, {}, kRagged},
+        ColumnSpec{"crowd", DType::u8, {}, kRagged}, ColumnSpec{"keypoints", DType::f32, {17, 3}, kRagged}})
+    info.columns.push_back(column);
+  info.provenance["categories"] = R"(["cat"])";
+  EXPECT_EQ(known_targets(info), (TargetKinds{{"keypoints", TargetKind::keypoints}}))
+      << "box_labels is missing";
+  info.columns.push_back({"box_labels", DType::i64, {}, kRagged});
+  EXPECT_EQ(known_targets(info),
+            (TargetKinds{{"boxes", TargetKind::boxes}, {"keypoints", TargetKind::keypoints}}));
+  info.provenance.erase("categories");
+  EXPECT_EQ(known_targets(info), TargetKinds{});
+  EXPECT_EQ(known_targets(example_of_targets()), example_of_targets().targets);
+}
+
+TEST(KnownTargets, OfTwoDataSetsAreThoseThatBothKnow) {
+  const TargetKinds both{{"a", TargetKind::boxes}, {"b", TargetKind::keypoints}};
+  EXPECT_EQ(common_targets(both, both), both);
+  EXPECT_EQ(common_targets(both, {{"a", TargetKind::boxes}, {"b", TargetKind::boxes}}),
+            (TargetKinds{{"a", TargetKind::boxes}}));
+  EXPECT_EQ(common_targets(both, {}), TargetKinds{});
+}
+
 TEST(DatasetSpec, DifferencesNameBothValues) {
   const DatasetSpec spec = example();
   const auto differs = [&](auto change) {
