@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <string>
 
 #include "base/bytes.hpp"
 #include "base/quote.hpp"
@@ -39,8 +40,51 @@ void set_number(const std::byte* at, std::uint64_t value) {
 
 }  // namespace
 
+namespace {
+
+// True if every sample of the first shard with boxes has as many rows in both columns.
+bool has_a_row_for_each(const Dataset& dataset, const std::string& boxes, const std::string& other) {
+  for (std::uint32_t i = 0; i < dataset.info().shards.size(); ++i) {
+    const ShardReader& shard = dataset.shard(i);
+    bool some = false;
+    for (std::uint64_t sample = 0; sample < shard.size(); ++sample) {
+      const std::uint64_t count = shard.rows_of(shard.column(boxes), sample).count;
+      if (shard.rows_of(shard.column(other), sample).count != count) return false;
+      some = some || count > 0;
+    }
+    if (some) return true;
+  }
+  return false;
+}
+
+// Boxes that are gone take the rows along that belong to them. `stated`: the boxes of which it was said which columns those are.
+void refuse_rows_that_may_go_along(const Dataset& dataset, const LoaderOptions& options,
+                                   const std::set<std::string>& stated) {
+  if (options.as_stored.count("*") != 0) return;
+  for (const auto& set : options.boxes) {
+    if (stated.count(set.first) != 0) continue;
+    for (const ColumnSpec& column : dataset.info().columns)
+      if (column.kind == ColumnKind::ragged && options.as_stored.count(column.name) == 0 &&
+          !follows_views(column, options) && has_a_row_for_each(dataset, set.first, column.name))
+        refuse(
+            fmt::format("column {} ({}) has as many rows as {} has boxes, of which those that leave the view "
+                        "are dropped: it cannot be "
+                        "told whether its rows belong to the boxes. Name it in `along` of these boxes if "
+                        "they do (Python: "
+                        "fields={{{}: Boxes(along=[{}, ...])}}), and in as_stored if they do not",
+                        quoted(column.name), to_string(column), quoted(set.first), quoted(set.first),
+                        quoted(column.name)));
+  }
+}
+
+}  // namespace
+
 void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
+  std::set<std::string> stated;
+  for (const auto& [name, boxes] : options.boxes)
+    if (boxes.along) stated.insert(name);
   resolve_target_columns(dataset.info(), options);
+  refuse_rows_that_may_go_along(dataset, options, stated);
   const std::vector<ColumnSpec>& columns = dataset.info().columns;
   for (const auto& entry : options.ragged) {
     const std::string& name = entry.first;  // clang 14 captures no structured binding

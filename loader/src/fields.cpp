@@ -136,13 +136,13 @@ void check_targets(const LoaderOptions& options) {
     if (mixes(view_options(options, view).operations))
       refuse(
           fmt::format("view {}: aug_mix blends samples that were moved in different ways, so targets cannot "
-                      "follow: use another policy, or deliver no fields, boxes and keypoints",
+                      "follow: use another policy, or deliver no fields, and boxes and keypoints as_stored",
                       view));
   if (!options.mix.enabled()) return;
   if (has_boxes_or_points(options))
     refuse(
         "mix: mixup and cutmix are not defined for boxes, keypoints and correspondence: leave one of them "
-        "out");
+        "out, or deliver boxes and keypoints as_stored");
   if (options.mix.mixup > 0)
     refuse("mix: mixup is not defined for fields: leave it out, or use cutmix, which pastes masks too");
   for (const auto& [name, field] : options.fields)

@@ -9,6 +9,7 @@
 #include "base/cpu_count.hpp"
 #include "delivered_columns.hpp"
 #include "shard/error.hpp"
+#include "views.hpp"
 
 namespace shard {
 
@@ -40,6 +41,7 @@ LoaderOptions check_loader_options(LoaderOptions options) {
 LoaderOptions check_loader_options(LoaderOptions options, const Dataset& dataset) {
   if (options.threads == 0 && dataset.is_remote()) options.threads = kRemoteThreads;
   LoaderOptions checked = check_loader_options(std::move(options));
+  name_layouts(dataset.info(), checked);
   set_row_limits(dataset, checked);
   return checked;
 }

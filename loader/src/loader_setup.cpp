@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "delivered_columns.hpp"
 #include "loader_options.hpp"
 #include "remote_storage.hpp"
 #include "shard/error.hpp"
@@ -22,14 +23,25 @@ std::shared_ptr<Device> require_non_null(std::shared_ptr<Device> device) {
 LoaderSetup::LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with)
     : dataset(with_storage(std::move(data), with)),
       device(require_non_null(std::move(to))),
+      asked{with.boxes, with.keypoints},
+      views_text(views_to_text(views_of(with))),
       options(check_loader_options(std::move(with), dataset)),
       order(samples_of_shards(dataset.info()), options) {
   plan();
 }
 
 LoaderSetup::LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions> views)
-    : dataset(before.dataset), device(before.device), options(before.options), order(before.order) {
+    : dataset(before.dataset),
+      device(before.device),
+      asked(before.asked),
+      views_text(views_to_text(views)),
+      options(before.options),
+      order(before.order) {
   set_views(options, std::move(views));
+  options.boxes = asked.boxes;
+  options.keypoints = asked.keypoints;
+  name_layouts(dataset.info(), options);
+  set_row_limits(dataset, options);
   plan();
 }
 
@@ -41,7 +53,6 @@ void LoaderSetup::plan() {
   fields = delivered_fields(info, options);
   identity = delivers_stored(info, options);
   targets = has_targets(options);
-  views_text = views_to_text(views_of(options));
 }
 
 }  // namespace shard

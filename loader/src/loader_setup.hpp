@@ -1,6 +1,7 @@
 // A loader's data set, device and options, and what can be computed from them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +21,14 @@ struct LoaderSetup {
 
   Dataset dataset;
   std::shared_ptr<Device> device;
+  // Boxes and keypoints that were asked for. Those that the data set knows are added for the views.
+  struct Asked {
+    std::map<std::string, BoxOptions> boxes;
+    std::map<std::string, KeypointOptions> keypoints;
+  };
+  Asked asked;
+  // The views as they were given, as text (view_text.hpp).
+  std::string views_text;
   LoaderOptions options;  // `threads` is filled in
   Order order;
   StoredForms forms;                       // of the images and the delivered fields
@@ -31,8 +40,6 @@ struct LoaderSetup {
   bool identity = false;
   // True if anything follows the images (has_targets()).
   bool targets = false;
-  // The views as text (view_text.hpp).
-  std::string views_text;
 
  private:
   // Everything that depends on options and views.

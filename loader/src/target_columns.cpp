@@ -18,79 +18,6 @@ namespace shard {
 
 namespace {
 
-constexpr std::array<const char*, 4> kAlong{"box_labels", "areas", "crowd", "keypoints"};
-
-[[noreturn]] void refuse_column(const char* option, const std::string& name, const std::string& why) {
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("option {}: column {}: {}", option, quoted(name), why));
-}
-
-const ColumnSpec* column_named(const DatasetInfo& info, const std::string& name) {
-  const auto found = std::find_if(info.columns.begin(), info.columns.end(),
-                                  [&](const ColumnSpec& column) { return column.name == name; });
-  return found == info.columns.end() ? nullptr : &*found;
-}
-
-const ColumnSpec& require_column(const DatasetInfo& info, const char* option, const std::string& name) {
-  const ColumnSpec* const column = column_named(info, name);
-  if (column == nullptr) refuse_column(option, name, "the data set has no column of this name");
-  return *column;
-}
-
-void check_limit(const std::string& column, const char* name, double value, double most) {
-  if (!(value >= 0 && value <= most))
-    refuse_column("boxes", column, fmt::format("{} is {}; it must be 0 to {}", name, value, most));
-}
-
-void resolve_boxes(const DatasetInfo& info, LoaderOptions& options, const std::string& name,
-                   BoxOptions& boxes) {
-  const ColumnSpec& column = require_column(info, "boxes", name);
-  if (column.kind != ColumnKind::ragged || column.dtype != DType::f32 ||
-      column.row_shape != std::vector<std::uint64_t>{4})
-    refuse_column("boxes", name, fmt::format("it is {}; boxes are ragged f32 [4]", to_string(column)));
-  if (boxes.format > BoxFormat::cxcywh)
-    refuse_column(
-        "boxes", name,
-        fmt::format("format is {}; it must be xyxy (0), xywh or cxcywh (2)", static_cast<int>(boxes.format)));
-  check_limit(name, "min_size", boxes.min_size, 1e6);
-  check_limit(name, "min_area", boxes.min_area, 1e12);
-  check_limit(name, "min_visibility", boxes.min_visibility, 1);
-  if (!boxes.along) {
-    boxes.along.emplace();
-    for (const char* const other : kAlong) {
-      const ColumnSpec* const there = column_named(info, other);
-      if (there != nullptr && there->kind == ColumnKind::ragged && name != other)
-        boxes.along->push_back(other);
-    }
-    // Points that lose rows must be moved, too.
-    if (std::find(boxes.along->begin(), boxes.along->end(), "keypoints") != boxes.along->end())
-      options.keypoints.try_emplace("keypoints");
-  }
-  for (const std::string& other : *boxes.along) {
-    if (require_column(info, "boxes", other).kind != ColumnKind::ragged || options.boxes.count(other) != 0)
-      refuse_column("boxes", other,
-                    fmt::format("it cannot go along with {}: it must be ragged, and no boxes", quoted(name)));
-    for (const auto& [set, of] : options.boxes)
-      if (set < name && of.along && std::find(of.along->begin(), of.along->end(), other) != of.along->end())
-        refuse_column(
-            "boxes", other,
-            fmt::format("it goes along with {} and {}: name it in one `along`", quoted(set), quoted(name)));
-  }
-}
-
-void check_keypoints(const DatasetInfo& info, const std::string& name, const KeypointOptions& keypoints) {
-  const ColumnSpec& column = require_column(info, "keypoints", name);
-  const std::size_t axes = column.row_shape.size();
-  if (column.kind == ColumnKind::text || column.dtype != DType::f32 || axes < 1 || axes > 2 ||
-      column.row_shape.back() < 2 || column.row_shape.back() > 3)
-    refuse_column("keypoints", name,
-                  fmt::format("it is {}; keypoints are f32 [2], [3], [k, 2] or [k, 3]", to_string(column)));
-  const std::uint64_t count = axes == 2 ? column.row_shape[0] : 1;
-  for (const auto& [a, b] : keypoints.swap)
-    if (a >= count || b >= count)
-      refuse_column("keypoints", name, fmt::format("swap has ({}, {}); a row has {} points", a, b, count));
-}
-
 std::array<float, 4> as_format(const BoxXY& box, BoxFormat format) noexcept {
   const auto f = [](double value) { return static_cast<float>(value); };
   const double width = box.right - box.left;
@@ -109,24 +36,6 @@ bool is_kept(const MovedBox& moved, const BoxOptions& options) noexcept {
 }
 
 }  // namespace
-
-void resolve_target_columns(const DatasetInfo& info, LoaderOptions& options) {
-  if (options.boxes.empty() && options.keypoints.empty() && !options.correspondence) return;
-  if (info.spec.is_tensor())
-    throw Error(
-        ErrorCode::invalid_argument,
-        "boxes, keypoints and correspondence: the samples are tensors, which have no pixels to follow");
-  for (auto& entry : options.boxes) resolve_boxes(info, options, entry.first, entry.second);
-  for (const auto& [name, keypoints] : options.keypoints) check_keypoints(info, name, keypoints);
-}
-
-bool follows_views(const ColumnSpec& column, const LoaderOptions& options) {
-  if (options.boxes.count(column.name) != 0 || options.keypoints.count(column.name) != 0) return true;
-  return std::any_of(options.boxes.begin(), options.boxes.end(), [&](const auto& set) {
-    return std::find(set.second.along->begin(), set.second.along->end(), column.name) !=
-           set.second.along->end();
-  });
-}
 
 TargetColumns::TargetColumns(const Dataset& dataset, const LoaderOptions& options)
     : dataset_(dataset), roles_(dataset.info().columns.size()) {

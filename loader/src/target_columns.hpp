@@ -15,8 +15,9 @@
 
 namespace shard {
 
-// Fills in which columns go along with boxes, and checks all options of boxes and keypoints. Errors: invalid_argument, naming
-// option, column and what is possible.
+// Fills in the boxes and keypoints that the data set knows, if views move pixels, and which columns go along with boxes, and checks all
+// options of boxes, keypoints and as_stored. Errors: invalid_argument, naming option, column and what is possible; a column of which it cannot
+// be told whether it must move (likely_targets.hpp).
 void resolve_target_columns(const DatasetInfo& info, LoaderOptions& options);
 // True if each view has its own values of the column. The options are resolved.
 bool follows_views(const ColumnSpec& column, const LoaderOptions& options);

@@ -8,6 +8,7 @@
 #include "codec/stored_form.hpp"
 #include "shard/error.hpp"
 #include "transform/augment/operation_draws.hpp"
+#include "transform/check_work.hpp"
 
 namespace shard {
 
@@ -27,6 +28,16 @@ void set_views(LoaderOptions& options, std::vector<TransformOptions> views) {
   options.transform = std::move(views.front());
   views.erase(views.begin());
   options.further_views = std::move(views);
+}
+
+void name_layouts(const DatasetInfo& info, LoaderOptions& options) {
+  if (info.spec.is_tensor() || options.unnamed_layout == UnnamedLayout::stored) return;
+  std::vector<TransformOptions> views = views_of(options);
+  for (TransformOptions& view : views)
+    if (!view.layout &&
+        (options.unnamed_layout == UnnamedLayout::nchw || is_float(view.dtype.value_or(info.spec.dtype))))
+      view.layout = Layout::nchw;
+  set_views(options, std::move(views));
 }
 
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options) {

@@ -15,6 +15,8 @@ const TransformOptions& view_options(const LoaderOptions& options, std::size_t v
 // LoaderOptions::transform and further_views in one list, which has at least one element.
 std::vector<TransformOptions> views_of(const LoaderOptions& options);
 void set_views(LoaderOptions& options, std::vector<TransformOptions> views);
+// Gives views without a layout that of LoaderOptions::unnamed_layout.
+void name_layouts(const DatasetInfo& info, LoaderOptions& options);
 // The transforms, without the samples of a batch. Errors: those of plan_transform(), naming the view.
 std::vector<TransformWork> plan_views(const DatasetInfo& info, const LoaderOptions& options);
 // True if there is no transform: the delivered bytes are those that go to the device.

@@ -256,6 +256,7 @@ class LoaderFeed final : public Feed {
     const Dataset dataset = Dataset::open(folder);
     LoaderOptions load;
     load.transform = delivered_transform(dataset.info());
+    load.as_stored = {"*"};  // images are what is measured
     load.batch_size = options.batch_size;
     load.tail = Tail::wrap;
     load.prefetch = static_cast<std::uint32_t>(options.prefetch);

@@ -58,6 +58,7 @@ BatchRun run_epochs(const fs::path& folder, const std::shared_ptr<Device>& devic
 LoaderOptions tier_load(const Dataset& dataset, const Device& device, const TierOptions& options) {
   LoaderOptions load;
   load.transform = delivered_transform(dataset.info());
+  load.as_stored = {"*"};  // images are what is measured
   load.order = options.order;
   load.batch_size = std::min(options.batch_size, dataset.size());
   if (device.info().kind == DeviceKind::host) load.threads = options.jobs();

@@ -33,7 +33,7 @@ std::shared_ptr<void> owner_of(const DatasetHandle& self) {
 }
 
 const ShardReader& open_shard(const DatasetHandle& self, std::uint32_t shard) {
-  nb::gil_scoped_release without_gil;  // it is mapped at first use
+  WithoutGil without_gil;  // it is mapped at first use
   return self.data->shard(shard);
 }
 
@@ -57,7 +57,7 @@ Tensor sample_tensor(const DatasetHandle& self, const SampleSpec& spec, bool map
   }
   auto bytes = std::make_shared<std::vector<std::byte>>(spec.size_bytes());
   {
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     read(std::span<std::byte>(*bytes));
   }
   tensor.data = bytes->data();
@@ -150,6 +150,9 @@ nb::dict info(const DatasetHandle& self) {
   }
   result["columns"] = nb::tuple(columns);
   result["kinds"] = kinds;
+  nb::dict targets;
+  for (const auto& [name, kind] : known_targets(info)) targets[text(name)] = text(to_string(kind));
+  result["targets"] = targets;
   nb::dict images;
   for (const FieldSpec& field : info.fields) {
     nb::list axes;
@@ -186,7 +189,7 @@ nb::list verify(const DatasetHandle& self, unsigned threads) {
   struct Ender {  // joins without the GIL, also after an interrupt
     std::jthread& work;
     ~Ender() {
-      nb::gil_scoped_release without_gil;
+      WithoutGil without_gil;
       work.request_stop();
       work.join();
     }
@@ -207,7 +210,7 @@ void bind_dataset(nb::module_& module) {
   nb::class_<DatasetHandle>(module, "Dataset")
       .def("__init__",
            [](DatasetHandle* self, const std::filesystem::path& folder) {
-             nb::gil_scoped_release without_gil;
+             WithoutGil without_gil;
              new (self) DatasetHandle{std::make_shared<const Dataset>(Dataset::open(folder))};
            })
       .def("__len__", [](const DatasetHandle& self) { return self.data->size(); })

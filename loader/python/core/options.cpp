@@ -69,6 +69,9 @@ constexpr std::array kDTypes{std::pair{"uint8", DType::u8},    std::pair{"uint16
                              std::pair{"float32", DType::f32}, std::pair{"u8", DType::u8},
                              std::pair{"u16", DType::u16},     std::pair{"f16", DType::f16},
                              std::pair{"bf16", DType::bf16},   std::pair{"f32", DType::f32}};
+constexpr std::array kUnnamedLayouts{std::pair{"stored", UnnamedLayout::stored},
+                                     std::pair{"nchw_if_float", UnnamedLayout::nchw_if_float},
+                                     std::pair{"nchw", UnnamedLayout::nchw}};
 constexpr std::array kLayouts{std::pair{"nchw", Layout::nchw}, std::pair{"nhwc", Layout::nhwc}};
 
 bool has(const nb::dict& given, const char* name) {
@@ -164,6 +167,9 @@ void add_targets(const nb::dict& given, LoaderOptions& options) {
   if (has(given, "keypoints"))
     for (const auto& [name, swap] : get<Pairs>(given, "keypoints", "a dict of pairs"))
       options.keypoints[name] = {swap};
+  if (has(given, "as_stored"))
+    for (const std::string& name : get<std::vector<std::string>>(given, "as_stored", "a list of names"))
+      options.as_stored.insert(name);
   if (has(given, "correspondence"))
     options.correspondence = get<bool>(given, "correspondence", "True or False");
 }
@@ -190,6 +196,7 @@ LoaderOptions loader_options(const nb::dict& given) {
                    get<double>(mix, "probability", "a number"),
                    get<double>(mix, "cutmix_probability", "a number")};
   }
+  if (has(given, "unnamed_layout")) options.unnamed_layout = choice(given, "unnamed_layout", kUnnamedLayouts);
   add_targets(given, options);
   options.transport = choice(given, "transport", kTransports);
   options.verify = choice(given, "verify", kVerify);

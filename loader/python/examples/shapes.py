@@ -80,6 +80,6 @@ def options(parser):
 def loaders(args, fields, moves):
     """To train with, moved and coloured; and to measure with, as stored."""
     train, held_out = (make(f"{args.out}/{part}-{args.side}", count, args.side, seed) for part, count, seed in (("train", args.count, 0), ("val", 128, 1)))
-    same = {"batch_size": args.batch_size, "device": args.device, "framework": "torch", "dtype": "float32", "layout": "nchw", "fields": fields}
+    same = {"batch_size": args.batch_size, "device": args.device, "framework": "torch", "dtype": "float32", "layout": "nchw", "fields": fields, "as_stored": ["*"]}
     augment = sl.Augment(flip=0.5, color_jitter=(0.2, 0.2, 0.2, 0.02), ops=moves, random_resized_crop=args.side, scale=(0.6, 1))
     return sl.Loader(train, augment=augment, **same), sl.Loader(held_out, shuffle=False, drop_last=False, **same)

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +65,14 @@ struct RaggedOptions {
   bool flat = false;
 };
 
+// The layout of views that name none (TransformOptions::layout). It belongs to the consumer: a LoaderState does not have it.
+enum class UnnamedLayout : std::uint8_t {
+  stored,
+  // nchw where floats are delivered, else as stored.
+  nchw_if_float,
+  nchw,
+};
+
 // Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order, tail, seed,
 // ...
 struct LoaderOptions : OrderOptions {
@@ -72,15 +81,22 @@ struct LoaderOptions : OrderOptions {
   // Further views of each sample in the same batch: views 1 to 63; view 0 is `transform`. Each has its own crop, size,
   // operations, dtype and layout. A sample crosses the link once, and is decoded once, for all of them.
   std::vector<TransformOptions> further_views;
+  // Of images; tensors have none.
+  UnnamedLayout unnamed_layout = UnnamedLayout::stored;
   // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has two more columns:
   // `labels_b`, the labels of each row's neighbour, and `share`, f32 [batch], that of the row's own label. batch_size must be even, and
   // tail not short_.
   MixOptions mix;
   // Targets (targets.hpp). Further image fields that are delivered, by name; none by default.
   std::map<std::string, FieldOptions> fields;
-  // Ragged columns that have boxes, and columns that have keypoints. Other columns are delivered as stored, whatever the views do.
+  // Ragged columns that have boxes, and columns that have keypoints. If a view moves pixels (crop, flip, geometric operations) or samples
+  // are mixed, columns that the data set knows to be boxes or keypoints (known_targets()) are among them by themselves.
   std::map<std::string, BoxOptions> boxes;
   std::map<std::string, KeypointOptions> keypoints;
+  // Columns that are delivered as stored, whatever the views do; "*": all that are not in boxes and keypoints. A column that looks like boxes,
+  // points or masks, and of which the data set does not say what it is, must be here or there if pixels are moved: it is an error at start
+  // otherwise. All other columns are delivered as stored.
+  std::set<std::string> as_stored{};
   // A batch then has a column `correspondence`, f32 [batch, views, 3, 3]: from the stored sample to each view (geometry.hpp).
   bool correspondence = false;
   // Default: never. Comparing costs CPU time for each sample.

@@ -16,7 +16,7 @@ from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
-from ._loader_options import Size, check_given_once, mean_and_std, options_of_mix, options_of_views, samples_of_epoch, sampling_of, tail_of
+from ._loader_options import Size, check_given_once, mean_and_std, options_of_mix, options_of_views, samples_of_epoch, sampling_of, tail_of, unnamed_layout
 from ._progress import Progress, Reporter
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
@@ -142,7 +142,11 @@ class Loader:
 
     Targets (docs/targets.md). They follow crop, flip and geometric operations of each view. Batch.targets() has them.
     fields: by name: further image fields as "nearest" (masks), "bilinear" (depth) or "stored", or Pixels(...) with more options; ragged columns as
-        Boxes(...); columns of keypoints as Keypoints(...). Columns that are not named here are delivered as stored.
+        Boxes(...); columns of keypoints as Keypoints(...); any column as "stored". Boxes and keypoints that the data set knows (--coco, --yolo, --voc)
+        follow without being named here.
+    as_stored: columns that are delivered as stored, whatever the views do; ["*"]: all that fields does not name. A column that looks like boxes, points or
+        masks, and of which the data set does not record what it is, must be named here or in fields if a view crops, flips or moves samples:
+        InvalidArgumentError. All other columns are delivered as stored.
     correspondence: column("correspondence") is float32 [sample, views, 3, 3]: the matrix from the stored sample to each view.
 
     Columns. Batch.column() delivers them.
@@ -170,7 +174,8 @@ class Loader:
     another stream, keep it until that work is done, or make one of the two streams wait for it (as for torch's own allocator;
     Tensor.record_stream has no effect on a batch).
 
-    Threads may share a loader: each batch goes to one of them. After fork() a loader must not be used in the child
+    Threads may share a loader: each batch goes to one of them. Each keeps its batch while it asks for the next one, so `prefetch` must be at least the
+    number of threads (ResourceError). After fork() a loader must not be used in the child
     (UnsupportedError). Raises InvalidArgumentError (a ValueError) naming option and bounds, ResourceError, NotFoundError,
     CorruptError, IoError.
     """
@@ -205,6 +210,7 @@ class Loader:
         views: "Sequence[Augment]" = (),
         mix: Optional[MixPairs] = None,
         fields: "Optional[Mapping[str, Target]]" = None,
+        as_stored: "Sequence[str]" = (),
         correspondence: bool = False,
         dtype: Any = None,
         layout: Optional[str] = None,
@@ -247,7 +253,6 @@ class Loader:
             "mean": mean,
             "std": std,
             "data": self.data,
-            "arrays": arrays,
         }
         options = {
             "batch_size": batch_size,
@@ -260,8 +265,9 @@ class Loader:
             "samples_per_epoch": samples_of_epoch(samples_per_epoch),
             "repeated_augmentation": repeated_augmentation,
             **options_of_views(self._own, augment, views),
+            "unnamed_layout": unnamed_layout(arrays),
             "mix": None if mix is None else options_of_mix(mix),
-            **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else ""),
+            **target_options(fields or {}, self.data, "nchw" if isinstance(arrays, Torch) else "", as_stored),
             "correspondence": bool(correspondence),
             "transport": transport,
             "prefetch": prefetch,

@@ -83,11 +83,15 @@ def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
     }
 
 
-def options_of(fields: "Mapping[str, Target]", data: Any, layout: str) -> "dict[str, Any]":
-    """fields, boxes and keypoints as the C++ loader takes them. layout: of image fields; "" as stored."""
+def options_of(fields: "Mapping[str, Target]", data: Any, layout: str, as_stored: "Sequence[str]" = ()) -> "dict[str, Any]":
+    """fields, boxes, keypoints and as_stored as the C++ loader takes them. layout: of image fields; "" as stored."""
     if not isinstance(fields, Mapping):
         raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}')
-    result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}}
+    names = [as_stored] if isinstance(as_stored, str) else list(as_stored)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f'as_stored is {as_stored!r}; expected names of columns, such as ["boxes"]')
+    result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
         if isinstance(of, Boxes):
             result["boxes"][name] = {**of._asdict(), "along": None if of.along is None else list(of.along)}
@@ -95,6 +99,13 @@ def options_of(fields: "Mapping[str, Target]", data: Any, layout: str) -> "dict[
             result["keypoints"][name] = [(operator.index(a), operator.index(b)) for a, b in of.swap]
         elif isinstance(of, (str, Pixels)):
             pixels = Pixels(of) if isinstance(of, str) else of
+            if name not in data._info["images"] and name in data._info["kinds"]:
+                if pixels != Pixels("stored"):
+                    raise InvalidArgumentError(
+                        f'field {name!r} is {of!r}, but it is a column, which has no pixels; expected Boxes() or Keypoints(), or "stored" to deliver it as stored'
+                    )
+                names.append(name)
+                continue
             role = data._info["images"].get(name, ("image",))[0]
             result["fields"][name] = _pixels(name, pixels, layout if role == "image" and pixels.filter != "stored" else "")
         else:
@@ -107,11 +118,16 @@ _ALONG = ("box_labels", "areas", "crowd", "keypoints")
 
 def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...], tuple[str, ...]]":
     """Of image fields, and of columns that follow the views."""
-    kinds = data._info["kinds"]
-    columns: "list[str]" = [*options.get("boxes", {}), *options.get("keypoints", {})]
-    for boxes in options.get("boxes", {}).values():
-        along = boxes["along"]
-        columns.extend([name for name in _ALONG if name in kinds and kinds[name][0] == "ragged"] if along is None else along)
+    kinds, as_stored = data._info["kinds"], options.get("as_stored", ())
+    asked: "dict[str, Any]" = options.get("boxes", {})
+    known = [name for name in data._info["targets"] if name not in as_stored and "*" not in as_stored]
+    columns: "list[str]" = [*asked, *options.get("keypoints", {}), *known]
+    boxes = {name: {"along": None} for name in known if data._info["targets"][name] == "boxes" and name not in options.get("keypoints", {})}
+    for of in {**boxes, **asked}.values():
+        along = of["along"]
+        if along is None:
+            along = [name for name in _ALONG if name in kinds and kinds[name][0] == "ragged" and name not in as_stored]
+        columns.extend(along)
     names: "list[str]" = []
     for name in dict.fromkeys(columns):
         names.append(name)
