@@ -224,7 +224,7 @@ nb::bytes apply(const nb::list& operations, const nb::bytes& image, const std::a
   std::vector<std::uint8_t> values(image.size());
   std::memcpy(values.data(), image.data(), values.size());
   {
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     std::vector<Instruction> program;
     draw_program(spec, all, seed, epoch, sample, view, program);
     run_program(spec, program, values.data());

@@ -4,7 +4,9 @@
 // back every kTick to let Python's signal handlers run (KeyboardInterrupt).
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <string>
@@ -16,13 +18,50 @@ namespace nb = nanobind;
 
 inline constexpr std::chrono::milliseconds kTick{50};
 
+// A thread that asks for the GIL while the interpreter ends does not get it. Before Python 3.14 it is ended then, by unwinding its stack, which
+// C++ functions do not survive: the process would abort. So it stays here until the process has ended, as it does from Python 3.14 on.
+template <class Take>
+auto take_gil(Take take) noexcept {
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    for (;;) ::pause();
+  }
+}
+
+// Releases the GIL for as long as it lives.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+  ~WithoutGil() {
+    take_gil([this] { PyEval_RestoreThread(state_); });
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+// Holds the GIL for as long as it lives. For any thread.
+class WithGil {
+ public:
+  WithGil() : state_(take_gil([] { return PyGILState_Ensure(); })) {}
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+  ~WithGil() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Calls `step` without the GIL until it returns true. An exception of a signal handler ends it.
 template <class Step>
 void wait_with_signals(Step step) {
   for (;;) {
     bool over = false;
     {
-      nb::gil_scoped_release without_gil;
+      WithoutGil without_gil;
       over = step();
     }
     if (over) return;

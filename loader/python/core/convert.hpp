@@ -34,7 +34,7 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
   ~Background() {
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     cancel_ = true;
     thread_.join();
   }
@@ -43,7 +43,7 @@ class Background {
   void wait(Report report) {
     for (bool over = false; !over;) {
       {
-        nb::gil_scoped_release without_gil;
+        WithoutGil without_gil;
         std::unique_lock lock(mutex_);
         over = changed_.wait_for(lock, kTick, [&] { return over_; });
       }

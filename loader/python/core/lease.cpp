@@ -8,13 +8,13 @@ CurrentStream::CurrentStream(const nb::object& ask) {
 
 CurrentStream::~CurrentStream() {
   if (ask_ == nullptr || !nb::is_alive()) return;  // the interpreter is gone, and its objects with it
-  nb::gil_scoped_acquire gil;
+  WithGil gil;
   Py_DECREF(ask_);
 }
 
 std::optional<StreamRef> CurrentStream::get() noexcept {
   if (ask_ == nullptr || !nb::is_alive()) return std::nullopt;
-  nb::gil_scoped_acquire gil;
+  WithGil gil;
   nb::error_scope keeps_a_raised_exception;
   std::optional<StreamRef> stream;
   if (PyObject* const number = PyObject_CallNoArgs(ask_)) {

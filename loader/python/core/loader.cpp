@@ -57,7 +57,7 @@ struct PyBatch {
   }
   Tensor field(const std::string& name, std::size_t view) const { return tensor(batch().field(name, view)); }
   std::vector<std::string> texts(const std::string& name) const {
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     return batch().texts(name);
   }
   Tensor ids() const { return tensor(batch().device_ids()); }
@@ -81,7 +81,7 @@ class PyLoader {
     const LoaderOptions parsed = loader_options(options);
     std::shared_ptr<Device> made;
     {
-      nb::gil_scoped_release without_gil;
+      WithoutGil without_gil;
       made = make_device(device, parsed.threads);
       loader_ = std::make_shared<Loader>(*data.data, made, parsed);
     }
@@ -113,13 +113,13 @@ class PyLoader {
     wait_with_signals([&] { return loader.wait_ready(kTick); });
     std::optional<PyBatch> result;
     {
-      nb::gil_scoped_release without_gil;
+      WithoutGil without_gil;
       std::optional<Batch> batch = loader.next();
       if (!batch) return std::nullopt;
       result = PyBatch{std::make_shared<Lease>(std::move(*batch), current_), device_};
     }
     if (!stream) wait_with_signals([&] { return result->batch().wait_ready(kTick); });
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     if (!stream)
       result->batch().wait();
     else if (*stream >= 0)
@@ -129,7 +129,7 @@ class PyLoader {
   // resumed: the rest of the epoch, where the loader was resumed inside it.
   void begin(std::uint64_t epoch, bool resumed) {
     Turn turn(*this);
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     if (resumed)
       static_cast<void>(turn.loader().epoch(epoch));
     else
@@ -143,7 +143,7 @@ class PyLoader {
       parsed.next_views.clear();
     }
     Turn turn(*this);
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     turn.loader().resume(parsed);
   }
 
@@ -153,7 +153,7 @@ class PyLoader {
     TransformOptions first = std::move(views.front());
     views.erase(views.begin());
     Turn turn(*this);
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     turn.loader().set_views(std::move(first), std::move(views));
   }
 
@@ -181,7 +181,7 @@ class PyLoader {
   // The last one joins the loader's threads, which may take a moment.
   static void drop(const std::shared_ptr<Loader>& loader) {
     if (loader.use_count() != 1) return;
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     const_cast<std::shared_ptr<Loader>&>(loader).reset();
   }
 
@@ -277,7 +277,7 @@ void bind_loader(nb::module_& module) {
       .def("delivered", &delivered);
   module.def("cuda_device_count", [] {
 #ifdef SHARD_PYTHON_CUDA
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     return cuda_device_count();
 #else
     return 0;

@@ -31,18 +31,18 @@ DatasetHandle select(const DatasetHandle& self, const nb::bytes& packed) {
                             (samples + 7) / 8));
   SampleBits bits(samples);
   std::memcpy(bits.words().data(), packed.data(), packed.size());
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   return handle(self.data->select(Selection::bits(std::move(bits))));
 }
 
 DatasetHandle hashed(const DatasetHandle& self, double from, double to, std::uint64_t seed, bool others) {
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   const Selection part = Selection::hashed(from, to, seed);
   return handle(self.data->select(others ? !part : part));
 }
 
 DatasetHandle concat(const std::vector<DatasetHandle*>& parts) {
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   std::vector<Dataset> all;
   for (const DatasetHandle* part : parts) all.push_back(*part->data);
   return handle(Dataset::concat(all));
@@ -61,7 +61,7 @@ Tensor column(const DatasetHandle& self, const std::string& name) {
   tensor.shape.push_back(static_cast<Py_ssize_t>(data.size()));
   for (const std::uint64_t extent : spec->row_shape) tensor.shape.push_back(static_cast<Py_ssize_t>(extent));
   const auto bytes = std::make_shared<std::vector<std::byte>>();
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   bytes->resize(tensor.size_bytes());
   const std::size_t row = bytes->size() / data.size();
   const bool labels = name == "labels" && spec->dtype == DType::i64 && spec->row_shape.empty();
@@ -95,7 +95,7 @@ std::pair<Tensor, Tensor> rows(const DatasetHandle& self, const std::string& nam
   const auto bytes = std::make_shared<std::vector<std::byte>>();
   const auto offsets = std::make_shared<std::vector<std::int64_t>>(1, 0);
   {
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     std::vector<std::byte> row;
     for (std::uint64_t i = first; i < first + count; ++i) {
       data.read_column(i, name, row);
@@ -116,7 +116,7 @@ std::pair<Tensor, Tensor> rows(const DatasetHandle& self, const std::string& nam
 // The texts of the samples [first, first + count).
 std::vector<std::string> texts(const DatasetHandle& self, const std::string& name, std::uint64_t first,
                                std::uint64_t count) {
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   std::vector<std::string> all;
   for (std::uint64_t i = first; i < first + count; ++i) all.push_back(self.data->text(i, name));
   return all;
@@ -139,14 +139,14 @@ SamplingHandle mix(const std::vector<std::uint64_t>& samples, const std::vector<
 }
 
 SamplingHandle balanced(const DatasetHandle& data) {
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   return {Sampling::balanced(*data.data)};
 }
 
 SamplingHandle weighted(const nb::bytes& float64, bool replacement) {
   std::vector<double> weights(float64.size() / sizeof(double));
   if (!weights.empty()) std::memcpy(weights.data(), float64.data(), weights.size() * sizeof(double));
-  nb::gil_scoped_release without_gil;
+  WithoutGil without_gil;
   return {Sampling::weighted(weights, replacement)};
 }
 
@@ -164,7 +164,7 @@ void bind_selection(nb::module_& module) {
   module.def("texts", &texts);
   module.def("shard_rows", &shard_rows);
   module.def("save_selection", [](const DatasetHandle& self, const std::string& name) {
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     self.data->save_selection(name);
   });
   module.def("selection_digest", [](const DatasetHandle& self) { return self.data->selection_digest(); });

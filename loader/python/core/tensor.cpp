@@ -1,5 +1,6 @@
 #include "tensor.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -134,6 +135,17 @@ nb::object make_capsule(const Tensor& tensor, const char* name) {
   return nb::steal<nb::object>(capsule);
 }
 
+// -1, or what CUDA has.
+std::int64_t stream_number(const nb::object& stream) {
+  std::int64_t number = 0;
+  if (!nb::try_cast<std::int64_t>(stream, number) || number < -1)
+    throw nb::buffer_error(
+        fmt::format("stream is {}: expected None, -1, 1, or the address of a stream of CUDA",
+                    nb::repr(stream).c_str())
+            .c_str());
+  return number;
+}
+
 nb::object dlpack(const Tensor& self, const nb::object& stream, const nb::object& max_version,
                   const nb::object& dl_device, const nb::object& copy) {
   if (!copy.is_none() && nb::cast<bool>(copy))
@@ -146,10 +158,14 @@ nb::object dlpack(const Tensor& self, const nb::object& stream, const nb::object
   if (!versioned && !self.writable)
     throw nb::buffer_error("read-only memory needs a consumer of DLPack 1.0 (max_version=(1, 0))");
   if (self.device.device_type == kDLCUDA && self.lease) {
-    const std::int64_t number = stream.is_none() ? 1 : nb::cast<std::int64_t>(stream);
+    const std::int64_t number = stream.is_none() ? 1 : stream_number(stream);
     if (number == 2) throw nb::buffer_error("the per-thread default stream is not supported");
-    if (number >= 0) {  // -1: the consumer has ordered itself
-      nb::gil_scoped_release without_gil;
+    if (number < 0) {  // -1: no stream is to be ordered after the batch, so its bytes must be there already
+      wait_with_signals([&] { return self.lease->batch().wait_ready(kTick); });
+      WithoutGil without_gil;
+      self.lease->batch().wait();
+    } else {
+      WithoutGil without_gil;
       self.lease->batch().wait_on(stream_of(static_cast<std::uint64_t>(number)));
     }
   }
@@ -238,7 +254,8 @@ void bind_tensor(nb::module_& module) {
            nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
            nb::arg("copy").none() = nb::none(),
            "A capsule as DLPack 1.0 states. On CUDA work queued later in `stream` comes after the batch's "
-           "bytes.")
+           "bytes. stream=-1: the host waits for them, and the consumer keeps the capsule's tensor until its "
+           "work is done.")
       .def("__dlpack_device__",
            [](const Tensor& self) {
              return std::pair<int, int>(self.device.device_type, self.device.device_id);

@@ -99,7 +99,7 @@ class PyWriter {
       if (!known) throw Error(ErrorCode::invalid_argument, "sample: its data type is not known");
       options.tensor = tensor_spec(*known, axes);
     }
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     writer_ = std::make_unique<convert::Writer>(options);
   }
   PyWriter(const PyWriter&) = delete;
@@ -112,7 +112,7 @@ class PyWriter {
       static_cast<void>(writer_.release());
       return;
     }
-    nb::gil_scoped_release without_gil;
+    WithoutGil without_gil;
     writer_.reset();
   }
 
@@ -162,7 +162,7 @@ class PyWriter {
     std::vector<std::string> keys;
     {
       convert::Writer& from = writer();
-      nb::gil_scoped_release without_gil;
+      WithoutGil without_gil;
       keys = from.keys_done();
     }
     nb::list list;

@@ -543,6 +543,51 @@ def test_cuda_without_a_device_is_a_clear_error(data):
         loader_of(data, device="cuda:0", framework=None)
 
 
+def test_what_a_gpu_lacks_is_said_before_a_framework_is_asked(data, monkeypatch):
+    from shardloader import _arrays
+
+    class Core:
+        has_cuda, count = False, 0
+
+        def cuda_device_count(self):
+            return self.count
+
+    core = Core()
+    monkeypatch.setattr(_arrays, "_core", core)
+    for framework in ("torch", "cupy", "jax"):
+        core.has_cuda = False
+        with pytest.raises(sl.UnsupportedError, match='device "cuda:0": this build of shardloader has no CUDA.*device="cpu"'):
+            loader_of(data, device="cuda", framework=framework)
+        core.has_cuda = True
+        with pytest.raises(sl.UnsupportedError, match='device "cuda:0": there is no GPU that this process can use.*driver'):
+            loader_of(data, device="cuda", framework=framework)
+
+
+def test_cpu_0_is_the_host(data):
+    loader = loader_of(data, device="cpu:0", framework="numpy")
+    assert loader.device == "cpu" and next(iter(loader)).to("cpu:0") is not None
+    with pytest.raises(ValueError, match="device is 'cpu:1'"):
+        loader_of(data, device="cpu:1")
+
+
+def test_the_layout_is_the_frameworks_and_not_the_states(data, monkeypatch):
+    from shardloader import _loader
+
+    numpys = loader_of(data)
+    next(iter(numpys))
+    monkeypatch.setattr(_loader, "unnamed_layout", lambda arrays: "nchw")  # as with PyTorch
+    torchs = loader_of(data)
+    assert torchs.shape == (3, SIDE, SIDE)
+    torchs.load_state_dict(numpys.state_dict())
+    assert torchs.shape == next(iter(torchs))[0].shape[1:] == (3, SIDE, SIDE)
+    numpys.load_state_dict(torchs.state_dict())
+    assert numpys.shape == next(iter(numpys))[0].shape[1:] == (SIDE, SIDE, 3)
+    named = loader_of(data, layout="nhwc")
+    next(iter(named))
+    torchs.load_state_dict(named.state_dict())
+    assert torchs.shape == (SIDE, SIDE, 3)  # that was asked for, and the state has it
+
+
 # --- threads ------------------------------------------------------------------------------------------------------------
 
 
@@ -561,6 +606,25 @@ def test_threads_share_a_loader(data):
         for thread in threads:
             thread.join()
         assert sorted(seen) == list(range(SAMPLES))
+
+
+def test_more_threads_than_batches_are_told_what_prefetch_must_be(data):
+    loader = loader_of(data, batch_size=2, prefetch=1)
+    batches, held, errors, turn = loader.epoch(0), [], [], threading.Lock()
+
+    def work():
+        with turn:
+            try:
+                held.append(next(batches))
+            except sl.ResourceError as error:
+                errors.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(held) == 2 and "3 threads share this loader" in errors[0] and "prefetch must be at least 3" in errors[0]
 
 
 def test_cancel_and_what_is_asked_of_a_loader_wait_for_nobody(data):

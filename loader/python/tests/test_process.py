@@ -120,6 +120,40 @@ def test_ctrl_c_stops_a_conversion_that_then_goes_on(tmp_path, make):
         sl.convert(images, tmp_path / "out", preset="train", resize=32, crop=32, samples_per_shard=100)
 
 
+@pytest.mark.parametrize("what", ["next", "epochs", "close", "convert"])
+def test_a_daemon_thread_does_not_abort_the_end_of_the_interpreter(folder, tmp_path, what):
+    # The thread is in the library, or asks for the GIL, when the interpreter ends.
+    code = """
+        import sys, threading, time
+        import shardloader as sl
+        folder, what, images, out = sys.argv[1:]
+        begun = threading.Event()
+        def work():
+            if what == "convert":
+                while True:
+                    begun.set()
+                    sl.convert(images, out, preset="train", resize=32, crop=32, overwrite=True)
+            while True:
+                loader = sl.Loader(folder, batch_size=4, framework="numpy", threads=2)
+                begun.set()
+                for epoch in range(1000 if what == "epochs" else 1):
+                    for batch in loader.epoch(epoch):
+                        if what == "next":
+                            time.sleep(0)
+                if what == "close":
+                    loader.close()
+        for _ in range(3 if what != "convert" else 1):
+            threading.Thread(target=work, daemon=True).start()
+        begun.wait()
+        time.sleep(0.05)
+        """
+    images = make_images(tmp_path / "images", each=2) if what == "convert" else tmp_path
+    for _ in range(int(os.environ.get("SHARD_TEST_EXITS", "5"))):
+        process = python(code, folder, what, images, tmp_path / "out")
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, (process.returncode, err)
+
+
 def test_a_loader_is_refused_in_a_child_of_fork_and_goes_on_in_the_parent(folder):
     loader = sl.Loader(folder, batch_size=8, framework="numpy")
     batches = loader.epoch(0)

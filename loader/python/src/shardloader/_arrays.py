@@ -6,8 +6,9 @@ import importlib.util
 import sys
 from typing import Any, Callable, Optional
 
+from . import _core
 from ._core import Tensor
-from ._errors import InvalidArgumentError
+from ._errors import InvalidArgumentError, UnsupportedError
 from ._numpy import np
 
 FRAMEWORKS = ("torch", "numpy", "jax", "cupy")
@@ -95,10 +96,13 @@ class Torch(Framework):
         self._bool = torch.bool
         self._from_dlpack = torch.utils.dlpack.from_dlpack
         if ordinal >= 0:
-            if not torch.cuda.is_available():
+            if torch.version.cuda is None:
                 raise InvalidArgumentError(
-                    f'device "cuda:{ordinal}": this PyTorch has no CUDA; install one that has, or framework=None or "cupy"'
+                    f'device "cuda:{ordinal}": this PyTorch ({torch.__version__}) was built without CUDA; install one that was built with it, '
+                    'or use framework=None or "cupy"'
                 )
+            if not torch.cuda.is_available():
+                raise InvalidArgumentError(f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use (torch.cuda.is_available() is False); use device="cpu"')
             torch.cuda.init()
             raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what current_stream() asks, without an object
             if raw is not None:
@@ -183,6 +187,20 @@ class DLPack(Framework):
         return tensor
 
 
+def _require_gpu(ordinal: int) -> None:
+    """Says what is missing before a framework is asked, which knows only its own part of it."""
+    if not _core.has_cuda:
+        raise UnsupportedError(
+            f'device "cuda:{ordinal}": this build of shardloader has no CUDA: install it again where a CUDA compiler is found (CUDACXX, or nvcc in PATH), '
+            'or use device="cpu"'
+        )
+    if int(_core.cuda_device_count()) == 0:
+        raise UnsupportedError(
+            f'device "cuda:{ordinal}": there is no GPU that this process can use: no driver of NVIDIA is loaded, or CUDA_VISIBLE_DEVICES hides all GPUs; '
+            'use device="cpu"'
+        )
+
+
 def framework_of(name: Optional[str], ordinal: int) -> Framework:
     framework = _make_framework(name, ordinal)
     framework.device = "cpu" if ordinal < 0 else f"cuda:{ordinal}"
@@ -200,6 +218,8 @@ def _make_framework(name: Optional[str], ordinal: int) -> Framework:
         if ordinal >= 0:
             raise InvalidArgumentError('framework="numpy" needs device="cpu": numpy has no arrays in device memory')
         return Numpy()
+    if ordinal >= 0:
+        _require_gpu(ordinal)
     try:
         return {"torch": Torch, "jax": Jax, "cupy": Cupy}[name](ordinal)
     except ImportError as error:

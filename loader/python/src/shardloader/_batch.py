@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import operator
 import sys
 from typing import Any, Optional
 
@@ -12,9 +11,9 @@ from ._errors import InvalidArgumentError, UnsupportedError
 
 
 def ordinal_of(device: Any) -> int:
-    """Of "cpu" (-1), "cuda" (torch's current device, else 0), "cuda:N", a torch.device of these, or a GPU's number."""
+    """Of "cpu" or "cpu:0" (-1), "cuda" (torch's current device, else 0), "cuda:N", a torch.device of these, or a GPU's number."""
     name = f"cuda:{device}" if isinstance(device, int) and not isinstance(device, bool) else str(device)
-    if name == "cpu":
+    if name in ("cpu", "cpu:0"):
         return -1
     if name == "cuda":
         torch = sys.modules.get("torch")

@@ -95,6 +95,7 @@ class Engine:
         self._restore: Optional[str] = None  # the state in which the C++ loader is made again
         self._going: Optional[int] = None  # the epoch it was in
         self._inside = 0  # threads that wait for a batch
+        self._threads: "set[int]" = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
         self.length = 0  # batches of this rank in an epoch
         self.reporter: Optional[Reporter] = None  # of the first epoch
@@ -199,6 +200,7 @@ class Engine:
         self._going = number
         self._upcoming = number + 1
         self._turn += 1
+        self._threads = set()
         if self.reporter is not None:
             if self._turn == 1:
                 self.reporter.start(weakref.ref(self), number, self._placement[0])
@@ -238,6 +240,7 @@ class Engine:
             if epoch._turn is None:
                 epoch._turn = self._begin(self._next_number())
             core = self._alive()
+            self._threads.add(threading.get_ident())
             self._inside += 1
         try:
             stream = self._framework.stream()
@@ -248,7 +251,7 @@ class Engine:
                 try:
                     found = core.next(stream)
                 except ResourceError as error:
-                    raise _words.of_ring(error) from None
+                    raise _words.of_ring(error, len(self._threads)) from None
             if found is None:
                 self._end_report()
                 raise StopIteration

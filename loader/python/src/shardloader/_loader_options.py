@@ -38,13 +38,9 @@ def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
     return mean, tuple(other(data.std, mean, 1.0) if std is None else std)
 
 
-def _layout(layout: Optional[str], dtype: Optional[str], data: Dataset, framework: Framework) -> Optional[str]:
-    """None: as stored."""
-    if layout is None and data.layout == "tensor":
-        return None
-    if layout is None and (isinstance(framework, Torch) or (dtype or data.dtype) not in ("uint8", "uint16")):
-        return "nchw"
-    return layout
+def unnamed_layout(framework: Framework) -> str:
+    """The layout of views that name none: it is the framework's, and not that of a state which another one has written."""
+    return "nchw" if isinstance(framework, Torch) else "nchw_if_float"
 
 
 def _each(value: Any, data: Dataset) -> Any:
@@ -104,7 +100,7 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "di
         "flip": (0.5 if flip else 0.0) if flip is None or isinstance(flip, bool) else flip,
         "operations": None if augment is None else augment._core(),
         "dtype": dtype,
-        "layout": _layout(of["layout"], dtype, own["data"], own["arrays"]),
+        "layout": of["layout"],
         "mean": _each(of["mean"], own["data"]),
         "std": _each(of["std"], own["data"]),
     }

@@ -48,6 +48,9 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
     return _told(error, message)
 
 
-def of_ring(error: ShardError) -> ShardError:
-    """A batch is released by letting go of its arrays."""
-    return _told(error, str(error).replace("release some", "let go of their arrays (keep copies: images.clone() or images.copy())"))
+def of_ring(error: ShardError, threads: int = 1) -> ShardError:
+    """A batch is released by letting go of its arrays. threads: that have asked for batches of this epoch."""
+    message = str(error).replace("release some", "let go of their arrays (keep copies: images.clone() or images.copy())")
+    if threads > 1:
+        message += f"; {threads} threads share this loader, and each keeps its batch while it asks for the next one: prefetch must be at least {threads}"
+    return _told(error, message)
