@@ -188,6 +188,8 @@ class Batch(tuple[Any, Any]):
         target = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
         if target.type == "cuda" and target.index is None:
             target = torch.device("cuda", torch.cuda.current_device())
+        if target.type == "cpu":
+            target = torch.device("cpu")  # "cpu:0" is the same
         if target == images.device:
             return self
 

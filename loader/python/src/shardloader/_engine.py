@@ -94,7 +94,7 @@ class Engine:
         self._loaded: "Optional[tuple[int, int]]" = None  # epoch and batch of a state that no epoch has taken up yet
         self._restore: Optional[str] = None  # the state in which the C++ loader is made again
         self._going: Optional[int] = None  # the epoch it was in
-        self._inside = 0  # threads that wait for a batch
+        self._inside: "set[object]" = set()  # a mark of each thread that waits for a batch
         self._threads: "set[int]" = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
         self.length = 0  # batches of this rank in an epoch
@@ -168,7 +168,7 @@ class Engine:
             self._orphan = True  # whoever holds the lock works with it just now
             return
         try:
-            if self._inside > 0:
+            if self._inside:
                 self._orphan = True
             else:
                 self._park()
@@ -177,7 +177,7 @@ class Engine:
 
     def after_fork_in_child(self) -> None:
         self.lock = threading.Lock()
-        self._inside = 0
+        self._inside = set()
 
     # --- epochs -------------------------------------------------------------------------------------------------------------
 
@@ -235,14 +235,15 @@ class Engine:
             return max(0, self.length - int(self._alive().state()[1]))
 
     def next(self, epoch: Any) -> Batch:
-        with self.lock:
-            self._require(epoch._turn)
-            if epoch._turn is None:
-                epoch._turn = self._begin(self._next_number())
-            core = self._alive()
-            self._threads.add(threading.get_ident())
-            self._inside += 1
+        mark = object()  # a signal may arrive anywhere here
         try:
+            with self.lock:
+                self._require(epoch._turn)
+                if epoch._turn is None:
+                    epoch._turn = self._begin(self._next_number())
+                core = self._alive()
+                self._threads.add(threading.get_ident())
+                self._inside.add(mark)
             stream = self._framework.stream()
             try:
                 found = core.next(stream)
@@ -257,9 +258,9 @@ class Engine:
                 raise StopIteration
             return Batch._made(found, self._framework, self._columns, self._texts, self._targets)
         finally:
+            self._inside.discard(mark)
             with self.lock:
-                self._inside -= 1
-                if self._orphan and self._inside == 0:
+                if self._orphan and not self._inside:
                     self._park()
 
     def set_epoch(self, number: int) -> None:
