@@ -84,6 +84,25 @@ TEST_F(Outputs, OfEverySubcommandAreRowsAsCsvAChartAndAtMostThreeSamplesWhenQuic
   }
 }
 
+// An epoch without a whole batch delivers nothing: load waited for it for ever.
+TEST_F(Outputs, OfLoadWithFewerSamplesThanABatchAreThoseOfASmallerBatch) {
+  const fs::path json = file("report.json");
+  const std::string load =
+      "load " + data().string() + " --device host --repeat 1 --seconds 0.01 --json " + json.string();
+  for (const auto& [more, batch] :
+       {std::pair{"", 4}, std::pair{" --draw repeated", 4}, std::pair{" --draw weighted", 4}}) {
+    SCOPED_TRACE(more);
+    const testing::ProgramResult run = testing::shardbench(load + more, 60);
+    ASSERT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_EQ(nlohmann::json::parse(testing::read_file(json))["batch_size"], batch);
+    fs::remove(json);
+  }
+  const testing::ProgramResult run = testing::shardbench(load + " --batch-size 5", 60);
+  EXPECT_EQ(run.exit_code, 2) << run.output;
+  EXPECT_NE(run.output.find("--batch-size 5: an epoch of 4 samples has no whole batch"), std::string::npos)
+      << run.output;
+}
+
 TEST_F(Outputs, ToAChartOfAnUnknownKindAreRefusedBeforeAnyWork) {
   std::vector<std::string> all{"load " + file("made").string() + " --make-random 4"};
   for (const Command& command : commands()) all.push_back(command.arguments);

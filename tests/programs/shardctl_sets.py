@@ -4,7 +4,7 @@
 import json
 import tarfile
 
-from shardify_support import TestCase, all_keys, all_labels, main, png, shardctl, shardify, stored_samples, write
+from shardify_support import SHARDIFY, TestCase, all_keys, all_labels, info, main, need, png, run, shardctl, shardify, stored_samples, write
 
 FORM = ["--resize", "32", "--crop", "32", "--samples-per-shard", "4", "--quiet"]
 COLUMNS = ("caption:text", "boxes:f32[,4]", "ids:i64[]", "pose:f64[2,2]", "flag:bool", "size:u64", "half:f16")
@@ -46,6 +46,42 @@ class Sets(TestCase):
         self.assert_code(shardify(self.images, out, *FORM, *options, "--labels", table, *columns), 0)
         return out
 
+    def way_back(self, said, out):
+        """Runs the command that was printed, in a shell, as a person does who copies it."""
+        command = next(line for line in said.out.splitlines() if line.startswith("as a data set again: shardify ")).split(": ", 1)[1]
+        self.assertTrue(command.isprintable(), command)
+        self.assertIn(" OUT ", command)
+        script = command.replace("shardify", SHARDIFY, 1).replace(" OUT ", f" {out} ", 1)
+        self.assert_code(run([need("bash"), "-c", script + " --quiet"]), 0)
+
+    def test_the_way_back_is_quoted_for_the_shell_and_shows_no_control_characters(self):
+        strange = self.path / "it's $(touch gone); \"x\" ä"
+        names = {"it's": "text", "a b;touch gone": "i64", "esc\x1b[31m": "f32[2]", "back\\slash`x`": "text", "ä:b": "i64[]"}
+        header = "path," + ",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n"
+        table = write(strange / "labels.csv", (header + "".join(f"{key},w,1,1 2,v,3\n" for key in self.rows)).encode())
+        out = strange / "set"
+        columns = [word for name, kind in names.items() for word in ("--column", f"{name}:{kind}")]
+        self.assert_code(shardify(self.images, out, *FORM, "--codec", "packed", "--labels", table, *columns), 0)
+        said = self.assert_code(shardctl("export", out, "--format", "tar", "-o", strange / "x.tar"), 0)
+        self.assertNotIn("\x1b", said.out)
+        self.way_back(said, self.path / "again")
+        for member in ("dtype", "layout", "shape", "mean", "std", "codec", "classes", "columns", "samples"):
+            self.assertEqual(info(self.path / "again")[member], info(out)[member], member)
+        self.assertEqual(list(self.path.rglob("gone")), [])
+        said = self.assert_code(shardctl("export", out, "--npy", self.path / "npy"), 0)
+        self.assertNotIn("\x1b", said.out)
+        self.assertIn("esc\\x1b[31m.npy", said.out)
+
+    def test_what_does_not_come_back_from_a_tar_is_told(self):
+        table = write(self.path / "vectors.csv", "".join(f"{key},0.5,1\n" for key in self.rows).encode())
+        masks = self.path / "masks"
+        for seed, key in enumerate(self.rows):
+            write(masks / key, png(seed))
+        out = self.path / "vectors"
+        self.assert_code(shardify(self.images, out, *FORM, "--labels", table, "--pair", f"depth={masks}"), 0)
+        said = self.assert_code(shardctl("export", out, "--format", "tar", "-o", self.path / "v.tar"), 0)
+        self.assertIn("without the labels, which are lists of numbers in the .json members, the images \"depth\"\n", said.out)
+
     def test_a_tar_gives_the_data_set_back(self):
         for dtype in "u8", "f16", "f32":
             out = self.convert(f"out-{dtype}", self.rows, options=("--dtype", dtype))
@@ -53,9 +89,9 @@ class Sets(TestCase):
             said = self.assert_code(shardctl("export", out, "--format", "tar", "-o", tar), 0)
             self.assertIn("--column 'boxes:f32[,4]'", said.out)
             again = self.path / f"again-{dtype}"
-            command = next(line for line in said.out.splitlines() if line.startswith("as a data set again")).split(": ", 1)[1]
-            words = [word.strip("'") for word in command.split()][3:]
-            self.assert_code(shardify(tar, again, "--quiet", "--codec", "none", "--dtype", dtype, *words), 0)
+            self.way_back(said, again)
+            for member in ("dtype", "layout", "shape", "mean", "std", "codec", "classes", "columns", "samples"):
+                self.assertEqual(info(again)[member], info(out)[member], member)
             self.assertEqual(all_labels(again), all_labels(out))
             same = [key.replace(".png", "").replace("x.", "x_") + ".png" for key in all_keys(out)]
             self.assertEqual(all_keys(again), same)

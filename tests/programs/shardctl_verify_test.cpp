@@ -174,6 +174,53 @@ TEST_F(ShardctlVerify, HoldsTheListOfRejectsAgainstTheirNumber) {
   EXPECT_EQ(verify(made.folder).code, 1);
 }
 
+// Data sets of earlier versions: dataset.json has no digest of the table.
+TEST_F(ShardctlVerify, ComparesTheKeysOfAListOfInputsWithoutADigest) {
+  const Made made = make("ds");
+  const fs::path file = made.folder / kInputsFile;
+  const std::string row = ",10,0123456789abcdef\n";
+  std::vector<std::string> rows;
+  for (std::uint64_t i = 0; i < 6; ++i) rows.push_back(csv_field(escape_key(raw_key(i))) + row);
+  rows.insert(rows.begin() + 3, "\"cat/a,\"\"b\"\".jpg\",,\n");  // the reject
+  const auto table = [&](const std::vector<std::string>& of) {
+    std::string text = "path,size_bytes,xxh3\n";
+    for (const std::string& one : of) text += one;
+    return text;
+  };
+  Ran ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.out, HasSubstr("inputs.csv: this data set has none"));
+  write_whole(file, table(rows));
+  ran = verify(made.folder);
+  EXPECT_EQ(ran.code, 0) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("the sizes and digests of the inputs cannot be checked"));
+  EXPECT_THAT(ran.out, HasSubstr("paths and reasons cannot be checked"));
+  EXPECT_EQ(Json::parse(run({"verify", "--json", made.folder.string()}).out).at("tables"),
+            (Json{{kInputsFile, "form"}, {kRejectsFile, "form"}}));
+  const auto refused = [&](const std::string& content, const char* piece) {
+    write_whole(file, content);
+    const Ran found = verify(made.folder);
+    EXPECT_EQ(found.code, 1) << content;
+    EXPECT_THAT(found.out, StartsWith("inputs.csv: "));
+    EXPECT_THAT(found.out, HasSubstr(piece));
+  };
+  std::vector<std::string> other = rows;
+  std::swap(other[1], other[2]);
+  refused(table(other), "row 2: ");
+  other = rows;
+  other.erase(other.begin() + 4);
+  refused(table(other), "is not the next sample of the shards");
+  other = rows;
+  other.pop_back();
+  refused(table(other), "ends before the sample \"d\xC3\xB6g/5.jpg\"");
+  other = rows;
+  other.push_back("more.jpg" + row);
+  refused(table(other), "there are no more");
+  refused(table(rows).substr(0, table(rows).size() - 4), "row 7: is not a path, a size and a digest");
+  refused("path,size_bytes\n", "row 1: ");
+  refused("", "ends before the sample");
+}
+
 TEST_F(ShardctlVerify, FindsLabelsWithoutAClass) {
   Made made = make("ds");
   made.info.classes.pop_back();

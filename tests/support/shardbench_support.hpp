@@ -18,8 +18,10 @@ struct ProgramResult {
   std::string output;  // both streams
 };
 
-inline ProgramResult shardbench(const std::string& arguments) {
-  const std::string command = std::string(SHARDBENCH_PROGRAM) + " " + arguments + " 2>&1";
+// `seconds`: it is killed after that. 0: never.
+inline ProgramResult shardbench(const std::string& arguments, int seconds = 0) {
+  const std::string before = seconds > 0 ? "timeout " + std::to_string(seconds) + " " : "";
+  const std::string command = before + SHARDBENCH_PROGRAM + " " + arguments + " 2>&1";
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
   ProgramResult result;

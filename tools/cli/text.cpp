@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/quote.hpp"
+#include "base/utf8.hpp"
 #include "shard/error.hpp"
 
 namespace shard::cli {
@@ -68,6 +69,27 @@ std::string human_duration(double seconds) {
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   if (whole < 86400) return fmt::format("{} h {:02} min", whole / 3600, whole / 60 % 60);
   return fmt::format("{} d {:02} h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  const auto shown = [](unsigned char c) { return c >= 0x20 && c != 0x7F; };
+  const bool printable = is_utf8(text) && std::all_of(text.begin(), text.end(), shown);
+  std::string word = printable ? "'" : "$'";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\'')
+      word += printable ? "'\\''" : "\\'";
+    else if (!printable && c == '\\')
+      word += "\\\\";
+    else if (!printable && (!shown(byte) || byte >= 0x80))
+      word += fmt::format("\\x{:02x}", byte);
+    else
+      word += c;
+  }
+  return word + "'";
 }
 
 std::uint64_t parse_size(std::string_view text) {

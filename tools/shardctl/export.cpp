@@ -12,6 +12,7 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "shard/error.hpp"
+#include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
 #include "shardctl/files.hpp"
@@ -183,9 +184,10 @@ int export_npy(const ExportOptions& options) {
   for (PendingFile* file : files) file->publish();
 
   if (!options.quiet) {
-    cli::out("{}: {} samples in images.npy, labels.npy, keys.txt, classes.txt{}{}\n", path_text(folder),
-             cli::human_count(source.size()), columns.names().empty() ? "" : ", ",
-             fmt::join(columns.names(), ", "));
+    std::string others;
+    for (const std::string& name : columns.names()) others += ", " + escape_key(name);
+    cli::out("{}: {} samples in images.npy, labels.npy, keys.txt, classes.txt{}\n", path_text(folder),
+             cli::human_count(source.size()), others);
     if (source.info().spec.dtype == DType::bf16) {
       cli::write_out("note: numpy has no bfloat16; images.npy holds the same numbers as float32\n");
     }

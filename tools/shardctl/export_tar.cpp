@@ -183,16 +183,36 @@ std::string column_options(const Source& source) {
   for (std::size_t c = 1; c < source.info().columns.size(); ++c) {
     const ColumnSpec& column = source.info().columns[c];
     std::string type = column.kind == ColumnKind::text ? "text" : std::string(to_string(column.dtype));
-    if (column.kind == ColumnKind::ragged || !column.row_shape.empty()) {
-      std::string axes;
-      for (const std::uint64_t axis : column.row_shape)
-        axes += fmt::format("{}{}", axes.empty() ? "" : ",", axis);
-      if (column.kind != ColumnKind::text)
-        type += fmt::format("[{}{}]", column.kind == ColumnKind::ragged && !axes.empty() ? "," : "", axes);
-    }
-    text += fmt::format(" --column '{}:{}'", column.name, type);
+    if (column.kind == ColumnKind::ragged || !column.row_shape.empty())
+      type += fmt::format("[{}{}]", column.kind == ColumnKind::ragged && !column.row_shape.empty() ? "," : "",
+                          fmt::join(column.row_shape, ","));
+    text += " --column " + cli::shell_word(fmt::format("{}:{}", column.name, type));
   }
   return text;
+}
+
+// The command that makes the data set again, from PNG members.
+std::string way_back(const Source& source, const ExportOptions& options) {
+  const DatasetInfo& info = source.info();
+  std::string text =
+      fmt::format("shardify {} OUT --squash {}x{} --dtype {} --layout {} --mean {} --std {}",
+                  cli::shell_word(options.folder), info.spec.width, info.spec.height,
+                  to_string(info.spec.dtype), to_string(info.spec.layout),
+                  fmt::join(info.normalization.mean, ","), fmt::join(info.normalization.std, ","));
+  if (info.codec.kind != CodecSpec::Kind::none) text += " --codec " + to_string(info.codec);
+  if (!info.classes.empty()) text += " --classes " + cli::shell_word(options.path);
+  return text + column_options(source);
+}
+
+// What that command does not give back.
+std::string lost_on_the_way(const Source& source) {
+  const DatasetInfo& info = source.info();
+  std::vector<std::string> lost;
+  const ColumnSpec& labels = info.columns.front();
+  if (labels.dtype != DType::i64)
+    lost.emplace_back("the labels, which are lists of numbers in the .json members");
+  for (const FieldSpec& field : info.fields) lost.push_back("the images " + quoted(field.name));
+  return fmt::format("{}", fmt::join(lost, ", "));
 }
 
 bool has_pixels(const SampleSpec& spec) {
@@ -259,9 +279,11 @@ int export_tar(const ExportOptions& options) {
   if (!options.quiet) {
     cli::out("{}: {}, each as {}\n", path_text(path), cli::counted(source.size(), "sample"),
              pixels ? "PNG" : "NumPy array");
-    if (pixels)
-      cli::out("as a data set again: shardify {} OUT --squash {}x{}{}\n", path_text(path), spec.width,
-               spec.height, column_options(source));
+    if (pixels) {
+      cli::out("as a data set again: {}\n", way_back(source, options));
+      const std::string lost = lost_on_the_way(source);
+      if (!lost.empty()) cli::out("without {}\n", lost);
+    }
   }
   return kExitOk;
 }

@@ -14,6 +14,7 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "convert/tables.hpp"
+#include "convert/verify_tables.hpp"
 #include "shard/keys.hpp"
 #include "shard/remote.hpp"
 #include "shard/verify.hpp"
@@ -34,52 +35,8 @@ std::string read_text(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The records of an RFC 4180 file with `fields` fields each. Throws corrupt naming the line.
-std::uint64_t count_csv_records(const std::string& csv, std::size_t fields) {
-  std::uint64_t records = 0;
-  std::uint64_t line = 1;
-  std::size_t found = 1;
-  bool quoted = false;
-  for (const char c : csv) {
-    if (c == '"') quoted = !quoted;  // a doubled quote closes and opens again
-    if (c == ',' && !quoted) ++found;
-    if (c != '\n') continue;
-    ++line;
-    if (quoted) continue;
-    if (found != fields) {
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("line {}: has {} fields, each record has {}", line - 1, found, fields));
-    }
-    ++records;
-    found = 1;
-  }
-  if (quoted || (!csv.empty() && csv.back() != '\n')) {
-    throw Error(ErrorCode::corrupt, fmt::format("line {}: ends inside a record: the file was cut", line));
-  }
-  return records;
-}
-
-void check_rejects(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
-  const fs::path path = folder / kRejectsFile;
-  try {
-    std::error_code error;
-    if (info.rejects == 0 && !fs::exists(path, error)) return;
-    const std::string csv = read_text(path);
-    if (!csv.starts_with("path,reason\n"))
-      throw Error(ErrorCode::corrupt, "does not start with the line path,reason");
-    const std::uint64_t records = count_csv_records(csv, 2) - 1;
-    if (records != info.rejects) {
-      throw Error(ErrorCode::corrupt,
-                  fmt::format("lists {} inputs, dataset.json says {} were rejected", records, info.rejects));
-    }
-  } catch (const Error& error) {
-    const ErrorCode code = error.code() == ErrorCode::not_found ? ErrorCode::corrupt : error.code();
-    findings.add({kRejectsFile, std::nullopt, {}, error.what(), code});
-  }
-}
-
 // Files that belong to the data set or not.
-void check_folder(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
+convert::TableChecks check_folder(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
   std::set<std::string> listed;
   for (const ShardSummary& shard : info.shards) listed.insert(shard.file);
   for (const std::string& file : list_shard_files(folder)) {
@@ -90,24 +47,26 @@ void check_folder(const fs::path& folder, const DatasetInfo& info, VerifyFinding
                     "is not named by dataset.json: it is not part of the data set; remove it"});
     }
   }
-  check_rejects(folder, info, findings);
+  return convert::verify_tables(folder, info, findings);
 }
 
 // The same, if the folder still holds this data set. While images are appended, or after that was stopped, it has files that
 // belong to the data set to come.
-void check_settled_folder(const fs::path& folder, const DatasetInfo& info, VerifyFindings& findings) {
+convert::TableChecks check_settled_folder(const fs::path& folder, const DatasetInfo& info,
+                                          VerifyFindings& findings) {
   VerifyFindings found;
-  check_folder(folder, info, found);
-  if (found.count() == 0) return;
+  const convert::TableChecks checks = check_folder(folder, info, found);
+  if (found.count() == 0) return checks;
   const bool pending = convert::append_is_pending(folder);
   const auto now = [&] { return serialize_dataset(parse_dataset(read_text(folder / kDatasetFile))); };
   if (pending || now() != serialize_dataset(info)) {
     cli::flush_out();
     fmt::print(stderr, "shardctl: {}: images are being appended, or an append was stopped{}\n",
                path_text(folder), pending ? ": the same shardify --append command finishes it" : "");
-    return;
+    return {};
   }
   for (VerifyFailure& failure : found.sorted()) findings.add(std::move(failure));
+  return checks;
 }
 
 std::optional<DatasetInfo> read_dataset(const fs::path& folder, VerifyFindings& findings) {
@@ -163,6 +122,7 @@ struct Outcome {
   const char* state = "";  // "complete", "incomplete", "part", "shard"
   int code = kExitOk;
   double seconds = 0;
+  std::optional<convert::TableChecks> tables;  // of a whole data set
 };
 
 int exit_code(const std::vector<VerifyFailure>& failures, bool incomplete) {
@@ -170,6 +130,28 @@ int exit_code(const std::vector<VerifyFailure>& failures, bool incomplete) {
     if (failure.code == ErrorCode::corrupt) return kExitDifferent;
   }
   return failures.empty() && !incomplete ? kExitOk : kExitFailure;
+}
+
+Json tables_json(const Outcome& outcome) {
+  if (!outcome.tables) return nullptr;
+  return {{kInputsFile, convert::to_string(outcome.tables->inputs)},
+          {kRejectsFile, convert::to_string(outcome.tables->rejects)}};
+}
+
+// What could not be checked, because an earlier version wrote the data set.
+void print_unchecked(const Outcome& outcome) {
+  using convert::TableCheck;
+  if (!outcome.tables) return;
+  const auto print = [](TableCheck check, const char* file, const char* checked, const char* unchecked) {
+    if (check == TableCheck::by_form)
+      cli::out("{}: {}; {} cannot be checked, because dataset.json has no digest of it\n", file, checked,
+               unchecked);
+  };
+  print(outcome.tables->inputs, kInputsFile, "its keys are those of the samples and rejects",
+        "the sizes and digests of the inputs");
+  print(outcome.tables->rejects, kRejectsFile, "it has as many lines as there are rejects",
+        "paths and reasons");
+  if (outcome.tables->inputs == TableCheck::absent) cli::out("{}: this data set has none\n", kInputsFile);
 }
 
 void print_json(const VerifyOptions& options, const Outcome& outcome, const VerifyFindings& findings,
@@ -186,7 +168,8 @@ void print_json(const VerifyOptions& options, const Outcome& outcome, const Veri
   const Json json = {{"path", path_text(options.path)},    {"state", outcome.state},
                      {"ok", outcome.code == kExitOk},      {"shards", findings.shards.load()},
                      {"samples", findings.samples.load()}, {"bytes", findings.bytes.load()},
-                     {"seconds", outcome.seconds},         {"failures", std::move(list)}};
+                     {"seconds", outcome.seconds},         {"tables", tables_json(outcome)},
+                     {"failures", std::move(list)}};
   cli::write_out(json_text(json, 2) + "\n");
 }
 
@@ -199,6 +182,7 @@ void print_text(const VerifyOptions& options, const Outcome& outcome, const Veri
       cli::human_bytes(findings.bytes), cli::human_duration(outcome.seconds));
   if (failures.empty()) {
     const bool incomplete = std::string_view(outcome.state) == "incomplete";
+    print_unchecked(outcome);
     cli::out("{}: {}: {}\n", path_text(options.path), incomplete ? "published so far, ok" : "ok", what);
   } else {
     cli::out("{}: {} found: {}\n", path_text(options.path), cli::counted(failures.size(), "problem"), what);
@@ -225,6 +209,7 @@ int verify(const VerifyOptions& options) {
     outcome.state = path.extension() == ".safetensors" ? "shard" : "complete";
     part = open_remote(path, findings);
     if (part) tasks = verify_tasks(*part);
+    if (part && !part->is_lone_shard()) outcome.tables = convert::verify_tables(path, part->info(), findings);
   } else if (fs::exists(path, error) && !fs::is_directory(path, error)) {
     outcome.state = "shard";
     if (fs::is_regular_file(path, error)) refuse_foreign_file(path);
@@ -234,7 +219,7 @@ int verify(const VerifyOptions& options) {
     outcome.state = complete ? "complete" : "incomplete";
     if (complete) dataset = read_dataset(path, findings);
     if (dataset) {
-      check_settled_folder(path, *dataset, findings);
+      outcome.tables = check_settled_folder(path, *dataset, findings);
       tasks = verify_tasks(path, *dataset);
     } else {
       for (const std::string& file : list_shard_files(path)) tasks.push_back({path / file, nullptr, nullptr});

@@ -59,6 +59,12 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
       Without a table, the class is the first folder of the path)")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--classes", given.text.classes, R"(
+      The names of the labels 0, 1, ...: a text file with one name a line, or another data set, OUT/train. With it a label means the same
+      in both, also if these images have only some of its classes. An image of another class ends the run. Without it, the classes are
+      those that the images have, sorted)")
+      ->type_name("FILE|SET")
+      ->group(group);
   app.add_option("--column", given.text.columns, R"(
       Store a column of the table of --labels with each sample; may be given several times. The first line of the
       table names its columns: path, the others, and "label" if the classes are not the folders. TYPE is text, a

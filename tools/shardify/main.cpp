@@ -111,7 +111,11 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
   std::jthread engine([&] {
     try {
       convert::Hooks hooks{&counters, &g_cancel};
-      hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
+      hooks.planned = [&found](const convert::Listing& listing) {
+        found = listing;
+        for (const std::string& text : listing.warnings)
+          fmt::print(stderr, "shardify: warning: {}\n", shard::cli::with_flags(text));
+      };
       summary = convert::run(arguments.options, hooks);
     } catch (...) {
       error = std::current_exception();

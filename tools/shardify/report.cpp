@@ -151,12 +151,24 @@ void print_found(const convert::Options& options, const convert::Listing& found)
     cli::out("classes: none, labels are the numbers that come with the images\n");
   else if (options.labels.empty())
     cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
+  print_absent(found);
   print_skipped(options, found);
   print_annotations(options, found.annotations);
   print_further(options, found);
 }
 
+// Of all images, those of some classes are not there.
+void print_absent(const convert::Listing& found) {
+  if (!found.absent_classes.empty())
+    cli::out("without images: {} of the {} classes: {}\n", human_count(found.absent_classes.size()),
+             human_count(found.classes.size()), names_text(found.absent_classes));
+}
+
 void add_found(Json& out, const convert::Listing& found) {
+  out["absent_classes"] = found.absent_classes;
+  Json notes = Json::array();
+  for (const std::string& text : found.warnings) notes.push_back(cli::with_flags(text));
+  out["notes"] = std::move(notes);
   Json skipped = Json::object();
   for (const convert::SkipReason reason : kSkipReasons) skipped[json_name(reason)] = count_of(found, reason);
   out["skipped"] = std::move(skipped);
@@ -216,6 +228,8 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
              {"free_bytes", e.free_bytes ? Json(*e.free_bytes) : Json(nullptr)},
              {"sampled", e.sampled},
              {"sampled_rejects", e.sampled_rejects},
+             {"sized", e.sized},
+             {"smaller", e.smaller},
              {"mean_input_bytes", e.mean_input_bytes},
              {"seconds", e.seconds},
              {"options", describe(options)}};
@@ -233,6 +247,8 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
       table.add_row({std::to_string(c), e.classes[c], human_count(e.class_counts[c])});
     cli::write_out(table.to_string());
   }
+  print_absent(found);
+  for (const std::string& text : found.warnings) cli::out("warning: {}\n", cli::with_flags(text));
   print_skipped(options, found);
   cli::out("size: {}{}, input about {}\n", human_bytes(stored), e.compressed_ratio < 1 ? " (estimated)" : "",
            human_bytes(e.mean_input_bytes * e.inputs));

@@ -28,6 +28,7 @@ struct LoadArguments {
   std::string make_dtype = "u8";
   TransformArguments transform;
   LoadCase load;
+  CLI::Option* batch_size = nullptr;
 };
 
 void apply(LoadArguments& arguments) {
@@ -62,6 +63,20 @@ Dataset drawn(const Dataset& data, const std::string& draw, LoaderOptions& optio
     options.repeats = 4;
   }
   return data;
+}
+
+// An epoch without a whole batch would deliver nothing, for ever. The default is made smaller, and the report says what it was.
+void fit_batch(const LoadArguments& arguments, std::uint64_t samples, std::size_t ranks,
+               LoaderOptions& options) {
+  const std::uint64_t most = samples / ranks / options.repeats * options.repeats;
+  if (options.batch_size <= most) return;
+  if (arguments.batch_size->count() > 0 || most == 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("--batch-size {}: an epoch of {} samples has no whole batch for {} of {}; give "
+                            "at most {}, or a data set "
+                            "with more samples",
+                            options.batch_size, samples, ranks == 1 ? "the loader" : "each", ranks, most));
+  options.batch_size = static_cast<std::uint32_t>(most);
 }
 
 void make_data(const LoadArguments& arguments) {
@@ -123,6 +138,7 @@ int run_load(LoadArguments& arguments, const std::string& command) {
   const auto whole = Dataset::open(arguments.dataset);
   const double open_seconds = opening.seconds();
   const Dataset dataset = drawn(whole, arguments.draw, arguments.load.options);
+  fit_batch(arguments, dataset.size(), devices.size(), arguments.load.options);
   bench_load(dataset, devices, arguments.load, [&](const LoadResult& now) {
     add_json(report.json(), arguments, now, *devices[0], dataset.info().spec.size_bytes(), open_seconds,
              dataset.is_remote());
@@ -155,7 +171,9 @@ void add_load(const Subcommands& subcommands) {
   add_device_option(sub, arguments->device, "host, cuda, or cuda:N,M,... for one rank on each of these GPUs");
   sub.add_option("--transport", arguments->transport, "auto, mapped, staged, direct or resident")
       ->type_name("NAME");
-  sub.add_option("--batch-size", options.batch_size, "Samples per batch");
+  arguments->batch_size =
+      sub.add_option("--batch-size", options.batch_size,
+                     "Samples per batch; fewer than the default where an epoch has fewer");
   sub.add_option("--prefetch", options.prefetch, "Batches ahead");
   sub.add_option("--threads", options.threads, "Copy threads; on the host, threads of the device")
       ->default_str("8, host: 2");

@@ -45,6 +45,15 @@ struct SourcePart {
   bool operator==(const SourcePart&) const = default;
 };
 
+// rejects.csv or inputs.csv as it was written.
+struct TableSummary {
+  std::string file;
+  std::uint64_t size_bytes = 0;
+  // XXH3-64 of its bytes.
+  std::uint64_t digest = 0;
+  bool operator==(const TableSummary&) const = default;
+};
+
 struct DatasetInfo : DatasetSpec {
   DatasetInfo() = default;
   explicit DatasetInfo(DatasetSpec of) : DatasetSpec(std::move(of)) {}
@@ -67,6 +76,10 @@ struct DatasetInfo : DatasetSpec {
   bool mixed_codecs = false;
   // The samples of the data set are those of the first shard, then of the second, and so on.
   std::vector<ShardSummary> shards;
+  // The tables beside dataset.json. Empty: not recorded (data sets of earlier versions).
+  std::vector<TableSummary> tables;
+  // Null: the table is not recorded.
+  const TableSummary* table(std::string_view file) const noexcept;
   std::uint64_t samples() const noexcept;
 };
 

@@ -107,6 +107,19 @@ void join_labels(const DatasetInfo& info, Plan& plan, const fs::path& out) {
     store_u64(plan.labels.rows, at, static_cast<std::uint64_t>((*labels)[load_u64(plan.labels.rows, at)]));
 }
 
+// Labels of a list of classes keep their numbers only if the data set has the same ones first.
+void require_first_classes(const std::vector<std::string>& there, const std::vector<std::string>& asked,
+                           const fs::path& out) {
+  for (std::size_t i = 0; i < there.size(); ++i)
+    if (i >= asked.size() || asked[i] != there[i])
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("label {} is {} in {}, and {} in `classes`: labels of a data set stay as they "
+                              "are; give its own classes, "
+                              "`classes` {}, also with further ones behind them",
+                              i, quoted_key(there[i]), quoted(out),
+                              i < asked.size() ? quoted_key(asked[i]) : "none", quoted(out)));
+}
+
 void refuse_known_keys(const Dataset& data, const Plan& plan) {
   const auto& inputs = plan.list.inputs;  // sorted by path
   const auto is_input = [&](const std::string& key) {
@@ -190,18 +203,18 @@ void decide(const fs::path& out, DatasetInfo whole, const std::string& source_di
     whole.shards.back().file = shard_name(next + i);
   }
   Draft draft(out);
-  PendingFile rejects(draft.folder() / kRejectsFile);
-  rejects.append(kRejectsHeader);
-  if (has_table(out, kRejectsFile)) append_rows(rejects, out / kRejectsFile, kRejectsHeader);
-  append_rows(rejects, staging / kRejectsFile, kRejectsHeader);
-  rejects.publish();
-  if (has_table(out, kInputsFile)) {  // data sets of earlier versions do not have it
-    PendingFile inputs(draft.folder() / kInputsFile);
-    inputs.append(std::string_view(kInputsHeader));
-    append_rows(inputs, out / kInputsFile, kInputsHeader);
-    append_rows(inputs, staging / kInputsFile, kInputsHeader);
-    inputs.publish();
-  }
+  std::vector<TableSummary> tables;
+  const auto join_tables = [&](const char* name, std::string_view header) {
+    TableFile table(draft.folder(), name, header);
+    if (has_table(out, name)) append_rows(table, out / name, header, whole.table(name));
+    append_rows(table, staging / name, header, added.table(name));
+    table.publish();
+    tables.push_back(table.summary());
+  };
+  if (has_table(out, kInputsFile) || whole.table(kInputsFile) != nullptr)  // earlier versions do not have it
+    join_tables(kInputsFile, kInputsHeader);
+  join_tables(kRejectsFile, kRejectsHeader);
+  whole.tables = std::move(tables);
   publish_file(draft.folder() / kDatasetFile, serialize_dataset(whole));
   staged_guard.check();
   old_guard.check();
@@ -335,6 +348,7 @@ Summary append_to(Plan plan, const Options& options, const PlanRecord& record, c
   // The staged folder is recognised by its conversion.json, so OUT must not have one too.
   if (has_leftovers(out)) remove_journal(out);
 
+  if (!options.classes.empty()) require_first_classes(info.classes, plan.labels.classes, out);
   const std::string own_digest = plan.source_digest;
   join_labels(info, plan, out);
   refuse_known_keys(Dataset::open(out), plan);

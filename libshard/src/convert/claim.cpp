@@ -64,6 +64,18 @@ std::string rank_text(const Options& options) {
                                  : fmt::format(" as rank {} of {}", options.rank, options.world_size);
 }
 
+// A line for the first class that is another one.
+std::string class_change(const std::vector<std::string>& there, const std::vector<std::string>& asked) {
+  const auto name = [](const std::vector<std::string>& of, std::size_t at) {
+    return at < of.size() ? quoted_key(of[at]) : std::string("none");
+  };
+  std::size_t at = 0;
+  while (at < there.size() && at < asked.size() && there[at] == asked[at]) ++at;
+  if (at == there.size() && at == asked.size()) return {};
+  return fmt::format("\n  classes: {} recorded, {} requested; label {} is {} recorded, {} requested",
+                     there.size(), asked.size(), at, name(there, at), name(asked, at));
+}
+
 // The plan of the unfinished conversion in OUT. Nothing if another process has just completed it.
 std::optional<PlanRecord> unfinished_plan(const fs::path& out) {
   try {
@@ -225,8 +237,9 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
     if (state == FolderState::complete) {
       const DatasetInfo info = read_dataset_info(out);
       refuse_parts(info, out, record.source_digest);
-      require_same_plan(recorded_plan(info, record), record, out,
-                        [&] { return describe_changes(out, nullptr, plan); });
+      require_same_plan(recorded_plan(info, record), record, out, [&] {
+        return class_change(info.classes, plan.labels.classes) + describe_changes(out, nullptr, plan);
+      });
       claim.missing = missing_shards(options, info);
       if (claim.missing.empty()) tidy(options, record, claim);
       claim.complete = claim.missing.empty();

@@ -26,7 +26,9 @@
 #include "convert/recorded.hpp"
 #include "convert/replace.hpp"
 #include "convert/scheduler.hpp"
+#include "convert/small_images.hpp"
 #include "convert/steps.hpp"
+#include "convert/tables.hpp"
 #include "convert/to_store.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -278,8 +280,7 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
   DatasetInfo& info = ending.info;
   std::vector<Reject>& rejects = ending.rejects;
   image::WarningCounts warnings;
-  PendingFile inputs(out / kInputsFile);
-  inputs.append(kInputsHeader);
+  TableFile inputs(out, kInputsFile, kInputsHeader);
   Xxh3Stream digest;
   for (std::uint64_t shard = 0; shard < ending.shards; ++shard) {
     auto receipt = finished_shard(out, record, shard);
@@ -299,14 +300,16 @@ bool publish_dataset(const fs::path& out, const PlanRecord& record, Ending endin
     for (const std::string& name : info.classes) digest.update(name + '\0');
     info.source_digest = to_hex(digest.digest());
   }
-  std::string csv = "path,reason\n";
-  for (const Reject& reject : rejects) csv += csv_field(reject.key) + "," + csv_field(reject.reason) + "\n";
-  publish_file(out / kRejectsFile, csv);
+  TableFile csv(out, kRejectsFile, kRejectsHeader);
+  for (const Reject& reject : rejects)
+    csv.append(csv_field(reject.key) + "," + csv_field(reject.reason) + "\n");
+  csv.publish();
   if (info.shards.empty())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("none of the {} inputs could be stored: see the reasons in {}", info.inputs,
                             quoted(out / kRejectsFile)));
   inputs.publish();
+  info.tables = {inputs.summary(), csv.summary()};
   publish_dataset_file(out, serialize_dataset(info));
   summary.warnings = warnings;
   summary = finished(info, summary);
@@ -386,6 +389,15 @@ Summary summary_of(const DatasetInfo& info) {
   return summary;
 }
 
+namespace {
+
+// Not a repetition of a finished conversion.
+bool starts_anew(const Options& options) {
+  return options.overwrite || options.refresh || options.append || !dataset_is_there(options.out);
+}
+
+}  // namespace
+
 Summary run(const Options& given, const Hooks& hooks) {
   const Stopwatch planning;
   Options options = given;
@@ -393,6 +405,10 @@ Summary run(const Options& given, const Hooks& hooks) {
   if (is_remote(options.out)) return run_to_store(options, hooks, run);
   Plan plan = make_plan(options);
   options.preprocess = plan.preprocess;
+  if (starts_anew(options)) {
+    const SmallImages small = look_for_small_images(plan, options);
+    if (small.many()) plan.warnings.push_back(enlargement_text(small, plan.preprocess));
+  }
   if (hooks.planned) hooks.planned(listing_of(plan));
   const PlanRecord record = record_of(plan, spec_of(options, plan));
   const double plan_seconds = planning.seconds();

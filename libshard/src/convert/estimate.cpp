@@ -10,6 +10,7 @@
 #include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"
 #include "convert/plan.hpp"
+#include "convert/small_images.hpp"
 #include "shard/codec.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
@@ -63,11 +64,15 @@ std::uint64_t encoded_further(const Plan& plan, FurtherReader& further, image::D
 
 Estimate estimate(const Options& given, const Hooks& hooks) {
   Options options = given;
-  const Plan plan = make_plan(options);
+  Plan plan = make_plan(options);
   options.preprocess = plan.preprocess;
+  const SmallImages small = look_for_small_images(plan, options);
+  if (small.smaller > 0) plan.warnings.push_back(enlargement_text(small, plan.preprocess));
   if (hooks.planned) hooks.planned(listing_of(plan));
   Estimate result;
   result.listed = plan.listed;
+  result.sized = small.sampled;
+  result.smaller = small.smaller;
   result.inputs = plan.list.inputs.size();
   result.rejects = plan.list.rejects;
   result.shards = plan.shards();

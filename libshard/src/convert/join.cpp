@@ -129,7 +129,8 @@ enum class Made : std::uint8_t { linked, copied, there };
 
 // False: this file system, or these two, cannot do it.
 bool try_link(const ShardReader& from, const fs::path& to) {
-  if (::link(from.path().c_str(), to.c_str()) != 0) {
+  // What a symbolic link leads to, as in the cache of a hub: not the link, which leads elsewhere from another folder.
+  if (::linkat(AT_FDCWD, from.path().c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     const int error = errno;
     if (error == EXDEV || error == EPERM || error == EMLINK || error == EOPNOTSUPP || error == ENOSYS ||
         error == EEXIST)
@@ -189,12 +190,11 @@ class Joining {
     for (const Part& part : parts_)
       for (std::uint32_t i = 0; i < part.data.info().shards.size(); ++i) add_shard(part, i);
     flush_folder(options_.folder);
-    const std::string json = serialize_dataset(info_);
-    if (complete) {
-      if (serialize_dataset(*complete) != json) refuse_other(file);
-      summary_.was_complete = summary_.linked + summary_.copied + summary_.relabelled == 0;
-    }
+    summary_.was_complete = complete && summary_.linked + summary_.copied + summary_.relabelled == 0;
     write_tables();
+    if (complete && complete->tables.empty()) info_.tables.clear();  // joined by an earlier version
+    const std::string json = serialize_dataset(info_);
+    if (complete && serialize_dataset(*complete) != json) refuse_other(file);
     if (!complete && !publish_new_file(file, json) &&
         serialize_dataset(read_dataset_info(options_.folder)) != json)
       refuse_other(file);
@@ -212,6 +212,7 @@ class Joining {
       classes.add(parts[i].data.info().classes);
     }
     info.shards.clear();
+    info.tables.clear();
     info.classes = classes.names();
     return info;
   }
@@ -242,18 +243,20 @@ class Joining {
   }
 
   void write_tables() {
-    PendingFile rejects(options_.folder / kRejectsFile);
-    rejects.append(kRejectsHeader);
-    PendingFile inputs(options_.folder / kInputsFile);
-    inputs.append(std::string_view(kInputsHeader));
+    TableFile rejects(options_.folder, kRejectsFile, kRejectsHeader);
+    TableFile inputs(options_.folder, kInputsFile, kInputsHeader);
     bool all_inputs = true;  // data sets of earlier versions do not have this file
     for (const Part& part : parts_) {
-      if (part.data.info().rejects != 0 || has_table(part.path, kRejectsFile))
-        append_rows(rejects, part.path / kRejectsFile, kRejectsHeader);
-      all_inputs = all_inputs && has_table(part.path, kInputsFile);
-      if (all_inputs) append_rows(inputs, part.path / kInputsFile, kInputsHeader);
+      const DatasetInfo& of = part.data.info();
+      const TableSummary* const recorded = of.table(kInputsFile);
+      if (of.rejects != 0 || has_table(part.path, kRejectsFile))
+        append_rows(rejects, part.path / kRejectsFile, kRejectsHeader, of.table(kRejectsFile));
+      all_inputs = all_inputs && (recorded != nullptr || has_table(part.path, kInputsFile));
+      if (all_inputs) append_rows(inputs, part.path / kInputsFile, kInputsHeader, recorded);
       part.guard.check();
     }
+    if (all_inputs) info_.tables.push_back(inputs.summary());
+    info_.tables.push_back(rejects.summary());
     if (summary_.was_complete && has_table(options_.folder, kRejectsFile) &&
         has_table(options_.folder, kInputsFile) == all_inputs)
       return;

@@ -17,6 +17,7 @@
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "base/utf8.hpp"
+#include "convert/class_labels.hpp"
 #include "convert/input_file.hpp"
 #include "convert/label_file.hpp"
 #include "shard/error.hpp"
@@ -28,36 +29,6 @@ namespace shard::convert {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t kMaxNamesBytes = std::uint64_t{64} << 20;
-constexpr std::size_t kMaxNames = 1'000'000;
-
-// One name a line; empty lines count where others follow.
-std::vector<std::string> read_names(const fs::path& path) {
-  const std::vector<std::byte> bytes = read_file(path, kMaxNamesBytes);
-  std::vector<std::string> names;
-  std::set<std::string_view> seen;
-  std::string_view text = as_text(bytes);
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(path), why));
-  };
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
-    if (line.empty() && text.empty()) break;
-    if (line.empty())
-      refuse(
-          fmt::format("line {} is empty: it must be the name of class {}", names.size() + 1, names.size()));
-    if (!is_utf8(line)) refuse(fmt::format("line {} is not UTF-8", names.size() + 1));
-    if (!seen.insert(line).second) refuse(fmt::format("it has {} twice", quoted_excerpt(line)));
-    if (names.size() == kMaxNames) refuse(fmt::format("more than {} names", kMaxNames));
-    names.emplace_back(line);
-  }
-  if (names.empty()) refuse("it has no names: give one a line");
-  return names;
-}
 
 // Paths below the folder, relative to it, without the extension. Hidden files are passed over.
 std::set<std::string> files_below(const fs::path& folder, const std::string& extension) {
@@ -94,7 +65,7 @@ class LabelFiles::Impl {
     if (names == folder_ / "classes.txt") files_.erase("classes");
     if (names.empty()) return;
     names_file_ = names;
-    names_ = read_names(names);
+    names_ = names_in_file(names);
   }
 
   void choose(InputList& list) {

@@ -95,6 +95,7 @@ LabelTable labels_from_folders(InputList& list) {
     move_unlabelled(list, "has no class: it lies beside the class folders, not in one",
                     [](const Input& input) { return input.path.find('/') != std::string::npos; });
   for (const std::string& folder : list.folders) table.classes.push_back(escape_key(folder));
+  table.unlabelled = list.folders.empty();
   for (const Input& input : list.inputs) {
     const std::string_view folder = std::string_view(input.path).substr(0, input.path.find('/'));
     const auto it = std::lower_bound(list.folders.begin(), list.folders.end(), folder);

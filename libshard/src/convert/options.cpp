@@ -8,6 +8,7 @@
 
 #include "base/cpu_count.hpp"
 #include "base/quote.hpp"
+#include "convert/class_labels.hpp"
 #include "convert/label_file.hpp"
 #include "format/shard_profile.hpp"
 #include "shard/error.hpp"
@@ -56,6 +57,7 @@ void check_pairs(const std::vector<FurtherImages>& pairs) {
 void Options::check() const {
   check_pairs(pairs);
   check_annotations(*this);
+  check_class_names(classes);
   if (!columns.empty()) {
     std::vector<ColumnSpec> all{{"labels", DType::i64, {}}};
     all.insert(all.end(), columns.begin(), columns.end());

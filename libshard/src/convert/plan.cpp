@@ -15,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "convert/choose.hpp"
+#include "convert/class_labels.hpp"
 #include "convert/coco.hpp"
 #include "convert/label_files.hpp"
 #include "convert/member_columns.hpp"
@@ -175,6 +176,8 @@ Plan make_plan(const Options& options) {
                   : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
                                                : labels_from_folders(plan.list);
   }
+  if (!options.classes.empty()) use_class_names(options.classes, plan.list, plan.labels);
+  plan.warnings = class_warnings(options, plan.labels);
   if (from_members)
     plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
   if (annotations) add_annotations(annotations->table(plan.list), plan);
@@ -249,10 +252,10 @@ DatasetSpec spec_of(const Options& options, const Plan& plan) {
 
 Listing listing_of(const Plan& plan) {
   const bool numbers = plan.labels.classes.empty() && !plan.list.numbers.empty();
-  return {plan.list.inputs.size(), plan.labels.classes, numbers,
-          plan.list.empty_folders, plan.list.skipped,   plan.list.rejects,
-          plan.list.unlisted,      plan.annotations,    plan.further_counts,
-          plan.preprocess};
+  return {plan.list.inputs.size(), plan.labels.classes,         numbers,
+          plan.list.empty_folders, plan.list.skipped,           plan.list.rejects,
+          plan.list.unlisted,      absent_classes(plan.labels), plan.warnings,
+          plan.annotations,        plan.further_counts,         plan.preprocess};
 }
 
 }  // namespace shard::convert

@@ -30,7 +30,8 @@ struct Plan {
   // Those of the options, or what the inputs decide (choose.hpp). A caller puts them into its options.
   image::PreprocessOptions preprocess;
   std::uint64_t per_shard = 0;
-  std::uint64_t listed = 0;  // inputs, and files that were rejected while listing
+  std::vector<std::string> warnings;  // Listing::warnings
+  std::uint64_t listed = 0;           // inputs, and files that were rejected while listing
   static constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
   // The size of each of list.inputs, in bytes. kUnknownSize if the file cannot be looked at.
   std::vector<std::uint64_t> sizes;

@@ -218,7 +218,8 @@ void Refresh::carry_over(const fs::path& staging, const PlanRecord& record) cons
     const fs::path to = staging / receipt.shard.file;
     if (receipt.shard.samples != 0) {
       remove_file(to);  // left by a run that was stopped before it wrote the receipt
-      if (::link((out_ / receipt.shard.file).c_str(), to.c_str()) != 0)
+      if (::linkat(AT_FDCWD, (out_ / receipt.shard.file).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) !=
+          0)
         copy_bytes(out_ / receipt.shard.file, to);
       flush_folder(staging);
     }

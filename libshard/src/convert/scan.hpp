@@ -123,6 +123,8 @@ struct LabelTable {
   std::vector<std::string> classes;  // escaped; empty when labels are numbers
   std::vector<std::byte> rows;       // inputs x row bytes, little-endian
   std::uint64_t row_bytes = 8;
+  // All labels are 0, because nothing says a class.
+  bool unlabelled = false;
 };
 
 // The label of an input is the position of its top-level folder among the sorted folder names, or 0 if there

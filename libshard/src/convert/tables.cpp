@@ -39,7 +39,20 @@ void TableGuard::check() const {
                           quoted(folder_)));
 }
 
-void append_rows(PendingFile& to, const fs::path& from, std::string_view header) {
+TableFile::TableFile(const fs::path& folder, const char* name, std::string_view header)
+    : file_(folder / name), name_(name) {
+  append(header);
+}
+
+void TableFile::append(std::string_view text) { append(std::as_bytes(std::span(text))); }
+
+void TableFile::append(std::span<const std::byte> bytes) {
+  file_.append(bytes);
+  digest_.update(bytes);
+  size_bytes_ += bytes.size();
+}
+
+void append_rows(TableFile& to, const fs::path& from, std::string_view header, const TableSummary* recorded) {
   constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
   const UniqueFd file = open_read(from);
   const std::uint64_t size = regular_file_size(file.get(), from);
@@ -52,12 +65,17 @@ void append_rows(PendingFile& to, const fs::path& from, std::string_view header)
   pread_all(file.get(), piece, 0, from);
   if (std::string_view(reinterpret_cast<const char*>(piece.data()), piece.size()) != header)
     refuse(fmt::format("does not start with the line {}", header.substr(0, header.size() - 1)));
+  Xxh3Stream digest;
+  digest.update(piece);
   for (std::uint64_t at = header.size(); at < size; at += piece.size()) {
     piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPieceBytes, size - at)));
     pread_all(file.get(), piece, at, from);
-    to.append(piece);
+    digest.update(piece);
+    to.append(std::span<const std::byte>(piece));
   }
   if (piece.back() != std::byte{'\n'}) refuse("is cut short");
+  if (recorded != nullptr && (recorded->size_bytes != size || recorded->digest != digest.digest()))
+    refuse(fmt::format("is not as {} says: it was edited or damaged", kDatasetFile));
 }
 
 bool append_is_pending(const fs::path& folder) { return has_table(folder / kAppendLog, kDatasetFile); }

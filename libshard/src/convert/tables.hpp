@@ -7,12 +7,16 @@
 //   anything else                                                   they may not
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "base/checksum.hpp"
 #include "base/publish.hpp"
+#include "shard/dataset.hpp"
 
 namespace shard::convert {
 
@@ -30,8 +34,29 @@ class TableGuard {
   std::uint64_t digest_;  // of the file
 };
 
-// Appends the rows of `from`, which starts with the line `header`, to `to`. Errors: not_found, io, corrupt.
-void append_rows(PendingFile& to, const std::filesystem::path& from, std::string_view header);
+// A table that is written. Its digest goes into dataset.json.
+class TableFile {
+ public:
+  // `folder` / `name`, which starts with the line `header`.
+  TableFile(const std::filesystem::path& folder, const char* name, std::string_view header);
+  void append(std::string_view text);
+  void append(std::span<const std::byte> bytes);
+  // Replaces an existing file.
+  void publish() { file_.publish(); }
+  // Of what was appended so far.
+  TableSummary summary() const { return {name_, size_bytes_, digest_.digest()}; }
+
+ private:
+  PendingFile file_;
+  std::string name_;
+  std::uint64_t size_bytes_ = 0;
+  Xxh3Stream digest_;
+};
+
+// Appends the rows of `from`, which starts with the line `header`, to `to`. `recorded`: what dataset.json says of it, if it does.
+// Errors: not_found, io, corrupt (also if it is not what was recorded).
+void append_rows(TableFile& to, const std::filesystem::path& from, std::string_view header,
+                 const TableSummary* recorded);
 
 // Where an append keeps the files that it puts into the data set (append.hpp), below the folder of the data set.
 inline constexpr const char* kAppendLog = ".shardify-next/joined";

@@ -8,6 +8,7 @@
 
 #include "base/quote.hpp"
 #include "convert/pair_options.hpp"
+#include "shard/convert/class_names.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -197,6 +198,8 @@ void apply(const TextOptions& text, Options& options) {
   else if (!text.array_layout.empty())
     refuse("`array_layout`", text.array_layout, "expected nhwc or nchw");
   for (const std::string& column : text.columns) options.columns.push_back(parse_column(column));
+  if (!text.classes.empty())
+    options.classes = named("`classes`", [&] { return read_class_names(text.classes); });
   options.pairs = parse_pairs(text);
   options.unlisted = text.unlisted == "skip" ? Unlisted::skip : Unlisted::reject;
   options.on_error = text.on_error == "fail" ? OnError::fail : OnError::skip;

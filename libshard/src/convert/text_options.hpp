@@ -18,6 +18,8 @@ struct TextOptions {
               array_layout, channels;
   // "caption:text", "angle:f32", "pose:f32[7]"; ragged: "ids:i64[]", "boxes:f32[,4]".
   std::vector<std::string> columns;
+  // A file of class names, or a data set (read_class_names()).
+  std::string classes;
   // A folder of masks, as the pair "mask"; numbers.
   std::string mask_dir, mask_suffix, mask_classes, mask_ignore;
   // "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F", ",codec=C" and ",size=any" behind it.

@@ -5,6 +5,7 @@
 #include "base/quote.hpp"
 #include "convert/claim.hpp"
 #include "convert/recorded.hpp"
+#include "convert/small_images.hpp"
 #include "convert/steps.hpp"
 
 namespace shard::convert {
@@ -39,6 +40,13 @@ WorkPlan::~WorkPlan() = default;
 std::uint64_t WorkPlan::shards() const noexcept { return impl_->plan.shards(); }
 std::uint64_t WorkPlan::inputs() const noexcept { return impl_->plan.list.inputs.size(); }
 std::string WorkPlan::digest() const { return impl_->record.fingerprint + impl_->record.source_digest; }
+
+Listing WorkPlan::listing() const {
+  Listing listing = listing_of(impl_->plan);
+  const SmallImages small = look_for_small_images(impl_->plan, impl_->options);
+  if (small.many()) listing.warnings.push_back(enlargement_text(small, impl_->plan.preprocess));
+  return listing;
+}
 
 ShardResult WorkPlan::convert_shard(std::uint64_t shard, const Hooks& hooks) const {
   const Options& options = impl_->options;

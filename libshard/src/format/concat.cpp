@@ -74,6 +74,7 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
   DatasetInfo info = parts.front().info();
   info.shards.clear();
   info.parts.clear();
+  info.tables.clear();
   info.inputs = info.rejects = info.samples_per_shard = 0;
   ClassList classes;
   std::vector<ViewShard> shards;

@@ -33,11 +33,13 @@ class DatasetBuilder final : public JsonHandler {
       "fingerprint", "dtype",    "layout",  "shape",   "mean",    "std",
       "codec",       "pipeline", "columns", "classes", "shards",  "digest"};
   // Not in data sets of earlier versions; not in those of one conversion.
-  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts", "fields", "targets"};
+  static constexpr std::string_view kOptionalSections[] = {"samples_per_shard", "parts", "fields", "targets",
+                                                           "tables"};
 
   static constexpr std::size_t kMaxClasses = std::size_t{1} << 20;
   static constexpr std::size_t kMaxShards = std::size_t{1} << 20;
   static constexpr std::size_t kMaxParts = std::size_t{1} << 20;
+  static constexpr std::size_t kMaxTables = 16;
   static constexpr std::size_t kMaxColumns = 4096;
   static constexpr std::size_t kMaxPipeline = 4096;
 
@@ -104,13 +106,13 @@ class DatasetBuilder final : public JsonHandler {
     } else if (section_ == "classes" && depth_ == 2) {
       bound("classes", info.classes.size(), kMaxClasses);
       info.classes.push_back(std::move(value));
-    } else if (section_ == "shards" && depth_ == 3 && field_ == "head_digest") {
+    } else if (std::uint64_t* const digest = digest_place()) {
       const auto parsed =
           value.starts_with("xxh3:") ? from_hex(std::string_view(value).substr(5)) : std::nullopt;
       if (!parsed)
-        corrupt(fmt::format("head_digest is {}: it must be \"xxh3:\" and 16 hexadecimal digits",
+        corrupt(fmt::format("{} is {}: it must be \"xxh3:\" and 16 hexadecimal digits", field_,
                             quoted_excerpt(value)));
-      info.shards.back().head_digest = *parsed;
+      *digest = *parsed;
     } else if (section_ == "columns" && depth_ == 3 && field_ == "dtype") {
       const auto parsed = dtype_from_string(value);
       if (!parsed) corrupt(fmt::format("a column has the unknown dtype {}", quoted_excerpt(value)));
@@ -131,7 +133,7 @@ class DatasetBuilder final : public JsonHandler {
     enter();
     if (skipped()) return;
     const bool item = depth_ == 3 && (section_ == "columns" || section_ == "fields" || section_ == "shards" ||
-                                      section_ == "parts");
+                                      section_ == "parts" || section_ == "tables");
     const bool of_names = depth_ == 2 && (section_ == "pipeline" || section_ == "targets");
     if (depth_ != 1 && !of_names && !item) misfit("an object");
     fields_.clear();
@@ -147,6 +149,10 @@ class DatasetBuilder final : public JsonHandler {
     if (item && section_ == "shards") {
       bound("shards", info.shards.size(), kMaxShards);
       info.shards.emplace_back();
+    }
+    if (item && section_ == "tables") {
+      bound("tables", info.tables.size(), kMaxTables);
+      info.tables.emplace_back();
     }
     if (item && section_ == "parts") {
       bound("parts", info.parts.size(), kMaxParts);
@@ -175,7 +181,7 @@ class DatasetBuilder final : public JsonHandler {
 
   void end_object() override {
     std::size_t expected = section_ == "fields" ? 8 : 4;
-    if (section_ == "columns" && !fields_.contains("kind")) expected = 3;
+    if (section_ == "tables" || (section_ == "columns" && !fields_.contains("kind"))) expected = 3;
     if (!skipped() && depth_ == 3 && fields_.size() != expected) {
       corrupt(fmt::format("an entry of {} has {} members: it must have {}", quoted_excerpt(section_),
                           fields_.size(), expected));
@@ -186,8 +192,8 @@ class DatasetBuilder final : public JsonHandler {
   void begin_array() override {
     enter();
     if (skipped()) return;
-    constexpr std::string_view kLists[] = {"shape",  "mean",    "std",    "columns",
-                                           "fields", "classes", "shards", "parts"};
+    constexpr std::string_view kLists[] = {"shape",   "mean",   "std",   "columns", "fields",
+                                           "classes", "shards", "parts", "tables"};
     const bool list =
         depth_ == 2 && std::find(std::begin(kLists), std::end(kLists), section_) != std::end(kLists);
     const bool in_field = in_field_list("shape") || in_field_list("mean") || in_field_list("std");
@@ -249,11 +255,19 @@ class DatasetBuilder final : public JsonHandler {
       if (field_ == "samples") return &info.shards.back().samples;
       if (field_ == "size_bytes") return &info.shards.back().size_bytes;
     }
+    if (depth_ == 3 && section_ == "tables" && field_ == "size_bytes") return &info.tables.back().size_bytes;
     if (depth_ == 3 && section_ == "parts") {
       if (field_ == "inputs") return &info.parts.back().inputs;
       if (field_ == "rejects") return &info.parts.back().rejects;
       if (field_ == "shards") return &info.parts.back().shards;
     }
+    return nullptr;
+  }
+
+  std::uint64_t* digest_place() {
+    if (depth_ == 3 && section_ == "shards" && field_ == "head_digest")
+      return &info.shards.back().head_digest;
+    if (depth_ == 3 && section_ == "tables" && field_ == "digest") return &info.tables.back().digest;
     return nullptr;
   }
 
@@ -268,6 +282,7 @@ class DatasetBuilder final : public JsonHandler {
       if (section_ == "digest") return &digest_text;
     }
     if (depth_ == 3 && section_ == "shards" && field_ == "file") return &info.shards.back().file;
+    if (depth_ == 3 && section_ == "tables" && field_ == "file") return &info.tables.back().file;
     if (depth_ == 3 && section_ == "parts" && field_ == "source_digest")
       return &info.parts.back().source_digest;
     if (depth_ == 3 && section_ == "columns" && field_ == "name") return &info.columns.back().name;

@@ -99,6 +99,15 @@ void check_targets(const DatasetInfo& info) {
   }
 }
 
+void check_tables(const DatasetInfo& info) {
+  for (const TableSummary& table : info.tables) {
+    if (!is_plain_name(table.file))
+      corrupt(fmt::format("table {}: it must be a plain name", quoted_excerpt(table.file)));
+    if (info.table(table.file) != &table)
+      corrupt(fmt::format("table {} occurs twice", quoted_excerpt(table.file)));
+  }
+}
+
 [[noreturn]] void unsupported(const std::string& why) {
   throw Error(ErrorCode::unsupported, "dataset.json: " + why);
 }
@@ -180,6 +189,7 @@ DatasetInfo parse_dataset(std::string_view json) {
   check_shards(info, built.samples);
   check_parts(info);
   check_targets(info);
+  check_tables(info);
   return std::move(info);
 }
 

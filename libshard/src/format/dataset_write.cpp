@@ -35,6 +35,12 @@ std::uint64_t DatasetInfo::samples() const noexcept {
   return sum;
 }
 
+const TableSummary* DatasetInfo::table(std::string_view file) const noexcept {
+  for (const TableSummary& table : tables)
+    if (table.file == file) return &table;
+  return nullptr;
+}
+
 std::string serialize_dataset(const DatasetInfo& info) {
   std::string text = "{\n";
   const auto member = [&](std::string_view name, const std::string& json) {
@@ -90,6 +96,11 @@ std::string serialize_dataset(const DatasetInfo& info) {
                "{{\"file\": {}, \"samples\": {}, \"size_bytes\": {}, \"head_digest\": \"xxh3:{}\"}}",
                json_quote(shard.file), shard.samples, shard.size_bytes, to_hex(shard.head_digest));
          }));
+  if (!info.tables.empty())
+    member("tables", lines(info.tables, '[', ']', [](const TableSummary& table) {
+             return fmt::format("{{\"file\": {}, \"size_bytes\": {}, \"digest\": \"xxh3:{}\"}}",
+                                json_quote(table.file), table.size_bytes, to_hex(table.digest));
+           }));
   const std::string digest = to_hex(xxh3(text));
   text += kDigestBefore;
   text += digest;

@@ -5,11 +5,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "common.hpp"
 #include "convert/text_options.hpp"
+#include "shard/convert/class_names.hpp"
 #include "shard/convert/work_plan.hpp"
 #include "shard/error.hpp"
 
@@ -45,7 +47,7 @@ convert::Options options_of(const nb::dict& given) {
         std::pair{"channels", &words.channels}, std::pair{"codec", &words.codec},
         std::pair{"array_layout", &words.array_layout}, std::pair{"mask_dir", &words.mask_dir},
         std::pair{"mask_suffix", &words.mask_suffix}, std::pair{"mask_classes", &words.mask_classes},
-        std::pair{"mask_ignore", &words.mask_ignore}})
+        std::pair{"mask_ignore", &words.mask_ignore}, std::pair{"classes_from", &words.classes}})
     *field = string_of(given, name);
   convert::Options options;
   convert::apply(words, options);
@@ -54,6 +56,11 @@ convert::Options options_of(const nb::dict& given) {
   set(options.work, given, "work");
   set(options.root, given, "root");
   set(options.labels, given, "labels");
+  if (given.contains("classes"))
+    for (nb::handle name : nb::cast<nb::list>(given["classes"])) {
+      const auto bytes = nb::cast<nb::bytes>(name);
+      options.classes.emplace_back(bytes.c_str(), bytes.size());
+    }
   set(options.coco, given, "coco");
   set(options.yolo, given, "yolo");
   set(options.yolo_keypoints, given, "yolo_keypoints");
@@ -103,10 +110,42 @@ nb::dict dict_of(const convert::Summary& summary) {
 
 namespace {
 
+nb::list notes_of(const convert::Listing& found) {
+  nb::list notes;
+  for (const std::string& note : found.warnings) notes.append(text(note));
+  return notes;
+}
+
+void add_found(nb::dict& result, const convert::Listing& found) {
+  result["notes"] = notes_of(found);
+  std::map<convert::SkipReason, std::uint64_t> skipped;
+  for (const convert::Skip& skip : found.skipped) ++skipped[skip.reason];
+  nb::dict reasons;
+  for (const auto& [reason, name] :
+       {std::pair{convert::SkipReason::hidden, "hidden"}, std::pair{convert::SkipReason::litter, "litter"},
+        std::pair{convert::SkipReason::no_image, "no_image"},
+        std::pair{convert::SkipReason::walked, "walked"}})
+    if (skipped[reason] > 0) reasons[name] = skipped[reason];
+  if (found.unlisted > 0) reasons["unlisted"] = found.unlisted;
+  result["skipped"] = reasons;
+  nb::dict counts;
+  const convert::AnnotationCounts& of = found.annotations;
+  for (const auto& [name, count] :
+       {std::pair{"objects", of.objects}, std::pair{"images_without", of.images_without.number},
+        std::pair{"without_image", of.without_image.number},
+        std::pair{"unknown_category", of.unknown_category.number},
+        std::pair{"invalid_boxes", of.invalid_boxes.number}, std::pair{"cut_away", of.cut_away.number}})
+    if (count > 0) counts[name] = count;
+  result["annotations"] = counts;
+}
+
 // `progress(done, planned, rejected)`, from the calling thread, some times a second.
 nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
   convert::Summary summary;
-  Background work([options = options_of(given), &summary](const convert::Hooks& hooks) {
+  convert::Listing found;
+  Background work([options = options_of(given), &summary, &found](const convert::Hooks& given_hooks) {
+    convert::Hooks hooks = given_hooks;
+    hooks.planned = [&found](const convert::Listing& listing) { found = listing; };
     summary = convert::run(options, hooks);
   });
   const convert::Counters& count = work.counters();
@@ -114,7 +153,18 @@ nb::dict run_conversion(const nb::dict& given, const nb::object& progress) {
     if (!progress.is_none())
       progress(count.resumed + count.stored + count.rejected, count.planned.load(), count.rejected.load());
   });
-  return dict_of(summary);
+  nb::dict result = dict_of(summary);
+  add_found(result, found);
+  return result;
+}
+
+nb::list class_names(const std::filesystem::path& from) {
+  std::vector<std::string> names;
+  Background work([&](const convert::Hooks&) { names = convert::read_class_names(from); });
+  work.wait([] {});
+  nb::list list;
+  for (const std::string& name : names) list.append(nb::bytes(name.data(), name.size()));
+  return list;
 }
 
 void nothing_to_report() {}
@@ -129,6 +179,12 @@ class Plan {
   std::uint64_t shards() const { return plan_->shards(); }
   std::uint64_t inputs() const { return plan_->inputs(); }
   std::string digest() const { return plan_->digest(); }
+  nb::list notes() const {
+    convert::Listing found;
+    Background work([&](const convert::Hooks&) { found = plan_->listing(); });
+    work.wait(nothing_to_report);
+    return notes_of(found);
+  }
   nb::dict convert_shard(std::uint64_t shard) const {
     convert::ShardResult done;
     Background work([&](const convert::Hooks& hooks) { done = plan_->convert_shard(shard, hooks); });
@@ -156,11 +212,13 @@ class Plan {
 
 void bind_convert(nb::module_& module) {
   module.def("convert", &run_conversion, nb::arg("options"), nb::arg("progress").none());
+  module.def("read_class_names", &class_names, nb::arg("path"));
   nb::class_<Plan>(module, "WorkPlan")
       .def(nb::init<const nb::dict&>(), nb::arg("options"))
       .def_prop_ro("shards", &Plan::shards)
       .def_prop_ro("inputs", &Plan::inputs)
       .def_prop_ro("digest", &Plan::digest)
+      .def("notes", &Plan::notes)
       .def("convert_shard", &Plan::convert_shard, nb::arg("shard"))
       .def("finish", &Plan::finish);
 }

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/cpu_count.hpp"
+#include "convert/verify_tables.hpp"
 #include "shard/error.hpp"
 #include "shard/verify.hpp"
 #include "tensor.hpp"
@@ -180,6 +181,9 @@ nb::list verify(const DatasetHandle& self, unsigned threads) {
   std::future<void> done = promise.get_future();
   std::jthread work([&](const std::stop_token& stop) {
     try {
+      const DatasetInfo& info = self.data->info();  // its tables are those of one folder
+      if (!info.tables.empty() && self.data->selection_digest() == 0)
+        convert::verify_tables(self.data->path(), info, findings);
       verify_shards(tasks, threads != 0 ? threads : std::min(cpu_count(), 64U), findings, {}, stop);
       promise.set_value();
     } catch (...) {

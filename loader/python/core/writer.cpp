@@ -87,7 +87,6 @@ class PyWriter {
   explicit PyWriter(const nb::dict& given) {
     convert::WriterOptions options;
     static_cast<convert::Options&>(options) = options_of(given);
-    if (given.contains("classes")) options.classes = nb::cast<std::vector<std::string>>(given["classes"]);
     options.resume = given.contains("resume");
     if (given.contains("image_fields"))
       for (nb::handle field : nb::cast<nb::list>(given["image_fields"]))

@@ -1,7 +1,11 @@
 import filecmp
+import json
+import os
+import shutil
 import sys
 import tarfile
 import types
+import warnings
 
 import numpy as np
 import pytest
@@ -55,6 +59,122 @@ def test_rejects_are_counted_and_can_end_it(tmp_path):
     assert sl.Dataset(tmp_path / "out").info["rejects"] == 1
     with pytest.raises(RuntimeError, match="bad.png"):
         sl.convert(images, tmp_path / "other", resize=8, crop=8, on_error="fail")
+
+
+def conversion_warnings(caught):
+    assert all(warning.filename == __file__ for warning in caught), [warning.filename for warning in caught]  # the line of the caller
+    return [str(warning.message) for warning in caught if issubclass(warning.category, sl.ConversionWarning)]
+
+
+def test_what_is_left_out_is_a_warning_of_every_door(tmp_path):
+    images = make_images(tmp_path / "images", each=2)
+    (images / "bee" / "bad.png").write_bytes(b"no picture")
+    (images / "bee" / ".hidden.png").write_bytes(b"")
+    (images / "bee" / "notes.txt").write_bytes(b"text")
+    size = {"resize": 8, "crop": 8}
+    expected = r"1 of 7 inputs are not in the data set .*rejects\.csv.*, the first: bee/bad\.png: "
+    with pytest.warns(sl.ConversionWarning, match=expected) as caught:
+        result = sl.convert(images, tmp_path / "out", **size)
+    assert len(conversion_warnings(caught)) == 1 and result.skipped == {"hidden": 1, "no_image": 1}
+    with pytest.warns(sl.ConversionWarning, match=expected):  # also if nothing is left to do
+        assert sl.convert(images, tmp_path / "out", **size).was_complete
+    plan = sl.plan(images, tmp_path / "planned", **size)
+    for shard in range(plan.shards):
+        sl.convert_shard(plan, shard)
+    with pytest.warns(sl.ConversionWarning, match=expected) as caught:
+        sl.finish(plan)
+    assert len(conversion_warnings(caught)) == 1
+    rows = [(path.name, path, 0) for path in sorted((images / "bee").glob("[0b]*.png"))]
+    with pytest.warns(sl.ConversionWarning, match=r"1 of 3 inputs are not in the data set .*bad\.png") as caught:
+        sl.write(rows, tmp_path / "written", **size)
+    assert len(conversion_warnings(caught)) == 1
+    with pytest.warns(sl.ConversionWarning, match=r"1 of 3 inputs") as caught:
+        with sl.Writer(tmp_path / "with", **size) as writer:
+            for row in rows:
+                writer.add(*row)
+    assert len(conversion_warnings(caught)) == 1
+    more = make_images(tmp_path / "more" / "deeper", each=1).parent
+    (more / "deeper" / "worse.png").write_bytes(b"")
+    with pytest.warns(sl.ConversionWarning, match="1 of 4 inputs are not in the data set"):
+        sl.convert(more, tmp_path / "out", append=True, **size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sl.ConversionWarning)
+        (images / "bee" / "bad.png").unlink()
+        assert sl.convert(images, tmp_path / "clean", **size).rejects == 0
+
+
+def test_objects_that_are_left_out_are_a_warning(tmp_path):
+    make_images(tmp_path / "images", each=1)
+    boxes = tmp_path / "boxes.json"
+    annotations = [{"id": 1, "image_id": 1, "category_id": 9, "bbox": [1, 1, 5, 5]}, {"id": 2, "image_id": 1, "category_id": 1, "bbox": [1, 1, 0, 5]},
+                   {"id": 3, "image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}]
+    boxes.write_text(json.dumps({"images": [{"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40}], "categories": [{"id": 1, "name": "x"}], "annotations": annotations}))
+    with pytest.warns(sl.ConversionWarning) as caught:
+        result = sl.convert(tmp_path / "images", tmp_path / "out", coco=boxes, resize=32, crop=32)
+    assert [text.split(" are left out")[0] for text in conversion_warnings(caught)] == [
+        "1 objects of categories that the annotations do not name", "1 objects with boxes without area"]
+    assert result.annotations == {"objects": 1, "images_without": 2, "unknown_category": 1, "invalid_boxes": 1}
+
+
+def test_classes_are_a_list_a_file_or_another_data_set(tmp_path):
+    size = {"resize": 8, "crop": 8}
+    sl.convert(make_images(tmp_path / "set" / "train", each=2), tmp_path / "train", **size)
+    val = make_images(tmp_path / "set" / "val", each=1)
+    shutil.rmtree(val / "ant")
+    names = tmp_path / "names.txt"
+    names.write_text("ant\nbee\ncow\n")
+    with pytest.warns(sl.ConversionWarning, match='"bee" is label 0 here and 1 there: give classes ') as caught:
+        sl.convert(val, tmp_path / "alone", **size)
+    assert len(conversion_warnings(caught)) == 1 and sl.Dataset(tmp_path / "alone").labels.tolist() == [0, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for number, classes in enumerate((["ant", "bee", "cow"], ("ant", "bee", "cow"), names, str(names), tmp_path / "train")):
+            out = tmp_path / f"out{number}"
+            sl.convert(val, out, classes=classes, **size)
+            assert sl.Dataset(out).labels.tolist() == [1, 2] and sl.Dataset(out).classes == ("ant", "bee", "cow")
+        plan = sl.plan(val, tmp_path / "planned", classes=os.path.relpath(tmp_path / "train"), **size)
+        for shard in range(plan.shards):
+            sl.convert_shard(plan, shard)
+        sl.finish(plan)
+        with sl.Writer(tmp_path / "written", classes=tmp_path / "train", **size) as writer:
+            writer.add("x", val / "cow" / "000.png", "cow")
+        assert sl.Dataset(tmp_path / "planned").labels.tolist() == [1, 2]
+        assert sl.Dataset(tmp_path / "written").labels.tolist() == [2] and sl.Dataset(tmp_path / "written").classes == ("ant", "bee", "cow")
+    with pytest.raises(ValueError, match='"bee/000.png" is of the class "bee", which is not one of the 2 of classes'):
+        sl.convert(val, tmp_path / "bad", classes=["ant", "cow"], **size)
+    for wrong, message in (([], "classes is empty"), ("nowhere.txt", "nowhere.txt"), (["a", "a"], 'classes has .* twice'), ([1, 2], "classes has 1"), (b"abc", "expected a list of names"),
+                           ({"a": 1}, "expected a list of names"), (5, "expected a list of names")):
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            sl.convert(val, tmp_path / "bad", classes=wrong, **size)
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            sl.Writer(tmp_path / "bad", classes=wrong, **size)
+    assert not (tmp_path / "bad").exists()
+
+
+def test_images_that_would_be_enlarged_are_told_before(tmp_path):
+    images = make_images(tmp_path / "images", each=2)
+    with pytest.warns(sl.ConversionWarning, match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked at\): squash 48x40"):
+        sl.convert(images, tmp_path / "out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sl.convert(images, tmp_path / "out")  # it is there
+        sl.convert(images, tmp_path / "small", resize=40, crop=40)
+    with pytest.warns(sl.ConversionWarning, match="100 % of the images"):
+        sl.plan(images, tmp_path / "planned")
+
+
+def test_verify_covers_the_tables(tmp_path):
+    sl.convert(make_images(tmp_path / "images", each=2), tmp_path / "out", resize=8, crop=8)
+    data = sl.Dataset(tmp_path / "out")
+    data.verify()
+    table = tmp_path / "out" / "inputs.csv"
+    whole = table.read_bytes()
+    table.write_bytes(whole.replace(b"ant", b"bnt", 1))
+    with pytest.raises(sl.CorruptError, match=r"inputs\.csv: .*edited or damaged"):
+        data.verify()
+    data.select([0]).verify()  # the samples of a part
+    table.write_bytes(whole)
+    data.verify()
 
 
 def test_warnings_are_counted_per_kind(images, tmp_path):

@@ -44,7 +44,8 @@ def smaller(code):
 def quickstart(tmp_path, monkeypatch):
     """As tools/quickstart leaves it: photos of both parts, preset train and preset eval. It is the working folder."""
     for part, each in (("train", 8), ("val", 3)):
-        make_images(tmp_path / "out" / "photos" / part, each=each)
+        for picture in make_images(tmp_path / "out" / "photos" / part, each=each).rglob("*.png"):
+            picture.rename(picture.with_suffix(".jpg"))  # as they are called there
         assert sl.convert(tmp_path / "out" / "photos" / part, tmp_path / "out" / part, preset={"train": "train", "val": "eval"}[part]).complete
     monkeypatch.chdir(tmp_path)
     return tmp_path / "out"

@@ -77,6 +77,16 @@ TEST(ParseSize, RefusesWhatIsNoSizeNamingIt) {
   EXPECT_SHARD_ERROR(parse_size("99999999.5PiB"), ErrorCode::invalid_argument, "64 bits");
 }
 
+TEST(ShellWord, IsWhatAShellTakesForTheText) {
+  EXPECT_EQ(shell_word("out/train-0.tar"), "out/train-0.tar");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("a b"), "'a b'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word("$(x) `y` \"z\" \\"), "'$(x) `y` \"z\" \\'");
+  EXPECT_EQ(shell_word("\x1b[31m'\n\\"), "$'\\x1b[31m\\'\\x0a\\\\'");
+  EXPECT_EQ(shell_word("\xff"), "$'\\xff'");
+}
+
 TEST(Table, AlignsColumnsAndLeavesNoTrailingSpaces) {
   Table table({Table::Align::left, Table::Align::right, Table::Align::left}, " ");
   table.add_row({"name", "n", "x"});

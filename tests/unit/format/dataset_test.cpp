@@ -185,6 +185,26 @@ TEST(KnownTargets, OfTwoDataSetsAreThoseThatBothKnow) {
   EXPECT_EQ(common_targets(both, {}), TargetKinds{});
 }
 
+TEST(DatasetJson, TablesReadBackEqualAndMayBeAbsent) {
+  EXPECT_TRUE(parse_dataset(serialize_dataset(example())).tables.empty());
+  DatasetInfo info = example();
+  info.tables = {{kInputsFile, 123, 7}, {kRejectsFile, 12, ~std::uint64_t{0}}};
+  const std::string text = serialize_dataset(info);
+  const DatasetInfo found = parse_dataset(text);
+  EXPECT_EQ(found.tables, info.tables);
+  EXPECT_EQ(found.table(kInputsFile)->size_bytes, 123U);
+  EXPECT_EQ(found.table("other.csv"), nullptr);
+  EXPECT_EQ(serialize_dataset(found), text);
+  const auto refused = [&](const std::string& from, const std::string& to, const char* why) {
+    EXPECT_SHARD_ERROR(parse_dataset(edited(text, from, to)), ErrorCode::corrupt, why);
+  };
+  refused("\"inputs.csv\"", "\"rejects.csv\"", "occurs twice");
+  refused("\"inputs.csv\"", "\"../inputs.csv\"", "must be a plain name");
+  refused(", \"digest\": \"xxh3:0000000000000007\"", "", "2 members: it must have 3");
+  refused("xxh3:0000000000000007", "xxh3:7", "digest is");
+  refused("\"size_bytes\": 123", "\"size_bytes\": -1", "not an integer");
+}
+
 TEST(DatasetSpec, DifferencesNameBothValues) {
   const DatasetSpec spec = example();
   const auto differs = [&](auto change) {

@@ -82,6 +82,11 @@ struct Listing {
   std::vector<Reject> rejects;
   // Images that are left out because the table of labels does not name them.
   std::uint64_t unlisted = 0;
+  // Escaped names of the classes of Options::classes that no image has.
+  std::vector<std::string> absent_classes;
+  // What a person should know before this is converted, a sentence each: other data beside the images gives their classes other numbers;
+  // images would be enlarged. They name options as messages of errors do.
+  std::vector<std::string> warnings;
   AnnotationCounts annotations;
   std::vector<FurtherCounts> further;
   // With which the images are converted: those of the options, or what the images decide.

@@ -66,6 +66,9 @@ struct Options {
   // A CSV table with lines path,label or path,v1,...,vk; for arrays also an array of labels (.npy, IDX). Empty: the class is the first folder of the path.
   std::filesystem::path labels;
   Unlisted unlisted = Unlisted::reject;
+  // The names of the labels 0, 1, ..., not escaped: a list, or read_class_names() of a file or another data set, so that a label means the
+  // same in both. An image of another class is an error. Empty: the classes that the images have, sorted by bytes.
+  std::vector<std::string> classes;
   ArrayLayout array_layout = ArrayLayout::automatic;
   // Columns of that table that are stored beside the labels. Its first line must name them.
   std::vector<ColumnSpec> columns;

@@ -43,6 +43,8 @@ class WorkPlan {
   std::uint64_t inputs() const noexcept;
   // Over the options and the names, sizes and labels of the inputs. Equal in processes that see the same.
   std::string digest() const;
+  // What was found, with the warnings that run() gives to Hooks::planned.
+  Listing listing() const;
 
   // Errors: those of run(); invalid_argument if there is no such shard.
   ShardResult convert_shard(std::uint64_t shard, const Hooks& hooks = {}) const;

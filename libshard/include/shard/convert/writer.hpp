@@ -35,14 +35,13 @@
 
 namespace shard::convert {
 
-// The members of Options that describe inputs and how processes share them are not used.
+// The members of Options that describe inputs and how processes share them are not used, except for `classes`: the names of the labels 0, 1, ...
+// Empty: labels are numbers.
 struct WriterOptions : Options {
   // What each row has beside its image, `labels` first. Empty: as in the unfinished data set, or Writer::declare() says it.
   std::vector<ColumnSpec> fields;
   // Further images of each row, which are stored as they are given: masks, depth, latents.
   std::vector<FieldSpec> image_fields;
-  // Names of the labels 0, 1, ... Empty: labels are numbers.
-  std::vector<std::string> classes;
   // Goes on with an unfinished data set in `out`; its options must be the same. Nothing to go on with is no error.
   bool resume = false;
   // The samples are tensors (tensor_spec()), stored as they are handed over: WriterRow::image has the bytes of one, C order, little-endian.

@@ -10,7 +10,7 @@
 Dataset opens a data set and gives access to samples, labels and keys, and to parts of it. concat() and mix() put several together.
 Loader delivers batches. convert() converts a folder of images into a data set; plan(), convert_shard() and finish() do the same under a scheduler.
 Writer and write() make a data set of images that a program hands over. Every error is a ShardError and also one of Python's own (ValueError,
-FileNotFoundError, OSError, RuntimeError).
+FileNotFoundError, OSError, RuntimeError). What a conversion leaves out is a ConversionWarning.
 """
 
 from . import _core
@@ -22,6 +22,7 @@ from ._fields import Field, Fields, ImageField, Ragged, RaggedArray, Text
 from ._plan import Plan, ShardResult, convert_shard, finish, plan
 from ._errors import (
     CancelledError,
+    ConversionWarning,
     CorruptError,
     InvalidArgumentError,
     IoError,
@@ -46,6 +47,7 @@ __all__ = [
     "CancelledError",
     "Columns",
     "Conversion",
+    "ConversionWarning",
     "CorruptError",
     "Dataset",
     "Epoch",

@@ -6,9 +6,10 @@ import operator
 import os
 import sys
 import time
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Union
 
-from . import _core, _words
+from . import _core, _notes, _words
 from ._arrays import DTYPES, dtype_name
 from ._errors import InvalidArgumentError, ShardError
 from ._fields import column_text
@@ -34,6 +35,8 @@ class Conversion(NamedTuple):
     scan_seconds: float
     convert_seconds: float
     converted_shards: int = 0  #: shards published by this call
+    skipped: "dict[str, int]" = {}  #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
+    annotations: "dict[str, int]" = {}  #: of coco=, yolo= and voc=: objects, and what is left out
 
 
 def absolute(path: Path) -> str:
@@ -56,6 +59,23 @@ def _size(name: str, value: Union[Size, str]) -> str:
             raise InvalidArgumentError(f"{name} is {value!r}; expected a size, or (height, width)")
         return f"{operator.index(value[1])}x{operator.index(value[0])}"
     return str(value)
+
+
+def _classes(classes: "Union[Path, Sequence[str], None]") -> "dict[str, Any]":
+    """Names, as UTF-8 with the bytes that are none; or where they are."""
+    if classes is None:
+        return {}
+    if isinstance(classes, (str, os.PathLike)):
+        return {"classes_from": os.fspath(classes)}
+    if isinstance(classes, (bytes, Mapping)) or not isinstance(classes, Iterable):
+        raise InvalidArgumentError(f"classes is {classes!r}; expected a list of names, a file with a name a line, or a data set")
+    names = list(classes)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"classes has {name!r}; expected names")
+    if not names:
+        raise InvalidArgumentError("classes is empty; give names, or None for the classes that the images have")
+    return {"classes": [name.encode("utf-8", "surrogateescape") for name in names]}
 
 
 class _Bar:
@@ -111,6 +131,7 @@ def _options(
     samples_per_shard: Optional[int] = None,
     pages: bool = False,
     labels: Optional[Path] = None,
+    classes: "Union[Path, Sequence[str], None]" = None,
     columns: "Optional[Mapping[str, Any]]" = None,
     coco: Optional[Path] = None,
     yolo: Optional[Path] = None,
@@ -165,6 +186,7 @@ def _options(
         wanted[name] = None if path is None else os.fspath(path)
     for name, flag in {"fast_decode": fast_decode, "pages": pages, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
         wanted[name] = True if flag else None
+    wanted.update(_classes(classes))
     wanted["columns"] = None if not columns else [column_text(name, kind) for name, kind in columns.items()]
     for name, bound in {"mask_classes": mask_classes, "mask_ignore": mask_ignore}.items():
         wanted[name] = None if bound is None else str(_number(name, bound))
@@ -196,6 +218,7 @@ def convert(
     samples_per_shard: Optional[int] = None,
     pages: bool = False,
     labels: Optional[Path] = None,
+    classes: "Union[Path, Sequence[str], None]" = None,
     columns: "Optional[Mapping[str, Any]]" = None,
     coco: Optional[Path] = None,
     yolo: Optional[Path] = None,
@@ -251,6 +274,8 @@ def convert(
     shard_size_bytes or samples_per_shard: the size of a shard.
 
     Which images, and their labels:
+    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set, classes="out/train", so that a label
+        means the same in both. InvalidArgumentError for an image of another class. None: the classes that the images have, sorted.
     labels: a CSV file of labels, or for arrays also a .npy of whole numbers. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
         {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
     coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
@@ -278,6 +303,9 @@ def convert(
     next free shard, processes may come and go, and the call returns when the data set is complete. rank and world_size: each converts
     its part, and the result says complete=False where others are still at work.
 
+    What is not stored is in rejects.csv, and a ConversionWarning says how much it is. Other ConversionWarnings say, before anything is converted,
+    that classes.txt or `train` beside the images gives their classes other numbers, and that a tenth of them or more would be enlarged.
+
     Interrupted at any moment, the same call goes on where it was. Raises InvalidArgumentError (a ValueError), NotFoundError,
     IoError, ResourceError; KeyboardInterrupt stops it within a moment, with nothing partial visible.
     """
@@ -300,6 +328,7 @@ def convert(
         samples_per_shard=samples_per_shard,
         pages=pages,
         labels=labels,
+        classes=classes,
         columns=columns,
         coco=coco,
         yolo=yolo,
@@ -331,9 +360,12 @@ def convert(
     )
     bar = _Bar() if progress and not callable(progress) else None
     try:
-        return Conversion(**_core.convert(given, progress if callable(progress) else bar))
+        done = _core.convert(given, progress if callable(progress) else bar)
     except ShardError as error:
         raise _words.of_convert(error) from None
     finally:
         if bar is not None:
             bar.close()
+    _notes.before(done.pop("notes"))
+    _notes.after(given["out"], done, append)
+    return Conversion(**done)

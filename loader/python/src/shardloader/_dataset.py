@@ -347,7 +347,8 @@ class Dataset:
         return images if len(images) == self._info["shards"][at][1] else images[_core.shard_rows(self._core, at)]
 
     def verify(self, threads: int = 0) -> None:
-        """Reads everything; checks every digest, and each label against the classes. threads: 0 means one per core.
+        """Reads everything; checks every digest, and each label against the classes; of a whole data set also rejects.csv and inputs.csv.
+        threads: 0 means one per core.
 
         Raises a CorruptError that names the first problems; its `findings` has all of them.
         """

@@ -29,5 +29,10 @@ class ResourceError(ShardError, RuntimeError):
     """A stated or system limit would be exceeded: memory, descriptors, or all batches of a loader are held."""
 
 
+class ConversionWarning(UserWarning):
+    """A conversion did what it was asked to, and something should be known: inputs that are not in the data set, classes that other data beside
+    the images number in another way, images that are enlarged. `warnings.simplefilter("error", sl.ConversionWarning)` makes it an error."""
+
+
 class CancelledError(ShardError, RuntimeError):
     """Loader.cancel() or Loader.close() was called."""

@@ -6,7 +6,7 @@ import os
 import threading
 from typing import Any, NamedTuple
 
-from . import _core, _words
+from . import _core, _notes, _words
 from ._convert import Conversion, Path, _options, absolute
 from ._errors import InvalidArgumentError, ShardError
 
@@ -70,6 +70,8 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
     for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask_dir"):
         if options.get(name) is not None:
             options[name] = absolute(options[name])
+    if isinstance(options.get("classes"), (str, os.PathLike)):
+        options["classes"] = absolute(options["classes"])
     if options.get("pairs"):
         options["pairs"] = {name: os.path.abspath(folder) for name, folder in options["pairs"].items()}
     try:
@@ -79,6 +81,7 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
         raise _words.of_convert(error) from None
     with _lock:
         _plans[listed.digest] = listed
+    _notes.before(listed.notes())
     return Plan(listed.shards, listed.inputs, listed.digest, given)
 
 
@@ -98,9 +101,11 @@ def convert_shard(plan: Plan, shard: int) -> ShardResult:
 def finish(plan: Plan) -> Conversion:
     """Completes the data set when all shards are converted: writes dataset.json.
 
-    InvalidArgumentError names the first shard that is missing. It may be called again.
+    InvalidArgumentError names the first shard that is missing. It may be called again. A ConversionWarning says how many images are not in the data set.
     """
     try:
-        return Conversion(**_listed(plan).finish())
+        done = _listed(plan).finish()
     except ShardError as error:
         raise _words.of_convert(error) from None
+    _notes.after(plan.options["out"], done)
+    return Conversion(**done)

@@ -16,11 +16,14 @@ def _told(error: ShardError, message: str) -> ShardError:
     return type(error)(message).with_traceback(error.__traceback__)
 
 
-def of_convert(error: ShardError) -> ShardError:
+def in_python(text: str) -> str:
     """Names of options between backticks become those of this package. What stands in double quotes stays as it is."""
-    parts = re.split(r'("[^"]*")', str(error))
-    message = "".join(part if part.startswith('"') else re.sub(r"`([a-z_]+)`", lambda found: _OPTIONS.get(found[1], found[1]), part) for part in parts)
-    return _told(error, message)
+    parts = re.split(r'("[^"]*")', text)
+    return "".join(part if part.startswith('"') else re.sub(r"`([a-z_]+)`", lambda found: _OPTIONS.get(found[1], found[1]), part) for part in parts)
+
+
+def of_convert(error: ShardError) -> ShardError:
+    return _told(error, in_python(str(error)))
 
 
 def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:

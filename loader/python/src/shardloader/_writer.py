@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
-from . import _core, _words
-from ._convert import Conversion, Path, Size, _options
+from . import _core, _notes, _words
+from ._convert import Conversion, Path, Size, _classes, _options
 from ._errors import InvalidArgumentError, ShardError
 from ._fields import _LONG, _SHORT, ImageField, Ragged, Text, _short_dtype
 from ._numpy import np
@@ -52,6 +52,17 @@ def _declared(name: str, kind: ColumnKind) -> _Column:
     if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
         axes = list(axes[0])
     return _Column(name, "fixed", _dtype_name(dtype), tuple(operator.index(axis) for axis in axes), True)
+
+
+def _names(classes: "Union[Path, Sequence[str], None]") -> "Optional[list[str]]":
+    given = _classes(classes)
+    if not given:
+        return None
+    try:
+        names = given["classes"] if "classes" in given else _core.read_class_names(given["classes_from"])
+    except ShardError as error:
+        raise _words.of_convert(error) from None
+    return [name.decode("utf-8", "surrogateescape") for name in names]
 
 
 def _array(value: Any) -> "tuple[np.ndarray[Any, Any], str]":
@@ -111,7 +122,8 @@ class Writer:
         "id": "int64"}, and further images as sl.ImageField(...). Numbers are converted to the declared type. Columns that are not declared are taken from the first row
         as they are: str is text, an array keeps its type and shape, numbers are int64 or float64.
         "labels" may be declared too: ("float32", k) for a vector.
-    classes: the names of the labels 0, 1, ...; labels are then names or numbers. None: labels are whole numbers, or vectors of float32.
+    classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set; labels are then names or numbers.
+        None: labels are whole numbers, or vectors of float32.
     resume: goes on where an earlier Writer with the same options was stopped, at the last whole shard. `key in writer` and
         keys_done() say which rows are there; add() passes over them. Add the other rows in the same order, and the bytes are those of a run
         that was not stopped.
@@ -128,7 +140,7 @@ class Writer:
         out: Path,
         *,
         columns: "Optional[Mapping[str, ColumnKind]]" = None,
-        classes: Optional[Sequence[str]] = None,
+        classes: "Union[Path, Sequence[str], None]" = None,
         resume: bool = False,
         sample: "Optional[tuple[Any, ...]]" = None,
         preset: str = "eval",
@@ -154,7 +166,7 @@ class Writer:
         self._core: Any = None
         self._result: Optional[Conversion] = None
         self._out = os.fspath(out)
-        self._classes = None if classes is None else list(classes)
+        self._classes = _names(classes)
         self._labels = {name: number for number, name in enumerate(self._classes or ())}
         if len(self._labels) != len(self._classes or ()):
             raise InvalidArgumentError("classes has a name twice")
@@ -164,10 +176,8 @@ class Writer:
         given = _options(
             "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, layout=layout, normalize=normalize,
             mean=mean, std=std, codec=codec, shard_size_bytes=shard_size_bytes, samples_per_shard=samples_per_shard, on_error=on_error,
-            on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs,
+            on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs, classes=self._classes,
         )  # fmt: skip
-        if self._classes is not None:
-            given["classes"] = self._classes
         if self._images:
             given["image_fields"] = [kind._for_core(name) for name, kind in self._images.items()]
         if resume:
@@ -248,12 +258,14 @@ class Writer:
         return self._result.inputs if self._result is not None else len(self._open())
 
     def close(self) -> Conversion:
-        """Writes what is left and dataset.json. A second call returns the same."""
+        """Writes what is left and dataset.json. A second call returns the same. A ConversionWarning says how many images are not in the data set."""
         if self._result is None:
             try:
-                self._result = Conversion(**self._open().close())
+                done = self._open().close()
             except ShardError as error:
                 raise _words.of_convert(error) from None
+            self._result = Conversion(**done)
+            _notes.after(self._out, done)
         return self._result
 
     def abandon(self) -> None:
