@@ -106,7 +106,7 @@ def test_values_are_those_of_torchvision_where_nothing_is_drawn(data, transforms
         ([v2.RandomAffine(5, center=(0, 0))], "center"),
         ([v2.RandomAffine(5, interpolation=BICUBIC)], "interpolation 'bicubic'; only nearest and bilinear"),
         ([v2.GaussianBlur((3, 5))], "only square kernels"),
-        ([v2.RandomCrop(8, padding=2)], r"RandomCrop of \[8, 8\] with padding: .* size=, which is \(32, 32\)"),
+        ([v2.RandomCrop(8, padding=2)], r"RandomCrop of \[8, 8\] with padding: .* size=. Here it is \(32, 32\)"),
         ([v2.RandomCrop(32, padding=(1, 2))], "the same on all sides"),
         ([v2.RandomCrop(32, padding=2, padding_mode="edge")], "mode 'edge'"),
         ([v2.RandomCrop(8, pad_if_needed=True)], "pad_if_needed"),

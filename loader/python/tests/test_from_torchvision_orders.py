@@ -6,6 +6,8 @@ normalised), so that a fill, a threshold or a flip that was moved wrongly shows.
 
 import itertools
 import math
+import os
+import random
 
 import pytest
 
@@ -18,6 +20,8 @@ from torchvision.transforms.v2 import functional as F  # noqa: E402
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SIDE = 32
+ROUNDS = int(os.environ.get("SHARD_TEST_ROUNDS", "60"))
+SEED = int(os.environ.get("SHARD_TEST_SEED", "1"))
 # The value of a fill or an erased rectangle, in each kind of values; nothing that is 0 or the mean in any of them.
 FILL = {"bytes": 201.0, "unit": 0.8, "normalised": 1.25}
 
@@ -81,7 +85,7 @@ def by_torchvision(names, transforms, image, box, program):
                 image = getattr(F, f"adjust_{one.opcode}")(image, one.real[0])
         elif name == "erasing":
             top, left, height, width = drawn["erasing"].whole[:4]
-            image = F.erase(image, top, left, height, width, torch.tensor([[[float(transform.value)]]]).to(image.dtype))
+            image = F.erase(image, top, left, height, width, torch.tensor(transform.value, dtype=torch.float64).reshape(-1, 1, 1).to(image.dtype))
         image = F.horizontal_flip(image) if mirrored else image
     return image
 
@@ -89,23 +93,32 @@ def by_torchvision(names, transforms, image, box, program):
 ALL = ("dtype", "normalize", "crop", "flip", "rotation", "jitter", "erasing")
 
 
-def runs_in_torchvision(names):
-    """Normalize takes floats only; colours and thresholds are defined on bytes and 0 to 1."""
-    return names.index("normalize") > names.index("dtype")
+def refusal(names):
+    """A piece of the message for an order that is none of ours; "": it is taken."""
+    if names.index("normalize") < names.index("dtype"):
+        return "Normalize of bytes|after Normalize|RandomCrop: fill|RandomErasing: value"
+    return "after Normalize" if names.index("normalize") < max(names.index("jitter"), names.index("rotation")) else ""
 
 
-def test_every_order_is_torchvisions_or_refused_by_name(folder):
-    data = sl.Dataset(folder)
-    stored = {number: torch.from_numpy(data[number][0].copy()).permute(2, 0, 1) for number in range(4)}
-    accepted, refused, flipped = 0, 0, 0
+def test_every_order_is_taken_or_refused_by_name():
+    taken = 0
     for names in itertools.permutations(ALL):
+        compose = v2.Compose([v2.ToImage(), *made(names)])
+        if refusal(names):
+            with pytest.raises(sl.InvalidArgumentError, match=refusal(names)):
+                sl.Augment.from_torchvision(compose, size=SIDE)
+        else:
+            sl.Augment.from_torchvision(compose, size=SIDE)
+            taken += 1
+    assert taken == 420 * 2  # normalize is the last of dtype, jitter, rotation and itself, and dtype is before it
+
+
+def test_an_order_that_is_taken_gives_what_torchvision_gives(folder):
+    data, flipped = sl.Dataset(folder), 0
+    stored = {number: torch.from_numpy(data[number][0].copy()).permute(2, 0, 1) for number in range(4)}
+    orders = [names for names in itertools.permutations(ALL) if not refusal(names)]
+    for names in random.Random(SEED).sample(orders, ROUNDS):
         transforms = made(names)
-        before_normalize = names.index("jitter") < names.index("normalize") and names.index("rotation") < names.index("normalize")
-        if not runs_in_torchvision(names) or not before_normalize:
-            with pytest.raises(sl.InvalidArgumentError, match="Normalize of bytes|after Normalize"):
-                sl.Augment.from_torchvision(v2.Compose([v2.ToImage(), *transforms]), size=SIDE)
-            refused += 1
-            continue
         augment = sl.Augment.from_torchvision(v2.Compose([v2.ToImage(), *transforms]), size=SIDE)
         loader = sl.Loader(data, framework="torch", augment=augment, batch_size=4, layout="nchw", shuffle=False, threads=1, prefetch=1)
         batch = next(iter(loader.epoch(0)))
@@ -116,9 +129,7 @@ def test_every_order_is_torchvisions_or_refused_by_name(folder):
             gap = (image - expected).abs() * torch.tensor(STD)[:, None, None] * 255
             assert gap.max() < 4.5, (names, sample, box.flip, float(gap.max()))
             flipped += box.flip
-        accepted += 1
-        loader.close()
-    assert accepted + refused == math.factorial(len(ALL)) and accepted > 500 and flipped > accepted
+    assert flipped > ROUNDS
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from conftest import SAMPLES, ids_of
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
-def start(script, *arguments, processes=1, tmp_path, **environment):
-    """Runs the script, under torchrun if there are several processes; returns what each rank wrote to OUT/RANK."""
+def start(script, *arguments, processes=1, torchrun=True, tmp_path, **environment):
+    """Runs the script, under torchrun if there are several processes that it does not start itself; returns what each rank wrote to OUT/RANK."""
     path = tmp_path / "script.py"
     path.write_text(textwrap.dedent(script))
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
     launcher = [sys.executable]
-    if processes > 1:
+    if processes > 1 and torchrun:
         launcher += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     env = {**os.environ, "OUT": str(out), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **environment}
     done = subprocess.run([*launcher, str(path), *map(str, arguments)], env=env, capture_output=True, text=True, timeout=300, check=False)
@@ -94,6 +94,67 @@ def test_lightning_with_ddp(folder, tmp_path):
         trainer.fit(Module(), sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1))
         """, folder, processes=2, tmp_path=tmp_path)
     assert_shared_by_ranks(seen, 2)
+
+
+def test_lightning_starts_its_own_processes_and_validates(folder, tmp_path):
+    """Started as a plain program: Lightning starts the second process, which has WORLD_SIZE and no RANK when its loaders are made."""
+    pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
+    seen = start(
+        """
+        import os, sys, torch, lightning.pytorch as lightning, shardloader as sl
+
+        class Module(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(3, 3)
+                self.out = None
+
+            def note(self, epoch, ids):
+                self.out = self.out or open(os.path.join(os.environ["OUT"], str(self.global_rank)), "w")
+                print(epoch, *ids.tolist(), file=self.out, flush=True)
+
+            def training_step(self, batch, index):
+                assert batch.epoch == self.current_epoch
+                self.note(self.current_epoch, batch.ids)
+                return torch.nn.functional.cross_entropy(self.net(batch.images.mean((2, 3))), batch.labels)
+
+            def validation_step(self, batch, index):
+                self.note(100 + self.current_epoch, batch.ids)
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), 0.1)
+
+        options = {"framework": "torch", "dtype": "float32"}
+        trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
+                                    enable_model_summary=False, enable_checkpointing=False, num_sanity_val_steps=0)
+        train, val = sl.Loader(sys.argv[1], batch_size=10, seed=1, **options), sl.Loader(sys.argv[1], batch_size=8, shuffle=False, drop_last=False, **options)
+        trainer.fit(Module(), train, val)
+        """, folder, processes=2, torchrun=False, tmp_path=tmp_path)
+    assert_shared_by_ranks(seen, 2)
+    for epoch in (100, 101):
+        assert sorted(i for rank in seen for i in rank[epoch]) == list(range(SAMPLES))
+
+
+def test_lightning_overfits_the_same_batches_of_a_loader_in_order(folder, tmp_path):
+    lightning = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
+    seen = []
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.net = torch.nn.Linear(3, 3)
+
+        def training_step(self, batch, index):
+            seen.append((self.current_epoch, tuple(batch.ids.tolist())))
+            return torch.nn.functional.cross_entropy(self.net(batch.images.mean((2, 3))), batch.labels)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    trainer = lightning.Trainer(accelerator="cpu", devices=1, max_epochs=3, logger=False, enable_progress_bar=False, enable_model_summary=False,
+                                enable_checkpointing=False, overfit_batches=2, default_root_dir=tmp_path)
+    trainer.fit(Module(), sl.Loader(folder, batch_size=10, framework="torch", dtype="float32", shuffle=False))
+    assert seen == [(epoch, tuple(range(10 * i, 10 * i + 10))) for epoch in range(3) for i in range(2)]
 
 
 LIGHTNING_THAT_IS_KILLED = """
@@ -234,6 +295,60 @@ def test_transformers_resumes_in_the_epoch(folder, tmp_path):
     trainer.train_dataset.load_state_dict(state.state_dict())
     trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-8"))
     assert first + second == whole
+
+
+@pytest.mark.parametrize("step, accumulate", [(8, 1), (6, 1), (1, 1), (12, 1), (2, 2), (3, 2), (4, 2)])
+def test_transformers_resumes_by_a_checkpoint_alone(folder, tmp_path, step, accumulate):
+    """In the middle of an epoch (6 batches), at its end, and at the end of the run; with batches that are accumulated."""
+    whole, first, second = [], [], []
+    options = {"gradient_accumulation_steps": accumulate}
+    trainer_of(folder, tmp_path / "whole", whole, save_strategy="no", **options).train()
+    trainer_of(folder, tmp_path, first, save_strategy="steps", save_steps=step, max_steps=step, **options).train()
+    trainer = trainer_of(folder, tmp_path, second, save_strategy="no", **options)
+    done = trainer.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{step}"))
+    assert first + second == whole and done.global_step == 12 // accumulate
+    assert len(first) == step * accumulate
+
+
+def test_transformers_with_two_processes_resumes(folder, tmp_path):
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    script = """
+        import os, sys, torch, transformers, shardloader as sl
+        from shardloader.transformers import LoaderTrainer
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = torch.nn.Linear(3, 3)
+
+            def forward(self, pixel_values, labels):
+                logits = self.net(pixel_values.mean((2, 3)))
+                return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+        class Noted(sl.transformers.Inputs):
+            def __iter__(self):
+                with open(os.path.join(os.environ["OUT"], os.environ["RANK"]), "a") as out:
+                    for batch in self.loader:
+                        print(batch.epoch, *batch.ids.tolist(), file=out, flush=True)
+                        yield {"pixel_values": batch.images, "labels": batch.labels}
+
+        sl.transformers.Inputs = Noted
+        folder, where, steps, resume = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
+        settings = transformers.TrainingArguments(output_dir=where, use_cpu=True, report_to=[], disable_tqdm=True, logging_strategy="no", num_train_epochs=2,
+                                                  max_steps=steps, save_strategy="steps", save_steps=4)
+        train = sl.Loader(folder, batch_size=10, seed=1, framework="torch", dtype="float32")
+        LoaderTrainer(Model(), settings, train_dataset=train).train(resume_from_checkpoint=resume)
+        """
+
+    def run(name, where, steps, how):
+        (tmp_path / name).mkdir()
+        return start(script, folder, tmp_path / where, steps, how, processes=2, tmp_path=tmp_path / name)
+
+    whole = run("whole", "a", 6, "start")
+    assert_shared_by_ranks(whole, 2)
+    first, rest = run("first", "b", 4, "start"), run("rest", "b", 6, "resume")
+    for rank in range(2):
+        assert first[rank][0] + first[rank].get(1, []) + rest[rank][1] == whole[rank][0] + whole[rank][1]
 
 
 # --- torch.compile ------------------------------------------------------------------------------------------------------

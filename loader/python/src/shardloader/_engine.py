@@ -292,14 +292,25 @@ class Engine:
         """True: the views are those of the state, and not those that this loader had."""
         with self.lock:
             self._settle(begins=False)
-            core = self._alive()
-            before = _views_of(core.state()[2])
-            core.resume(text, bool(keep_views))
-            epoch, batch, self._restore = core.state()
-            self._turn += 1
-            self._loaded, self._wanted, self._going = (epoch, batch), None, None
-            self._upcoming = epoch if batch < self.length else epoch + 1
-            return _views_of(self._restore) != before
+            before = _views_of(self._alive().state()[2])
+            self._resume(text, bool(keep_views))
+            return _views_of(str(self._restore)) != before
+
+    def seek(self, epoch: int, batch: int) -> None:
+        """Continues before a batch of an epoch, as from a state that was taken there; with the views that are in use."""
+        with self.lock:
+            self._settle(begins=False)
+            words = str(self._alive().state()[2]).split(" ")
+            words[3], words[4] = str(epoch), str(batch * int(words[6]))  # epoch, position, global batch
+            self._resume(" ".join(words), True)
+
+    def _resume(self, text: str, keep_views: bool) -> None:
+        core = self._alive()
+        core.resume(text, keep_views)
+        epoch, batch, self._restore = core.state()
+        self._turn += 1
+        self._loaded, self._wanted, self._going = (epoch, batch), None, None
+        self._upcoming = epoch if batch < self.length else epoch + 1
 
     def set_views(self, views: "dict[str, Any]") -> None:
         """The options of the views from the epoch on that starts next."""

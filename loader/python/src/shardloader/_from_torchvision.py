@@ -138,7 +138,6 @@ def _described(t: Any) -> str:
     name, module = _of(t), type(t).__module__
     if not _known(t):
         return name if module == "builtins" else f"{module}.{name}"
-    name = f"torchvision's {name}"
     if _of(t) in ("RandomApply", "RandomChoice", "RandomOrder"):
         return f"{name} of {', '.join(map(_of, t.transforms))}"
     if _of(t) == "Grayscale":
@@ -370,9 +369,10 @@ def arguments_of(compose: Any, size: "Optional[tuple[int, int]]") -> "dict[str, 
     for t in _flat(compose):
         try:
             if not conversion.take(t):
-                unknown.append(_described(t))
+                unknown.append(t)
         except (AttributeError, TypeError) as error:  # of a version that has other members
-            raise InvalidArgumentError(f"{_described(t)} is not understood ({error}); name its counterpart of shardloader.ops") from error
+            raise InvalidArgumentError(f"torchvision's {_described(t)} is not understood ({error}); name its counterpart of shardloader.ops") from error
     if unknown:
-        raise InvalidArgumentError(f"{', '.join(unknown)} {'have' if len(unknown) > 1 else 'has'} no counterpart here")
+        whose = "torchvision's " if all(map(_known, unknown)) else ""
+        raise InvalidArgumentError(f"{whose}{', '.join(map(_described, unknown))} {'have' if len(unknown) > 1 else 'has'} no counterpart here")
     return conversion.arguments()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -87,6 +88,20 @@ class Sampler:
 
     def set_epoch(self, epoch: int) -> None:
         self._engine.set_epoch(_number(epoch))
+
+
+@functools.lru_cache(maxsize=1)
+def _sequential_sampler(torch: Any) -> "type[Sampler]":
+    class SequentialOrder(Sampler, torch.utils.data.SequentialSampler):  # type: ignore[misc]
+        """In stored order."""
+
+    return SequentialOrder
+
+
+def sequential_sampler() -> "type[Sampler]":
+    """A Sampler that PyTorch's users know as sequential, where PyTorch is loaded."""
+    torch = sys.modules.get("torch")
+    return Sampler if torch is None or not hasattr(torch, "utils") else _sequential_sampler(torch)
 
 
 def _number(epoch: Any) -> int:
@@ -296,6 +311,7 @@ class Loader:
         self.batch_size = batch_size
         #: True if the last, incomplete batch is left out.
         self.drop_last = options["tail"] == "drop"
+        self._sequential = options["order"] == "sequential" and options["sampling"] is None
         self._describe()
 
     def __len__(self) -> int:
@@ -323,8 +339,10 @@ class Loader:
 
     @property
     def sampler(self) -> Sampler:
-        """For frameworks that call loader.sampler.set_epoch(e)."""
-        return Sampler(self._engine, self.batch_size, self.drop_last)
+        """For frameworks that call loader.sampler.set_epoch(e). With shuffle=False and PyTorch, it is a torch.utils.data.SequentialSampler too,
+        by which Lightning knows the order (overfit_batches, validation)."""
+        kind = sequential_sampler() if self._sequential else Sampler
+        return kind(self._engine, self.batch_size, self.drop_last)
 
     batch_sampler = sampler  # of Lightning's interest where there is a sampler
 

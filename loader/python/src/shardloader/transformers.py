@@ -13,11 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Optional, Union
 
+import transformers.trainer
 from transformers import Trainer
 
 from ._loader import Loader
 
 __all__ = ["Inputs", "LoaderTrainer"]
+
+
+_skip_first_batches = transformers.trainer.skip_first_batches
+
+
+def _skip(batches: Any, num_batches: int = 0) -> Any:
+    """What a Trainer calls when it resumes; it makes a DataLoader of anything else."""
+    return batches.skip(num_batches) if isinstance(batches, Inputs) else _skip_first_batches(batches, num_batches)
+
+
+transformers.trainer.skip_first_batches = _skip
 
 
 class Inputs:
@@ -29,6 +41,7 @@ class Inputs:
     def __init__(self, loader: Loader, images: str = "pixel_values", labels: str = "labels") -> None:
         self.loader = loader
         self._names = (images, labels)
+        self._skipped = 0
 
     def __iter__(self) -> "Iterator[dict[str, Any]]":
         images, labels = self._names
@@ -39,7 +52,17 @@ class Inputs:
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next iteration; a Trainer calls it."""
-        self.loader.set_epoch(epoch)
+        skipped, self._skipped = self._skipped, 0
+        if skipped > 0:
+            self.loader._engine.seek(epoch, skipped)
+        else:
+            self.loader.set_epoch(epoch)
+
+    def skip(self, batches: int) -> "Inputs":
+        """Without the first batches of the epoch that is set next. They are not loaded."""
+        rest = type(self)(self.loader, *self._names)
+        rest._skipped = batches
+        return rest
 
     @property
     def batch_size(self) -> int:
@@ -55,8 +78,7 @@ class Inputs:
 class LoaderTrainer(Trainer):
     """transformers.Trainer whose train_dataset and eval_dataset are Loaders.
 
-    To resume in the middle of an epoch, give the Trainer's arguments ignore_data_skip=True and call load_state_dict() of the train
-    loader yourself: batches that were seen are then not loaded again.
+    train(resume_from_checkpoint=...) continues with the batch after the checkpoint's. Batches that were seen are not loaded again.
     """
 
     def get_train_dataloader(self) -> Any:
