@@ -71,6 +71,19 @@ def test_known_targets_follow_by_themselves(coco):
         assert contents(coco, **options) != contents(coco, **options, as_stored=["*"])
 
 
+def test_a_mask_need_only_be_named(tmp_path):
+    columns = {"mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask"), "depth": sl.ImageField("uint16", SIDE, SIDE, 1)}
+    with sl.Writer(tmp_path / "set", squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", columns=columns) as writer:
+        for number in range(4):
+            grey = np.random.default_rng(number).integers(0, 4, (SIDE, SIDE, 1), np.uint8)
+            writer.add(f"{number}", np.repeat(grey, 3, 2), 0, mask=grey, depth=grey.astype(np.uint16))
+    for batch in sl.Loader(tmp_path / "set", batch_size=2, framework="numpy", random_crop=40, flip=True, fields=["mask"]).epoch(0):
+        assert (batch.targets()["mask"] == batch.images[..., 0]).all()
+    for name in ("depth", "labels", "nothing"):
+        with pytest.raises(sl.InvalidArgumentError, match=f"'{name}' is"):
+            sl.Loader(tmp_path / "set", batch_size=2, fields=[name])
+
+
 def test_without_geometry_columns_are_as_they_are_stored(coco):
     for options in ({}, {"center_crop": SIDE}, {"augment": sl.Augment(ops=[ops.invert()])}):
         assert contents(coco, shuffle=False, **options)[0][0][:2] == [[*boxes_of(0), [0] * 4], boxes_of(1)]

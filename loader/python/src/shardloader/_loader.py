@@ -158,7 +158,7 @@ class Loader:
     Targets (docs/targets.md). They follow crop, flip and geometric operations of each view. Batch.targets() has them.
     fields: by name: further image fields as "nearest" (masks), "bilinear" (depth) or "stored", or Pixels(...) with more options; ragged columns as
         Boxes(...); columns of keypoints as Keypoints(...); any column as "stored". Boxes and keypoints that the data set knows (--coco, --yolo, --voc)
-        follow without being named here.
+        follow without being named here. A list of names is for what the data set knows: masks (nearest), boxes and keypoints.
     as_stored: columns that are delivered as stored, whatever the views do; ["*"]: all that fields does not name. A column that looks like boxes, points or
         masks, and of which the data set does not record what it is, must be named here or in fields if a view crops, flips or moves samples:
         InvalidArgumentError. All other columns are delivered as stored.
@@ -224,7 +224,7 @@ class Loader:
         augment: Optional[Augment] = None,
         views: "Sequence[Augment]" = (),
         mix: Optional[MixPairs] = None,
-        fields: "Optional[Mapping[str, Target]]" = None,
+        fields: "Optional[Union[Mapping[str, Target], Sequence[str]]]" = None,
         as_stored: "Sequence[str]" = (),
         correspondence: bool = False,
         dtype: Any = None,

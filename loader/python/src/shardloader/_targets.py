@@ -83,10 +83,25 @@ def _pixels(name: str, of: Pixels, layout: str) -> "dict[str, Any]":
     }
 
 
+def _known(name: Any, data: Any) -> "Target":
+    """How a target is delivered of which nothing but its name is given: as the data set knows it."""
+    role, kind = data._info["images"].get(name, ("",))[0], data._info["targets"].get(name)
+    if role == "mask":
+        return "nearest"
+    if kind is not None:
+        return Boxes() if kind == "boxes" else Keypoints()
+    what = "an image, which may be depth, a camera or a latent" if role else "not a mask, and not known to be boxes or keypoints"
+    raise InvalidArgumentError(
+        f'fields is a list, and {name!r} is {what}: say how it is delivered, as in fields={{{name!r}: "bilinear"}}, "nearest", "stored", Boxes() or Keypoints()'
+    )
+
+
 def options_of(fields: "Mapping[str, Target]", data: Any, layout: str, as_stored: "Sequence[str]" = ()) -> "dict[str, Any]":
     """fields, boxes, keypoints and as_stored as the C++ loader takes them. layout: of image fields; "" as stored."""
+    if isinstance(fields, (list, tuple, set, frozenset)):
+        fields = {name: _known(name, data) for name in fields}
     if not isinstance(fields, Mapping):
-        raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}')
+        raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names')
     names = [as_stored] if isinstance(as_stored, str) else list(as_stored)
     for name in names:
         if not isinstance(name, str):
