@@ -44,7 +44,6 @@ std::optional<std::string> what_moves(const DatasetInfo& info, const LoaderOptio
   for (std::size_t view = 0; view < view_count(options); ++view)
     if (const auto what = what_moves(info.spec, view_options(options, view)))
       return fmt::format("view {} {}", view, *what);
-  if (options.mix.enabled()) return std::string("samples are mixed (mix)");
   return std::nullopt;
 }
 

@@ -8,7 +8,7 @@
 
 namespace shard {
 
-// The first thing that moves or mixes pixels, for messages: "view 0 is cropped to 224 x 224". Empty: nothing does, and a place in
+// The first thing that moves pixels, for messages: "view 0 is cropped to 224 x 224". Empty: nothing does, and a place in
 // the stored sample is the same place in every view.
 std::optional<std::string> what_moves(const DatasetInfo& info, const LoaderOptions& options);
 

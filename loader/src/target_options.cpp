@@ -173,7 +173,7 @@ void check_keypoints(const DatasetInfo& info, const std::string& name, const Key
 void resolve_target_columns(const DatasetInfo& info, LoaderOptions& options) {
   check_as_stored(info, options);
   const std::optional<std::string> what = what_moves(info, options);
-  if (what) add_known_targets(info, options);
+  if (what || options.mix.enabled()) add_known_targets(info, options);
   const bool none = options.boxes.empty() && options.keypoints.empty() && !options.correspondence;
   if (!none && info.spec.is_tensor())
     throw Error(

@@ -610,7 +610,7 @@ def test_threads_share_a_loader(data):
 
 def test_more_threads_than_batches_are_told_what_prefetch_must_be(data):
     loader = loader_of(data, batch_size=2, prefetch=1)
-    batches, held, errors, turn = loader.epoch(0), [], [], threading.Lock()
+    batches, held, errors, turn, over = loader.epoch(0), [], [], threading.Lock(), threading.Barrier(3)
 
     def work():
         with turn:
@@ -618,6 +618,7 @@ def test_more_threads_than_batches_are_told_what_prefetch_must_be(data):
                 held.append(next(batches))
             except sl.ResourceError as error:
                 errors.append(str(error))
+        over.wait()
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:

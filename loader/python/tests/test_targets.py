@@ -69,7 +69,7 @@ def shapes(tmp_path_factory):
 
 
 def loader(data, **options):
-    return sl.Loader(data, **{"framework": "numpy", "batch_size": 8, "fields": FIELDS, **options})
+    return sl.Loader(data, **{"framework": "numpy", "batch_size": 8, "fields": FIELDS, "as_stored": ["*"], **options})
 
 
 def contents(batch):
