@@ -147,18 +147,18 @@ class Coco(TestCase):
         self.assertEqual((info(self.out)["targets"], len(info(self.out)["parts"])), (known, 2))
         self.assert_code(shardctl("repack", self.out, self.path / "packed", "--codec", "packed"), 0)
         self.assert_code(shardctl("copy", self.out, self.path / "copy"), 0)
-        self.assert_code(self.convert(out=self.path / "other", images=self.more("other")), 0)
-        self.assert_code(shardctl("join", self.path / "joined", self.out, self.path / "other"), 0)
+        self.assert_code(self.convert(out=self.path / "second", images=self.more("other")), 0)
+        self.assert_code(shardctl("join", self.path / "joined", self.out, self.path / "second"), 0)
         for name in ("packed", "copy", "joined"):
             self.assertEqual(info(self.path / name)["targets"], known, name)
             self.assert_code(shardctl("verify", self.path / name), 0)
 
     def more(self, name="more"):
-        """Other images of the same annotations: a folder of their own, and file names that begin with it."""
+        """Other images of the same annotations: a folder of their own."""
         folder = self.path / name
         for i, (width, height) in enumerate(SIZES):
-            write(folder / name / f"{i:03}.png", png(50 + i, width, height))
-            self.coco["images"].append({"id": 1000 * len(name) + i, "file_name": f"{name}/{i:03}.png", "width": width, "height": height})
+            write(folder / f"{name}-{i:03}.png", png(50 + i, width, height))
+            self.coco["images"].append({"id": 1000 * len(name) + i, "file_name": f"{name}-{i:03}.png", "width": width, "height": height})
             self.coco["annotations"].append({"id": len(self.coco["annotations"]) + 1, "image_id": 1000 * len(name) + i, "category_id": 3,
                                              "bbox": [1, 2, 20, 20], "area": 9, "iscrowd": 0, "keypoints": [4, 5, 2]})
         return folder
