@@ -96,9 +96,9 @@ def _known(name: Any, data: Any) -> "Target":
     )
 
 
-def options_of(fields: "Mapping[str, Target]", data: Any, layout: str, as_stored: "Sequence[str]" = ()) -> "dict[str, Any]":
+def options_of(fields: "Union[Mapping[str, Target], Sequence[str]]", data: Any, layout: str, as_stored: "Sequence[str]" = ()) -> "dict[str, Any]":
     """fields, boxes, keypoints and as_stored as the C++ loader takes them. layout: of image fields; "" as stored."""
-    if isinstance(fields, (list, tuple, set, frozenset)):
+    if isinstance(fields, (list, tuple)):
         fields = {name: _known(name, data) for name in fields}
     if not isinstance(fields, Mapping):
         raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names')
