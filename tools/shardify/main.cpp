@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/stopwatch.hpp"
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/pace.hpp"
 #include "cli/progress.hpp"

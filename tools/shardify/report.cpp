@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/quote.hpp"
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "convert/claim.hpp"
@@ -144,6 +145,13 @@ void print_annotations(const convert::Options& options, const convert::Annotatio
   print(found.cut_away, "objects outside of the crop, left out");
 }
 
+// Classes that are in a list, and have no image.
+void print_absent(const convert::Listing& found) {
+  if (!found.absent_classes.empty())
+    cli::out("without images: {} of the {} classes: {}\n", human_count(found.absent_classes.size()),
+             human_count(found.classes.size()), names_text(found.absent_classes));
+}
+
 void print_found(const convert::Options& options, const convert::Listing& found) {
   if (!found.classes.empty())
     cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
@@ -155,13 +163,6 @@ void print_found(const convert::Options& options, const convert::Listing& found)
   print_skipped(options, found);
   print_annotations(options, found.annotations);
   print_further(options, found);
-}
-
-// Of all images, those of some classes are not there.
-void print_absent(const convert::Listing& found) {
-  if (!found.absent_classes.empty())
-    cli::out("without images: {} of the {} classes: {}\n", human_count(found.absent_classes.size()),
-             human_count(found.classes.size()), names_text(found.absent_classes));
 }
 
 void add_found(Json& out, const convert::Listing& found) {
