@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,39 @@ def test_every_block_works_on_what_quickstart_makes(document, quickstart):
     seen = run_document(document)
     assert isinstance(seen["train"], sl.Loader) and len(seen["train"]) == 3
     assert before == {path: path.stat().st_mtime_ns for path in quickstart.rglob("*.safetensors")}  # convert() had nothing to do
+
+
+def test_the_blocks_about_rows_of_the_reader_work_with_rows(tmp_path, monkeypatch):
+    """Those that are marked py and not python, because they use what a reader has."""
+    if not (ROOT / "docs/python.md").exists():
+        pytest.skip("not in a checkout")
+    monkeypatch.chdir(tmp_path)
+    (images,) = (path.parent for path in make_images(tmp_path / "photos", each=2).glob("ant/000.png"))
+    files = sorted(images.iterdir())
+    row = types.SimpleNamespace(name="a", jpeg=files[0].read_bytes(), boxes=[[1, 2, 3, 4]], emb=np.ones(768))
+    section = section_of("docs/python.md", "### Writing a data set")
+    (block,) = re.findall(r"^```py\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    (latents,) = re.findall(r"^ {6}(sl\.write\(.*\))", section, re.MULTILINE)
+    with_writer, in_one_call = block.split("sl.write(")
+    seen = {"sl": sl, "rows": [row], "pairs": [(path.name, path) for path in files], "latents": [("x", np.ones((4, 8, 8), np.float16))]}
+    exec(compile(with_writer, "docs/python.md", "exec"), seen)
+    data = sl.Dataset("out")
+    assert data.classes == ("ant", "bee") and data.column("caption")[0] == "an ant on a leaf" and data.fields[0]["boxes"].tolist() == [[1, 2, 3, 4]]
+    shutil.move("out", "first")
+    for code in ("sl.write(" + in_one_call, latents):
+        exec(compile(code, "docs/python.md", "exec"), seen)
+    assert list(sl.Dataset("out/short").keys) == [path.name for path in files] and sl.Dataset("out/latents").shape == (4, 8, 8)
+
+
+def test_the_commands_of_the_package_work(quickstart):
+    text = (ROOT / "docs/python.md").read_text() if (ROOT / "docs/python.md").exists() else ""
+    commands = [line.split("#")[0].split() for line in re.findall(r"^(python -m shardloader .*)", text, re.MULTILINE)]
+    for _, *arguments in commands:
+        if "--parquet" in arguments and needs_what_is_not_here("import pyarrow"):
+            continue
+        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+    assert commands or not text
 
 
 def test_the_loops_of_the_guide_deliver_what_a_torchvision_model_takes(quickstart):
