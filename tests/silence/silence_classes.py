@@ -240,7 +240,9 @@ class Classes(Silence):
     def test_appended_images_without_a_list_keep_their_names(self):
         self.assert_code(self.convert(self.images("bee/1.png", "cow/1.png")), 0)
         more = self.images("ant/2.png", "cow/2.png", folder="more")
-        self.assert_code(self.convert(more, "--append"), 0)
+        result = self.assert_code(self.convert(more, "--append"), 0)
+        self.assertIn('does not have 1 of the classes of these images ("ant"): they get the labels from 2 on', result.err)
+        self.assertEqual(self.assert_code(self.convert(more, "--append"), 0).err, "")  # appended already
         names = info(self.out)["classes"]
         self.assertEqual({key: names[label] for key, label in self.labels().items()},
                          {"bee/1.png": "bee", "cow/1.png": "cow", "ant/2.png": "ant", "cow/2.png": "cow"})
@@ -248,7 +250,8 @@ class Classes(Silence):
     def test_joined_data_sets_keep_the_names_of_their_labels(self):
         first = self.data_set("first", "bee/1.png", "cow/1.png")
         second = self.data_set("second", "ant/2.png", "cow/2.png")
-        self.assert_code(shardctl("join", first, second, self.out), 0)
+        result = self.assert_code(shardctl("join", self.out, first, second), 0)
+        self.assertIn("classes: 3, of which 1 is not in the first data set: ant\n", result.out)
         names = info(self.out)["classes"]
         self.assertEqual({key: names[label] for key, label in self.labels().items()},
                          {"bee/1.png": "bee", "cow/1.png": "cow", "ant/2.png": "ant", "cow/2.png": "cow"})
@@ -257,7 +260,7 @@ class Classes(Silence):
     def test_classes_and_numbers_are_not_joined(self):
         first = self.data_set("first", "bee/1.png")
         second = self.data_set("second", "x/1.png", arguments=["--labels", self.table("path,label\nx/1.png,0\n")])
-        result = self.assert_code(shardctl("join", first, second, self.out), 2)
+        result = self.assert_code(shardctl("join", self.out, first, second), 2)
         self.assertIn("numbers for labels", result.err)
         self.assertNotEqual(state(self.out), "complete")
 

@@ -2,10 +2,16 @@
 #include "convert/join.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
 
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "convert/claim.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/source.hpp"
 
@@ -38,6 +44,14 @@ int join(const JoinCommandOptions& options) {
            done.was_complete ? "already complete"
            : made.empty()    ? "completed"
                              : made);
+  // The first data set has its labels; a class that is misspelled is a new one.
+  const std::size_t before = convert::read_dataset_info(options.paths.front()).classes.size();
+  const std::vector<std::string> added(done.info.classes.begin() + static_cast<std::ptrdiff_t>(before),
+                                       done.info.classes.end());
+  if (!added.empty())
+    cli::out("classes: {}, of which {} {} not in the first data set: {}\n",
+             cli::human_count(done.info.classes.size()), cli::human_count(added.size()),
+             added.size() == 1 ? "is" : "are", fmt::join(added, ", "));
   return kExitOk;
 }
 

@@ -72,7 +72,7 @@ std::string class_change(const std::vector<std::string>& there, const std::vecto
   std::size_t at = 0;
   while (at < there.size() && at < asked.size() && there[at] == asked[at]) ++at;
   if (at == there.size() && at == asked.size()) return {};
-  return fmt::format("\n  classes: {} recorded, {} requested; label {} is {} recorded, {} requested",
+  return fmt::format("\n  labels: {} classes recorded, {} requested; label {} is {} recorded, {} requested",
                      there.size(), asked.size(), at, name(there, at), name(asked, at));
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/bytes.hpp"
 #include "base/quote.hpp"
@@ -111,6 +112,20 @@ void use_class_names(const std::vector<std::string>& classes, const InputList& l
     map_names(classes, list, labels);
   labels.classes.clear();
   for (const std::string& name : classes) labels.classes.push_back(escape_key(name));
+}
+
+std::string new_classes_warning(const std::vector<std::string>& there, const std::vector<std::string>& added,
+                                const std::string& out) {
+  const std::unordered_set<std::string_view> known(there.begin(), there.end());
+  std::vector<std::string> unknown;
+  for (const std::string& name : added)
+    if (!known.contains(name)) unknown.push_back(unescape_key(name));
+  if (unknown.empty()) return {};
+  return fmt::format(
+      "{} does not have {} of the classes of these images ({}): they get the labels from {} on; with "
+      "`classes` {} "
+      "they are an error",
+      quoted(out), unknown.size(), some_of(unknown), there.size(), quoted(out));
 }
 
 std::vector<std::string> absent_classes(const LabelTable& labels) {

@@ -22,6 +22,10 @@ void use_class_names(const std::vector<std::string>& classes, const InputList& l
 // Classes that no image has.
 std::vector<std::string> absent_classes(const LabelTable& labels);
 
+// Classes (escaped) of images that are appended to a data set which does not have them; empty if it has all. A sentence for people.
+std::string new_classes_warning(const std::vector<std::string>& there, const std::vector<std::string>& added,
+                                const std::string& out);
+
 // What lies beside the images and gives their classes other numbers: classes.txt, and the folder `train` of a folder `val`. Sentences for
 // people; empty if nothing does.
 std::vector<std::string> class_warnings(const Options& options, const LabelTable& labels);

@@ -16,6 +16,7 @@
 #include "base/system_memory.hpp"
 #include "convert/append.hpp"
 #include "convert/claim.hpp"
+#include "convert/class_labels.hpp"
 #include "convert/decoding.hpp"
 #include "convert/further_reader.hpp"
 #include "convert/input_fetcher.hpp"
@@ -391,6 +392,15 @@ Summary summary_of(const DatasetInfo& info) {
 
 namespace {
 
+// Where images are appended. A class that is misspelled is a new one.
+void warn_of_new_classes(const Options& options, Plan& plan) {
+  if (!options.classes.empty() || !dataset_is_there(options.out)) return;
+  const DatasetInfo there = read_dataset_info(options.out);
+  if (there.classes.empty()) return;  // append_to() says that these labels are of another kind
+  const std::string text = new_classes_warning(there.classes, plan.labels.classes, options.out.string());
+  if (!text.empty()) plan.warnings.push_back(text);
+}
+
 // Not a repetition of a finished conversion.
 bool starts_anew(const Options& options) {
   return options.overwrite || options.refresh || options.append || !dataset_is_there(options.out);
@@ -409,6 +419,7 @@ Summary run(const Options& given, const Hooks& hooks) {
     const SmallImages small = look_for_small_images(plan, options);
     if (small.many()) plan.warnings.push_back(enlargement_text(small, plan.preprocess));
   }
+  if (options.append) warn_of_new_classes(options, plan);
   if (hooks.planned) hooks.planned(listing_of(plan));
   const PlanRecord record = record_of(plan, spec_of(options, plan));
   const double plan_seconds = planning.seconds();
