@@ -96,9 +96,10 @@ class Sets(TestCase):
             same = [key.replace(".png", "").replace("x.", "x_") + ".png" for key in all_keys(out)]
             self.assertEqual(all_keys(again), same)
             self.assertEqual(list(stored_samples(again).values()), list(stored_samples(out).values()))
-            one, two = (shardctl("ls", folder, "--columns").out.replace(".png", "").replace("x.", "x_") for folder in (out, again))
-            self.assertEqual([line.split("\t")[1:2] + line.split("\t")[4:] for line in one.splitlines()],
-                             [line.split("\t")[1:2] + line.split("\t")[4:] for line in two.splitlines()])
+            one, two = (json.loads(self.assert_code(shardctl("ls", folder, "--columns", "--json"), 0).out) for folder in (out, again))
+            without_key = [{name: value for name, value in line.items() if name != "key"} for line in one]
+            self.assertEqual(without_key, [{name: value for name, value in line.items() if name != "key"} for line in two])
+            self.assertEqual(without_key[0]["columns"]["caption"], 'a "cat", ä')
         found = members(tar)
         self.assertEqual(found["a/0.cls"], b"0")
         self.assertEqual(json.loads(found["a/0.json"])["boxes"], [[1, 2, 3, 4], [0.1, -1e30, 1e-40, 0]])

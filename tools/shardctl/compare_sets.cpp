@@ -219,7 +219,7 @@ int compare_sets(const CompareOptions& options) {
                quoted_key(first_missing));
     if (more > 0) cli::out("only in the second: {}\n", cli::counted(more, "sample"));
     for (const auto& [name, difference] : comparer.differences)
-      cli::out("{}: {} {}, first {}\n", name, cli::counted(difference.samples, "sample"),
+      cli::out("{}: {} {}, first {}\n", escape_key(name), cli::counted(difference.samples, "sample"),
                difference.samples == 1 ? "differs" : "differ", difference.first);
     cli::out("{} compared: {}\n", cli::counted(compared, "sample"),
              identical ? "identical" : "the data sets differ");
