@@ -221,6 +221,30 @@ class Output(TestCase):
         self.assertEqual(digests(self.path), before)
         self.assertEqual(state(self.out), "absent")
 
+    def test_images_that_would_be_enlarged_are_told_before(self):
+        images = self.path / "sizes"
+        for i in range(20):
+            write(images / "a" / f"{i:02}.png", png(i, *((300, 256) if i else (255, 400))))
+        for folder, wanted, words in (
+            (self.images, [], "100 % of the images are smaller than 256x256 and would be enlarged (6 of 6 that were looked at): --squash 48x40 stores them as they are"),
+            (self.images, ["--squash", "49x40"], "100 % of the images are smaller than 49x40"),
+            (images, [], "5 % of the images are smaller than 256x256 and would be enlarged (1 of 20 that were looked at): smaller values of --resize and --crop"),
+            (images, ["--resize", "255", "--crop", "224"], None),
+        ):
+            said = self.assert_code(shardify(folder, self.out, "--dry-run", *wanted), 0)
+            plan = json.loads(self.assert_code(shardify(folder, self.out, "--dry-run", "--json", *wanted), 0).out)
+            self.assertEqual(plan["sized"], 6 if folder == self.images else 20)
+            if words is None:
+                self.assertNotIn("enlarged", said.out)
+                self.assertEqual((plan["smaller"], plan["notes"]), (0, []))
+            else:
+                self.assertIn(f"warning: {words}", said.out)
+                self.assertIn(words, plan["notes"][0])
+        started = self.assert_code(shardify(self.images, self.out, "--quiet"), 0)
+        self.assertTrue(started.err.startswith("shardify: warning: 100 % of the images are smaller than 256x256"), started)
+        self.assertEqual(self.assert_code(shardify(self.images, self.out, "--quiet"), 0).err, "")  # it is there
+        self.assertEqual(self.assert_code(shardify(images, self.path / "few", "--quiet"), 0).err, "")  # fewer than a tenth
+
     def test_json_is_a_summary_and_nothing_else(self):
         write(self.images / "a" / "bad.png", b"not a picture")
         summary = json.loads(self.assert_code(shardify(self.images, self.out, *SMALL, "--json"), 1).out)

@@ -60,7 +60,7 @@ std::string enlargement_text(const SmallImages& found, const image::PreprocessOp
   const auto percent = (found.smaller * 200 / found.sampled + 1) / 2;
   const std::string share = percent == 0 ? std::string("less than 1") : fmt::to_string(percent);
   std::string cure = "smaller values of `resize` and `crop` keep their size";
-  if (found.one_size && found.one_size->width == found.one_size->height)
+  if (found.one_size && !preprocess.squash && found.one_size->width == found.one_size->height)
     cure = fmt::format("`resize` {0} with `crop` {0} stores them as they are", found.one_size->width);
   else if (found.one_size)
     cure =
