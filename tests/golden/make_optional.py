@@ -53,6 +53,10 @@ def cjxl(png):
         return (path / "a.jxl").read_bytes()
 
 
+# grid.avif: made by avifEncoderAddImageGrid() of libavif 0.11.1, two tiles of 64 x 64 pixels, because Pillow writes no grids. Its .ppm is
+# what Pillow reads.
+
+
 def refuse(name, data):
     (REFUSED / name).write_bytes(data)
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 
+#include "image/avif_grid.hpp"
 #include "image/decode_memory.hpp"
 #include "image/limits.hpp"
 #include "image/optional_formats.hpp"
@@ -53,6 +54,13 @@ AvifDecoder parse_avif(std::span<const std::byte> file, std::uint32_t most_pixel
 // Twice: first with libavif's own bound, so that an image that exceeds ours can be told from a damaged one.
 AvifDecoder open_avif(std::span<const std::byte> file, std::uint64_t max_pixels) {
   const AvifDecoder first = parse_avif(file, AVIF_DEFAULT_IMAGE_SIZE_LIMIT);
+#if AVIF_VERSION < 1010100
+  if (!has_grids_in_item_order(file))
+    throw Error(ErrorCode::unsupported, fmt::format("AVIF: a grid whose tiles libavif {} would put into "
+                                                    "wrong places, which 1.1.1 and newer does not; "
+                                                    "convert it to PNG or JPEG first",
+                                                    avifVersion()));
+#endif
   check_pixel_bound(first->image->width, first->image->height, max_pixels);
   return parse_avif(
       file, static_cast<std::uint32_t>(std::min<std::uint64_t>(max_pixels, AVIF_DEFAULT_IMAGE_SIZE_LIMIT)));

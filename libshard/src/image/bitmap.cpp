@@ -63,6 +63,20 @@ void append_zeros(std::vector<std::byte>& out, std::size_t bytes) {
   out.insert(out.end(), bytes, std::byte{0});
 }
 
+// The number of colours where the header does not say it: as many as there is room for, 256 at most. `room`: the bytes between header and
+// pixels. Files exist whose entries have another size than their header stands for: what may be one is refused.
+std::uint32_t implied_colors(std::span<const std::byte> room, std::size_t color_bytes) {
+  constexpr std::size_t kAll = 256;
+  if (room.size() >= kAll * color_bytes && (color_bytes == 4 || room.size() != kAll * 4))
+    return kAll;  // what both headers stand for
+  bool fours = room.size() % 4 == 0;
+  for (std::size_t i = 3; i < room.size() && fours; i += 4) fours = room[i] == std::byte{0};
+  if (fours != (color_bytes == 4))
+    refuse_kind("BMP",
+                fmt::format("palettes of {} bytes, whose entries may have 3 bytes or 4,", room.size()));
+  return static_cast<std::uint32_t>(std::min(room.size() / color_bytes, kAll));
+}
+
 Bitmap parse_bmp(std::span<const std::byte> file, std::uint64_t max_pixels) {
   constexpr std::size_t kInfo = 14;  // where the second header begins
   const auto need = [&](std::size_t size) {
@@ -101,13 +115,15 @@ Bitmap parse_bmp(std::span<const std::byte> file, std::uint64_t max_pixels) {
 
   std::uint32_t colors = 0;
   const std::size_t color_bytes = old ? 3 : 4;
+  const std::size_t begin = load_le(file, 10, 4);
   if (bits == 8) {
     colors = old ? 0 : load_le(file, kInfo + 32, 4);
-    if (colors == 0) colors = 256;
-    if (colors > 256) throw Error(ErrorCode::corrupt, fmt::format("BMP: a palette of {} colours", colors));
+    if (colors == 0 && begin > end && begin <= file.size())
+      colors = implied_colors(file.subspan(end, begin - end), color_bytes);
+    if (colors == 0 || colors > 256)
+      throw Error(ErrorCode::corrupt, fmt::format("BMP: a palette of {} colours", colors));
     need(end + colors * color_bytes);
   }
-  const std::size_t begin = load_le(file, 10, 4);
   const std::size_t stride = (std::size_t{bitmap.width} * bits + 31) / 32 * 4;
   if (begin < end + colors * color_bytes || begin > file.size())
     throw Error(ErrorCode::corrupt, fmt::format("BMP: pixels at byte {} of {}", begin, file.size()));

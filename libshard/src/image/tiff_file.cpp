@@ -229,7 +229,8 @@ TiffColor color_of(unsigned photometric, unsigned compression, const TiffPage& p
       fmt::format("{} (photometric interpretation {})", name_of_photometric(photometric), photometric));
 }
 
-void check_samples(TIFF* tiff, const TiffPage& page) {
+// "Undefined" data are what they are without the field: unsigned integers (TIFF 6.0, section 19).
+std::uint16_t sample_format_of(TIFF* tiff) {
   const auto format = field_of<std::uint16_t>(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
   if (format != SAMPLEFORMAT_UINT)
     unsupported(fmt::format("samples of {} bits that are {}", page.bits,
@@ -251,6 +252,11 @@ void check_samples(TIFF* tiff, const TiffPage& page) {
     unsupported(
         fmt::format("{} {} of {} bits", page.samples, page.samples == 1 ? "band" : "bands", page.bits));
   if (page.color == TiffColor::cmyk &&
+  return format == SAMPLEFORMAT_VOID ? std::uint16_t{SAMPLEFORMAT_UINT} : format;
+}
+
+void check_samples(TIFF* tiff, const TiffPage& page) {
+  const auto format = sample_format_of(tiff);
       field_of<std::uint16_t>(tiff, TIFFTAG_INKSET, INKSET_CMYK) != INKSET_CMYK)
     unsupported("inks other than CMYK");
   if (field_of<std::uint32_t>(tiff, TIFFTAG_IMAGEDEPTH, 1) != 1)
@@ -270,7 +276,7 @@ void check_bands(TIFF* tiff, TiffPage& page, std::uint64_t max_pixels) {
   constexpr unsigned kMostBands = 4096;
   if (page.samples < 1 || page.samples > kMostBands)
     unsupported(fmt::format("{} bands; 1 to {} are read", page.samples, kMostBands));
-  const auto format = field_of<std::uint16_t>(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
+  const auto format = sample_format_of(tiff);
   page.number = format == SAMPLEFORMAT_INT      ? TiffNumber::negative_too
                 : format == SAMPLEFORMAT_IEEEFP ? TiffNumber::floating
                                                 : TiffNumber::whole;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <random>
@@ -59,6 +60,31 @@ TEST(OptionalFormats, GivePillowsPixels) {
     EXPECT_EQ(info.upright_width(), expected.width);
     EXPECT_EQ(info.upright_height(), expected.height);
     EXPECT_EQ(image::recognize_file(file).group, image::FileKind::Class::decodable);
+  }
+}
+
+// libavif before 1.1.1 puts tiles into the places of their items. The file has two of 64 x 64 pixels side by side, and lists them in "dimg".
+TEST(OptionalFormats, TilesOfAGridAreNeverInAnotherPlaceThanTheListOfTheGridSays) {
+  if (!is_read(image::Format::avif)) GTEST_SKIP() << "this build reads no AVIF";
+  Bytes file = read_file(golden_path("../optional/grid.avif"));
+  const Pixels listed = expected_pixels(golden_path("../optional/grid.avif"));
+  constexpr std::array kType{std::byte{'d'}, std::byte{'i'}, std::byte{'m'}, std::byte{'g'}};
+  const auto dimg = std::search(file.begin(), file.end(), kType.begin(), kType.end());
+  ASSERT_NE(dimg, file.end());
+  std::swap_ranges(dimg + 8, dimg + 10,
+                   dimg + 10);  // behind the type: the grid, the number of tiles, the tiles
+  image::Decoder decoder;
+  try {
+    const Pixels swapped = copy_of(decoder.decode(file, {}));
+    Pixels expected = listed;
+    for (std::size_t y = 0; y < 64; ++y)
+      std::rotate(expected.rgb.begin() + static_cast<std::ptrdiff_t>(y * 384),
+                  expected.rgb.begin() + static_cast<std::ptrdiff_t>(y * 384 + 192),
+                  expected.rgb.begin() + static_cast<std::ptrdiff_t>(y * 384 + 384));
+    EXPECT_LE(largest_difference(swapped, expected), 2);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::unsupported);
+    EXPECT_NE(std::string(error.what()).find("wrong places"), std::string::npos) << error.what();
   }
 }
 
