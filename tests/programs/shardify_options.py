@@ -148,6 +148,47 @@ class Options(TestCase):
         self.assert_code(shardify(self.images, self.out, *SMALL, "--max-pixels", "3599"), 1)
         self.assertIn("3599", rejects(self.out)["a/larger.png"].replace(",", ""))
 
+    def test_the_advice_of_a_reject_works_on_a_finished_data_set(self):
+        write(self.images / "a" / "0.png", png(1, 60, 60))
+        command = [self.images, self.out, *SMALL[:-3], "--samples-per-shard", "2", "--quiet"]
+        self.assert_code(shardify(*command, "--max-pixels", "3599"), 1)
+        self.assertIn("(--max-pixels), of a finished data set together with --refresh", rejects(self.out)["a/0.png"])
+        before = digests(self.out)
+        self.assert_code(shardify(*command, "--max-pixels", "3599"), 1)
+        refused = shardify(*command, "--max-pixels", "3600")
+        self.assert_refused(refused, "1 of the rejects has more pixels than the bound that was given then", "a/0.png", "3599", "--refresh")
+        self.assertEqual(digests(self.out), before)
+        self.assert_code(shardify(*command, "--max-pixels", "3600", "--refresh"), 0)
+        self.assertIn("a/0.png", all_keys(self.out))
+        kept = [name for name, digest in digests(self.out).items() if b"shard-" in name and before.get(name) == digest]
+        self.assertGreater(len(kept), 0, "shards without such a reject stay")
+        alone = self.path / "alone"
+        self.assert_code(shardify(self.images, alone, *command[2:], "--max-pixels", "3600"), 0)
+        self.assertEqual(digests(self.out), digests(alone))
+        self.assert_code(shardify(*command), 0)
+
+    def test_the_advice_of_a_reject_works_on_an_unfinished_conversion(self):
+        write(self.images / "a" / "0.png", png(1, 60, 60))
+        write(self.images / "zzz" / "bad.png", b"bad")
+        command = [self.images, self.out, *SMALL[:-3], "--samples-per-shard", "2", "--quiet", "--jobs", "1"]
+        # Rank 0 of 2 finishes its shards, and the data set is not complete.
+        self.assert_code(shardify(*command, "--max-pixels", "3599", "--rank", "0", "--world-size", "2"), 3)
+        self.assertEqual(state(self.out), "incomplete")
+        self.assert_code(shardify(*command), 1)
+        self.assertIn("a/0.png", all_keys(self.out))
+        self.assertEqual(list(rejects(self.out)), ["zzz/bad.png"])
+
+    def test_the_advice_of_a_reject_works_on_appended_images(self):
+        self.assert_code(shardify(self.images, self.out, *SMALL), 0)
+        more = self.path / "more"
+        write(more / "a" / "large.png", png(1, 60, 60))
+        write(more / "a" / "small.png", png(2, 50, 50))
+        self.assert_code(shardify(more, self.out, *SMALL, "--append", "--max-pixels", "3599"), 1)
+        self.assert_refused(shardify(more, self.out, *SMALL, "--append"), "a/large.png", "append them alone")
+        listed = write(self.path / "list.txt", os.fsencode(more / "a" / "large.png") + b"\n")
+        self.assert_code(shardify("@" + os.fspath(listed), self.out, *SMALL, "--append", "--root", more), 0)
+        self.assertIn("a/large.png", all_keys(self.out))
+
     def test_a_configuration_file_sets_any_option_and_the_command_line_wins(self):
         config = write(self.path / "c.ini", b"resize=40\ncrop=24\ndtype=f32\nlayout=\"nhwc\"\nquiet=true\nsamples-per-shard=3\n"
                                             b"normalize=clip\ncodec=\"zstd:2\"\njobs=1\n")

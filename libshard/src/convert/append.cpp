@@ -16,6 +16,8 @@
 #include "base/quote.hpp"
 #include "convert/input_table.hpp"
 #include "convert/join.hpp"
+#include "convert/pixel_bound.hpp"
+#include "convert/recorded.hpp"
 #include "convert/replace.hpp"
 #include "convert/tables.hpp"
 #include "format/class_list.hpp"
@@ -338,6 +340,10 @@ Summary append_to(Plan plan, const Options& options, const PlanRecord& record, c
   if (lock.try_lock(out, true) == LockResult::busy) refuse_busy(out, lock.holder(), "");
   finish_replacement(out);
   finish_append(out);
+    if (const auto rejects = rejects_below(out, options.max_pixels, &plan.list); rejects.count != 0)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{}: append them alone (list them in a file, @FILE)",
+                              describe(rejects, options.max_pixels)));
   require_data_set(out);
   const DatasetInfo info = read_dataset_info(out);
   require_same_options(info, record, out);

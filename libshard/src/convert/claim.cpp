@@ -17,6 +17,7 @@
 #include "base/publish.hpp"
 #include "base/quote.hpp"
 #include "convert/input_table.hpp"
+#include "convert/pixel_bound.hpp"
 #include "convert/replace.hpp"
 #include "shard/error.hpp"
 #include "shard/remote.hpp"
@@ -115,7 +116,8 @@ PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked) {
   const bool as_before = info.source_digest == asked.names_digest;
   there.source_digest = as_before ? asked.source_digest : info.source_digest;
   there.inputs = info.inputs;
-  for (const char* only_if_used : {"on_warning", "columns", "fields", "further_images", "categories"})
+  for (const char* only_if_used :
+       {"on_warning", "columns", "fields", "further_images", "categories", "depth", "pages", "channels"})
     there.options.erase(only_if_used);
   there.options["dtype"] = std::string(to_string(info.spec.dtype));
   there.options["layout"] = std::string(to_string(info.spec.layout));
@@ -240,6 +242,11 @@ void claim_folder(const Plan& plan, const Options& options, const PlanRecord& re
       require_same_plan(recorded_plan(info, record), record, out, [&] {
         return class_change(info.classes, plan.labels.classes) + describe_changes(out, nullptr, plan);
       });
+      if (record.stage != Stage::staged && info.rejects != 0)
+        if (const auto rejects = rejects_below(out, options.max_pixels); rejects.count != 0)
+          throw Error(ErrorCode::invalid_argument,
+                      fmt::format("{}: {}: use `refresh` to convert their shards again", quoted(out),
+                                  describe(rejects, options.max_pixels)));
       claim.missing = missing_shards(options, info);
       if (claim.missing.empty()) tidy(options, record, claim);
       claim.complete = claim.missing.empty();

@@ -421,7 +421,8 @@ Summary run(const Options& given, const Hooks& hooks) {
   }
   if (options.append) warn_of_new_classes(options, plan);
   if (hooks.planned) hooks.planned(listing_of(plan));
-  const PlanRecord record = record_of(plan, spec_of(options, plan));
+  PlanRecord record = record_of(plan, spec_of(options, plan));
+  record.max_pixels = options.max_pixels;
   const double plan_seconds = planning.seconds();
   if (options.append)
     return append_to(std::move(plan), options, record,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "convert/pixel_bound.hpp"
+
 namespace shard::convert {
 
 image::DecodeOptions decode_options(const Options& options, const std::atomic<bool>* cancel) {
@@ -21,7 +23,7 @@ std::uint32_t fast_decode_side(const image::PreprocessOptions& options) {
 
 std::string reject_reason(const Error& error) {
   const bool pixels = dynamic_cast<const image::TooManyPixels*>(&error) != nullptr;
-  return fmt::format("{}{}", error.what(), pixels ? " (--max-pixels)" : "");
+  return fmt::format("{}{}", error.what(), pixels ? kPixelBoundAdvice : "");
 }
 
 }  // namespace shard::convert

@@ -11,6 +11,8 @@
 #include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/quote.hpp"
+#include "convert/pixel_bound.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -274,6 +276,9 @@ std::optional<Receipt> finished_shard(const fs::path& out, const PlanRecord& pla
   }
   if (receipt.shard.file != shard_name(shard)) return std::nullopt;
   if (receipt.shard.samples != 0) {
+  for (const Reject& reject : receipt.rejects)
+    if (plan.max_pixels != 0 && pixel_bound_of(reject.reason).value_or(plan.max_pixels) < plan.max_pixels)
+      return std::nullopt;
     std::error_code error;
     const auto size = fs::file_size(out / receipt.shard.file, error);
     if (error || size != receipt.shard.size_bytes) return std::nullopt;

@@ -34,6 +34,8 @@ struct PlanRecord {
   Stage stage = Stage::converting;
   // Not recorded: source_digest as earlier versions made it, without the sizes of the inputs.
   std::string names_digest = {};
+  // Not recorded: the bound on pixels of this run; 0: none is known. A receipt with an image that only a lower bound refused does not count.
+  std::uint64_t max_pixels = 0;
   // Of a Writer: its columns (writer_journal.hpp). Not compared; empty for a conversion of files.
   std::string writer = {};
 };
@@ -69,8 +71,8 @@ std::filesystem::path receipt_path(const std::filesystem::path& out, std::uint64
 // The numbers of the shards for which `out` holds receipts, ascending. Errors: io.
 std::vector<std::uint64_t> receipts_in(const std::filesystem::path& out);
 
-// The receipt of a finished shard. Nothing if there is no receipt, if it is damaged or of another conversion,
-// or if the shard's file is missing or has another size. Errors: io.
+// The receipt of a finished shard. Nothing if there is no receipt, if it is damaged or of another conversion, if it rejects an image
+// because of a lower bound on pixels than plan.max_pixels, or if the shard's file is missing or has another size. Errors: io.
 std::optional<Receipt> finished_shard(const std::filesystem::path& out, const PlanRecord& plan,
                                       std::uint64_t shard);
 

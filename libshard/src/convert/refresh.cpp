@@ -16,6 +16,7 @@
 #include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"
 #include "convert/input_table.hpp"
+#include "convert/pixel_bound.hpp"
 #include "shard/error.hpp"
 #include "shard/shard_reader.hpp"
 
@@ -122,6 +123,7 @@ std::optional<Receipt> receipt_of(const Plan& plan, const fs::path& out, const P
       if (!has_rows(*reader, sample, plan, i)) return std::nullopt;
       ++sample;
     } else if (const auto reason = known.reasons.find(key); reason != known.reasons.end()) {
+      if (pixel_bound_of(reason->second).value_or(record.max_pixels) < record.max_pixels) return std::nullopt;
       receipt.rejects.push_back({key, reason->second});
     } else {
       return std::nullopt;

@@ -254,7 +254,9 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
   inner.refresh = false;
   PlanRecord staged = record;
   staged.stage = Stage::staged;
-  Claim claim;  // of the staged folder, which becomes OUT
+  staged.options["max_pixels"] =
+      std::to_string(options.max_pixels);  // what was staged has the rejects of this bound
+  Claim claim;                             // of the staged folder, which becomes OUT
   if (options.refresh) {
     const Refresh refresh(plan, options, record, hooks);
     if (refresh.nothing_changed()) {

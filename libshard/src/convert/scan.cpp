@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 #include "base/quote.hpp"
 #include "shard/error.hpp"
@@ -41,6 +43,31 @@ void sort_by_key(std::vector<T>& items) {
 
 std::string Input::key() const {
   return page == kNoPage ? escape_key(path) : escape_key(fmt::format("{}#{}", path, page));
+}
+
+PageName page_name(std::string_view raw) {
+  const std::size_t hash = raw.rfind('#');
+  if (hash == std::string_view::npos) return {raw};
+  const std::string_view digits = raw.substr(hash + 1);
+  std::uint32_t page = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), page);
+  const bool whole = error == std::errc{} && end == digits.data() + digits.size() && page != Input::kNoPage;
+  if (!whole || (digits.size() > 1 && digits[0] == '0')) return {raw};
+  return {raw.substr(0, hash), page};
+}
+
+const Input* find_input(const InputList& list, std::string_view path, std::uint32_t page) {
+  const auto at = std::lower_bound(list.inputs.begin(), list.inputs.end(), std::pair(path, page),
+                                   [](const Input& input, const auto& of) {
+                                     return std::pair(std::string_view(input.path), input.page) < of;
+                                   });
+  return at != list.inputs.end() && at->path == path && at->page == page ? &*at : nullptr;
+}
+
+const Input* find_key(const InputList& list, std::string_view raw) {
+  if (const Input* const found = find_input(list, raw)) return found;
+  const PageName name = page_name(raw);
+  return name.page == Input::kNoPage ? nullptr : find_input(list, name.path, name.page);
 }
 
 InputList scan(const std::string& images, const std::filesystem::path& list_root, ArrayLayout layout,

@@ -39,6 +39,13 @@ struct Input {
   std::uint32_t page_number() const noexcept { return page == kNoPage ? 0 : page; }
 };
 
+// What the key of an input names: "a.tif#3" with pages is page 3 of a.tif. `raw`: not escaped.
+struct PageName {
+  std::string_view path;
+  std::uint32_t page = Input::kNoPage;
+};
+PageName page_name(std::string_view raw);
+
 // A member of an archive that is no image and belongs to one (WebDataset).
 struct SideMember {
   std::string sample;     // sample_name() of its path
@@ -59,7 +66,7 @@ struct InputList {
   std::filesystem::path root;
   // Set: the root is an address, and the files of inputs are there.
   std::shared_ptr<const RemoteFiles> server;
-  // Sorted, unique.
+  // Sorted by path and page, unique.
   std::vector<Input> inputs;
   // Files that contain inputs.
   std::vector<std::filesystem::path> archives;
@@ -102,6 +109,11 @@ struct InputList {
 // `side`: of archives, which members that are no images are listed too, by their extensions.
 InputList scan(const std::string& images, const std::filesystem::path& list_root,
                ArrayLayout layout = ArrayLayout::automatic, const std::set<std::string>& side = {});
+
+// The input with this path (not escaped) and page; null if there is none. Binary search.
+const Input* find_input(const InputList& list, std::string_view path, std::uint32_t page = Input::kNoPage);
+// The input with this key, with or without page; not escaped.
+const Input* find_key(const InputList& list, std::string_view raw);
 
 // The parts of scan(), with unsorted results: walk.cpp, list.cpp and scan_tar.cpp.
 InputList scan_folder(const std::string& images);

@@ -32,6 +32,7 @@ WorkPlan::WorkPlan(const Options& options) : impl_(std::make_unique<Impl>()) {
   impl_->plan = make_plan(impl_->options);
   impl_->options.preprocess = impl_->plan.preprocess;
   impl_->record = record_of(impl_->plan, spec_of(impl_->options, impl_->plan));
+  impl_->record.max_pixels = impl_->options.max_pixels;
 }
 WorkPlan::WorkPlan(WorkPlan&&) noexcept = default;
 WorkPlan& WorkPlan::operator=(WorkPlan&&) noexcept = default;
