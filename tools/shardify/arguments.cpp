@@ -194,7 +194,7 @@ void add_pixels(CLI::App& app, convert::Options& options, Given& given) {
       ->group(group);
 }
 
-void add_values(CLI::App& app, Given& given) {
+void add_values(CLI::App& app, convert::Options& options, Given& given) {
   const char* group = "Values";
   app.add_option("--dtype", given.text.dtype, R"(
       Data type of the stored values: u8, u16, f16, bf16 or f32 (also uint8, uint16, ...). u16 keeps all 16 bits of PNG, TIFF
@@ -208,6 +208,13 @@ void add_values(CLI::App& app, Given& given) {
       hold (floats, more than four bands), which are kept)")
       ->type_name("keep|N")
       ->default_str("RGB")
+      ->group(group);
+  app.add_option("--depth", options.depth, R"(
+      Images of 16 bits have numbers of N bits, 9 to 16, as those of many sensors: as RGB of 8 bits they keep the highest 8 of these. An
+      image with a larger number is rejected)")
+      ->type_name("N")
+      ->check(CLI::Range(9U, 16U))
+      ->default_str("16")
       ->group(group);
   app.add_option("--layout", given.text.layout, "Order of the axes: nchw or nhwc")
       ->type_name("LAYOUT")
@@ -320,7 +327,7 @@ std::optional<int> parse(int argc, const char* const* argv, Arguments& arguments
       ->required();
   add_input(app, options, given);
   add_pixels(app, options, given);
-  add_values(app, given);
+  add_values(app, options, given);
   add_output(app, options, given);
   add_work(app, options);
   add_running(app, arguments, given);

@@ -197,14 +197,23 @@ Json describe(const image::WarningCounts& counts) {
   return kinds;
 }
 
-// "extraneous_bytes 12, jfif_version 1"
+// "extraneous_bytes 12, jfif_version 1". Empty: the decoder had no warnings.
 std::string warnings_text(const image::WarningCounts& counts) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < image::kWarnings; ++i)
-    if (counts.images[i] > 0)
+    if (counts.images[i] > 0 && static_cast<image::Warning>(i) != image::Warning::few_bits)
       parts.push_back(
           fmt::format("{} {}", to_string(static_cast<image::Warning>(i)), human_count(counts.images[i])));
   return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// "" if no image loses most of its values.
+std::string few_bits_text(const image::WarningCounts& counts) {
+  return cli::with_flags(convert::few_bits_text(counts));
+}
+
+void print_few_bits(const image::WarningCounts& counts, std::string_view of) {
+  if (const std::string text = few_bits_text(counts); !text.empty()) cli::out("warning: {}{}\n", of, text);
 }
 
 }  // namespace
@@ -231,6 +240,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
              {"sampled_rejects", e.sampled_rejects},
              {"sized", e.sized},
              {"smaller", e.smaller},
+             {"sampled_warnings", describe(e.sampled_warnings)},
              {"mean_input_bytes", e.mean_input_bytes},
              {"seconds", e.seconds},
              {"options", describe(options)}};
@@ -269,6 +279,7 @@ void print_estimate(const convert::Options& options, const convert::Estimate& e,
     cli::out("rejected of the {} tried: {}\n", e.sampled, e.sampled_rejects);
     for (const auto& reject : e.sampled_reject_list) cli::out("  {}: {}\n", reject.key, reject.reason);
   }
+  print_few_bits(e.sampled_warnings, fmt::format("of the {} tried: ", e.sampled));
 }
 
 void print_summary(const convert::Options& options, const convert::Summary& s, const convert::Listing& found,
@@ -301,6 +312,7 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
              {"options", describe(options)}};
     out["classes"] = found.classes;
     add_found(out, found);
+    if (const std::string text = few_bits_text(s.warnings); !text.empty()) out["notes"].push_back(text);
     return cli::write_out(dump(out));
   }
   if (!s.complete && options.claim) {
@@ -335,8 +347,9 @@ void print_summary(const convert::Options& options, const convert::Summary& s, c
   if (s.converted > 0)
     cli::out("speed: {:.0f} images/s with {} threads, {} in total\n", rate, options.threads(),
              human_duration(seconds));
-  if (!s.warnings.empty())
-    cli::out("stored although the decoder warned (images per kind): {}\n", warnings_text(s.warnings));
+  if (const std::string text = warnings_text(s.warnings); !text.empty())
+    cli::out("stored although the decoder warned (images per kind): {}\n", text);
+  print_few_bits(s.warnings, {});
   if (s.rejects > 0)
     cli::out("rejected: {} of {} inputs; see {}\n", human_count(s.rejects), human_count(s.inputs),
              quoted(options.out / kRejectsFile));

@@ -88,3 +88,7 @@ image::PreprocessOptions choose_preprocess(const Options& options, const InputLi
 }
 
 }  // namespace shard::convert
+  if (options.depth != 0)  // check() has seen what was asked for
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`depth`: the first image, {}, is kept as it is, because RGB of 8 bits cannot hold it",
+                            quoted_key(key)));

@@ -384,6 +384,16 @@ Summary summary_of(const DatasetInfo& info) {
   summary.complete = true;
   summary.inputs = info.inputs;
   summary.samples = info.samples();
+std::string few_bits_text(const image::WarningCounts& warnings) {
+  const std::uint64_t count = warnings.images[static_cast<std::size_t>(image::Warning::few_bits)];
+  if (count == 0) return {};
+  return fmt::format(
+      "{} of 16 bits {} values below 16384 only, and as 8 bits they keep the high byte of 16: at most 64 of "
+      "256 "
+      "levels. `depth` says how many bits the values have; `channels` keep or `dtype` u16 keeps them all",
+      count == 1 ? std::string("1 image") : fmt::format("{} images", count), count == 1 ? "has" : "have");
+}
+
   summary.rejects = info.rejects;
   summary.shards = info.shards.size();
   for (const ShardSummary& shard : info.shards) summary.size_bytes += shard.size_bytes;

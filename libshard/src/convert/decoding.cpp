@@ -13,6 +13,7 @@ image::DecodeOptions decode_options(const Options& options, const std::atomic<bo
   decode.max_pixels = options.max_pixels;
   decode.on_warning = options.on_warning;
   decode.cancel = cancel;
+  decode.depth = options.depth;
   if (options.fast_decode) decode.fast_min_short_side = fast_decode_side(options.preprocess);
   return decode;
 }

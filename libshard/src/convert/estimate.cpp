@@ -109,7 +109,8 @@ Estimate estimate(const Options& given, const Hooks& hooks) {
       further.read(index, 0);
       bytes += file.size() + further.bytes_read();
       decode.page = input.page_number();
-      preprocessor.run_file(decoder, file, decode, sample);
+      if (options.pages && input.page == Input::kNoPage) require_counted(file);
+      result.sampled_warnings.add(preprocessor.run_file(decoder, file, decode, sample));
       compressed += codec.encode(sample).size();
       compressed += encoded_further(plan, further, decoder, decode, file, input);
       if (packer) packed += packer->encode(sample).size();

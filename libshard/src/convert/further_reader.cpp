@@ -159,6 +159,7 @@ std::span<const std::span<const std::byte>> FurtherReader::samples(image::Decode
   image::DecodeOptions options = decode;
   options.fast_min_short_side = 0;
   options.page = 0;
+  options.depth = 0;  // it is said of the images
   samples_.clear();
   for (Field& field : fields_) {
     if (field.of->paths[field.input].empty()) {

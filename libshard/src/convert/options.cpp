@@ -72,6 +72,13 @@ void Options::check() const {
         ErrorCode::invalid_argument,
         fmt::format("`rank` {} and `world_size` {}: rank must be 0 to world_size - 1", rank, world_size));
   if (max_pixels < 1) throw Error(ErrorCode::invalid_argument, "`max_pixels` must be at least 1");
+  if (depth != 0 && (depth < 9 || depth > 16))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`depth` is {}; it must be 9 to 16: the bits of the numbers in images of 16 bits",
+                            depth));
+  if (depth != 0 && (preprocess.wide() || keep_channels))
+    throw Error(ErrorCode::invalid_argument,
+                "`depth` together with `channels` or `dtype` u16: these keep the numbers that images have");
   if (samples_per_shard == 0 && shard_size_bytes < preprocess.sample_spec().size_bytes())
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",

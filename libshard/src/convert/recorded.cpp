@@ -57,7 +57,9 @@ Provenance provenance_of(const Options& options) {
   provenance["crop"] = p.crop ? "center " + size_text(*p.crop) : "none";
   provenance["filter"] = std::string(image::to_string(p.filter));
   if (p.wide()) provenance["channels"] = fmt::to_string(options.preprocess.sample_spec().channels);
-  if (options.pages) provenance["pages"] = "each";
+  // Of RGB, "each" stands in data sets whose pages are all the first one.
+  if (options.pages) provenance["pages"] = p.wide() ? kPagesAsStored : kPagesAsRgb;
+  if (options.depth != 0) provenance["depth"] = fmt::to_string(options.depth);
   if (options.on_warning != image::OnWarning::harmless)
     provenance["on_warning"] = std::string(image::to_string(options.on_warning));
   return provenance;
@@ -163,3 +165,9 @@ image::DecodeOptions decode_options_from(const DatasetInfo& info) {
 }
 
 }  // namespace shard::convert
+  if (const auto recorded = info.provenance.find("depth"); recorded != info.provenance.end()) {
+    const std::string& text = recorded->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.depth);
+    if (error != std::errc{} || end != text.data() + text.size() || options.depth < 9 || options.depth > 16)
+      unknown("depth", text);
+  }

@@ -177,7 +177,24 @@ class RowExpander {
     }
   }
 
+  // Before whole rows are expanded: DecodeOptions::depth, and which bits are used where it is not given.
+  void prepare(std::span<std::uint8_t> rows, unsigned depth) {
+    if (header_.bit_depth != 16) return;
+    const std::size_t pixel =
+        colors() + ((header_.color_type & SPNG_COLOR_TYPE_GRAYSCALE_ALPHA) != 0 ? 1 : 0);
+    if (depth != 0) return raise_depth(rows, true, depth, pixel, colors(), "PNG");
+    for (std::size_t at = 0; at < rows.size(); at += 2 * pixel)
+      for (std::size_t c = 0; c < colors(); ++c)
+        used_ |= static_cast<unsigned>(rows[at + 2 * c] << 8U | rows[at + 2 * c + 1]);
+  }
+  WarningSet warnings() const noexcept {
+    WarningSet found;
+    if (is_few_bits(used_)) found.add(Warning::few_bits);
+    return found;
+  }
+
  private:
+  std::size_t colors() const { return (header_.color_type & SPNG_COLOR_TYPE_TRUECOLOR) != 0 ? 3 : 1; }
   unsigned packed_sample(const std::uint8_t* row, std::uint32_t x) const {
     const unsigned depth = header_.bit_depth;
     const std::size_t bit = std::size_t{x} * depth;
@@ -215,6 +232,7 @@ class RowExpander {
   }
 
   spng_ihdr header_;
+  unsigned used_ = 0;                                       // colours of 16 bits, or-ed
   std::array<std::array<std::uint8_t, 3>, 256> palette_{};  // black behind its end, as in Pillow and libpng
 };
 
@@ -267,7 +285,7 @@ PngKind kind_of(const spng_ihdr& header) {
 }
 
 // Adam7: seven passes over the whole image, whose samples are kept as stored until the last.
-void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size_t row_bytes,
+void decode_interlaced(spng_ctx* context, RowExpander& expander, unsigned depth, std::size_t row_bytes,
                        Canceller& cancel, std::uint8_t* out, std::uint32_t width, std::uint32_t height) {
   const std::size_t stride = std::size_t{width} * 3;
   PixelBuffer samples;
@@ -280,6 +298,7 @@ void decode_interlaced(spng_ctx* context, const RowExpander& expander, std::size
     if (status == 0) status = spng_decode_row(context, rows + info.row_num * row_bytes, row_bytes);
     if (status != SPNG_EOI) check(status);
   }
+  expander.prepare({rows, row_bytes * height}, depth);
   for (std::uint32_t y = 0; y < height; ++y)
     expander.expand(rows + y * row_bytes, 0, width, out + y * stride);
 }
@@ -291,7 +310,8 @@ struct PngReader::Impl {
       : file(bytes),
         context(open(bytes, header, options.max_pixels)),
         walk(walk_chunks(bytes)),
-        cancel(options.cancel) {
+        cancel(options.cancel),
+        depth(options.depth) {
     check(spng_decoded_image_size(context.get(), SPNG_FMT_RAW, &row_bytes));
     row_bytes /= header.height;
     info = {Format::png, header.width, header.height, orientation_of(file, walk)};
@@ -316,6 +336,7 @@ struct PngReader::Impl {
   Context context;
   ChunkWalk walk;
   Canceller cancel;
+  unsigned depth;
   ImageInfo info;
   bool interlaced = false;
   bool started = false;
@@ -341,6 +362,7 @@ void PngReader::read_row() {
   ++self.rows_read;
   // The last row's status is SPNG_EOI.
   if (status != SPNG_EOI || self.rows_read != self.header.height) check(status);
+  self.expander->prepare({self.row.data(), self.row_bytes}, self.depth);
 }
 
 void PngReader::expand(std::uint32_t column, std::uint32_t count, std::uint8_t* rgb) const {
@@ -350,8 +372,8 @@ void PngReader::expand(std::uint32_t column, std::uint32_t count, std::uint8_t* 
 void PngReader::read_interlaced(std::uint8_t* rgb) {
   Impl& self = *impl_;
   self.start();
-  decode_interlaced(self.context.get(), *self.expander, self.row_bytes, self.cancel, rgb, self.header.width,
-                    self.header.height);
+  decode_interlaced(self.context.get(), *self.expander, self.depth, self.row_bytes, self.cancel, rgb,
+                    self.header.width, self.header.height);
   self.rows_read = self.header.height;
 }
 
@@ -362,6 +384,10 @@ void PngReader::finish() {
   check(spng_decode_chunks(self.context.get()));
   if (!self.walk.complete)
     throw Error(ErrorCode::corrupt, "PNG: the file is cut off before its IEND chunk ends");
+}
+
+WarningSet PngReader::warnings() const noexcept {
+  return impl_->expander ? impl_->expander->warnings() : WarningSet{};
 }
 
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
@@ -381,7 +407,7 @@ StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& opt
     reader.read_interlaced(out);
   }
   reader.finish();
-  return {{out, info.width, info.height, stride}, info.orientation, std::move(share), {}};
+  return {{out, info.width, info.height, stride}, info.orientation, std::move(share), reader.warnings()};
 }
 
 PngKind read_png_kind(std::span<const std::byte> file, std::uint64_t max_pixels) {

@@ -39,6 +39,8 @@ class PngReader {
   void read_interlaced(std::uint8_t* rgb);
   // Reads what is left and checks the file to its end.
   void finish();
+  // Warning::few_bits, after finish().
+  WarningSet warnings() const noexcept;
 
  private:
   struct Impl;

@@ -209,7 +209,7 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
   }
   // Coefficients of a turned image are not those of the stored one turned: it is decoded whole and set
   // upright first.
-  switch (detect_format(file)) {
+  switch (decode.page == 0 ? detect_format(file) : Format::unknown) {  // pages: decode() knows them
     case Format::jpeg: {
       const JpegHeader& header = jpeg.open(file, decode);
       if (header.orientation != 1) break;
@@ -224,7 +224,7 @@ WarningSet Preprocessor::Impl::run_file(Decoder& decoder, std::span<const std::b
       if (reader.info().orientation != 1 || !reader.comes_by_rows()) break;
       const MemoryBudget::Share share = take_memory(decode, reader.memory_bytes());
       into_sample(out, [&](RowSink& sink) { resize(reader, sink); });
-      return {};
+      return reader.warnings();
     }
     case Format::webp:
     case Format::tiff:

@@ -39,13 +39,14 @@ class TiffExpander {
 
   // `count` pixels of row `y` of the blocks that begin at `blocks[plane]`.
   void expand(const std::array<const std::uint8_t*, 4>& blocks, std::uint32_t y, std::uint32_t count,
-              std::uint8_t* rgb) const {
+              std::uint8_t* rgb) {
     if (page_.bits < 8) return expand_packed(blocks[0] + y * page_.block_row_bytes, count, rgb);
     const std::size_t bytes = page_.bits / 8;
     const std::size_t high = std::endian::native == std::endian::little ? bytes - 1 : 0;
     SampleRow row;
     row.step = page_.separate ? bytes : bytes * page_.samples;
     for (unsigned i = 0; i < page_.samples; ++i)
+    if (page_.bits == 16) look_at(row, count);
       row.band[i] = (page_.separate ? blocks[i] : blocks[0] + i * bytes) + y * page_.block_row_bytes + high;
     switch (page_.color) {
       case TiffColor::gray:
@@ -61,7 +62,21 @@ class TiffExpander {
         return expand_cmyk(row, count, rgb);
     }
   }
+  // Warning::few_bits of all that was expanded.
+  bool has_few_bits() const noexcept { return is_few_bits(used_); }
 
+
+  // Colours of 16 bits, without alpha.
+  void look_at(const SampleRow& row, std::uint32_t count) {
+    constexpr bool kLittle = std::endian::native == std::endian::little;
+    const unsigned colors = page_.color == TiffColor::rgb ? 3 : page_.color == TiffColor::cmyk ? 4 : 1;
+    for (unsigned c = 0; c < colors; ++c) {
+      const std::uint8_t* const high = row.band[c];
+      const std::uint8_t* const low = kLittle ? high - 1 : high + 1;
+      for (std::size_t x = 0, at = 0; x < count; ++x, at += row.step)
+        used_ |= static_cast<unsigned>(high[at] << 8U | low[at]);
+    }
+  }
  private:
   static void put_color(const std::array<std::uint8_t, 3>& color, std::uint8_t* rgb) {
     put_pixel(rgb, color[0], color[1], color[2]);
@@ -117,6 +132,18 @@ class TiffExpander {
   const TiffPage& page_;
 };
 
+// DecodeOptions::depth, of a block with all its planes. Only of what belongs to the image: the rest of a tile may hold anything.
+void raise_block(const TiffPage& page, unsigned depth, std::uint32_t rows, std::uint32_t columns,
+                 std::uint8_t* samples) {
+  constexpr bool kBig = std::endian::native == std::endian::big;
+  const std::size_t colors = page.color == TiffColor::rgb ? 3 : page.color == TiffColor::cmyk ? 4 : 1;
+  const std::size_t pixel = page.separate ? 1 : page.samples;
+  for (std::size_t plane = 0; plane < page.planes(); ++plane)
+    for (std::uint32_t row = 0; row < rows; ++row)
+      raise_depth({samples + plane * page.block_bytes() + row * page.block_row_bytes, 2 * pixel * columns},
+                  kBig, depth, pixel, page.separate ? (plane < colors ? 1 : 0) : colors, "TIFF");
+}
+
 }  // namespace
 
 ImageInfo read_tiff_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
@@ -139,7 +166,7 @@ StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& op
   for (unsigned plane = 0; plane < page.planes(); ++plane)
     blocks[plane] = samples.data() + plane * page.block_bytes();
 
-  const TiffExpander expander(page);
+  TiffExpander expander(page);
   std::uint32_t polls = 0;
   for (std::uint64_t y = 0; y < page.height; y += page.block_height) {
     const auto top = static_cast<std::uint32_t>(y);
@@ -150,12 +177,14 @@ StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& op
         throw Error(ErrorCode::cancelled, "TIFF: decoding was cancelled");
       const auto left = static_cast<std::uint32_t>(x);
       const std::uint32_t columns = std::min(page.block_width, page.width - left);
+      if (page.bits == 16) raise_block(page, options.depth, rows, columns, samples.data());
       for (unsigned plane = 0; plane < page.planes(); ++plane)
         tiff.read_block(left, top, plane, samples.data() + plane * page.block_bytes());
       for (std::uint32_t row = 0; row < rows; ++row)
         expander.expand(blocks, row, columns, out + (y + row) * stride + x * 3);
     }
   }
+  if (options.depth == 0 && expander.has_few_bits()) image.warnings.add(Warning::few_bits);
   StoredImage image{{out, page.width, page.height, stride}, page.orientation, std::move(share), {}};
   if (tiff.warned()) image.warnings.add(Warning::other);
   return image;

@@ -22,6 +22,7 @@ constexpr std::array<Fact, kWarnings> kFacts{{
     {"progression", false},
     {"restart_marker", false},
     {"other", false},
+    {"few_bits", true},
 }};
 
 constexpr std::array<std::string_view, 3> kChoices{"harmless", "accept", "reject"};

@@ -68,6 +68,7 @@ convert::Options options_of(const nb::dict& given) {
   set(options.box_classes, given, "box_classes");
   set(options.strict, given, "strict");
   set(options.pages, given, "pages");
+  set(options.depth, given, "depth");
   set(options.fast_decode, given, "fast_decode");
   set(options.max_pixels, given, "max_pixels");
   set(options.shard_size_bytes, given, "shard_size_bytes");
@@ -98,6 +99,9 @@ nb::dict dict_of(const convert::Summary& summary) {
     if (summary.warnings.images[i] > 0) warnings[name.c_str()] = summary.warnings.images[i];
   }
   result["warnings"] = warnings;
+  nb::list advice;
+  if (const std::string text = convert::few_bits_text(summary.warnings); !text.empty()) advice.append(text);
+  result["advice"] = advice;
   result["shards"] = summary.shards;
   result["size_bytes"] = summary.size_bytes;
   result["converted"] = summary.converted;

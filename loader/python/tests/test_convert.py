@@ -2,10 +2,12 @@ import filecmp
 import json
 import os
 import shutil
+import struct
 import sys
 import tarfile
 import types
 import warnings
+import zlib
 
 import numpy as np
 import pytest
@@ -239,11 +241,50 @@ def test_a_table_may_choose_a_subset_and_strict_makes_rejects_of_strays(tmp_path
     assert (strict.samples, strict.rejects) == (len(names), 1)
 
 
+def gray_png(values):
+    """A PNG file of 16 bits, [row, column]."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
+    header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
+    values = (np.arange(64).reshape(8, 8) * 65).astype(np.uint16)  # up to 4095
+    (tmp_path / "images").mkdir()
+    for i in range(2):
+        (tmp_path / "images" / f"{i}.png").write_bytes(gray_png(values))
+    options = {"preset": "train", "resize": 8, "crop": 8}
+    with pytest.warns(UserWarning, match="^2 images of 16 bits .*depth says .*channels keep or dtype") as told:
+        result = sl.convert(tmp_path / "images", tmp_path / "out", **options)
+    assert len(told) == 1 and result.advice == (str(told[0].message),)
+    assert "`" not in result.advice[0] and result.warnings == {"few_bits": 2}
+    plan = sl.plan(tmp_path / "images", tmp_path / "planned", **options)
+    sl.convert_shard(plan, 0)
+    with pytest.warns(UserWarning, match="^2 images of 16 bits"):
+        sl.finish(plan)
+    with pytest.warns(UserWarning, match="^1 image of 16 bits has values"), sl.Writer(tmp_path / "written", **options) as writer:
+        writer.add("a", gray_png(values), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name, more in (("depth", {"depth": 12}), ("kept", {"channels": "keep"})):
+            assert sl.convert(tmp_path / "images", tmp_path / name, **options, **more).advice == ()
+        with sl.Writer(tmp_path / "written-12", depth=12, **options) as writer:
+            writer.add("a", gray_png(values), 0)
+    for name in ("depth", "written-12"):
+        assert sl.Dataset(tmp_path / name)[0][0][..., 1].tolist() == (values >> 4).tolist()
+    with pytest.raises(ValueError, match="^depth together with channels"):
+        sl.convert(tmp_path / "images", tmp_path / "no", channels="keep", depth=12)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "piece"),
     [
         ({"preset": "fast"}, ValueError, '^preset "fast"'),
         ({"crop": "big"}, ValueError, '^crop "big"'),
+        ({"depth": 8}, ValueError, "^depth is 8; it must be 9 to 16"),
         ({"max_pixels": 0}, ValueError, "^max_pixels must be at least 1"),
         ({"rank": 3, "world_size": 2}, ValueError, "^rank 3 and world_size 2: rank must be 0 to world_size - 1"),
         ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 is less than"),

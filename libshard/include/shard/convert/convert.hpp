@@ -86,6 +86,9 @@ struct Hooks {
   std::function<void(const std::string&)> published = nullptr;
 };
 
+// What to do about images of which 8 bits keep little (image::Warning::few_bits), with their number, as a sentence. Empty: there are none.
+std::string few_bits_text(const image::WarningCounts& warnings);
+
 // Of a complete data set.
 Summary summary_of(const DatasetInfo& info);
 

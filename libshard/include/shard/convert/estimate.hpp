@@ -31,6 +31,8 @@ struct Estimate {
   std::uint64_t smaller = 0;
   // The first few of them.
   std::vector<Reject> sampled_reject_list;
+  // Of the others.
+  image::WarningCounts sampled_warnings;
   // On one thread.
   double seconds_per_image = 0;
   // For all inputs, on options.threads() threads.

@@ -95,6 +95,9 @@ struct Options {
   bool keep_normalization = false;
   // Each page of a TIFF file is an image, with the key FILE#PAGE. False: the first page is.
   bool pages = false;
+  // Images of 16 bits have numbers of so many bits, 9 to 16 (image::DecodeOptions::depth). 0: 16. Not for samples that keep what the images
+  // are.
+  unsigned depth = 0;
   // JPEGs are decoded at a reduced size that still covers the target. Faster, but the pixels differ.
   bool fast_decode = false;
   // Images with more pixels are rejects.

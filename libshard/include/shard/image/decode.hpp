@@ -66,6 +66,9 @@ struct DecodeOptions {
   OnWarning on_warning = OnWarning::harmless;
   // Of a TIFF file, for decode_wide() (wide.hpp); decode() takes the first.
   std::uint32_t page = 0;
+  // PNG and TIFF files of 16 bits have numbers of so many bits, 9 to 16, of which the highest 8 are kept; an image with a larger number is
+  // unsupported. 0: 16. Not for decode_wide(), which keeps the numbers.
+  unsigned depth = 0;
   // Checked between rows; if it is true, cancelled is thrown. Null: never.
   const std::atomic<bool>* cancel = nullptr;
   // What the decoders of several threads may take together. An image that needs more than all of it is refused

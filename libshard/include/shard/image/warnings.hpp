@@ -1,7 +1,8 @@
-// The warnings of libjpeg-turbo (JWRN_* of its jerror.h), after which it continues to decode.
+// What is worth a word about an image that is stored: the warnings of libjpeg-turbo (JWRN_* of its jerror.h), after which it continues
+// to decode, and images of 16 bits that lose most of what they have.
 //
 // The table of docs/architecture.md ("Warnings of the JPEG decoder") explains what each one means and why it
-// is harmless or not. The decoders of PNG and WebP have no warnings; they refuse
+// is harmless or not. The decoders of PNG and WebP have no such warnings; they refuse
 // the file. libtiff's warnings about image data are `other`.
 #pragma once
 
@@ -26,8 +27,11 @@ enum class Warning : std::uint8_t {
   progression,       // JWRN_BOGUS_PROGRESSION: scans of a progressive file that do not fit together
   restart_marker,    // JWRN_MUST_RESYNC: a restart marker is missing or out of turn
   other,             // JWRN_TOO_MUCH_DATA, and what later versions of the library add
+  // Not of the decoder: samples of 16 bits of which the highest two or more are never set, as 12 bits of a sensor, where no
+  // DecodeOptions::depth was given. RGB of 8 bits has 64 of 256 levels of them at most. Never a reject.
+  few_bits,
 };
-inline constexpr std::size_t kWarnings = 12;
+inline constexpr std::size_t kWarnings = 13;
 
 // "extraneous_bytes"; names are the same in JSON output and in documents.
 std::string_view to_string(Warning warning) noexcept;
@@ -71,6 +75,7 @@ struct WarningCounts {
     for (std::size_t i = 0; i < kWarnings; ++i) images[i] += counts.images[i];
   }
   bool empty() const noexcept { return *this == WarningCounts{}; }
+  bool has(Warning warning) const noexcept { return images[static_cast<std::size_t>(warning)] != 0; }
   bool operator==(const WarningCounts&) const = default;
 };
 

@@ -27,7 +27,7 @@ class Conversion(NamedTuple):
     inputs: int
     samples: int
     rejects: int  #: listed with reasons in rejects.csv
-    warnings: "dict[str, int]"  #: images stored although the decoder warned, per kind of warning ("extraneous_bytes": 2)
+    warnings: "dict[str, int]"  #: images stored although there is a warning, per kind ("extraneous_bytes": 2); docs/architecture.md lists them
     shards: int
     size_bytes: int  #: of all shards
     converted: int  #: images decoded by this call
@@ -37,6 +37,7 @@ class Conversion(NamedTuple):
     converted_shards: int = 0  #: shards published by this call
     skipped: "dict[str, int]" = {}  #: files and folders passed over: "hidden", "litter", "no_image", "walked", "unlisted" (docs/shardify.md)
     annotations: "dict[str, int]" = {}  #: of coco=, yolo= and voc=: objects, and what is left out
+    advice: "tuple[str, ...]" = ()  #: what lost most of its values although it is stored, with counts and what to do; also a ConversionWarning
 
 
 def absolute(path: Path) -> str:
@@ -122,6 +123,7 @@ def _options(
     filter: Optional[str] = None,
     dtype: Any = None,
     channels: Union[int, str, None] = None,
+    depth: Optional[int] = None,
     layout: Optional[str] = None,
     normalize: Optional[str] = None,
     mean: Optional[Sequence[float]] = None,
@@ -173,6 +175,7 @@ def _options(
         wanted[name] = None if three is None else ",".join(repr(float(channel)) for channel in three)
     wanted["dtype"] = None if dtype is None else _SHORT[dtype_name(dtype)]
     numbers = {
+        "depth": depth,
         "max_pixels": max_pixels,
         "shard_size_bytes": shard_size_bytes,
         "samples_per_shard": samples_per_shard,
@@ -209,6 +212,7 @@ def convert(
     filter: Optional[str] = None,
     dtype: Any = None,
     channels: Union[int, str, None] = None,
+    depth: Optional[int] = None,
     layout: Optional[str] = None,
     normalize: Optional[str] = None,
     mean: Optional[Sequence[float]] = None,
@@ -266,6 +270,7 @@ def convert(
         bits. layout: "nchw" or "nhwc".
     channels: "keep" for the channels of the first image (and without dtype its data type), or a number. None: RGB of 8 bits, except for
         dtype="uint16" and images that RGB cannot hold.
+    depth: images of 16 bits have numbers of so many bits, 9 to 16, of which RGB of 8 bits keeps the highest 8. None: 16.
     normalize: "imagenet", "clip", "half" or "none"; or mean and std, a number for each channel.
     pages: each page of a TIFF file is a sample, with the key FILE#PAGE.
 
@@ -319,6 +324,7 @@ def convert(
         filter=filter,
         dtype=dtype,
         channels=channels,
+        depth=depth,
         layout=layout,
         normalize=normalize,
         mean=mean,
@@ -360,7 +366,7 @@ def convert(
     )
     bar = _Bar() if progress and not callable(progress) else None
     try:
-        done = _core.convert(given, progress if callable(progress) else bar)
+        done = _notes.worded(_core.convert(given, progress if callable(progress) else bar))
     except ShardError as error:
         raise _words.of_convert(error) from None
     finally:

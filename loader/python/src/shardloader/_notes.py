@@ -36,8 +36,16 @@ def _first_rejects(path: str, count: int) -> "list[str]":
         return []
 
 
+def worded(result: "dict[str, Any]") -> "dict[str, Any]":
+    """The same, with its advice in the words of Python."""
+    result["advice"] = tuple(_words.in_python(text) for text in result["advice"])
+    return result
+
+
 def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None:
-    """The inputs and objects that are not in the data set."""
+    """What loses most of its values, and the inputs and objects that are not in the data set."""
+    for text in result["advice"]:
+        warn(text)
     annotations = result.get("annotations", {})
     for name, what in (("unknown_category", "of categories that the annotations do not name"), ("invalid_boxes", "with boxes without area")):
         if annotations.get(name, 0):

@@ -104,7 +104,7 @@ def finish(plan: Plan) -> Conversion:
     InvalidArgumentError names the first shard that is missing. It may be called again. A ConversionWarning says how many images are not in the data set.
     """
     try:
-        done = _listed(plan).finish()
+        done = _notes.worded(_listed(plan).finish())
     except ShardError as error:
         raise _words.of_convert(error) from None
     _notes.after(plan.options["out"], done)

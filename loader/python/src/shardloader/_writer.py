@@ -150,6 +150,7 @@ class Writer:
         filter: Optional[str] = None,
         dtype: Any = None,
         channels: Optional[int] = None,
+        depth: Optional[int] = None,
         layout: Optional[str] = None,
         normalize: Optional[str] = None,
         mean: Optional[Sequence[float]] = None,
@@ -174,7 +175,7 @@ class Writer:
         self._declared = {name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images}
         self._columns: "Optional[list[_Column]]" = None
         given = _options(
-            "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, layout=layout, normalize=normalize,
+            "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, depth=depth, layout=layout, normalize=normalize,
             mean=mean, std=std, codec=codec, shard_size_bytes=shard_size_bytes, samples_per_shard=samples_per_shard, on_error=on_error,
             on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs, classes=self._classes,
         )  # fmt: skip
@@ -261,7 +262,7 @@ class Writer:
         """Writes what is left and dataset.json. A second call returns the same. A ConversionWarning says how many images are not in the data set."""
         if self._result is None:
             try:
-                done = self._open().close()
+                done = _notes.worded(self._open().close())
             except ShardError as error:
                 raise _words.of_convert(error) from None
             self._result = Conversion(**done)
