@@ -96,7 +96,8 @@ class Comparer {
         stored_(source.info().spec.size_bytes()),
         made_(stored_.size()),
         stored_bytes_(source.info().spec.elements()),
-        made_bytes_(stored_bytes_.size()) {
+        made_bytes_(stored_bytes_.size()),
+        pages_(source.info().provenance.contains("pages")) {
     decode_.max_pixels = options.max_pixels;
     decode_.memory = &memory;
   }
@@ -111,7 +112,9 @@ class Comparer {
     // What would be a reject of the conversion cannot be compared; any other error ends the command.
     std::span<const std::byte> file;
     try {
-      file = reader_.read(input_of(unescape_key(key)));
+      const convert::Input input = input_of(unescape_key(key));
+      file = reader_.read(input);
+      decode_.page = input.page_number();
     } catch (const convert::UnreadableInput& error) {
       return miss(index, error.what());
     }
@@ -120,7 +123,7 @@ class Comparer {
       preprocessor_.run_file(decoder_, file, decode_, made_);
       if (!further_fields_.empty()) {
         further_.read(index, 0);
-        const image::WideInfo info = image::read_wide_info(file, decode_.max_pixels);
+        const image::WideInfo info = image::read_wide_info(file, decode_.max_pixels, decode_.page);
         fields = further_.samples(decoder_, {info.width, info.height}, decode_);
       }
     } catch (const Error& error) {
@@ -167,14 +170,23 @@ class Comparer {
     tally.first_reason = std::move(reason);
   }
 
-  convert::Input input_of(std::string path) const {
-    if (list_.archives.empty()) return {std::move(path)};
-    const auto at = std::lower_bound(
-        list_.inputs.begin(), list_.inputs.end(), path,
-        [](const convert::Input& input, const std::string& name) { return input.path < name; });
-    if (at == list_.inputs.end() || at->path != path)
-      throw convert::UnreadableInput(ErrorCode::not_found, "is not in the archives");
-    return *at;
+  // No file has the key of a page of another one: the conversion refuses these.
+  convert::Input input_of(const std::string& name) const {
+    const convert::PageName page = pages_ ? convert::page_name(name) : convert::PageName{name};
+    const bool is_page = page.page != convert::Input::kNoPage;
+    if (list_.archives.empty()) {
+      std::error_code error;
+      if (!is_page || std::filesystem::exists(list_.root / name, error)) return {name};
+      convert::Input input{std::string(page.path)};
+      input.page = page.page;
+      return input;
+    }
+    if (const convert::Input* const found = convert::find_input(list_, name)) return *found;
+    const convert::Input* const file = is_page ? convert::find_input(list_, page.path) : nullptr;
+    if (file == nullptr) throw convert::UnreadableInput(ErrorCode::not_found, "is not in the archives");
+    convert::Input input = *file;
+    input.page = page.page;
+    return input;
   }
 
   const Source& source_;
@@ -192,6 +204,7 @@ class Comparer {
   std::vector<std::byte> made_;
   std::vector<std::uint8_t> stored_bytes_;
   std::vector<std::uint8_t> made_bytes_;
+  bool pages_;  // keys name pages
 };
 
 void print(const CompareOptions& options, const Source& source, const Tally& tally, std::uint64_t damaged,

@@ -7,8 +7,10 @@
 #include <map>
 #include <system_error>
 
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "convert/recorded.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 #include "shardctl/commands.hpp"
@@ -147,6 +149,8 @@ void print_description(Table& table, const DatasetInfo& info, double bits_a_valu
                                                   : "applied")});
   for (const auto& [key, value] : info.provenance) table.add_row({"pipeline " + key, escape_key(value)});
   table.add_row({"fingerprint", info.fingerprint});
+  if (convert::has_wrong_pages(info.provenance))
+    table.add_row({"WRONG PIXELS", cli::with_flags(convert::kWrongPages)});
 }
 
 Json description_json(const DatasetInfo& info) {
@@ -173,6 +177,7 @@ Json description_json(const DatasetInfo& info) {
                            {"std", floats_json(info.normalization.std)}};
   json["pipeline"] = info.provenance;
   json["fingerprint"] = info.fingerprint;
+  if (convert::has_wrong_pages(info.provenance)) json["wrong_pixels"] = cli::with_flags(convert::kWrongPages);
   return json;
 }
 

@@ -10,9 +10,11 @@
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "base/stopwatch.hpp"
+#include "cli/flags.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "convert/recorded.hpp"
 #include "convert/tables.hpp"
 #include "convert/verify_tables.hpp"
 #include "shard/keys.hpp"
@@ -244,6 +246,11 @@ int verify(const VerifyOptions& options) {
   outcome.seconds = watch.seconds();
   options.json ? print_json(options, outcome, findings, failures)
                : print_text(options, outcome, findings, failures);
+  if (dataset && convert::has_wrong_pages(dataset->provenance)) {
+    cli::flush_out();
+    fmt::print(stderr, "shardctl: {}: the digests are right and the pixels are wrong: {}\n", path_text(path),
+               cli::with_flags(convert::kWrongPages));
+  }
   if (incomplete) {
     cli::flush_out();
     fmt::print(stderr, "shardctl: {}: incomplete: run the same shardify command again to finish it\n",

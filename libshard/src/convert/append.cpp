@@ -123,13 +123,8 @@ void require_first_classes(const std::vector<std::string>& there, const std::vec
 }
 
 void refuse_known_keys(const Dataset& data, const Plan& plan) {
-  const auto& inputs = plan.list.inputs;  // sorted by path
   const auto is_input = [&](const std::string& key) {
-    const std::string path = unescape_key(key);
-    const auto at =
-        std::lower_bound(inputs.begin(), inputs.end(), path,
-                         [](const Input& input, const std::string& of) { return input.path < of; });
-    return at != inputs.end() && at->path == path;
+    return find_key(plan.list, unescape_key(key)) != nullptr;
   };
   std::string first;
   std::uint64_t count = 0;
@@ -146,7 +141,7 @@ void refuse_known_keys(const Dataset& data, const Plan& plan) {
       fmt::format("{} of the {} images are in {} already by their keys, first {}: append the others alone "
                   "(list them in a file, @FILE), or convert these images into another folder and use "
                   "`shardctl join`, which takes equal keys",
-                  count, inputs.size(), quoted(data.path()), quoted_key(first)));
+                  count, plan.list.inputs.size(), quoted(data.path()), quoted_key(first)));
 }
 
 [[noreturn]] void refuse_changed(const fs::path& out) {
@@ -340,14 +335,15 @@ Summary append_to(Plan plan, const Options& options, const PlanRecord& record, c
   if (lock.try_lock(out, true) == LockResult::busy) refuse_busy(out, lock.holder(), "");
   finish_replacement(out);
   finish_append(out);
+  require_data_set(out);
+  const DatasetInfo info = read_dataset_info(out);
+  refuse_wrong_pages(info.provenance, out);
+  require_same_options(info, record, out);
+  if (auto summary = appended_before(info, plan.source_digest)) {
     if (const auto rejects = rejects_below(out, options.max_pixels, &plan.list); rejects.count != 0)
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("{}: append them alone (list them in a file, @FILE)",
                               describe(rejects, options.max_pixels)));
-  require_data_set(out);
-  const DatasetInfo info = read_dataset_info(out);
-  require_same_options(info, record, out);
-  if (auto summary = appended_before(info, plan.source_digest)) {
     drop_outdated_staging(out, info);
     return *summary;
   }

@@ -10,6 +10,7 @@
 #include "convert/input_file.hpp"
 #include "shard/error.hpp"
 #include "shard/image/wide.hpp"
+#include "shard/keys.hpp"
 
 namespace shard::convert {
 
@@ -28,6 +29,22 @@ std::optional<image::WideInfo> info_of(InputReader& reader, const Input& input, 
   }
 }
 
+// Of a TIFF file. Empty: of other files, and where they cannot be counted.
+std::vector<std::uint32_t> pages_of(InputReader& reader, const Input& input) {
+  std::span<const std::byte> file;
+  try {
+    file = reader.read(input);
+  } catch (const UnreadableInput&) {
+    return {};
+  }
+  if (image::detect_format(file) != image::Format::tiff) return {};
+  try {
+    return image::image_pages(file);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 bool rgb_holds(const image::WideInfo& info, bool array) {
   if (info.dtype != DType::u8 && (array || info.dtype != DType::u16)) return false;
   return info.channels <= 4 && !(array && info.channels == 2);
@@ -40,13 +57,7 @@ void expand_pages(const Options& options, InputList& list) {
   InputReader reader(list);
   std::vector<Input> inputs;
   for (const Input& input : list.inputs) {
-    std::vector<std::uint32_t> pages;
-    try {
-      const auto file = reader.read(input);
-      if (image::detect_format(file) == image::Format::tiff) pages = image::image_pages(file);
-    } catch (const Error& error) {
-      if (!is_recoverable(error)) throw;
-    }
+    const std::vector<std::uint32_t> pages = pages_of(reader, input);
     if (pages.empty()) inputs.push_back(input);
     for (const std::uint32_t page : pages) {
       inputs.push_back(input);
@@ -54,6 +65,23 @@ void expand_pages(const Options& options, InputList& list) {
     }
   }
   list.inputs = std::move(inputs);
+  for (const Input& input : list.inputs) {
+    const PageName name = page_name(input.path);
+    if (name.page != Input::kNoPage && find_input(list, name.path, name.page) != nullptr)
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("the file {} has the key of page {} of {} (`pages`): rename one of them",
+                      quoted_key(escape_key(input.path)), name.page, quoted_key(escape_key(name.path))));
+  }
+}
+
+void require_counted(std::span<const std::byte> file) {
+  if (image::detect_format(file) != image::Format::tiff) return;
+  static_cast<void>(image::image_pages(file));
+  throw InputChanged(
+      ErrorCode::invalid_argument,
+      "the pages of a TIFF file could not be counted when this run started, and can be now: inputs must not "
+      "change while they are converted; run the same command again");
 }
 
 image::PreprocessOptions choose_preprocess(const Options& options, const InputList& list) {
@@ -72,6 +100,11 @@ image::PreprocessOptions choose_preprocess(const Options& options, const InputLi
         ErrorCode::invalid_argument,
         "none of the first images can be read, so the number of channels is not known: give `channels`");
   if (!asked && (!first || rgb_holds(*first, array))) return chosen;
+  if (options.depth != 0)  // check() has seen what was asked for
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`depth`: the first image, {}, is kept as it is, because RGB of 8 bits cannot hold it",
+                    quoted_key(key)));
   if (chosen.channels == 0) chosen.channels = first->channels;
   if (first && options.keep_dtype) chosen.dtype = first->dtype;
   if (options.keep_normalization && (chosen.channels != 3 || (first && is_floating(first->dtype))))
@@ -88,7 +121,3 @@ image::PreprocessOptions choose_preprocess(const Options& options, const InputLi
 }
 
 }  // namespace shard::convert
-  if (options.depth != 0)  // check() has seen what was asked for
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("`depth`: the first image, {}, is kept as it is, because RGB of 8 bits cannot hold it",
-                            quoted_key(key)));

@@ -15,6 +15,7 @@
 #include "base/stopwatch.hpp"
 #include "base/system_memory.hpp"
 #include "convert/append.hpp"
+#include "convert/choose.hpp"
 #include "convert/claim.hpp"
 #include "convert/class_labels.hpp"
 #include "convert/decoding.hpp"
@@ -117,11 +118,15 @@ class Worker {
       read_seconds = watch.restart();
       was_read = true;
       check_size(item.index, file);
+      if (options_.pages && input.page == Input::kNoPage) require_counted(file);
       decode_.page = input.page_number();
       found = preprocessor_.run_file(decoder_, file, decode_, sample_);
       if (!plan_.further.empty()) fields = further_.samples(decoder_, upright_size(file, input), decode_);
     } catch (const Error& error) {
-      const bool ours = error.code() == ErrorCode::cancelled || error.code() == ErrorCode::invalid_argument ||
+      // Before the file was read, invalid_argument says that inputs changed.
+      const bool ours = error.code() == ErrorCode::cancelled ||
+                        (error.code() == ErrorCode::invalid_argument && !was_read) ||
+                        dynamic_cast<const InputChanged*>(&error) != nullptr ||
                         dynamic_cast<const ServerFailure*>(&error) != nullptr ||
                         (error.code() == ErrorCode::resource && !was_read &&
                          dynamic_cast<const UnreadableInput*>(&error) == nullptr);
@@ -379,11 +384,6 @@ Summary run_in(const Plan& plan, const Options& options, const PlanRecord& recor
 
 }  // namespace
 
-Summary summary_of(const DatasetInfo& info) {
-  Summary summary;
-  summary.complete = true;
-  summary.inputs = info.inputs;
-  summary.samples = info.samples();
 std::string few_bits_text(const image::WarningCounts& warnings) {
   const std::uint64_t count = warnings.images[static_cast<std::size_t>(image::Warning::few_bits)];
   if (count == 0) return {};
@@ -394,6 +394,11 @@ std::string few_bits_text(const image::WarningCounts& warnings) {
       count == 1 ? std::string("1 image") : fmt::format("{} images", count), count == 1 ? "has" : "have");
 }
 
+Summary summary_of(const DatasetInfo& info) {
+  Summary summary;
+  summary.complete = true;
+  summary.inputs = info.inputs;
+  summary.samples = info.samples();
   summary.rejects = info.rejects;
   summary.shards = info.shards.size();
   for (const ShardSummary& shard : info.shards) summary.size_bytes += shard.size_bytes;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/stopwatch.hpp"
+#include "convert/choose.hpp"
 #include "convert/decoding.hpp"
 #include "convert/further_reader.hpp"
 #include "convert/input_file.hpp"

@@ -23,6 +23,7 @@
 #include "convert/input_table.hpp"
 #include "convert/inside.hpp"
 #include "convert/journal.hpp"
+#include "convert/recorded.hpp"
 #include "convert/tables.hpp"
 #include "format/relabel.hpp"
 
@@ -71,6 +72,7 @@ std::vector<Part> open_parts(const std::vector<fs::path>& paths) {
     if (folder_state(path) != FolderState::complete) open_folder(path);  // its error says what is wrong
     TableGuard guard(path);
     Part part{path, std::move(guard), open_folder(path), nullptr};
+    refuse_wrong_pages(part.data.info().provenance, path);
     if (!parts.empty())
       require_joinable(parts.front().data.info(), parts.front().path, part.data.info(), path);
     part.labels = classes.add(part.data.info().classes);

@@ -166,6 +166,7 @@ std::string differences_between(const PlanRecord& there, const PlanRecord& asked
 
 void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const fs::path& out,
                        const std::function<std::string()>& changed_inputs) {
+  refuse_wrong_pages(there.options, out);
   std::string differences = differences_between(there, asked);
   const bool options_differ = there.options != asked.options || there.fingerprint != asked.fingerprint;
   if (there.source_digest != asked.source_digest) {
@@ -275,10 +276,10 @@ std::optional<Receipt> finished_shard(const fs::path& out, const PlanRecord& pla
     return std::nullopt;
   }
   if (receipt.shard.file != shard_name(shard)) return std::nullopt;
-  if (receipt.shard.samples != 0) {
   for (const Reject& reject : receipt.rejects)
     if (plan.max_pixels != 0 && pixel_bound_of(reject.reason).value_or(plan.max_pixels) < plan.max_pixels)
       return std::nullopt;
+  if (receipt.shard.samples != 0) {
     std::error_code error;
     const auto size = fs::file_size(out / receipt.shard.file, error);
     if (error || size != receipt.shard.size_bytes) return std::nullopt;

@@ -17,6 +17,9 @@ namespace shard::convert {
 
 namespace {
 
+constexpr const char* kPagesAsStored = "each";
+constexpr const char* kPagesAsRgb = "each as RGB";
+
 std::string size_text(const image::Size& size) { return fmt::format("{}x{}", size.width, size.height); }
 
 std::optional<image::Size> parse_size_text(std::string_view text) {
@@ -63,6 +66,20 @@ Provenance provenance_of(const Options& options) {
   if (options.on_warning != image::OnWarning::harmless)
     provenance["on_warning"] = std::string(image::to_string(options.on_warning));
   return provenance;
+}
+
+bool has_wrong_pages(const Provenance& provenance) {
+  const auto pages = provenance.find("pages");
+  return pages != provenance.end() && pages->second == kPagesAsStored && !provenance.contains("channels");
+}
+
+void refuse_wrong_pages(const Provenance& provenance, const std::filesystem::path& of) {
+  if (has_wrong_pages(provenance))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("the pixels in {} are wrong: {}. Convert its images again, with `overwrite` or into "
+                    "another folder",
+                    quoted(of), kWrongPages));
 }
 
 std::string fingerprint_of(const DatasetSpec& of, std::uint64_t per_shard) {
@@ -156,6 +173,12 @@ image::DecodeOptions decode_options_from(const DatasetInfo& info) {
   image::DecodeOptions options;
   if (require(info.provenance, "fast_decode") == "on")
     options.fast_min_short_side = fast_decode_side(preprocess_options_from(info));
+  if (const auto recorded = info.provenance.find("depth"); recorded != info.provenance.end()) {
+    const std::string& text = recorded->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.depth);
+    if (error != std::errc{} || end != text.data() + text.size() || options.depth < 9 || options.depth > 16)
+      unknown("depth", text);
+  }
   if (const auto recorded = info.provenance.find("on_warning"); recorded != info.provenance.end()) {
     const auto choice = image::on_warning_from_string(recorded->second);
     if (!choice) unknown("on_warning", recorded->second);
@@ -165,9 +188,3 @@ image::DecodeOptions decode_options_from(const DatasetInfo& info) {
 }
 
 }  // namespace shard::convert
-  if (const auto recorded = info.provenance.find("depth"); recorded != info.provenance.end()) {
-    const std::string& text = recorded->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), options.depth);
-    if (error != std::errc{} || end != text.data() + text.size() || options.depth < 9 || options.depth > 16)
-      unknown("depth", text);
-  }

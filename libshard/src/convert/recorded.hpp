@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shard/convert/options.hpp"
@@ -15,6 +17,17 @@ namespace shard::convert {
 // which images are stored is recorded too if it is not the default: a run with another choice must not
 // continue with these shards.
 Provenance provenance_of(const Options& options);
+// True: a data set that an earlier version made with `pages` and without `channels`. Each of its pages has the pixels of the first page of
+// its file.
+bool has_wrong_pages(const Provenance& provenance);
+// Throws invalid_argument for one.
+void refuse_wrong_pages(const Provenance& provenance, const std::filesystem::path& of);
+// What is wrong with one, as the end of a sentence about it.
+inline constexpr std::string_view kWrongPages =
+    "it was made with `pages` by a version that stored the first page of a file for each of its pages, so "
+    "all samples but FILE#0 are "
+    "copies of these";
+
 // What every shard of the conversion records. Its fingerprint is a digest of everything that shapes the bytes
 // of the shards: provenance, sample, normalisation, codec, kinds of columns, further image fields and samples per shard.
 // `more` is recorded besides provenance_of(options). `fields`: the further image fields.

@@ -1,5 +1,7 @@
 #include "shard/image/decode.hpp"
 
+#include <fmt/format.h>
+
 #include "image/decode_memory.hpp"
 #include "image/gif.hpp"
 #include "image/jpeg.hpp"
@@ -23,6 +25,12 @@ constexpr std::uint32_t kRowsBetweenPolls = 64;
   throw Error(file.empty() ? ErrorCode::corrupt : ErrorCode::unsupported, why_not_decodable(file));
 }
 
+void require_page(Format format, std::uint32_t page) {
+  if (page != 0 && format != Format::tiff && format != Format::unknown)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("page {} of {}: only TIFF files have several pages", page, to_string(format)));
+}
+
 StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, const DecodeOptions& options,
                         PixelBuffer& pixels) {
   const JpegHeader header = reader.open(file, options);
@@ -40,8 +48,9 @@ StoredImage decode_jpeg(JpegReader& reader, std::span<const std::byte> file, con
 
 }  // namespace
 
-ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
+ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels, std::uint32_t page) {
   const Format format = detect_format(file);
+  require_page(format, page);
   switch (format) {
     case Format::jpeg: {
       DecodeOptions options;
@@ -58,7 +67,7 @@ ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
     case Format::webp:
       return read_webp_info(file, max_pixels);
     case Format::tiff:
-      return read_tiff_info(file, max_pixels);
+      return read_tiff_info(file, max_pixels, page);
     case Format::gif:
       return read_gif_info(file, max_pixels);
     case Format::bmp:
@@ -114,6 +123,7 @@ RgbView Decoder::Impl::decode(std::span<const std::byte> file, const DecodeOptio
   StoredImage image;
   warnings = {};
   const Format format = detect_format(file);
+  require_page(format, options.page);
   switch (format) {
     case Format::jpeg:
       image = decode_jpeg(jpeg, file, options, stored);

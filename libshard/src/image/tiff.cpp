@@ -8,7 +8,6 @@
 #include "image/cmyk.hpp"
 #include "image/decode_memory.hpp"
 #include "image/tiff_file.hpp"
-#include "image/tiff_tags.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -46,8 +45,8 @@ class TiffExpander {
     SampleRow row;
     row.step = page_.separate ? bytes : bytes * page_.samples;
     for (unsigned i = 0; i < page_.samples; ++i)
-    if (page_.bits == 16) look_at(row, count);
       row.band[i] = (page_.separate ? blocks[i] : blocks[0] + i * bytes) + y * page_.block_row_bytes + high;
+    if (page_.bits == 16) look_at(row, count);
     switch (page_.color) {
       case TiffColor::gray:
       case TiffColor::gray_inverted:
@@ -62,10 +61,11 @@ class TiffExpander {
         return expand_cmyk(row, count, rgb);
     }
   }
+
   // Warning::few_bits of all that was expanded.
   bool has_few_bits() const noexcept { return is_few_bits(used_); }
 
-
+ private:
   // Colours of 16 bits, without alpha.
   void look_at(const SampleRow& row, std::uint32_t count) {
     constexpr bool kLittle = std::endian::native == std::endian::little;
@@ -77,7 +77,6 @@ class TiffExpander {
         used_ |= static_cast<unsigned>(high[at] << 8U | low[at]);
     }
   }
- private:
   static void put_color(const std::array<std::uint8_t, 3>& color, std::uint8_t* rgb) {
     put_pixel(rgb, color[0], color[1], color[2]);
   }
@@ -130,6 +129,7 @@ class TiffExpander {
   }
 
   const TiffPage& page_;
+  unsigned used_ = 0;  // all samples of 16 bits, or-ed
 };
 
 // DecodeOptions::depth, of a block with all its planes. Only of what belongs to the image: the rest of a tile may hold anything.
@@ -146,15 +146,13 @@ void raise_block(const TiffPage& page, unsigned depth, std::uint32_t rows, std::
 
 }  // namespace
 
-ImageInfo read_tiff_info(std::span<const std::byte> file, std::uint64_t max_pixels) {
-  const TiffFile tiff(file, max_pixels, OnWarning::harmless);
+ImageInfo read_tiff_info(std::span<const std::byte> file, std::uint64_t max_pixels, std::uint32_t page) {
+  const TiffFile tiff(file, max_pixels, OnWarning::harmless, TiffMode::rgb, page);
   return {Format::tiff, tiff.page().width, tiff.page().height, tiff.page().orientation};
 }
 
 StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels) {
-  if (lacks_palette(file))
-    throw Error(ErrorCode::corrupt, "TIFF: a palette image without a palette (Colormap)");
-  TiffFile tiff(file, options.max_pixels, options.on_warning);
+  TiffFile tiff(file, options.max_pixels, options.on_warning, TiffMode::rgb, options.page);
   const TiffPage& page = tiff.page();
   auto share = take_memory(options, rgb_bytes(page.width, page.height, page.orientation) + page.memory_bytes);
   const std::size_t stride = std::size_t{page.width} * 3;
@@ -177,16 +175,16 @@ StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& op
         throw Error(ErrorCode::cancelled, "TIFF: decoding was cancelled");
       const auto left = static_cast<std::uint32_t>(x);
       const std::uint32_t columns = std::min(page.block_width, page.width - left);
-      if (page.bits == 16) raise_block(page, options.depth, rows, columns, samples.data());
       for (unsigned plane = 0; plane < page.planes(); ++plane)
         tiff.read_block(left, top, plane, samples.data() + plane * page.block_bytes());
+      if (page.bits == 16) raise_block(page, options.depth, rows, columns, samples.data());
       for (std::uint32_t row = 0; row < rows; ++row)
         expander.expand(blocks, row, columns, out + (y + row) * stride + x * 3);
     }
   }
-  if (options.depth == 0 && expander.has_few_bits()) image.warnings.add(Warning::few_bits);
   StoredImage image{{out, page.width, page.height, stride}, page.orientation, std::move(share), {}};
   if (tiff.warned()) image.warnings.add(Warning::other);
+  if (options.depth == 0 && expander.has_few_bits()) image.warnings.add(Warning::few_bits);
   return image;
 }
 

@@ -1,4 +1,4 @@
-// TIFF files through libtiff, classic and BigTIFF: the first page, in strips or tiles, planes together or apart.
+// TIFF files through libtiff, classic and BigTIFF: a page, in strips or tiles, planes together or apart.
 //
 //   gray, black and white    1, 2, 4, 8 or 16 bits, 0 white or black, with or without alpha
 //   palette                  1, 2, 4 or 8 bits
@@ -18,10 +18,10 @@
 
 namespace shard::image {
 
-// Errors: corrupt, unsupported, resource (TooManyPixels; more memory than the pixels justify).
-ImageInfo read_tiff_info(std::span<const std::byte> file, std::uint64_t max_pixels);
+// Errors: corrupt, unsupported, not_found (no such page), resource (TooManyPixels; more memory than the pixels justify).
+ImageInfo read_tiff_info(std::span<const std::byte> file, std::uint64_t max_pixels, std::uint32_t page = 0);
 
-// Errors: likewise; cancelled.
+// The page that `options` name. Errors: likewise; cancelled.
 StoredImage decode_tiff(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels);
 
 }  // namespace shard::image

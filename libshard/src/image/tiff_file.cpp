@@ -11,6 +11,7 @@
 
 #include "image/limits.hpp"
 #include "image/orientation.hpp"
+#include "image/tiff_tags.hpp"
 #include "shard/error.hpp"
 
 namespace shard::image {
@@ -119,6 +120,10 @@ std::uint64_t allocation_bound(std::uint64_t file_bytes) noexcept {
   return (std::uint64_t{64} << 20U) + 4 * file_bytes;
 }
 
+void check_is_not_cut(const TiffClient& client) {
+  if (client.cut_tag) throw Error(ErrorCode::corrupt, "TIFF: the file is cut off before its directory ends");
+}
+
 Handle open_tiff(TiffClient& client) {
   const std::unique_ptr<TIFFOpenOptions, OptionsDeleter> options(TIFFOpenOptionsAlloc());
   if (!options) throw Error(ErrorCode::resource, "TIFF: no memory for the decoder");
@@ -130,21 +135,40 @@ Handle open_tiff(TiffClient& client) {
   Handle tiff(TIFFClientOpenExt("TIFF", "rc", &client, read_bytes, write_nothing, seek_to, close_nothing,
                                 size_of, map_file, unmap_nothing, options.get()));
   if (!tiff) throw_error(client, "the file has no valid header and directory");
-  if (client.cut_tag) throw Error(ErrorCode::corrupt, "TIFF: the file is cut off before its directory ends");
+  check_is_not_cut(client);
   return tiff;
 }
 
 constexpr std::uint32_t kMostPages = 65535;
 
+// A page of camera raw files is a small preview of what cannot be decoded. Their first directory says what they are.
+void check_is_no_raw(TIFF* tiff) {
+  const void* version = nullptr;
+  if (TIFFGetField(tiff, TIFFTAG_DNGVERSION, &version) == 1 ||
+      TIFFGetField(tiff, TIFFTAG_UNIQUECAMERAMODEL, &version) == 1)
+    unsupported("a camera raw file (DNG)");
+}
+
+// The file says that there is one. (After a failure libtiff says that the one before was the last.)
+void read_next_page(TiffClient& client, TIFF* tiff) {
+  client.error[0] = '\0';  // of tags that are not used
+  client.cut_tag = false;
+  if (TIFFReadDirectory(tiff) != 1) throw_error(client, "a directory is damaged");
+}
+
 // Pages are a list in the file: each is reached through those before it.
 Handle open_page(TiffClient& client, std::uint32_t number) {
   Handle tiff = open_tiff(client);
+  check_is_no_raw(tiff.get());
   for (std::uint32_t at = 0; at < number; ++at) {
-    if (TIFFReadDirectory(tiff.get()) == 1) continue;
-    if (client.error[0] != '\0') throw_error(client, "a directory is damaged");
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("TIFF: page {}: the file has {} pages", number, at + 1));
+    if (TIFFLastDirectory(tiff.get()) != 0)
+      throw Error(ErrorCode::not_found, fmt::format("TIFF: page {}: the file has {} {}, counted from 0",
+                                                    number, at + 1, at == 0 ? "page" : "pages"));
+    read_next_page(client, tiff.get());
   }
+  check_is_not_cut(client);
+  if (lacks_palette(client.file, TIFFCurrentDirOffset(tiff.get())))
+    throw Error(ErrorCode::corrupt, "TIFF: a palette image without a palette (Colormap)");
   return tiff;
 }
 
@@ -197,14 +221,10 @@ void check_compression(unsigned compression) {
                           codec == nullptr ? "unknown" : codec->name));
 }
 
-// A page of camera raw files is a small preview of what cannot be decoded.
-void check_is_no_preview(TIFF* tiff) {
-  const void* version = nullptr;
-  if (TIFFGetField(tiff, TIFFTAG_DNGVERSION, &version) == 1 ||
-      TIFFGetField(tiff, TIFFTAG_UNIQUECAMERAMODEL, &version) == 1)
-    unsupported("a camera raw file (DNG)");
+void check_is_no_preview(TIFF* tiff, std::uint32_t number) {
   if ((field_of<std::uint32_t>(tiff, TIFFTAG_SUBFILETYPE, 0) & FILETYPE_REDUCEDIMAGE) != 0)
-    unsupported("its first page is a preview of another one (a camera raw file?)");
+    unsupported(fmt::format("its {} is a preview of another one (a camera raw file?)",
+                            number == 0 ? std::string("first page") : fmt::format("page {}", number)));
 }
 
 TiffColor color_of(unsigned photometric, unsigned compression, const TiffPage& page) {
@@ -232,6 +252,11 @@ TiffColor color_of(unsigned photometric, unsigned compression, const TiffPage& p
 // "Undefined" data are what they are without the field: unsigned integers (TIFF 6.0, section 19).
 std::uint16_t sample_format_of(TIFF* tiff) {
   const auto format = field_of<std::uint16_t>(tiff, TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
+  return format == SAMPLEFORMAT_VOID ? std::uint16_t{SAMPLEFORMAT_UINT} : format;
+}
+
+void check_samples(TIFF* tiff, const TiffPage& page) {
+  const auto format = sample_format_of(tiff);
   if (format != SAMPLEFORMAT_UINT)
     unsupported(fmt::format("samples of {} bits that are {}", page.bits,
                             format == SAMPLEFORMAT_INT      ? "signed integers"
@@ -252,11 +277,6 @@ std::uint16_t sample_format_of(TIFF* tiff) {
     unsupported(
         fmt::format("{} {} of {} bits", page.samples, page.samples == 1 ? "band" : "bands", page.bits));
   if (page.color == TiffColor::cmyk &&
-  return format == SAMPLEFORMAT_VOID ? std::uint16_t{SAMPLEFORMAT_UINT} : format;
-}
-
-void check_samples(TIFF* tiff, const TiffPage& page) {
-  const auto format = sample_format_of(tiff);
       field_of<std::uint16_t>(tiff, TIFFTAG_INKSET, INKSET_CMYK) != INKSET_CMYK)
     unsupported("inks other than CMYK");
   if (field_of<std::uint32_t>(tiff, TIFFTAG_IMAGEDEPTH, 1) != 1)
@@ -375,12 +395,12 @@ void choose_blocks(TIFF* tiff, unsigned compression, TiffPage& page) {
                                                  page.memory_bytes, page.width, page.height));
 }
 
-TiffPage describe_page(TIFF* tiff, std::uint64_t max_pixels, TiffMode mode) {
+TiffPage describe_page(TIFF* tiff, std::uint64_t max_pixels, TiffMode mode, std::uint32_t number) {
   TiffPage page;
   page.width = field_of<std::uint32_t>(tiff, TIFFTAG_IMAGEWIDTH, 0);
   page.height = field_of<std::uint32_t>(tiff, TIFFTAG_IMAGELENGTH, 0);
   check_pixel_bound(page.width, page.height, max_pixels);
-  if (mode == TiffMode::rgb) check_is_no_preview(tiff);
+  check_is_no_preview(tiff, number);
   page.orientation = orientation_of(tiff);
   page.bits = field_of<std::uint16_t>(tiff, TIFFTAG_BITSPERSAMPLE, 1);
   page.samples = field_of<std::uint16_t>(tiff, TIFFTAG_SAMPLESPERPIXEL, 1);
@@ -418,7 +438,7 @@ struct TiffFile::Impl {
        std::uint32_t number)
       : client{file},
         tiff(open_page(client, number)),
-        page(describe_page(tiff.get(), max_pixels, mode)),
+        page(describe_page(tiff.get(), max_pixels, mode, number)),
         on_warning(choice) {
     client.error[0] = '\0';  // of tags that are not used
     client.decoding = true;
@@ -464,15 +484,15 @@ void TiffFile::read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std:
 std::vector<std::uint32_t> tiff_pages(std::span<const std::byte> file) {
   TiffClient client{file};
   const Handle tiff = open_tiff(client);
+  check_is_no_raw(tiff.get());
   std::vector<std::uint32_t> pages;
-  std::uint32_t number = 0;
-  do {
+  for (std::uint32_t number = 0;; ++number) {
     const auto type = field_of<std::uint32_t>(tiff.get(), TIFFTAG_SUBFILETYPE, 0);
     if ((type & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == 0) pages.push_back(number);
-    ++number;
-  } while (number < kMostPages && TIFFReadDirectory(tiff.get()) == 1);
-  if (number < kMostPages && TIFFLastDirectory(tiff.get()) == 0)
-    throw_error(client, "a directory is damaged");
+    if (TIFFLastDirectory(tiff.get()) != 0) break;
+    if (number + 1 == kMostPages) unsupported(fmt::format("more than {} pages", kMostPages));
+    read_next_page(client, tiff.get());
+  }
   if (pages.empty()) unsupported("no page that is neither a preview nor a mask");
   return pages;
 }

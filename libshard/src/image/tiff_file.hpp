@@ -1,4 +1,4 @@
-// One TIFF file in memory, opened with libtiff: what its first page is, and its samples, row by row or block by block.
+// One TIFF file in memory, opened with libtiff: what a page is, and its samples, row by row or block by block.
 //
 // libtiff's messages are kept here and never printed: an error, or a warning about damaged samples, is thrown. Each file has a
 // handle of its own, so no file affects the next.
@@ -52,7 +52,7 @@ struct TiffPage {
 
 class TiffFile {
  public:
-  // Borrows `file`. Errors: corrupt, unsupported, resource.
+  // Borrows `file`. Errors: corrupt, unsupported, not_found (no such page), resource.
   TiffFile(std::span<const std::byte> file, std::uint64_t max_pixels, OnWarning on_warning,
            TiffMode mode = TiffMode::rgb, std::uint32_t page = 0);
   TiffFile(const TiffFile&) = delete;
@@ -71,9 +71,9 @@ class TiffFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// The numbers of the pages that are neither previews nor masks, at most 65535. Errors: corrupt, unsupported (none).
+// The numbers of the pages that are neither previews nor masks. Errors: corrupt, unsupported (none; more than 65535 pages).
 std::vector<std::uint32_t> tiff_pages(std::span<const std::byte> file);
-// Whether TiffMode::as_stored can read that page; otherwise it is for TiffMode::rgb. Errors: corrupt, invalid_argument (no such page).
+// Whether TiffMode::as_stored can read that page; otherwise it is for TiffMode::rgb. Errors: corrupt, unsupported, not_found (no such page).
 bool is_read_as_stored(std::span<const std::byte> file, std::uint32_t page);
 
 // "libtiff 4.5.0"

@@ -1,4 +1,4 @@
-// What the first directory of a TIFF file says itself, where libtiff replaces it.
+// What a directory of a TIFF file says itself, where libtiff replaces it.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace shard::image {
 
-// True: its pixels are indices of a palette, and it has none. libtiff takes those of 8 bits and more for gray.
-inline bool lacks_palette(std::span<const std::byte> file) noexcept {
+// True: the pixels of the directory at this offset are indices of a palette, and it has none. libtiff takes those of 8 bits and more for
+// gray.
+inline bool lacks_palette(std::span<const std::byte> file, std::uint64_t directory) noexcept {
   constexpr std::uint64_t kPhotometric = 262;
   constexpr std::uint64_t kColorMap = 320;
   constexpr std::uint64_t kPalette = 3;
@@ -24,7 +25,7 @@ inline bool lacks_palette(std::span<const std::byte> file) noexcept {
   const bool big = load(2, 2) == kBig;
   const std::size_t count_bytes = big ? 8 : 2;
   const std::size_t entry_bytes = big ? 20 : 12;
-  std::uint64_t at = big ? load(8, 8) : load(4, 4);
+  std::uint64_t at = directory;
   if (at > file.size() || file.size() - at < count_bytes) return false;
   const std::uint64_t count = load(at, count_bytes);
   at += count_bytes;

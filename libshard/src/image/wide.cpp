@@ -113,20 +113,13 @@ WideImage decode_as_rgb(Decoder& decoder, std::span<const std::byte> file, const
   return image;
 }
 
-void require_first_page(std::uint32_t page) {
-  if (page != 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("page {}: only TIFF files have several pages", page));
-}
-
 }  // namespace
 
 WideInfo read_wide_info(std::span<const std::byte> file, std::uint64_t max_pixels, std::uint32_t page) {
   const Format format = detect_format(file);
   if (format == Format::tiff && is_read_as_stored(file, page))
     return info_of(TiffFile(file, max_pixels, OnWarning::harmless, TiffMode::as_stored, page).page());
-  require_first_page(page);
-  const ImageInfo info = read_info(file, max_pixels);
+  const ImageInfo info = read_info(file, max_pixels, page);
   WideInfo wide{format, DType::u8, 3, info.upright_width(), info.upright_height()};
   if (format == Format::png) {
     const PngKind kind = read_png_kind(file, max_pixels);
@@ -167,8 +160,7 @@ WideImage decode_wide(Decoder& decoder, std::span<const std::byte> file, const D
     const Format format = detect_format(file);
     if (format == Format::tiff && is_read_as_stored(file, options.page))
       return decode_wide_tiff(file, options);
-    require_first_page(options.page);
-    if (format == Format::png && !read_png_kind(file, options.max_pixels).palette)
+    if (format == Format::png && options.page == 0 && !read_png_kind(file, options.max_pixels).palette)
       return decode_wide_png(file, options);
     return decode_as_rgb(decoder, file, options);
   });

@@ -21,6 +21,8 @@ inline void decode_to_row(const std::uint8_t* data, std::size_t size, image::For
   image::DecodeOptions decode;
   decode.max_pixels = 1 << 20;
   decode.on_warning = static_cast<image::OnWarning>(size % 3);
+  if (size % 8 == 7) decode.depth = 12;
+  if (format == image::Format::tiff) decode.page = size / 8 % 4 == 3 ? 1 : 0;
   image::PreprocessOptions options;
   options.resize_short = 24;
   options.crop = image::Size{16, 16};

@@ -28,10 +28,10 @@ struct WideInfo {
   std::uint32_t height = 0;
 };
 
-// Reads headers only. `page`: of a TIFF file; others have page 0 only. Errors: as decode(); invalid_argument (no such page).
+// Reads headers only. `page`: of a TIFF file; others have page 0 only. Errors: as read_info().
 WideInfo read_wide_info(std::span<const std::byte> file, std::uint64_t max_pixels, std::uint32_t page = 0);
-// The pages of a TIFF file that are images, by their numbers: previews and masks are left out. {0} of other files. At most 65535.
-// Errors: corrupt, unsupported.
+// The pages of a TIFF file that are images, by their numbers: previews and masks are left out. {0} of other files.
+// Errors: corrupt, unsupported (no such page; more than 65535 pages).
 std::vector<std::uint32_t> image_pages(std::span<const std::byte> file);
 
 // Elements of `dtype` [row, column, channel] in C order and in the byte order of this machine. A view: whoever returned it owns
