@@ -477,7 +477,7 @@ class Depths(Silence):
         self.out = self.path / "json"
         told = json.loads(shardify(self.images, self.out, *LOUD, "--json").out)
         self.assertEqual(told["warnings"], {"few_bits": 3})
-        self.assertIn("--depth", told["advice"][0])
+        self.assertIn("--depth", told["notes"][-1])
         planned = shardify(self.images, self.path / "none", *LOUD, "--dry-run")
         self.assertIn("3 images of 16 bits", planned.out)
 
