@@ -64,6 +64,7 @@ class BatchMaker {
   std::string reason() const;
   // From any thread.
   ShardFiller::Arrived arrived() const { return filler_ ? filler_->arrived() : ShardFiller::Arrived{}; }
+  std::string storage_problem() const { return filler_ ? filler_->problem() : std::string(); }
 
  private:
   // What this class keeps about the batch in a slot.

@@ -55,6 +55,7 @@ LoaderStats Feeder::stats() const {
   const ShardFiller::Arrived arrived = maker_.arrived();
   stats.arrived_shards = arrived.shards;
   stats.arrived_bytes = arrived.bytes;
+  stats.storage_problem = maker_.storage_problem();
   return stats;
 }
 

@@ -99,8 +99,11 @@ void ShardFiller::before_batch(std::uint64_t epoch, std::uint64_t index,
   while (!over()) {
     if (stopping()) throw Error(ErrorCode::cancelled, "stopped while shards are fetched");
     changed_.wait_for(lock, kFillTurn);
+    const unsigned width = width_.now();
     width_.waiting(setup_.dataset.remote_stats().bytes, watch_.seconds());
+    if (width_.now() == width) continue;
     start_threads();
+    changed_.notify_all();  // those whose shard has its head wait for their turn
   }
 }
 
@@ -125,6 +128,12 @@ ShardFiller::Transit ShardFiller::transit() {
 ShardFiller::Arrived ShardFiller::arrived() const {
   const std::lock_guard lock(mutex_);
   return arrived_;
+}
+
+std::string ShardFiller::problem() const {
+  std::string problem = setup_.dataset.storage_problem();
+  const std::lock_guard lock(mutex_);
+  return problem.empty() ? problem_ : problem;
 }
 
 void ShardFiller::work(const std::stop_token& stop) {
@@ -179,7 +188,7 @@ void ShardFiller::done(const ShardSchedule::Job& job, ShardSchedule::Result resu
   start_threads();
 }
 
-// The batch that needs the shard gets the error.
+// The batch that needs the shard gets the error, unless its samples can be read without the folders of this machine: then problem() has it.
 ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job, const Event& read,
                                              const std::stop_token& stop) const noexcept {
   using Kind = ShardSchedule::Job::Kind;
@@ -191,8 +200,18 @@ ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job, cons
     wait_for_end(read);
     setup_.dataset.leave(job.shard);
     return Result::done;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    keep_problem(error.what(), stop);
     return Result::failed;
+  }
+}
+
+void ShardFiller::keep_problem(const char* problem, const std::stop_token& stop) const noexcept {
+  if (stop.stop_requested()) return;
+  try {
+    const std::lock_guard lock(mutex_);
+    if (problem_.empty()) problem_ = problem;
+  } catch (const std::exception&) {  // no memory to say it
   }
 }
 

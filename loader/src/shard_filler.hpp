@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -49,8 +50,9 @@ class ShardFiller {
     std::uint64_t shards = 0;  // that were brought here or passed, fetched or found in the cache
     std::uint64_t bytes = 0;
   };
-  // Any thread may call it.
+  // Any thread may call these.
   Arrived arrived() const;
+  std::string problem() const;  // LoaderStats::storage_problem
 
  private:
   // As many as shards are brought at a time. mutex_ is held.
@@ -64,6 +66,7 @@ class ShardFiller {
   // `read`: when what a shard that leaves was needed for is over.
   ShardSchedule::Result carry_out(const ShardSchedule::Job& job, const Event& read,
                                   const std::stop_token& stop) const noexcept;
+  void keep_problem(const char* problem, const std::stop_token& stop) const noexcept;
 
   const LoaderSetup& setup_;
   std::map<std::uint32_t, std::vector<std::uint32_t>> twins_;
@@ -75,7 +78,8 @@ class ShardFiller {
   unsigned copying_ = 0;  // and of these, those that are being brought
   Stopwatch watch_;
   Arrived arrived_;
-  Event read_;  // of the last batch
+  mutable std::string problem_;  // the first error of a shard that was to come here
+  Event read_;                   // of the last batch
   bool ending_ = false;
   std::vector<std::jthread> threads_;
 };

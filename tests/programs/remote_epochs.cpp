@@ -49,9 +49,12 @@ void run(const Dataset& data, const LoaderOptions& options, std::uint64_t epochs
     fmt::print(
         "{{\"epoch\": {}, \"digest\": \"{}\", \"fetched\": {}, \"requests\": {}, \"retries\": {}, "
         "\"first_batch\": {:.3f}, "
-        "\"seconds\": {:.3f}, \"waited\": {:.3f}, \"passed\": {}, \"held\": {}, \"transport\": \"{}\"}}\n",
+        "\"seconds\": {:.3f}, \"waited\": {:.3f}, \"passed\": {}, \"held\": {}, \"transport\": \"{}\", "
+        "\"problem\": {}}}\n",
         epoch, to_hex(digest.digest()), stats.fetched_bytes - before, stats.requests, stats.retries, first,
-        watch.seconds(), stats.fetch_seconds, stats.passed_bytes, held, to_string(stats.transport));
+        watch.seconds(), stats.fetch_seconds, stats.passed_bytes, held, to_string(stats.transport),
+        !stats.storage_problem.empty());
+    if (!stats.storage_problem.empty()) fmt::print(stderr, "{}\n", stats.storage_problem);
     std::fflush(stdout);
     before = stats.fetched_bytes;
   }

@@ -154,7 +154,7 @@ class Dataset {
   // those of one folder or file.
   std::uint64_t selection_digest() const;
 
-  // Shards are on a server (shard/remote.hpp), and not all of them were in the cache when this object was made.
+  // Shards are on a server (shard/remote.hpp), and not all of them were in the cache, proven, when this object was made.
   bool is_remote() const noexcept;
   // Where whole shards of data sets on servers lie on this machine (docs/remote.md).
   struct Storage {
@@ -168,6 +168,8 @@ class Dataset {
   };
   // The same samples, with shards there. Folders that are missing are made. Errors: io.
   Dataset with_storage(const Storage& storage) const;
+  // The first thing that kept a shard out of the cache, and what to do, but for a lack of room or of the right to write; empty: nothing did.
+  std::string storage_problem() const;
   // The next three are thread safe; errors: those of shard(); cancelled.
   //
   // Brings a shard into the cache, or waits for the process that does. From then on its samples are read there. False: there is no

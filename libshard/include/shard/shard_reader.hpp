@@ -205,8 +205,9 @@ class ShardReader {
   // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.
   static ShardReader open_in(std::shared_ptr<const UniqueHandle<FdTraits>> folder,
                              const std::filesystem::path& path);
-  // `path`: the address, for messages.
-  static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path);
+  // `path`: the address, for messages. `copy`: an open file to read the head from, instead of the server, which is not adopted; -1: none. Errors: also io.
+  static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path,
+                                 int copy = -1);
   // Whether `file` begins with the head of this shard. Errors: io (it is too short).
   bool has_head(int file) const;
   // How much a copy of this shard can be relied on.
@@ -217,8 +218,9 @@ class ShardReader {
   };
   // From now on, samples are read from `file`, which has all bytes of this shard on a server. Thread safe; views of the head stay valid.
   void adopt(int file, CopyState state) const;
-  // The same for a proven file `name` in `folder`, which change() looks at. Not more than once.
-  void adopt_named(int file, std::shared_ptr<const UniqueHandle<FdTraits>> folder, std::string name) const;
+  // The same for a file `name` in `folder`, which change() looks at. Not more than once.
+  void adopt_named(int file, std::shared_ptr<const UniqueHandle<FdTraits>> folder, std::string name,
+                   CopyState state) const;
   // Ends adopt(): samples come from the server again. A sample that is being read meanwhile does not match its digest, and is requested there.
   void abandon() const;
   bool has_samples() const noexcept;  // on a server, and adopt() was called

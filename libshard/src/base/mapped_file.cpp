@@ -1,6 +1,7 @@
 #include "base/mapped_file.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
@@ -98,12 +99,26 @@ std::span<const std::byte> MappedFile::bytes() const noexcept {
   return {static_cast<const std::byte*>(region_->region.get_address()), region_->region.get_size()};
 }
 
-void MappedFile::replace(int fd, std::uint64_t offset, const std::filesystem::path& path) {
-  const std::span<const std::byte> there = bytes();
+std::uint64_t MappedFile::page_bytes() noexcept {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void MappedFile::replace(std::uint64_t begin, int fd, const std::filesystem::path& path) {
+  if (begin >= bytes().size()) return;
+  const std::span<const std::byte> there = bytes().subspan(static_cast<std::size_t>(begin));
   void* const address = const_cast<std::byte*>(there.data());
-  if (::mmap(address, there.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(offset)) ==
+  if (::mmap(address, there.size(), PROT_READ, MAP_SHARED | MAP_FIXED, fd, static_cast<off_t>(begin)) ==
       MAP_FAILED)
     throw_errno("cannot map", path, errno);
+}
+
+void MappedFile::clear(std::uint64_t begin) {
+  if (begin >= bytes().size()) return;
+  const std::span<const std::byte> there = bytes().subspan(static_cast<std::size_t>(begin));
+  void* const address = const_cast<std::byte*>(there.data());
+  if (::mmap(address, there.size(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED)
+    throw_errno("cannot map", "memory", errno);
 }
 
 }  // namespace shard

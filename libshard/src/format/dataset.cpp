@@ -156,13 +156,25 @@ Dataset Dataset::with_storage(const Storage& storage) const {
                            ? nullptr
                            : std::make_shared<const TransitArea>(storage.transit, storage.transit_shared);
   std::map<const DatasetPart*, std::shared_ptr<const DatasetPart>> parts;
+  for (const ViewShard& shard : impl_->shards) parts.try_emplace(shard.part.get(), shard.part);
+  const bool as_files = cache && std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+                          return !part.first->is_remote() || part.first->is_in(*cache);
+                        });
+  for (auto& [there, part] : parts)
+    if (there->is_remote()) part = there->with_storage(cache, transit, as_files);
   std::vector<ViewShard> shards = impl_->shards;
-  for (ViewShard& shard : shards) {
-    auto& part = parts[shard.part.get()];
-    if (!part) part = shard.part->is_remote() ? shard.part->with_storage(cache, transit) : shard.part;
-    shard.part = part;
-  }
+  for (ViewShard& shard : shards) shard.part = parts[shard.part.get()];
   return Dataset(std::make_shared<Impl>(std::move(shards), impl_->info, impl_->path));
+}
+
+std::string Dataset::storage_problem() const {
+  const DatasetPart* last = nullptr;
+  for (const ViewShard& shard : impl_->shards) {
+    if (shard.part.get() == last) continue;
+    last = shard.part.get();
+    if (std::string problem = last->storage_problem(); !problem.empty()) return problem;
+  }
+  return {};
 }
 
 bool Dataset::bring(std::uint32_t index, const std::stop_token& stop) const {

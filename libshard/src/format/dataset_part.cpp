@@ -205,23 +205,9 @@ bool DatasetPart::was_moved() const noexcept {
 
 const HttpClient* DatasetPart::client() const noexcept { return remote_ ? &remote_->client() : nullptr; }
 
-namespace {
-
-// Tables of offsets and checksums have 8 bytes per sample each, and keys and labels some dozens.
-std::uint64_t likely_head_bytes(const ShardSummary& shard) {
-  constexpr std::uint64_t kJsonBytes = 16 * 1024;
-  constexpr std::uint64_t kSampleBytes = 96;
-  return kJsonBytes + std::min<std::uint64_t>(shard.samples, 1U << 16U) * kSampleBytes;
-}
-
-}  // namespace
-
 ShardReader DatasetPart::open_reader(const ShardSummary& shard) const {
-  if (cache_ && is_cached(shard)) return open_cached(shard);
-  if (remote_)
-    return ShardReader::open_remote(
-        std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes, likely_head_bytes(shard)),
-        path_of(shard));
+  if (as_files_) return open_cached(shard);
+  if (remote_) return open_remote(shard);
   try {
     return ShardReader::open_in(handle_, folder_ / shard.file);
   } catch (const Error& error) {

@@ -36,13 +36,19 @@ class DatasetPart {
   // What dataset.json says, or the header of the shard file.
   const DatasetInfo& info() const noexcept { return info_; }
 
-  // On a server, and not all shards were in the cache when this part was made.
-  bool is_remote() const noexcept { return remote_ != nullptr && !all_cached_; }
+  // On a server, and its shards are not read as files of the cache.
+  bool is_remote() const noexcept { return remote_ != nullptr && !as_files_; }
   // The client of its server; null: a local folder.
   const HttpClient* client() const noexcept;
-  // The same part of a server, with shards in `cache` and `transit`, of which either may be null.
+  // On a server, and all shards are in the cache, proven.
+  bool is_in(const ShardCache& cache) const;
+  // The same part of a server, with shards in `cache` and `transit`, of which either may be null. `as_files`: all are in the cache, and are read like those of
+  // a folder. Else the server is asked for what is not there, or not right.
   std::shared_ptr<const DatasetPart> with_storage(std::shared_ptr<const ShardCache> cache,
-                                                  std::shared_ptr<const TransitArea> transit) const;
+                                                  std::shared_ptr<const TransitArea> transit,
+                                                  bool as_files) const;
+  // The cache's, ShardCache::problem().
+  std::string storage_problem() const;
   // See Dataset.
   bool bring(std::uint32_t index, const std::stop_token& stop) const;
   bool pass(std::uint32_t index, const std::stop_token& stop) const;
@@ -66,7 +72,7 @@ class DatasetPart {
   void open_remote();
   DatasetInfo read_info() const;
   ShardReader open_cached(const ShardSummary& shard) const;
-  bool is_cached(const ShardSummary& shard) const;
+  ShardReader open_remote(const ShardSummary& shard) const;
   void fetch(const ShardReader& reader, const ShardSummary& shard, int fd, const std::stop_token& stop) const;
   bool was_moved() const noexcept;
   void check_match(const ShardReader& reader, const ShardSummary& expected) const;
@@ -85,7 +91,7 @@ class DatasetPart {
   std::shared_ptr<const TransitArea> transit_;  // null: none
   mutable ShardTurns turns_;
   mutable std::vector<Passing> passing_;  // of each shard, by whoever has its turn
-  bool all_cached_ = false;
+  bool as_files_ = false;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder: shards are looked up from it
   DatasetInfo info_;
   // The open shards; null: not open. Several threads may open the same one, and the first to store it wins.

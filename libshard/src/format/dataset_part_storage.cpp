@@ -9,26 +9,12 @@
 #include "base/quote.hpp"
 #include "format/arrival_proof.hpp"
 #include "format/dataset_part.hpp"
+#include "format/shard_match.hpp"
 #include "remote/remote_file.hpp"
 #include "remote/shard_cache.hpp"
 #include "shard/error.hpp"
 
 namespace shard {
-
-std::shared_ptr<const DatasetPart> DatasetPart::with_storage(
-    std::shared_ptr<const ShardCache> cache, std::shared_ptr<const TransitArea> transit) const {
-  const std::shared_ptr<DatasetPart> part(new DatasetPart(path_, folder_));
-  part->info_ = info_;
-  part->remote_ = remote_;
-  part->cache_ = std::move(cache);
-  part->transit_ = std::move(transit);
-  part->readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
-  part->passing_ = std::vector<Passing>(info_.shards.size());
-  part->all_cached_ =
-      part->cache_ && std::all_of(info_.shards.begin(), info_.shards.end(),
-                                  [&](const ShardSummary& shard) { return part->is_cached(shard); });
-  return part;
-}
 
 namespace {
 
@@ -46,14 +32,77 @@ ShardCache::Entry entry_of(const RemoteFolder& folder, const ShardSummary& shard
                   quoted(reader.path()), damaged.size(), damaged.front().begin, kFetchAttempts));
 }
 
-}  // namespace
-
-bool DatasetPart::is_cached(const ShardSummary& shard) const {
-  return cache_->has(entry_of(*remote_, shard));
+// Tables of offsets and checksums have 8 bytes per sample each, and keys and labels some dozens.
+std::uint64_t likely_head_bytes(const ShardSummary& shard) {
+  constexpr std::uint64_t kJsonBytes = 16 * 1024;
+  constexpr std::uint64_t kSampleBytes = 96;
+  return kJsonBytes + std::min<std::uint64_t>(shard.samples, 1U << 16U) * kSampleBytes;
 }
 
+}  // namespace
+
+bool DatasetPart::is_in(const ShardCache& cache) const {
+  return remote_ && std::all_of(info_.shards.begin(), info_.shards.end(), [&](const ShardSummary& shard) {
+           return cache.has(entry_of(*remote_, shard));
+         });
+}
+
+std::string DatasetPart::storage_problem() const { return cache_ ? cache_->problem() : std::string(); }
+
+std::shared_ptr<const DatasetPart> DatasetPart::with_storage(std::shared_ptr<const ShardCache> cache,
+                                                             std::shared_ptr<const TransitArea> transit,
+                                                             bool as_files) const {
+  const std::shared_ptr<DatasetPart> part(new DatasetPart(path_, folder_));
+  part->info_ = info_;
+  part->remote_ = remote_;
+  part->cache_ = std::move(cache);
+  part->transit_ = std::move(transit);
+  part->readers_ = std::vector<std::atomic<const ShardReader*>>(info_.shards.size());
+  part->passing_ = std::vector<Passing>(info_.shards.size());
+  part->as_files_ = as_files;
+  return part;
+}
+
+// A file that was changed since with_storage() is compared with its digests.
 ShardReader DatasetPart::open_cached(const ShardSummary& shard) const {
-  return ShardReader::open_in(cache_->handle(), cache_->folder() / entry_of(*remote_, shard).name);
+  const ShardCache::Entry entry = entry_of(*remote_, shard);
+  ShardReader reader = ShardReader::open_in(cache_->handle(), cache_->folder() / entry.name);
+  const auto is_open = [&](const UniqueFd& fd) {
+    return fd && file_identity(fd.get(), reader.path()) == reader.identity();
+  };
+  if (is_open(cache_->find(entry))) return reader;
+  const UniqueFd file(reader.reopen(0));
+  if (is_open(file) && reader.damaged_ranges(file.get()).empty()) return reader;
+  throw Error(
+      ErrorCode::corrupt,
+      fmt::format(
+          "{} in the cache was changed after this run found it there, and is damaged: start the run again, "
+          "which fetches it",
+          quoted(reader.path())));
+}
+
+// What is in the cache is used from the beginning, head and samples, and the server is asked for what is not right or not there any more.
+ShardReader DatasetPart::open_remote(const ShardSummary& shard) const {
+  const auto file = [&] {
+    return std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes,
+                                              likely_head_bytes(shard));
+  };
+  if (cache_) {
+    const ShardCache::Entry entry = entry_of(*remote_, shard);
+    try {
+      if (const UniqueFd copy = cache_->find(entry)) {
+        ShardReader reader = ShardReader::open_remote(file(), path_of(shard), copy.get());
+        if (!shard_difference(reader, &shard, &info_)) {
+          reader.adopt_named(copy.get(), cache_->handle(), entry.name, ShardReader::CopyState::proven);
+          return reader;
+        }
+      }
+    } catch (const Error& error) {
+      using enum ErrorCode;
+      if (error.code() != corrupt && error.code() != unsupported && error.code() != io) throw;
+    }
+  }
+  return ShardReader::open_remote(file(), path_of(shard));
 }
 
 // Writes a shard to a file. Bytes that do not match their digests are requested again.
@@ -87,10 +136,12 @@ bool DatasetPart::bring(std::uint32_t index, const std::stop_token& stop) const 
   const auto prove = [&](int fd) {
     if (const auto damaged = reader.damaged_ranges(fd); !damaged.empty()) throw_damaged(reader, damaged);
   };
-  const std::optional<UniqueFd> file = cache_->get(
+  const std::optional<ShardCache::Copy> copy = cache_->get(
       entry_of(*remote_, summary), [&](int fd) { fetch(reader, summary, fd, stop); }, prove, stop);
-  if (!file) return false;
-  reader.adopt_named(file->get(), cache_->handle(), entry_of(*remote_, summary).name);
+  if (!copy) return false;
+  using enum ShardReader::CopyState;
+  reader.adopt_named(copy->fd.get(), cache_->handle(), entry_of(*remote_, summary).name,
+                     copy->trusted ? proven : doubtful);
   return true;
 }
 

@@ -144,20 +144,20 @@ void ShardReader::adopt(int file, CopyState state) const {
   if (const std::uint64_t found = regular_file_size(file, impl_->path); found != file_size_bytes())
     throw Error(ErrorCode::io, fmt::format("the copy of shard {} has {} bytes, not {}", quoted(impl_->path),
                                            found, file_size_bytes()));
-  impl_->mapping->replace(file, 0, impl_->path);
+  impl_->mapping->replace(impl_->samples_begin(), file, impl_->path);
   impl_->copied.store(state, std::memory_order_release);
 }
-void ShardReader::adopt_named(int file, std::shared_ptr<const UniqueFd> folder, std::string name) const {
+void ShardReader::adopt_named(int file, std::shared_ptr<const UniqueFd> folder, std::string name,
+                              CopyState state) const {
   struct stat now {};
   if (::fstat(file, &now) != 0) throw_errno("cannot look at", name, errno);
   impl_->named_copy.emplace(NamedCopy{std::move(folder), std::move(name), now});
-  adopt(file, CopyState::proven);
+  adopt(file, state);
 }
 void ShardReader::abandon() const {
-  const RemoteFile& remote = *impl_->remote;
   impl_->copied.store(CopyState::none, std::memory_order_release);
   ++impl_->abandoned;
-  impl_->mapping->replace(remote.area().fd(), remote.offset(), remote.area().folder());
+  impl_->mapping->clear(impl_->samples_begin());
 }
 
 void ShardReader::read(std::uint64_t sample, std::span<std::byte> out) const {

@@ -111,6 +111,11 @@ struct ShardReader::Impl {
   void doubt_changed_copy() const;
   bool has_copy() const noexcept { return copied.load(std::memory_order_acquire) != CopyState::none; }
 
+  // Remote: from here on, a copy is mapped. What is before it, the head, stays that of the local area, which nobody else can write to.
+  std::uint64_t samples_begin() const noexcept {
+    return header.head_end / MappedFile::page_bytes() * MappedFile::page_bytes();
+  }
+
   // Bytes of the mapping; the range is inside.
   std::span<const std::byte> mapped(std::uint64_t begin, std::uint64_t size) const {
     return mapping->bytes().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
@@ -158,7 +163,7 @@ struct ShardReader::Impl {
   using ReadAt = std::function<void(std::uint64_t begin, std::span<std::byte> out)>;
   std::vector<std::byte> read_head(std::uint64_t first_bytes, const ReadAt& read);
   void open_file();
-  void open_remote();
+  void open_remote(int copy);
   void find_tensors();
   void check_head(std::span<const std::byte> head) const;
   void check_offsets(std::string_view name, std::span<const std::byte> offsets, std::uint64_t end,

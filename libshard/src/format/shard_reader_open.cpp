@@ -26,6 +26,12 @@ namespace shard {
 namespace {
 
 constexpr std::uint64_t kFirstReadBytes = 64 * 1024;
+constexpr std::uint64_t kStepBytes = std::uint64_t{64} << 20U;
+
+// No codec makes frames as large: what reads one takes memory for it.
+constexpr std::uint64_t most_frame_bytes(std::uint64_t sample_bytes) {
+  return 4 * sample_bytes + (std::uint64_t{1} << 20U);
+}
 
 // The codec of a shard. It may have tables, which are the same for all shards of a data set, so a thread that
 // opens one shard after the other makes them once.
@@ -52,10 +58,11 @@ std::vector<std::byte> ShardReader::Impl::read_head(std::uint64_t first_bytes, c
   std::vector<std::byte> head(static_cast<std::size_t>(std::min(file_size, first_bytes)));
   read(0, head);
   const auto extend = [&](std::uint64_t size) {
-    const std::size_t have = head.size();
-    if (size <= have) return;
-    head.resize(static_cast<std::size_t>(size));
-    read(have, std::span(head).subspan(have));
+    while (head.size() < size) {  // by steps: no memory for bytes that a header claims and that do not come
+      const std::size_t have = head.size();
+      head.resize(static_cast<std::size_t>(std::min<std::uint64_t>(size, have + kStepBytes)));
+      read(have, std::span(head).subspan(have));
+    }
   };
   try {
     const std::uint64_t json_end = safetensors_header_end(head, file_size);
@@ -148,12 +155,16 @@ void ShardReader::Impl::check_offsets(std::string_view name, std::span<const std
 void ShardReader::Impl::check_frames(const StoredImages& images, std::span<const std::byte> offsets) const {
   check_offsets(images.offsets_name, offsets, images.end - images.begin, true);
   const std::uint64_t least = images.codec.least_frame_bytes();
+  const std::uint64_t most = most_frame_bytes(images.spec.size_bytes());
   for (std::size_t i = 0; i < header.samples; ++i) {
     const std::uint64_t size = load_u64(offsets, (i + 1) * 8) - load_u64(offsets, i * 8);
     if (size < least) {
       corrupt(fmt::format("{}the frame of sample {} has {} bytes, too few for the {} bytes of a sample",
                           images.place(), i, size, images.spec.size_bytes()));
     }
+    if (size > most)
+      corrupt(fmt::format("{}the frame of sample {} has {} bytes, more than {} for a sample of {} bytes",
+                          images.place(), i, size, most, images.spec.size_bytes()));
     if (images.kind == CodecSpec::Kind::packed && size % packed::kAlignment != 0) {
       corrupt(
           fmt::format("{}the frame of sample {} has {} bytes: with codec packed it must be a multiple of {}",
@@ -259,11 +270,11 @@ ShardReader ShardReader::open_in(std::shared_ptr<const UniqueFd> folder, const s
 }
 
 ShardReader ShardReader::open_remote(std::unique_ptr<const RemoteFile> file,
-                                     const std::filesystem::path& path) {
+                                     const std::filesystem::path& path, int copy) {
   auto impl = std::make_unique<Impl>();
   impl->path = path;
   impl->remote = std::move(file);
-  impl->open_remote();
+  impl->open_remote(copy);
   return ShardReader(std::move(impl));
 }
 
@@ -280,19 +291,21 @@ void ShardReader::Impl::open_file() {
 }
 
 // The head is kept in the local area. Bytes that were damaged on the way are requested again.
-void ShardReader::Impl::open_remote() {
+void ShardReader::Impl::open_remote(int copy) {
   identity.size_bytes = remote->size_bytes();
-  mapping.emplace(remote->area().fd(), remote->offset(), identity.size_bytes, remote->area().folder());
   for (int attempt = 1;; ++attempt) {
     try {
       const std::vector<std::byte> head =
-          read_head(remote->likely_head_bytes(),
-                    [&](std::uint64_t begin, std::span<std::byte> out) { remote->read(begin, out); });
+          read_head(remote->likely_head_bytes(), [&](std::uint64_t begin, std::span<std::byte> out) {
+            copy >= 0 ? pread_all(copy, out, begin, path) : remote->read(begin, out);
+          });
       stored.clear();
       columns.clear();
+      mapping.emplace(remote->area().fd(), remote->keep_head(head), identity.size_bytes,
+                      remote->area().folder());
+      mapping->clear(round_up(header.head_end, MappedFile::page_bytes()));
       find_tensors();
-      check_head(head);
-      return remote->keep(0, head);
+      return check_head(head);
     } catch (const Error& error) {
       const bool damaged = error.code() == ErrorCode::corrupt || error.code() == ErrorCode::unsupported;
       if (!damaged || attempt == kRemoteAttempts) throw;

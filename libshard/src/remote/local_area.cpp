@@ -4,7 +4,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <iterator>
+#include <utility>
 
 #include "base/file_io.hpp"
 
@@ -24,6 +28,10 @@ std::uint64_t forks() {
   return forks_so_far;
 }
 
+constexpr std::uint64_t rounded(std::uint64_t size_bytes) {
+  return (std::max<std::uint64_t>(size_bytes, 1) + kStepBytes - 1) / kStepBytes * kStepBytes;
+}
+
 }  // namespace
 
 LocalArea::LocalArea()
@@ -32,12 +40,17 @@ LocalArea::LocalArea()
 bool LocalArea::of_this_process() const noexcept { return pid_ == ::getpid(); }
 
 std::uint64_t LocalArea::take(std::uint64_t size_bytes) {
-  const std::uint64_t room = (size_bytes + kStepBytes - 1) / kStepBytes * kStepBytes;
-  const std::uint64_t offset = end_.fetch_add(room);
-  // Written behind the end, a byte makes the file longer, and never shorter as ftruncate() of two threads may.
-  constexpr std::byte kZero{0};
-  pwrite_all(fd_.get(), {&kZero, 1}, offset + room - 1, folder_);
-  return offset;
+  const std::uint64_t room = rounded(size_bytes);
+  const std::lock_guard lock(mutex_);
+  const auto fits = [&](const auto& place) { return place.second >= room; };
+  if (const auto it = std::find_if(free_.begin(), free_.end(), fits); it != free_.end()) {
+    const auto [offset, size] = *it;
+    free_.erase(it);
+    if (size > room) free_.emplace(offset + room, size - room);
+    return offset;
+  }
+  truncate(fd_.get(), end_ + room, folder_);
+  return std::exchange(end_, end_ + room);
 }
 
 void LocalArea::release(std::uint64_t offset, std::uint64_t size_bytes) {
@@ -45,6 +58,18 @@ void LocalArea::release(std::uint64_t offset, std::uint64_t size_bytes) {
   if (::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                   static_cast<off_t>(size_bytes)) != 0)
     throw_errno("cannot give space back in", folder_, errno);
+  const std::lock_guard lock(mutex_);
+  auto place = free_.emplace(offset, rounded(size_bytes)).first;
+  if (const auto next = std::next(place);
+      next != free_.end() && next->first == place->first + place->second) {
+    place->second += next->second;
+    free_.erase(next);
+  }
+  if (place == free_.begin()) return;
+  if (const auto before = std::prev(place); before->first + before->second == place->first) {
+    before->second += place->second;
+    free_.erase(place);
+  }
 }
 
 }  // namespace shard

@@ -7,10 +7,11 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/unique_handle.hpp"
 #include "shard/error.hpp"
@@ -21,10 +22,11 @@ class LocalArea {
  public:
   // Errors: io (the folder cannot hold files).
   LocalArea();
-  // Takes the next `size_bytes` of the file. Returns their offset, a multiple of 1 MiB. Thread safe. Errors: io.
+  // Takes a place of `size_bytes` in the file, one that was released if there is one. Its bytes are zeros. Returns its offset, a multiple of 1 MiB. Thread
+  // safe. Errors: io.
   std::uint64_t take(std::uint64_t size_bytes);
-  // Gives the space of a range back; it reads as zeros. Nothing once the process has forked since the area was made: the other side may still read it, and
-  // the space comes back with the area. Errors: io.
+  // Gives a place back. Nothing once the process has forked since the area was made: the other side may still read it, and the space comes back with the area.
+  // Thread safe. Errors: io (the file system cannot give space back; the place is not used again).
   void release(std::uint64_t offset, std::uint64_t size_bytes);
 
   // False in a child after fork().
@@ -38,7 +40,10 @@ class LocalArea {
   UniqueFd fd_;
   pid_t pid_;
   std::uint64_t forks_;  // of this process before the area was made
-  std::atomic<std::uint64_t> end_{0};
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t>
+      free_;  // offsets and sizes of places that were released; no two of them touch
+  std::uint64_t end_ = 0;
 };
 
 }  // namespace shard

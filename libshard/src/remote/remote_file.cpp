@@ -44,12 +44,14 @@ RemoteFile::RemoteFile(std::shared_ptr<const RemoteFolder> folder, const std::st
     std::array<std::byte, 1> first{};
     read(0, first);  // the answer says how many there are
   }
-  offset_ = area_->take(this->size_bytes());
 }
 
-RemoteFile::~RemoteFile() {
+RemoteFile::~RemoteFile() { give_back_head(); }
+
+void RemoteFile::give_back_head() const noexcept {
+  if (head_bytes_ == 0) return;
   try {
-    area_->release(offset_, size_bytes());
+    area_->release(head_offset_, std::exchange(head_bytes_, 0));
   } catch (const Error&) {  // the file system cannot: the space comes back with the area
   }
 }
@@ -84,8 +86,12 @@ void RemoteFile::read_ahead(std::uint64_t begin, std::span<std::byte> out, std::
 
 void RemoteFile::forget_ahead() const noexcept { read_ahead_of_thread().file = 0; }
 
-void RemoteFile::keep(std::uint64_t begin, std::span<const std::byte> bytes) const {
-  pwrite_all(area_->fd(), bytes, offset_ + begin, area_->folder());
+std::uint64_t RemoteFile::keep_head(std::span<const std::byte> bytes) const {
+  give_back_head();
+  head_offset_ = area_->take(bytes.size());
+  head_bytes_ = bytes.size();
+  pwrite_all(area_->fd(), bytes, head_offset_, area_->folder());
+  return head_offset_;
 }
 
 }  // namespace shard

@@ -1,4 +1,4 @@
-// RemoteFile: a file on a server whose size is known, with a place for it in a LocalArea.
+// RemoteFile: a file on a server whose size is known, with a place for its head in a LocalArea.
 //
 // The head of a shard is kept in that place, where it is mapped; samples are read on demand, by range, into memory. Thread safe.
 #pragma once
@@ -25,13 +25,11 @@ class RemoteFile {
              std::uint64_t likely_head_bytes = 512 * 1024);
   RemoteFile(const RemoteFile&) = delete;
   RemoteFile& operator=(const RemoteFile&) = delete;
-  ~RemoteFile();  // gives its place back
+  ~RemoteFile();  // gives the place of its head back
 
   std::uint64_t size_bytes() const noexcept { return object_->size_bytes(); }
   std::uint64_t likely_head_bytes() const noexcept { return likely_head_bytes_; }
   const LocalArea& area() const noexcept { return *area_; }
-  // Where the file begins in the area.
-  std::uint64_t offset() const noexcept { return offset_; }
 
   // Reads from the server. Errors: those of HttpClient.
   void read(std::uint64_t begin, std::span<std::byte> out) const;
@@ -40,8 +38,8 @@ class RemoteFile {
   void read_ahead(std::uint64_t begin, std::span<std::byte> out, std::uint64_t end) const;
   // Forgets what this thread has read ahead.
   void forget_ahead() const noexcept;
-  // Writes to the file's place in the area. Errors: io.
-  void keep(std::uint64_t begin, std::span<const std::byte> bytes) const;
+  // Writes the head of the file to the area, instead of one that is there. Returns its offset. Called by one thread, before others know the file. Errors: io.
+  std::uint64_t keep_head(std::span<const std::byte> bytes) const;
 
   static constexpr std::uint64_t kAheadBytes = std::uint64_t{4} << 20U;
 
@@ -50,7 +48,10 @@ class RemoteFile {
   std::shared_ptr<LocalArea> area_;
   std::unique_ptr<HttpObject> object_;
   std::uint64_t likely_head_bytes_;
-  std::uint64_t offset_ = 0;
+  void give_back_head() const noexcept;
+
+  mutable std::uint64_t head_offset_ = 0;  // in the area
+  mutable std::uint64_t head_bytes_ = 0;
   std::uint64_t id_ = 0;  // of this object among all of the process
 };
 

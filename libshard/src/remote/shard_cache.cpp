@@ -2,23 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#include "base/bytes.hpp"
 #include "base/checksum.hpp"
-#include "base/file.hpp"
 #include "base/file_io.hpp"
 #include "base/publish.hpp"
 #include "base/quote.hpp"
+#include "base/stopwatch.hpp"
+#include "remote/cache_files.hpp"
+#include "remote/cache_lock.hpp"
 #include "remote/transit_area.hpp"
 
 namespace shard {
@@ -27,46 +25,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::chrono::milliseconds kLockTurn{20};
-constexpr std::string_view kProof = ".proof";
-constexpr std::string_view kPart = ".part";
-
-std::string read_boot_id() {
-  try {
-    const std::vector<std::byte> bytes = read_file("/proc/sys/kernel/random/boot_id", 64);
-    const std::string_view text = as_text(bytes);
-    return std::string(text.substr(0, text.find('\n')));
-  } catch (const Error&) {
-    return "unknown";
-  }
-}
-
-const std::string& boot_id() {
-  static const std::string id = read_boot_id();
-  return id;
-}
-
-// Of the file that is proven. A write, and a file of the same name that is another one, change it.
-std::string proof_text(int fd, const fs::path& path) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) throw_errno("cannot look at", path, errno);
-  return fmt::format("shard cache 1\n{} {} {} {} {}.{} {}.{}\n", boot_id(), status.st_dev, status.st_ino,
-                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec, status.st_ctim.tv_sec,
-                     status.st_ctim.tv_nsec);
-}
-
-bool has_proof(const fs::path& file, int fd) {
-  try {
-    const std::vector<std::byte> proof = read_file(file.native() + std::string(kProof), 4096);
-    return as_text(proof) == proof_text(fd, file);
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-std::uint64_t size_of(int fd) {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
+constexpr double kFolderShare = 0.25;     // of the patience: for the lock of the folder
+constexpr double kImpatient = 1.0 / 120;  // of it, once somebody was waited for in vain
 
 // Where room cannot be taken in advance, a disk becomes full while a shard is written. And a folder may be made read-only.
 bool takes_nothing(const fs::path& folder) noexcept {
@@ -76,202 +36,271 @@ bool takes_nothing(const fs::path& folder) noexcept {
   return (!error && disk.available < kLeastBytes) || ::access(folder.c_str(), W_OK) != 0;
 }
 
-bool is_entry_name(std::string_view name) {
-  return name.size() == 33 + ShardCache::kSuffix.size() && name.ends_with(ShardCache::kSuffix) &&
-         name[16] == '-' && from_hex(name.substr(0, 16)) && from_hex(name.substr(17, 16));
-}
+std::string reason(int error) { return std::generic_category().message(error); }
 
-bool is_proof_name(std::string_view name) {
-  return name.ends_with(kProof) && is_entry_name(name.substr(0, name.size() - kProof.size()));
-}
-
-// ".NAME" and the suffix: a file that is being filled, or is in transit.
-bool is_passing_name(std::string_view name, std::string_view suffix) {
-  return name.starts_with('.') && name.ends_with(suffix) &&
-         is_entry_name(name.substr(1, name.size() - 1 - suffix.size()));
+// Removes the file unless a process has locked it.
+void remove_unlocked(const fs::path& path) noexcept {
+  const UniqueFd fd = open_plain(path, O_RDWR);
+  if (!fd) return;
+  if (lock_alone(fd.get()) == LockState::taken && names_file(path, fd.get())) ::unlink(path.c_str());
+  unlock(fd.get());
 }
 
 }  // namespace
 
-ShardCache::ShardCache(fs::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes)
-    : folder_(std::move(folder)), max_bytes_(max_bytes), spare_bytes_(spare_bytes) {
+// The part of a shard, locked, under its name until it is published. Else it is removed.
+struct ShardCache::Part {
+  Part(UniqueFd file, fs::path name) : fd(std::move(file)), path(std::move(name)) {}
+  Part(Part&&) noexcept = default;
+  Part& operator=(Part&&) = delete;
+  ~Part() {
+    if (!fd) return;
+    if (names_file(path, fd.get())) ::unlink(path.c_str());
+    unlock(fd.get());
+  }
+
+  UniqueFd fd;
+  fs::path path;
+};
+
+ShardCache::ShardCache(fs::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes,
+                       std::chrono::duration<double> patience)
+    : folder_(std::move(folder)), max_bytes_(max_bytes), spare_bytes_(spare_bytes), patience_(patience) {
   std::error_code error;
   fs::create_directory(folder_, error);
   UniqueFd handle(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!handle) throw_errno("cannot open the cache folder", folder_, errno);
   handle_ = std::make_shared<const UniqueFd>(std::move(handle));
   folder_ = fs::absolute(folder_);
+  try {
+    remove_temporaries(folder_);  // of earlier versions that were killed here
+  } catch (const Error&) {        // another user's: they stay
+  }
 }
 
 std::string ShardCache::entry_name(std::string_view address, std::uint64_t head_digest) {
   return fmt::format("{}-{}{}", to_hex(xxh3(address)), to_hex(head_digest), kSuffix);
 }
 
-bool ShardCache::has(const Entry& entry) const {
-  const UniqueFd fd = open_plain(folder_ / entry.name, O_RDONLY);
-  if (!fd || size_of(fd.get()) != entry.size_bytes || !has_proof(folder_ / entry.name, fd.get()))
-    return false;
-  ::unlink(part_of(entry).c_str());  // of a process that was killed while it waited
-  return true;
-}
-
-fs::path ShardCache::part_of(const Entry& entry) const {
-  return folder_ / ('.' + entry.name + std::string(kPart));
-}
-
-void ShardCache::write_proof(const std::string& name, int fd) const {
-  try {
-    remove_temporaries(folder_);  // of processes that were killed here
-  } catch (const Error&) {        // another user's: they stay
-  }
-  replace_file(folder_ / (name + std::string(kProof)), proof_text(fd, folder_ / name));
-}
-
-// The part, locked, under its name. Waits for the process that has it.
-std::optional<UniqueFd> ShardCache::lock_part(const fs::path& part, const std::stop_token& stop) const {
-  UniqueFd fd = open_plain(part, O_RDWR | O_CREAT);
-  if (!fd && takes_no_files(errno)) return std::nullopt;
-  if (!fd) throw_errno("cannot create", part, errno);
-  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("cannot lock", part, errno);
-    if (stop.stop_requested())
-      throw Error(ErrorCode::cancelled, "stopped while another process fetches a shard");
-    std::this_thread::sleep_for(kLockTurn);
-  }
+UniqueFd ShardCache::find(const Entry& entry) const {
+  const fs::path path = folder_ / entry.name;
+  UniqueFd fd = open_plain(path, O_RDONLY);
+  if (!fd || size_of(fd.get()) != entry.size_bytes || !has_proof(path, fd.get())) return {};
+  remove_unlocked(part_of(entry));  // of a process that was killed while it waited
   return fd;
 }
 
-// Of all files in the folder but those of this entry. Each process lists the folder for each shard that it makes, so the sizes of files that do not change are remembered.
-std::uint64_t ShardCache::bytes_of_others(const Entry& entry, const fs::path& part) const {
-  std::uint64_t bytes = 0;
-  std::error_code error;
+fs::path ShardCache::part_of(const Entry& entry) const {
+  return folder_ / ('.' + entry.name + std::string(kPartSuffix));
+}
+
+std::string ShardCache::problem() const {
   const std::lock_guard lock(mutex_);
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().native();
-    if (it->path() == part || name == entry.name || name.ends_with(TransitArea::kSuffix)) continue;
-    const auto known = sizes_.find(name);
-    if (known != sizes_.end()) {
-      bytes += known->second;
-      continue;
-    }
-    std::error_code gone;
-    const std::uint64_t size = fs::file_size(it->path(), gone);
-    if (gone) continue;
-    bytes += size;
-    if (is_entry_name(name) || is_proof_name(name)) sizes_.emplace(name, size);
-  }
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder_), error.message()));
-  return bytes;
+  return problem_;
 }
 
-// Takes the room for the entry. The folder is locked meanwhile, so that two processes do not take the same room.
-bool ShardCache::reserve(int fd, const Entry& entry, const fs::path& part) const {
-  const UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || ::flock(folder.get(), LOCK_EX) != 0)
-    throw_errno("cannot lock the cache folder", folder_, errno);
-  if (max_bytes_ != kUnlimited) {
-    const std::uint64_t others = bytes_of_others(entry, part);
-    if (others > max_bytes_ || entry.size_bytes > max_bytes_ - others) return false;
-  }
-  std::error_code error;
-  if (spare_bytes_ > 0 && fs::space(folder_, error).available < entry.size_bytes + spare_bytes_) return false;
-  try {
-    if (size_of(fd) > entry.size_bytes) truncate(fd, 0, part);
-    preallocate(fd, entry.size_bytes, part);
-  } catch (const Error&) {  // the disk is full
-    return false;
-  }
-  return true;
+void ShardCache::note(const std::string& problem) const {
+  const std::lock_guard lock(mutex_);
+  if (problem_.empty()) problem_ = problem;
 }
 
-std::optional<UniqueFd> ShardCache::get(const Entry& entry, const Fetch& fetch, const Prove& prove,
-                                        const std::stop_token& stop) const {
-  const fs::path path = folder_ / entry.name;
-  const fs::path part = part_of(entry);
-  const auto proven = [&]() -> UniqueFd {
-    UniqueFd fd = open_plain(path, O_RDONLY);
-    return fd && size_of(fd.get()) == entry.size_bytes && has_proof(path, fd.get()) ? std::move(fd)
-                                                                                    : UniqueFd();
-  };
-  if (UniqueFd fd = proven()) return fd;
-  std::optional<UniqueFd> made = lock_part(part, stop);
-  if (!made) return std::nullopt;
-  // The process that had the lock may have finished, or given up.
-  if (UniqueFd fd = proven()) {
-    ::unlink(part.c_str());
-    return fd;
-  }
-  if (!names_file(part, made->get())) return get(entry, fetch, prove, stop);
-  try {
-    if (UniqueFd fd = open_plain(path, O_RDONLY); fd && size_of(fd.get()) == entry.size_bytes) {
-      try {  // its proof is of another start of the system, or is missing
-        prove(fd.get());
-        write_proof(entry.name, fd.get());
-        ::unlink(part.c_str());
-        return fd;
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::io) throw;
-      }
-    }
-    if (!reserve(made->get(), entry, part)) {
-      ::unlink(part.c_str());
+double ShardCache::patience() const noexcept {
+  return patience_.count() * (waited_in_vain_ ? kImpatient : 1);
+}
+
+// Waits for the process that has it, as long as that one writes to it.
+std::optional<ShardCache::Part> ShardCache::lock_part(const Entry& entry, const std::stop_token& stop) const {
+  const fs::path path = part_of(entry);
+  Stopwatch still;
+  struct stat before {};
+  for (;; std::this_thread::sleep_for(kLockTurn)) {
+    UniqueFd fd = open_plain(path, O_RDWR | O_CREAT);
+    if (!fd) {
+      const int error = errno;
+      const bool expected = takes_no_files(error) && takes_nothing(folder_);
+      if (!expected && error != ENOSPC && error != EDQUOT)
+        note(fmt::format("cannot open {}: {}; if another user left it, remove it or use another cache folder",
+                         quoted(path), error == 0 ? "it is not a regular file" : reason(error)));
       return std::nullopt;
     }
-    fetch(made->get());
-    rename_file(part, path);
-    const std::lock_guard lock(mutex_);
-    sizes_[entry.name] = entry.size_bytes;
-  } catch (const std::exception&) {
-    const bool refused = takes_nothing(folder_);
-    ::unlink(part.c_str());
-    if (refused) return std::nullopt;
-    throw;
+    switch (lock_alone(fd.get())) {
+      case LockState::taken: {
+        Part part(std::move(fd), path);
+        if (!names_file(path, part.fd.get())) break;  // whoever had it has finished
+        if (is_ours(part.fd.get())) return part;
+        if (!remove_file(path)) return std::nullopt;  // else another one, which nobody else can write to
+        break;
+      }
+      case LockState::not_supported:
+        note(fmt::format("cannot lock {}: {}; use a cache folder on a local disk", quoted(path),
+                         reason(errno)));
+        ::unlink(path.c_str());
+        return std::nullopt;
+      case LockState::busy: {
+        if (stop.stop_requested())
+          throw Error(ErrorCode::cancelled, "stopped while another process fetches a shard");
+        struct stat now {};
+        if (::fstat(fd.get(), &now) == 0 &&
+            (now.st_ino != before.st_ino || now.st_mtim.tv_sec != before.st_mtim.tv_sec ||
+             now.st_mtim.tv_nsec != before.st_mtim.tv_nsec))
+          still.restart();
+        before = now;
+        if (still.seconds() < patience()) break;
+        note(fmt::format(
+            "{} is locked by a process that has not written to it for {:.0f} s: it may be stopped, "
+            "or belong to another user ('lslocks' shows it); the shard is not kept here",
+            quoted(path), still.seconds()));
+        waited_in_vain_ = true;
+        return std::nullopt;
+      }
+    }
   }
+}
+
+// Nothing: problem() says why.
+std::optional<CacheLock> ShardCache::lock_folder(const std::stop_token& stop) const {
   try {
-    write_proof(entry.name, made->get());
-  } catch (const Error&) {  // a full disk: it is proven again by the next process
+    auto lock = CacheLock::take(folder_, std::chrono::duration<double>(patience() * kFolderShare), stop);
+    if (lock) {
+      waited_in_vain_ = false;
+      return lock;
+    }
+    note(fmt::format(
+        "another process has the lock of the cache folder {}, and keeps it: it may be stopped, or belong to "
+        "another user ('lslocks' shows it); shards are not kept here meanwhile",
+        quoted(folder_)));
+    waited_in_vain_ = true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::cancelled) throw;
+    note(error.what());
   }
+  return std::nullopt;
+}
+
+// A file without a proof that counts: as of another start of the system, or of another user. `locked`: its part is, so that a proof can be written.
+std::optional<ShardCache::Copy> ShardCache::prove_file(const Entry& entry, const Prove& prove, bool locked,
+                                                       const std::stop_token& stop) const {
+  const fs::path path = folder_ / entry.name;
+  UniqueFd fd = open_plain(path, O_RDONLY);
+  if (!fd || size_of(fd.get()) != entry.size_bytes) return std::nullopt;
+  try {
+    prove(fd.get());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::io) throw;
+    return std::nullopt;
+  }
+  const bool ours = is_ours(fd.get());
+  if (!ours)
+    note(
+        fmt::format("{} belongs to another user, or others may write to it: every run compares it with its "
+                    "digests, and every "
+                    "sample again when it is read",
+                    quoted(path)));
+  if (ours && locked)
+    if (const auto lock = lock_folder(stop); lock && has_room(entry, entry.size_bytes))
+      write_proof(path, fd.get());
+  return Copy{std::move(fd), ours};
+}
+
+// Whether all files have room with `size_bytes` of this shard, and its proof. The folder is locked.
+bool ShardCache::has_room(const Entry& entry, std::uint64_t size_bytes) const {
+  if (max_bytes_ == kUnlimited) return true;
+  try {
+    const std::uint64_t others = bytes_of_others(folder_, entry.name);
+    return others <= max_bytes_ && size_bytes <= max_bytes_ - others &&
+           kProofBytes <= max_bytes_ - others - size_bytes;
+  } catch (const Error& error) {
+    note(error.what());
+    return false;
+  }
+}
+
+// Of processes that were killed, and of shards that nobody has asked for since.
+void ShardCache::remove_dead_parts(const Entry& entry) const noexcept {
+  std::error_code error;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
+    if (it->path() != part_of(entry) && is_passing_name(it->path().filename().native(), kPartSuffix))
+      remove_unlocked(it->path());
+}
+
+// False: it is there, and cannot be removed.
+bool ShardCache::remove_file(const fs::path& path) const {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return true;
+  note(
+      fmt::format("{} cannot be used, and not be removed: {}; use a cache folder of your own, or one where "
+                  "all may remove "
+                  "files (without the sticky bit)",
+                  quoted(path), reason(errno)));
+  return false;
+}
+
+// Takes the room for the shard and its proof. What is there under its name is of no use, and goes first.
+bool ShardCache::reserve(const Part& part, const Entry& entry, const std::stop_token& stop) const {
+  const auto lock = lock_folder(stop);
+  if (!lock) return false;
+  const fs::path path = folder_ / entry.name;
+  if (!remove_file(path) || !remove_file(path.native() + std::string(kProofSuffix))) return false;
+  if (!has_room(entry, entry.size_bytes)) {
+    remove_dead_parts(entry);
+    if (!has_room(entry, entry.size_bytes)) return false;
+  }
+  std::error_code unknown;
+  const std::uint64_t available = fs::space(folder_, unknown).available;
+  if (spare_bytes_ > 0 && available < entry.size_bytes + spare_bytes_) return false;
+  try {
+    if (size_of(part.fd.get()) > entry.size_bytes) truncate(part.fd.get(), 0, part.path);
+    preallocate(part.fd.get(), entry.size_bytes, part.path);
+  } catch (const Error& error) {
+    if (available >= entry.size_bytes) note(error.what());
+    return false;
+  }
+  return true;
+}
+
+// Gives the part its name and its proof.
+std::optional<ShardCache::Copy> ShardCache::publish(Part& part, const Entry& entry,
+                                                    const std::stop_token& stop) const {
+  const fs::path path = folder_ / entry.name;
+  const auto lock = lock_folder(stop);
+  if (!lock) return std::nullopt;
+  if (!names_file(part.path, part.fd.get()) || size_of(part.fd.get()) != entry.size_bytes) {
+    note(fmt::format("{} was removed or changed by another program while a shard was written to it",
+                     quoted(part.path)));
+    return std::nullopt;
+  }
+  rename_file(part.path, path);
   // Another open file of the same: a mapping would hold the lock as long as it exists.
   UniqueFd opened = open_plain(path, O_RDONLY);
-  if (!opened)
-    throw Error(ErrorCode::io, fmt::format("{} was removed while it was put into the cache", quoted(path)));
-  return opened;
-}
-
-std::vector<CacheFile> list_cache(const fs::path& folder) {
-  std::vector<CacheFile> files;
-  std::error_code error;
-  if (!fs::is_directory(folder, error))
-    throw Error(ErrorCode::not_found, fmt::format("{} is not a folder", quoted(folder)));
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    CacheFile file{it->path().filename().native(), 0, CacheFile::State::foreign};
-    const UniqueFd fd = open_plain(it->path(), O_RDONLY);
-    if (fd) file.size_bytes = size_of(fd.get());
-    if (is_proof_name(file.name)) continue;
-    if (fd && is_entry_name(file.name))
-      file.state = has_proof(it->path(), fd.get()) ? CacheFile::State::proven : CacheFile::State::unproven;
-    if (fd && (is_passing_name(file.name, kPart) || is_passing_name(file.name, TransitArea::kSuffix) ||
-               is_temporary_name(file.name)))
-      file.state = CacheFile::State::unfinished;
-    files.push_back(std::move(file));
+  if (!opened || !names_file(path, part.fd.get())) {
+    note(fmt::format("{} was removed while it was put into the cache", quoted(path)));
+    return std::nullopt;
   }
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(folder), error.message()));
-  std::sort(files.begin(), files.end(),
-            [](const CacheFile& a, const CacheFile& b) { return a.name < b.name; });
-  return files;
+  write_proof(path, opened.get());
+  const bool ours = is_ours(opened.get());
+  return Copy{std::move(opened), ours};
 }
 
-bool remove_cached(const fs::path& folder, const CacheFile& file) {
-  if (file.state == CacheFile::State::foreign) return false;
-  const fs::path path = folder / file.name;
-  const UniqueFd fd = open_plain(path, O_RDONLY);
-  if (file.state == CacheFile::State::unfinished && fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-    return false;
-  std::error_code error;
-  fs::remove(path.native() + std::string(kProof), error);
-  fs::remove(path, error);
-  if (error) throw Error(ErrorCode::io, fmt::format("cannot remove {}: {}", quoted(path), error.message()));
-  return true;
+std::optional<ShardCache::Copy> ShardCache::make(Part& part, const Entry& entry, const Fetch& fetch,
+                                                 const std::stop_token& stop) const {
+  if (!reserve(part, entry, stop)) return std::nullopt;
+  try {
+    fetch(part.fd.get());
+    return publish(part, entry, stop);
+  } catch (const std::exception&) {
+    if (takes_nothing(folder_)) return std::nullopt;
+    throw;
+  }
+}
+
+std::optional<ShardCache::Copy> ShardCache::get(const Entry& entry, const Fetch& fetch, const Prove& prove,
+                                                const std::stop_token& stop) const {
+  if (UniqueFd fd = find(entry)) return Copy{std::move(fd), true};
+  std::optional<Part> part = lock_part(entry, stop);
+  // The process that had the lock may have finished, or given up.
+  if (UniqueFd fd = find(entry)) return Copy{std::move(fd), true};
+  if (auto copy = prove_file(entry, prove, part.has_value(), stop)) return copy;
+  if (!part) return std::nullopt;
+  return make(*part, entry, fetch, stop);
 }
 
 }  // namespace shard

@@ -1,18 +1,23 @@
 // ShardCache: a folder with whole shards of data sets on servers, shared by all processes of a node.
 //
-//   .NAME.part, locked --> all bytes, proven --> NAME --> NAME.proof: which file was proven, since which start of the system
+//   .NAME.part, locked --> room is taken --> all bytes, proven --> NAME --> NAME.proof: which file was proven, since which start of the system
+//                          '--------------- CacheLock ---------------------'
 //
-// A file counts if its proof names it: device, inode, size, and the times of its last change, at this start of the system. Any other file, also one
-// that was changed since, is proven again before it is used, or replaced. The lock (flock) is dropped however a process ends, so another one
-// takes the work over. Nothing is removed to make room: what came first stays.
+// A file counts if its proof names it: device, inode, size, and the times of its last change, at this start of the system, and if nobody but this user and root
+// can write to the file and its proof. Any other file, also one that was changed since, is proven again before it is used, or replaced. What others can write to
+// is not trusted after that either.
 //
-// Thread safe. Errors of all: io.
+// Room is taken, and files get their names and proofs, by whoever has the folder's lock, so the files of all processes together never have more than `max_bytes`.
+// The locks (flock) are dropped however a process ends, so another one takes the work over. Nothing whole is removed to make room: what came first stays.
+//
+// What goes wrong with the folder is no error: shards are not kept, and problem() says why. Thread safe.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,8 +34,11 @@ namespace shard {
 class ShardCache {
  public:
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-  // Makes the folder if it is missing. `max_bytes`: of all files in it, of all data sets. `spare_bytes`: what it leaves free on its disk.
-  ShardCache(std::filesystem::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes = 0);
+  static constexpr std::chrono::seconds kPatience{120};
+  // Makes the folder if it is missing. `max_bytes`: of all files in it, of all data sets. `spare_bytes`: what it leaves free on its disk. `patience`: how long
+  // another process may have a shard without writing to it, and a quarter of it: how long it may have the folder. Errors: io.
+  ShardCache(std::filesystem::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes = 0,
+             std::chrono::duration<double> patience = kPatience);
 
   struct Entry {
     std::string name;  // entry_name()
@@ -43,31 +51,51 @@ class ShardCache {
   const std::filesystem::path& folder() const noexcept { return folder_; }
   const std::shared_ptr<const UniqueFd>& handle() const noexcept { return handle_; }
 
-  // Whether the entry is there and proven. Then it also removes what a killed process may have left of it.
-  bool has(const Entry& entry) const;
+  // The entry's file, for reading, if it is there and its proof counts; else invalid. Then it also removes what a killed process may have left of it.
+  UniqueFd find(const Entry& entry) const;
+  bool has(const Entry& entry) const { return static_cast<bool>(find(entry)); }
 
   // Writes all bytes to the file, which has the size already, and throws unless they are those of the shard.
   using Fetch = std::function<void(int fd)>;
   // Throws corrupt unless a file that was there has the bytes of the shard.
   using Prove = std::function<void(int fd)>;
+  struct Copy {
+    UniqueFd fd;           // for reading
+    bool trusted = false;  // false: others can write to it. It had the bytes of the shard just now
+  };
   // The entry's file; where it is not there or not proven, it is made, by one process at a time. Nothing: there is no room, in `max_bytes` or on the
-  // disk, or the folder is read-only. Errors: those of `fetch` and `prove`; cancelled.
-  std::optional<UniqueFd> get(const Entry& entry, const Fetch& fetch, const Prove& prove,
-                              const std::stop_token& stop) const;
+  // disk, the folder is read-only, or it cannot be used (problem()). Errors: those of `fetch` and `prove`; cancelled.
+  std::optional<Copy> get(const Entry& entry, const Fetch& fetch, const Prove& prove,
+                          const std::stop_token& stop) const;
+
+  // The first thing that kept a shard out of the folder, and what to do, but for a lack of room or of the right to write; empty: nothing did.
+  std::string problem() const;
 
  private:
+  struct Part;
   std::filesystem::path part_of(const Entry& entry) const;
-  void write_proof(const std::string& name, int fd) const;
-  std::optional<UniqueFd> lock_part(const std::filesystem::path& part, const std::stop_token& stop) const;
-  std::uint64_t bytes_of_others(const Entry& entry, const std::filesystem::path& part) const;
-  bool reserve(int fd, const Entry& entry, const std::filesystem::path& part) const;
+  void note(const std::string& problem) const;
+  double patience() const noexcept;
+  std::optional<Part> lock_part(const Entry& entry, const std::stop_token& stop) const;
+  std::optional<class CacheLock> lock_folder(const std::stop_token& stop) const;
+  std::optional<Copy> prove_file(const Entry& entry, const Prove& prove, bool locked,
+                                 const std::stop_token& stop) const;
+  bool has_room(const Entry& entry, std::uint64_t size_bytes) const;
+  void remove_dead_parts(const Entry& entry) const noexcept;
+  bool remove_file(const std::filesystem::path& path) const;
+  bool reserve(const Part& part, const Entry& entry, const std::stop_token& stop) const;
+  std::optional<Copy> publish(Part& part, const Entry& entry, const std::stop_token& stop) const;
+  std::optional<Copy> make(Part& part, const Entry& entry, const Fetch& fetch,
+                           const std::stop_token& stop) const;
 
   std::filesystem::path folder_;
   std::uint64_t max_bytes_;
   std::uint64_t spare_bytes_;
+  std::chrono::duration<double> patience_;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder
+  mutable std::atomic<bool> waited_in_vain_{false};
   mutable std::mutex mutex_;
-  mutable std::map<std::string, std::uint64_t, std::less<>> sizes_;  // of entries and proofs that were seen
+  mutable std::string problem_;
 };
 
 // What lies in a cache folder.

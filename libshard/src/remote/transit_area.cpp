@@ -28,7 +28,8 @@ constexpr std::chrono::seconds kOthersTime{60};        // for another process to
 
 // Removes the file unless a process has locked it.
 void remove_unused(const fs::path& path) noexcept {
-  const UniqueFd fd = open_plain(path, O_RDONLY);
+  UniqueFd fd = open_plain(path, O_RDWR);  // NFS locks only what can be written to
+  if (!fd) fd = open_plain(path, O_RDONLY);
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && names_file(path, fd.get())) ::unlink(path.c_str());
 }
 
@@ -85,8 +86,11 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
     UniqueFd fd = open_plain(path, O_RDWR | O_CREAT);
     if (!fd && takes_no_files(errno)) return std::nullopt;
     if (!fd) throw_errno("cannot create", path, errno);
-    if (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) continue;  // it is being filled
-    if (!names_file(path, fd.get())) continue;                // it was removed meanwhile
+    if (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK || errno == EINTR) continue;  // it is being filled
+      return std::nullopt;                                   // no locks there: nothing is shared
+    }
+    if (!names_file(path, fd.get())) continue;  // it was removed meanwhile
     if (regular_file_size(fd.get(), path) == size_bytes) return fd;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || !names_file(path, fd.get())) continue;
     if (regular_file_size(fd.get(), path) == size_bytes) continue;
@@ -104,7 +108,13 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
       ::unlink(path.c_str());
       throw;
     }
-    if (::flock(fd.get(), LOCK_SH) != 0) throw_errno("cannot lock", path, errno);
+    // Another process may have it for a moment, to see that there is nothing to do.
+    while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
+      if ((errno != EWOULDBLOCK && errno != EINTR) ||
+          waited.seconds() > std::chrono::duration<double>(kOthersTime).count())
+        return std::nullopt;
+      std::this_thread::sleep_for(kTransitTurn);
+    }
     if (names_file(path, fd.get())) return fd;
   }
   return std::nullopt;  // that process may be stopped

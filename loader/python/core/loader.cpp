@@ -217,6 +217,7 @@ nb::dict stats(const PyLoader& self) {
   result["arrived_bytes"] = stats.arrived_bytes;
   result["passed_bytes"] = stats.passed_bytes;
   result["transit_bytes"] = stats.transit_bytes;
+  result["storage_problem"] = text(stats.storage_problem);
   return result;
 }
 

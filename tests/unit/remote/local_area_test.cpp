@@ -50,6 +50,39 @@ TEST(LocalArea, GivesSpaceBack) {
   EXPECT_EQ(content(area), (std::array<std::byte, 2>{}));
 }
 
+TEST(LocalArea, UsesPlacesAgain) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+  LocalArea area;
+  const std::uint64_t first = area.take(3 * kMiB);
+  const std::uint64_t second = area.take(1);
+  const std::uint64_t third = area.take(2 * kMiB);
+  const std::uint64_t last = area.take(1);
+  EXPECT_EQ(last, 6 * kMiB);
+  area.release(first, 3 * kMiB);
+  EXPECT_EQ(area.take(kMiB), first);
+  EXPECT_EQ(area.take(4 * kMiB), 7 * kMiB) << "larger than what is free";
+  area.release(third, 2 * kMiB);
+  area.release(second, 1);  // between two that are free: they become one
+  EXPECT_EQ(area.take(5 * kMiB), first + kMiB);
+  EXPECT_EQ(area.take(kMiB), 11 * kMiB);
+}
+
+// More in all than a file of most file systems can have.
+TEST(LocalArea, DoesNotGrowWithWhatCameAndWent) {
+  LocalArea area;
+  constexpr std::uint64_t kLarge = std::uint64_t{1} << 40U;
+  for (int i = 0; i < 100; ++i) area.release(area.take(kLarge), kLarge);
+  EXPECT_EQ(area.take(1), 0U);
+}
+
+TEST(LocalArea, APlaceIsNotUsedAgainWhereAChildMayReadIt) {
+  LocalArea area;
+  fill(area);
+  EXPECT_TRUE(holds_in_child([] { return true; }));
+  area.release(0, 8);
+  EXPECT_NE(area.take(8), 0U);
+}
+
 TEST(LocalArea, WhatAChildReleasesStaysForItsParent) {
   LocalArea area;
   fill(area);

@@ -168,6 +168,9 @@ struct LoaderStats {
   // Of the shards that went through the transit area, and of those that are in it now: on the disk.
   std::uint64_t passed_bytes = 0;
   std::uint64_t transit_bytes = 0;
+  // The first thing that kept a shard out of the cache or the transit area, and what to do, but for a lack of room; empty: nothing did. The batches are right
+  // all the same: such shards are read by range.
+  std::string storage_problem;
 
   // Memory that is used now.
   std::uint64_t registered_bytes = 0;

@@ -13,6 +13,7 @@ import gc
 import os
 import sys
 import threading
+import warnings
 import weakref
 from typing import Any, Optional
 
@@ -97,6 +98,7 @@ class Engine:
         self._inside: "set[object]" = set()  # a mark of each thread that waits for a batch
         self._threads: "set[int]" = set()  # that have asked for a batch of this epoch
         self._orphan = False  # the Loader went while a thread was inside
+        self._asked, self._said = 0, False  # batches, and the warning about storage
         self.length = 0  # batches of this rank in an epoch
         self.reporter: Optional[Reporter] = None  # of the first epoch
         self._alive()
@@ -253,6 +255,7 @@ class Engine:
                     found = core.next(stream)
                 except ResourceError as error:
                     raise _words.of_ring(error, len(self._threads)) from None
+            self._say_problem(core, ended=found is None)
             if found is None:
                 self._end_report()
                 raise StopIteration
@@ -262,6 +265,16 @@ class Engine:
             with self.lock:
                 if self._orphan and not self._inside:
                     self._park()
+
+    def _say_problem(self, core: Any, ended: bool) -> None:
+        """Says once why shards are not kept on this machine. Looks after 1, 2, 4, 8, ... batches, and where an epoch ends."""
+        self._asked += 1
+        if self._said or not (ended or self._asked & (self._asked - 1) == 0):
+            return
+        problem = core.stats()["storage_problem"]
+        if problem:
+            self._said = True
+            warnings.warn(f"shards are not kept on this machine, but read by range: {problem}", RuntimeWarning, stacklevel=4)
 
     def set_epoch(self, number: int) -> None:
         with self.lock:

@@ -53,6 +53,7 @@ class Stats(NamedTuple):
     arrived_bytes: int
     passed_bytes: int  #: of shards that went through the transit area
     transit_bytes: int  #: of shards that are in it now, on the disk
+    storage_problem: str  #: what kept a shard out of the cache or the transit area, beside a lack of room (a RuntimeWarning says it once); "": nothing
 
 
 class Epoch(Iterator[Batch]):
