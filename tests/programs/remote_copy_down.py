@@ -3,6 +3,7 @@
 
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from remote_copy import LARGE, CopyCase, files_of
 from remote_servers import HostileServer, Nginx, make_certificate
-from shardify_support import main
+from shardify_support import SANITIZED, SHARDCTL, environment, main, run
 
 
 class Download(CopyCase):
@@ -47,6 +48,16 @@ class Download(CopyCase):
         (self.back / "shard-00003.safetensors").unlink()
         self.assertEqual(self.summary(server.address, self.back)["copied_shards"], 1)
         self.check()
+
+    def test_a_table_that_claims_more_than_there_can_be_takes_no_memory(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        for claim in 1 << 60, 1 << 40, (1 << 63) - 1:
+            server = self.serve(lambda path, *_, claim=claim: f"claim:{claim}" if path.endswith("inputs.csv") else None)
+            command = [SHARDCTL, "copy", server.address, str(self.path / f"back-{claim}")]
+            result = run(command, env=environment(SHARD_HTTP_PATIENCE="30"), **({} if SANITIZED else {"preexec_fn": limit}))
+            self.assert_code(result, 2)
+            self.assertIn("inputs.csv", result.err)
+            self.assertIn("at most", result.err)
 
     def test_kills(self):
         chance = random.Random(3)

@@ -52,7 +52,7 @@ class HostileServer:
     """Serves a folder by ranges, with `tls` (certificate, key) by https, and misbehaves as `behave(path, begin, end, count)` says, which returns
     a word or None:
 
-    status:NNN  lie:length  lie:range  whole  flip  cut:N  stall  etag  redirect:URL  more  drip
+    status:NNN  lie:length  lie:range  lie:size  claim:BYTES  whole  flip  cut:N  stall  etag  redirect:URL  more  drip
     """
 
     def __init__(self, folder, behave=None, check=None, tls=None):
@@ -149,6 +149,8 @@ class HostileServer:
                 first, last = first + 1, last + 1 if last + 1 < total else last
             if act == "lie:size":
                 total += 1
+            if act.startswith("claim:"):
+                total = int(act[6:])
             handler.send_header("Content-Range", f"bytes {first}-{last}/{total}")
         length = len(body)
         if act == "lie:length":

@@ -36,6 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr int kAttempts = 3;  // until bytes match their digests
 constexpr std::string_view kPart = ".part";
+constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 32U;
 
 std::string part_name(const std::string& name) { return '.' + name + std::string(kPart); }
 
@@ -217,7 +218,11 @@ class CopyToFolder : public Copy {
   std::uint64_t table_bytes(HttpObject* object, const std::string& name) const {
     if (object == nullptr)
       return regular_file_size(open_read(from_.path() / name).get(), from_.path() / name);
-    return from_.size_of(*object);
+    const std::uint64_t bytes = from_.size_of(*object);
+    if (bytes <= kMaxTableBytes) return bytes;
+    throw Error(ErrorCode::resource,
+                fmt::format("{}: the server says that it has {} bytes; tables of a data set have at most {}",
+                            quoted(object->name()), bytes, kMaxTableBytes));
   }
 
   void publish() const {

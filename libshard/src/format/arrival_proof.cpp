@@ -18,8 +18,8 @@ void ArrivalProof::start(Piece& piece, std::uint64_t offset) const {
 }
 
 void ArrivalProof::take(std::uint64_t offset, std::span<const std::byte> bytes) {
-  std::optional<Piece>& place = pieces_[static_cast<std::size_t>((offset - begin_) / piece_bytes_)];
-  if (!place) place.emplace();
+  std::unique_ptr<Piece>& place = pieces_[static_cast<std::size_t>((offset - begin_) / piece_bytes_)];
+  if (!place) place = std::make_unique<Piece>();
   Piece& piece = *place;
   if (piece.next != offset) start(piece, offset);
   piece.next = offset + bytes.size();

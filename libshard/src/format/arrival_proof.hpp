@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -41,7 +42,7 @@ class ArrivalProof {
   const ShardReader& reader_;
   const std::uint64_t begin_;
   const std::uint64_t piece_bytes_;
-  std::vector<std::optional<Piece>> pieces_;  // nothing: no byte has come
+  std::vector<std::unique_ptr<Piece>> pieces_;  // null: no byte has come
   std::vector<std::atomic<std::uint64_t>> proven_;
 };
 

@@ -106,14 +106,18 @@ void HttpClient::read(HttpObject& object, std::uint64_t begin, std::span<std::by
 
 void HttpClient::copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t size_bytes, int fd,
                          std::uint64_t offset, const std::stop_token& stop, const Arrived& arrived) {
-  HttpJob job{object, HttpJob::Sink::file};
-  job.arrived = arrived;
-  job.path = object.name();
-  job.begin = begin;
-  job.fd = fd;
-  job.offset = offset;
-  job.pieces = pieces_of(begin, size_bytes);
-  run(job, stop);
+  // One job has so many pieces, however many bytes are claimed.
+  constexpr std::uint64_t kJobBytes = 1024 * kPieceBytes;
+  for (std::uint64_t at = 0; at < size_bytes; at += kJobBytes) {
+    HttpJob job{object, HttpJob::Sink::file};
+    job.arrived = arrived;
+    job.path = object.name();
+    job.begin = begin + at;
+    job.fd = fd;
+    job.offset = offset + at;
+    job.pieces = pieces_of(begin + at, std::min(kJobBytes, size_bytes - at));
+    run(job, stop);
+  }
 }
 
 }  // namespace shard

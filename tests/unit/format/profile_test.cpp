@@ -414,6 +414,7 @@ TEST_F(Profile, FramesHoldExactlyOneSample) {
   frame([](auto& f) { f.push_back(std::byte{0}); }, "must be a multiple of 16");
   frame([](auto& f) { f.resize(f.size() - 1); }, "must be a multiple of 16");
   frame([](auto& f) { f.resize(16); }, "too few for the 60 bytes");
+  frame([](auto& f) { f.resize(std::size_t{2} << 20U); }, "more than 1048816 for a sample of 60 bytes");
 }
 
 TEST_F(Profile, ASampleSizeThatTheFramesCannotHoldIsRefusedBeforeMemoryIsTaken) {
