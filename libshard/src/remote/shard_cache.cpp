@@ -94,14 +94,19 @@ fs::path ShardCache::part_of(const Entry& entry) const {
   return folder_ / ('.' + entry.name + std::string(kPartSuffix));
 }
 
+ShardCache::~ShardCache() { delete problem_.load(std::memory_order_acquire); }
+
 std::string ShardCache::problem() const {
-  const std::lock_guard lock(mutex_);
-  return problem_;
+  const std::string* const problem = problem_.load(std::memory_order_acquire);
+  return problem == nullptr ? std::string() : *problem;
 }
 
 void ShardCache::note(const std::string& problem) const {
-  const std::lock_guard lock(mutex_);
-  if (problem_.empty()) problem_ = problem;
+  if (problem_.load(std::memory_order_acquire) != nullptr) return;
+  auto first = std::make_unique<const std::string>(problem);
+  const std::string* none = nullptr;
+  if (problem_.compare_exchange_strong(none, first.get(), std::memory_order_acq_rel))
+    static_cast<void>(first.release());
 }
 
 double ShardCache::patience() const noexcept {
@@ -239,6 +244,11 @@ bool ShardCache::reserve(const Part& part, const Entry& entry, const std::stop_t
   const auto lock = lock_folder(stop);
   if (!lock) return false;
   const fs::path path = folder_ / entry.name;
+  if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
+    note(fmt::format("{} belongs to another user, and cannot be read: use a cache folder of your own",
+                     quoted(path)));
+    return false;
+  }
   if (!remove_file(path) || !remove_file(path.native() + std::string(kProofSuffix))) return false;
   if (!has_room(entry, entry.size_bytes)) {
     remove_dead_parts(entry);

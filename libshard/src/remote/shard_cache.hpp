@@ -10,7 +10,7 @@
 // Room is taken, and files get their names and proofs, by whoever has the folder's lock, so the files of all processes together never have more than `max_bytes`.
 // The locks (flock) are dropped however a process ends, so another one takes the work over. Nothing whole is removed to make room: what came first stays.
 //
-// What goes wrong with the folder is no error: shards are not kept, and problem() says why. Thread safe.
+// What goes wrong with the folder is no error: shards are not kept, and problem() says why. Thread safe, also in a child after fork().
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -39,6 +38,9 @@ class ShardCache {
   // another process may have a shard without writing to it, and a quarter of it: how long it may have the folder. Errors: io.
   ShardCache(std::filesystem::path folder, std::uint64_t max_bytes, std::uint64_t spare_bytes = 0,
              std::chrono::duration<double> patience = kPatience);
+  ShardCache(const ShardCache&) = delete;
+  ShardCache& operator=(const ShardCache&) = delete;
+  ~ShardCache();
 
   struct Entry {
     std::string name;  // entry_name()
@@ -94,8 +96,8 @@ class ShardCache {
   std::chrono::duration<double> patience_;
   std::shared_ptr<const UniqueFd> handle_;  // of the folder
   mutable std::atomic<bool> waited_in_vain_{false};
-  mutable std::mutex mutex_;
-  mutable std::string problem_;
+  mutable std::atomic<const std::string*> problem_{
+      nullptr};  // no lock, which a forked child could find locked for ever
 };
 
 // What lies in a cache folder.

@@ -185,3 +185,17 @@ def test_a_plan_reads_archives_on_servers(server, photos, tmp_path):
     for shard in range(plan.shards):
         sl.convert_shard(plan, shard)
     assert sl.finish(plan).samples == 12
+
+
+def test_what_keeps_shards_out_of_the_cache_is_said_once(server, tmp_path):
+    here, _ = epochs(tmp_path / "set")
+    address, cache = f"{server.url}/set", tmp_path / "cache"
+    epochs(address, cache=cache)
+    for file in list(cache.glob("*.safetensors"))[:2]:
+        file.unlink()
+        (file / "in the way").mkdir(parents=True)
+    with pytest.warns(RuntimeWarning, match="cannot be used, and not be removed") as said:
+        there, stats = epochs(address, cache=cache)
+    assert there == here
+    assert len([one for one in said if issubclass(one.category, RuntimeWarning)]) == 1
+    assert str(cache) in stats.storage_problem

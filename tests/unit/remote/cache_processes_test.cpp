@@ -1,4 +1,5 @@
-// ShardCache, used by eight processes at once, of which some are killed: never more bytes than were allowed, and never other bytes than those of the shard.
+// ShardCache and TransitArea, used by eight processes at once, of which some are killed: never more bytes than were allowed, never other bytes than those of
+// the shard, and in transit nothing that stays.
 // SHARD_TEST_ROUNDS and SHARD_TEST_SEED: how often, and with which random numbers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,10 +15,12 @@
 #include <random>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_io.hpp"
 #include "remote/shard_cache.hpp"
+#include "remote/transit_area.hpp"
 #include "temp_dir.hpp"
 
 namespace shard {
@@ -111,6 +114,30 @@ int use(const std::filesystem::path& folder, std::uint64_t bound, std::uint64_t 
   return cache.problem().empty() ? kFine : kFailed;
 }
 
+// Runs `use(number of the process, seed)` in eight processes. Returns their codes.
+template <typename Use>
+std::vector<int> in_processes(Random& random, Use use) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const std::uint64_t seed = random();
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    int code = kFailed;
+    try {
+      code = use(i, seed);
+    } catch (...) {
+    }
+    ::_exit(code);
+  }
+  std::vector<int> codes;
+  for (const pid_t child : children) {
+    int status = 0;
+    const bool over = child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status);
+    codes.push_back(over ? WEXITSTATUS(status) : -1);
+  }
+  return codes;
+}
+
 TEST(CacheProcesses, NeverHaveMoreBytesThanTheyMay) {
   Random random(number_of("SHARD_TEST_SEED", 7));
   const testing::TempDir temporary;
@@ -121,27 +148,11 @@ TEST(CacheProcesses, NeverHaveMoreBytesThanTheyMay) {
     const auto folder = temporary.path() / "cache";
     const std::uint64_t bound = below(random, all + 2000);
     std::filesystem::create_directory(folder);
-    std::vector<pid_t> children;
-    for (int i = 0; i < kProcesses; ++i) {
-      const std::uint64_t seed = random();
-      const bool kills = i < 2 && below(random, 2) == 0;
-      children.push_back(::fork());
-      ASSERT_GE(children.back(), 0);
-      if (children.back() != 0) continue;
-      int code = kFailed;
-      try {
-        code = use(folder, bound, seed, kills);
-      } catch (...) {
-      }
-      ::_exit(code);
-    }
-    for (const pid_t child : children) {
-      int status = 0;
-      ASSERT_EQ(::waitpid(child, &status, 0), child);
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const auto codes = in_processes(
+        random, [&](int i, std::uint64_t seed) { return use(folder, bound, seed, i < 2 && seed % 2 == 0); });
+    for (const int code : codes)
       EXPECT_TRUE(code == kFine || code == kKilled) << "round " << round << ", at most " << bound
                                                     << " bytes: 1 is over, 2 is wrong, 3 is failed: " << code;
-    }
     EXPECT_LE(bytes_in(folder), bound) << "round " << round;
     const ShardCache cache(folder, bound);
     for (std::uint64_t number = 0; number < kShards; ++number) {
@@ -150,6 +161,47 @@ TEST(CacheProcesses, NeverHaveMoreBytesThanTheyMay) {
     }
     std::filesystem::remove_all(folder);
     if (HasFailure()) FAIL() << "round " << round;
+  }
+}
+
+// One of the processes in transit.
+int pass(const std::filesystem::path& folder, std::uint64_t seed, bool kills) {
+  Random random(seed);
+  const std::uint64_t last = kills ? below(random, kGets) : kGets;
+  const TransitArea area(folder, true);
+  for (std::uint64_t turn = 0; turn < kGets; ++turn) {
+    const std::uint64_t number = below(random, 3);
+    auto file = area.get(entry(number).name, entry(number).size_bytes,
+                         [&](int fd) {
+                           const std::string bytes = content(number);
+          pwrite_all(fd, std::as_bytes(std::span(bytes)), 0, "file");
+                           ::usleep(static_cast<useconds_t>(below(random, 1000)));
+                           if (turn == last) ::_exit(kKilled);
+                         },
+                         {});
+    if (!file) return kFailed;
+    if (read_whole(file->fd.get()) != content(number)) return kWrong;
+    ::usleep(static_cast<useconds_t>(below(random, 1000)));
+    if (read_whole(file->fd.get()) != content(number)) return kWrong;
+    if (turn == last) return kKilled;
+    area.give_back(entry(number).name, std::move(*file));
+  }
+  return kFine;
+}
+
+TEST(TransitProcesses, ShareWhatPassesAndLeaveNothing) {
+  Random random(number_of("SHARD_TEST_SEED", 7));
+  const testing::TempDir temporary;
+  const auto folder = temporary.path() / "transit";
+  const std::uint64_t rounds = number_of("SHARD_TEST_ROUNDS", 12);
+  for (std::uint64_t round = 0; round < rounds && !HasFailure(); ++round) {
+    std::filesystem::create_directory(folder);
+    for (const int code : in_processes(
+             random, [&](int i, std::uint64_t seed) { return pass(folder, seed, i < 2 && seed % 2 == 0); }))
+      EXPECT_TRUE(code == kFine || code == kKilled)
+          << "round " << round << ": 2 is wrong, 3 is failed: " << code;
+    const TransitArea next(folder, true);  // removes what killed processes have left
+    EXPECT_TRUE(std::filesystem::is_empty(folder)) << "round " << round;
   }
 }
 
