@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -46,25 +47,42 @@ class CacheCase(LoadingCase):
 class Later(CacheCase):
     """Runs that find some shards in the cache."""
 
+    def stepped(self, path, cache="-", damage=None):
+        """The digest of an epoch in batches of 1. In the middle, when no batch is being made, `damage` is called."""
+        words = [EPOCHS, path, "windowed", 1, cache, self.size // 2, "-", 4 * self.largest, 0, 1, "step"]
+        environ = environment(**PATIENCE, TMPDIR=str(self.temporary))
+        errors = open(self.path / "errors", "w+")
+        self.addCleanup(errors.close)
+        with subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environ) as process:
+            line, batches = process.stdout.readline(), 0
+            while line == "\n":
+                batches += 1
+                if damage and batches == 12:
+                    time.sleep(0.5)
+                    damage()
+                process.stdin.write("\n")
+                process.stdin.flush()
+                line = process.stdout.readline()
+            process.stdin.close()
+            rest = line + process.stdout.read()
+        errors.seek(0)
+        self.assertEqual(process.returncode, 0, errors.read())
+        self.assertGreater(batches, 50)
+        return json.loads(rest)["digest"]
+
     def test_what_is_lost_or_changed_in_mid_run_comes_from_the_server(self):
-        here = self.digests(self.data, epochs=2)
+        here = self.stepped(self.data)
+        server = self.serve()
         for how in "lost", "changed", "cut", "replaced":
             cache = self.path / f"cache-{how}"
-            server = self.serve()
             self.epochs(server, cache, self.size // 2)
             kept = self.cached(cache)
             self.assertGreater(len(kept), 2)
-            done = threading.Event()
 
-            def damage(path, begin, end, count):
-                if not path.endswith(".safetensors") or done.is_set():
-                    return
-                done.set()
+            def damage():
                 for name in kept:
                     file = cache / name
-                    if how == "lost":
-                        os.unlink(file)
-                    elif how == "changed":
+                    if how == "changed":
                         flip(file)
                     elif how == "cut":
                         os.truncate(file, 5000)
@@ -72,12 +90,27 @@ class Later(CacheCase):
                         data = bytearray(file.read_bytes())
                         data[-9] ^= 1
                         os.unlink(file)
-                        file.write_bytes(data)
+                        if how == "replaced":
+                            file.write_bytes(data)
 
-            server.behave = damage
-            _, found = self.epochs(server, cache, self.size // 2)
-            self.assertTrue(done.is_set())
-            self.assertEqual([epoch["digest"] for epoch in found], here, how)
+            self.assertEqual(self.stepped(self.url(server), cache, damage), here, how)
+
+    def test_what_is_lost_before_it_is_opened_comes_from_the_server(self):
+        server = self.serve()
+        cache = self.path / "cache"
+        self.epochs(server, cache, self.size // 2)
+        kept, done = self.cached(cache), threading.Event()
+
+        def lose(path, *_):
+            if path.endswith(".safetensors") and not done.is_set():
+                done.set()
+                for name in kept:
+                    os.unlink(cache / name)
+
+        server.behave = lose
+        _, found = self.epochs(server, cache, self.size // 2)
+        self.assertTrue(done.is_set())
+        self.assertEqual([epoch["digest"] for epoch in found], self.digests(self.data, epochs=2))
 
     def test_the_heads_of_what_is_there_are_not_requested(self):
         server = self.serve()
