@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <system_error>
 #include <unordered_map>
 #include <vector>
 
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
 #include "base/file_io.hpp"
+#include "remote/cache_lock.hpp"
 #include "remote/shard_cache.hpp"
 #include "remote/transit_area.hpp"
 
@@ -105,6 +107,13 @@ bool write_proof(const fs::path& file, int fd) noexcept {
   } catch (const std::bad_alloc&) {
     return false;
   }
+}
+
+void remove_dead_parts(const fs::path& folder, const fs::path& own) noexcept {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path() != own && is_passing_name(it->path().filename().native(), kPartSuffix))
+      remove_unlocked(it->path());
 }
 
 std::uint64_t bytes_of_others(const fs::path& folder, std::string_view entry) {

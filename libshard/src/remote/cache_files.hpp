@@ -31,6 +31,9 @@ bool has_proof(const std::filesystem::path& file, int fd);
 // Writes it, instead of one that is there. The folder is locked. False: it cannot be written; the file is proven again when it is needed next.
 bool write_proof(const std::filesystem::path& file, int fd) noexcept;
 
+// Removes the parts of processes that were killed, but `own`.
+void remove_dead_parts(const std::filesystem::path& folder, const std::filesystem::path& own) noexcept;
+
 // The bytes of all files in the folder, but those of the shard `entry` and what is in transit. Each shard, whole or not, counts with room for its
 // proof. Exact if the folder is locked: other processes can only make it less meanwhile. Errors: io.
 std::uint64_t bytes_of_others(const std::filesystem::path& folder, std::string_view entry);

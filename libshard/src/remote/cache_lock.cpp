@@ -54,6 +54,14 @@ void unlock(int fd) noexcept {
   if (fd >= 0) ::flock(fd, LOCK_UN);
 }
 
+void remove_unlocked(const std::filesystem::path& path) noexcept {
+  UniqueFd fd = open_plain(path, O_RDWR);  // NFS locks only what can be written to
+  if (!fd) fd = open_plain(path, O_RDONLY);
+  if (!fd) return;
+  if (lock_alone(fd.get()) == LockState::taken && names_file(path, fd.get())) ::unlink(path.c_str());
+  unlock(fd.get());
+}
+
 CacheLock::CacheLock(UniqueFd fd, std::filesystem::path file) noexcept
     : fd_(std::move(fd)), file_(std::move(file)) {}
 

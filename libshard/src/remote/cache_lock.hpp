@@ -37,6 +37,8 @@ class CacheLock {
 enum class LockState : std::uint8_t { taken, busy, not_supported };
 // Tries to lock an open file or folder for this process alone. EINTR is handled.
 LockState lock_alone(int fd) noexcept;
+// Removes a file unless a process has locked it.
+void remove_unlocked(const std::filesystem::path& path) noexcept;
 // Gives the lock back, also one that a child after fork() has the descriptor of.
 void unlock(int fd) noexcept;
 

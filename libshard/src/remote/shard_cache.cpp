@@ -38,14 +38,6 @@ bool takes_nothing(const fs::path& folder) noexcept {
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-// Removes the file unless a process has locked it.
-void remove_unlocked(const fs::path& path) noexcept {
-  const UniqueFd fd = open_plain(path, O_RDWR);
-  if (!fd) return;
-  if (lock_alone(fd.get()) == LockState::taken && names_file(path, fd.get())) ::unlink(path.c_str());
-  unlock(fd.get());
-}
-
 }  // namespace
 
 // The part of a shard, locked, under its name until it is published. Else it is removed.
@@ -220,14 +212,6 @@ bool ShardCache::has_room(const Entry& entry, std::uint64_t size_bytes) const {
   }
 }
 
-// Of processes that were killed, and of shards that nobody has asked for since.
-void ShardCache::remove_dead_parts(const Entry& entry) const noexcept {
-  std::error_code error;
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
-    if (it->path() != part_of(entry) && is_passing_name(it->path().filename().native(), kPartSuffix))
-      remove_unlocked(it->path());
-}
-
 // False: it is there, and cannot be removed.
 bool ShardCache::remove_file(const fs::path& path) const {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return true;
@@ -251,7 +235,7 @@ bool ShardCache::reserve(const Part& part, const Entry& entry, const std::stop_t
   }
   if (!remove_file(path) || !remove_file(path.native() + std::string(kProofSuffix))) return false;
   if (!has_room(entry, entry.size_bytes)) {
-    remove_dead_parts(entry);
+    remove_dead_parts(folder_, part.path);
     if (!has_room(entry, entry.size_bytes)) return false;
   }
   std::error_code unknown;

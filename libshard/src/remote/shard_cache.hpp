@@ -30,6 +30,8 @@
 
 namespace shard {
 
+class CacheLock;
+
 class ShardCache {
  public:
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
@@ -79,11 +81,10 @@ class ShardCache {
   void note(const std::string& problem) const;
   double patience() const noexcept;
   std::optional<Part> lock_part(const Entry& entry, const std::stop_token& stop) const;
-  std::optional<class CacheLock> lock_folder(const std::stop_token& stop) const;
+  std::optional<CacheLock> lock_folder(const std::stop_token& stop) const;
   std::optional<Copy> prove_file(const Entry& entry, const Prove& prove, bool locked,
                                  const std::stop_token& stop) const;
   bool has_room(const Entry& entry, std::uint64_t size_bytes) const;
-  void remove_dead_parts(const Entry& entry) const noexcept;
   bool remove_file(const std::filesystem::path& path) const;
   bool reserve(const Part& part, const Entry& entry, const std::stop_token& stop) const;
   std::optional<Copy> publish(Part& part, const Entry& entry, const std::stop_token& stop) const;

@@ -17,6 +17,7 @@
 #include "base/file_io.hpp"
 #include "base/quote.hpp"
 #include "base/stopwatch.hpp"
+#include "remote/cache_lock.hpp"
 
 namespace shard {
 namespace fs = std::filesystem;
@@ -25,13 +26,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kTransitTurn{20};  // between looks at a lock
 constexpr std::chrono::seconds kOthersTime{60};        // for another process to fetch a shard
-
-// Removes the file unless a process has locked it.
-void remove_unused(const fs::path& path) noexcept {
-  UniqueFd fd = open_plain(path, O_RDWR);  // NFS locks only what can be written to
-  if (!fd) fd = open_plain(path, O_RDONLY);
-  if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0 && names_file(path, fd.get())) ::unlink(path.c_str());
-}
 
 }  // namespace
 
@@ -50,7 +44,7 @@ TransitArea::TransitArea(fs::path folder, bool shared)
   for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error))
     if (const std::string name = it->path().filename().native();
         name.starts_with('.') && name.ends_with(kSuffix))
-      remove_unused(it->path());
+      remove_unlocked(it->path());
 }
 
 fs::path TransitArea::path_of(const std::string& name) const {
@@ -123,7 +117,7 @@ std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint6
 void TransitArea::give_back(const std::string& name, File file) const noexcept {
   if (!file.shared) return files_->give_back(std::move(file.fd), file.size_bytes);
   file.fd.reset();
-  remove_unused(path_of(name));
+  remove_unlocked(path_of(name));
 }
 
 }  // namespace shard
