@@ -1,12 +1,13 @@
 // HttpClient: requests to servers, many at a time: for ranges of objects, and with bodies. Only http_request.hpp and what includes it know libcurl.
 //
-//   read() --> pieces of at most 8 MiB --> queues --> threads(), with kRequests in all at a time --> memory or file
+//   read() --> pieces of at most 8 MiB --> queues --> threads(), with kRequests of each kind at a time --> memory or file
 //                                            ^                                          |
 //                                            '--------- again, after a pause -----------'   429, 5xx, resets, stalls
 //
 // What a server says is checked before its bytes count: the status, Content-Range, the size of the object, and that its ETag is the
 // same for all pieces. Each failed request is repeated from the first byte that is missing, with growing pauses and jitter, until
-// `patience` has passed without a new byte. So no call waits forever. Keys that expire are renewed by the threads that read, before a
+// `patience` has passed without a new byte since the first attempt. So no call waits forever: what waits in a queue has no patience to lose,
+// and what is waited for (reads into memory, requests without a body) does not queue behind copy_to() and uploads. Keys that expire are renewed by the threads that read, before a
 // request, and once more if the server says that they have expired. Redirects to another server are followed without credentials.
 //
 // Errors: not_found (404, 410), io (refused, unreachable, TLS, no ranges, too many failures), corrupt (another size or ETag than before,
@@ -60,8 +61,6 @@ class HttpObject {
   void check_same(const std::string& etag, std::uint64_t size_bytes);
   // Of the first answer; empty: there was none, or it had none.
   std::string etag() const;
-  // Forgets ETag and size, if they were not given: the object is read again from its beginning.
-  void forget_etag();
 
  private:
   std::string url_;
@@ -86,7 +85,7 @@ struct ObjectReply {
   std::string etag;               // as it is sent, with quotes
   std::string error_code;         // of an expected status that is an error of S3: "NoSuchUpload"
   bool encrypted = false;         // by keys of the server, so that the ETag is no digest
-  std::uint64_t size_bytes = 0;   // Content-Length
+  std::uint64_t size_bytes = 0;   // of the object: Content-Length, or the total of Content-Range
   std::vector<std::byte> body{};  // of 2xx
 };
 
@@ -109,7 +108,7 @@ class HttpEngine;
 class HttpClient {
  public:
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
-  static constexpr std::size_t kRequests = 128;  // at a time, of all threads
+  static constexpr std::size_t kRequests = 128;  // of each kind at a time, of all threads
   static constexpr std::size_t kMostThreads = 8;
   // One for two CPUs of this process, and at least two: receiving, hashing and writing 2 to 3 GB takes one of them a second.
   static std::size_t threads();
@@ -123,7 +122,7 @@ class HttpClient {
   // The whole object, which has at most `max_bytes` (else resource).
   std::vector<std::byte> read_all(HttpObject& object, std::uint64_t max_bytes,
                                   const std::stop_token& stop = {});
-  // Bytes from `begin` on, until `out` is full. Goes before requests of copy_to() that are waiting.
+  // Bytes from `begin` on, until `out` is full. Does not wait for requests of copy_to().
   void read(HttpObject& object, std::uint64_t begin, std::span<std::byte> out,
             const std::stop_token& stop = {});
   // Bytes from byte `begin` of an object on, which have arrived. Those of a piece come in order; pieces are kPieceBytes each, from the beginning of what was

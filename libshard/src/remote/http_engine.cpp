@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/quote.hpp"
 #include "base/thread_name.hpp"
 
 namespace shard {
@@ -23,7 +24,7 @@ HttpEngine::HttpEngine(HttpStats& stats) : shared_(stats), pid_(::getpid()) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   multi_ = ready == CURLE_OK ? curl_multi_init() : nullptr;
   if (multi_ == nullptr) throw Error(ErrorCode::resource, "libcurl cannot be initialised");
-  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(HttpClient::requests_of_thread()));
+  curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, 2 * static_cast<long>(HttpClient::requests_of_thread()));
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {
@@ -49,10 +50,8 @@ void HttpEngine::submit(HttpJob& job, std::size_t first, std::size_t step) {
   requests_ += made.size();
   {
     const std::lock_guard lock(mutex_);
-    if (job.urgent)
-      for (auto it = made.rbegin(); it != made.rend(); ++it) waiting_.push_front(std::move(*it));
-    else
-      for (auto& request : made) waiting_.push_back(std::move(request));
+    auto& waiting = (job.urgent ? urgent_ : others_).waiting;
+    for (auto& request : made) waiting.push_back(std::move(request));
   }
   wake();
 }
@@ -72,7 +71,8 @@ void HttpEngine::work() {
   const std::exception_ptr over = cancelled_because("the data set was closed");
   while (!active_.empty()) finish(*active_.back(), over);
   const std::lock_guard lock(mutex_);
-  for (auto& request : waiting_) request->job().finish(over);
+  for (const Lane* const lane : {&urgent_, &others_})
+    for (const auto& request : lane->waiting) request->job().finish(over);
 }
 
 // The pauses of failed requests end at different times, so the queue is looked at as a whole.
@@ -81,15 +81,16 @@ void HttpEngine::start_waiting() {
   std::vector<std::unique_ptr<HttpRequest>> started;
   {
     const std::lock_guard lock(mutex_);
-    for (auto it = waiting_.begin();
-         it != waiting_.end() && active_.size() + started.size() < HttpClient::requests_of_thread();) {
-      if ((*it)->due() > now) {
-        ++it;
-        continue;
+    for (Lane* const lane : {&urgent_, &others_})
+      for (auto it = lane->waiting.begin(); it != lane->waiting.end() && lane->has_place();) {
+        if ((*it)->due() > now) {
+          ++it;
+          continue;
+        }
+        started.push_back(std::move(*it));
+        it = lane->waiting.erase(it);
+        ++lane->active;
       }
-      started.push_back(std::move(*it));
-      it = waiting_.erase(it);
-    }
   }
   for (auto& request : started) {
     HttpRequest& it = *request;
@@ -112,17 +113,22 @@ void HttpEngine::start(HttpRequest& request) {
   CURL* const easy = idle_.back();
   idle_.pop_back();
   request.start(easy);
-  curl_multi_add_handle(multi_, easy);
+  if (const CURLMcode code = curl_multi_add_handle(multi_, easy); code != CURLM_OK)
+    throw Error(ErrorCode::resource,
+                fmt::format("libcurl cannot start a request for {}: {}", quoted(request.job().object.name()),
+                            curl_multi_strerror(code)));
 }
 
 int HttpEngine::next_turn_ms() {
   const std::lock_guard lock(mutex_);
   auto turn = std::chrono::milliseconds(1000);
-  if (active_.size() < HttpClient::requests_of_thread())
-    for (const auto& request : waiting_)
+  for (const Lane* const lane : {&urgent_, &others_}) {
+    if (!lane->has_place()) continue;
+    for (const auto& request : lane->waiting)
       turn = std::min(turn, std::chrono::duration_cast<std::chrono::milliseconds>(request->due() -
                                                                                   HttpRequest::Clock::now()) +
                                 std::chrono::milliseconds(1));
+  }
   return static_cast<int>(std::max<std::int64_t>(0, turn.count()));
 }
 
@@ -146,13 +152,15 @@ std::unique_ptr<HttpRequest> HttpEngine::take_out(HttpRequest& request) {
                                [&](const auto& other) { return other.get() == &request; });
   std::unique_ptr<HttpRequest> out = std::move(*it);
   active_.erase(it);
+  --lane_of(*out).active;
   return out;
 }
 
 void HttpEngine::postpone(HttpRequest& request) {
   std::unique_ptr<HttpRequest> moved = take_out(request);
   const std::lock_guard lock(mutex_);
-  waiting_.push_front(std::move(moved));
+  auto& waiting = lane_of(*moved).waiting;
+  waiting.push_front(std::move(moved));
 }
 
 // Ends the request, with its error or as complete.
@@ -171,9 +179,11 @@ void HttpEngine::drop_cancelled() {
   std::vector<std::unique_ptr<HttpRequest>> waiting;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& request : waiting_)
-      if (request->job().cancelled) waiting.push_back(std::move(request));
-    std::erase(waiting_, nullptr);
+    for (Lane* const lane : {&urgent_, &others_}) {
+      for (auto& request : lane->waiting)
+        if (request->job().cancelled) waiting.push_back(std::move(request));
+      std::erase(lane->waiting, nullptr);
+    }
   }
   requests_ -= waiting.size();
   for (const auto& request : waiting) request->job().finish(over);

@@ -34,7 +34,15 @@ class HttpEngine {
   void wake() noexcept { curl_multi_wakeup(multi_); }
 
  private:
+  // Requests of one kind: those that are waited for (HttpJob::urgent), or the others. Neither waits for a place of the other.
+  struct Lane {
+    std::deque<std::unique_ptr<HttpRequest>> waiting;  // with mutex_
+    std::size_t active = 0;                            // the thread only; at most requests_of_thread()
+    bool has_place() const { return active < HttpClient::requests_of_thread(); }
+  };
+
   void work();
+  Lane& lane_of(const HttpRequest& request) { return request.job().urgent ? urgent_ : others_; }
   void start_waiting();
   void start(HttpRequest& request);
   int next_turn_ms();
@@ -50,7 +58,7 @@ class HttpEngine {
   std::vector<CURL*> idle_;
   std::vector<std::unique_ptr<HttpRequest>> active_;  // the thread only
   std::mutex mutex_;
-  std::deque<std::unique_ptr<HttpRequest>> waiting_;
+  Lane urgent_, others_;
   std::atomic<std::size_t> requests_{0};
   std::atomic<bool> quit_{false};
   std::thread thread_;

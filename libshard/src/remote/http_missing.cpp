@@ -19,6 +19,7 @@ std::string remote_library() { return "none"; }
 
 class HttpEngine {};
 
+std::size_t HttpClient::threads() { return 1; }
 HttpClient::HttpClient() = default;
 HttpClient::~HttpClient() = default;
 

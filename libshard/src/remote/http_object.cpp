@@ -27,9 +27,4 @@ std::string HttpObject::etag() const {
   return etag_;
 }
 
-void HttpObject::forget_etag() {
-  const std::lock_guard lock(mutex_);
-  etag_.clear();
-}
-
 }  // namespace shard

@@ -26,10 +26,9 @@ std::size_t HttpRequest::on_header(char* data, std::size_t, std::size_t size, vo
 
 void HttpRequest::take_header(std::string_view line) {
   if (line.starts_with("HTTP/")) {  // of the final answer: those of 100 Continue come before
-    answer_.etag.clear();
-    answer_.content_range.clear();
-    answer_.content_length.clear();
-    answer_.encryption.clear();
+    for (std::string* const header : {&answer_.etag, &answer_.content_range, &answer_.content_length,
+                                      &answer_.encryption, &answer_.region})
+      header->clear();
     return;
   }
   const std::size_t colon = line.find(':');
@@ -42,6 +41,7 @@ void HttpRequest::take_header(std::string_view line) {
   if (equals_ignoring_case(name, "content-length")) answer_.content_length = value.substr(0, 32);
   if (equals_ignoring_case(name, "retry-after")) answer_.retry_after = value.substr(0, 32);
   if (equals_ignoring_case(name, "x-amz-server-side-encryption")) answer_.encryption = value.substr(0, 32);
+  if (equals_ignoring_case(name, "x-amz-bucket-region")) answer_.region = value.substr(0, 64);
 }
 
 // Exceptions do not pass through libcurl: they are kept, and 0 ends the request.
@@ -68,6 +68,8 @@ void HttpRequest::take(std::span<const std::byte> bytes) {
       throw Error(ErrorCode::resource,
                   fmt::format("{} has more than {} bytes", quoted(job_.object.name()), job_.max_bytes));
     job_.document.insert(job_.document.end(), bytes.begin(), bytes.end());
+    count_news(job_.document.size() - std::min<std::uint64_t>(job_.document.size(), most_));
+    most_ = std::max<std::uint64_t>(most_, job_.document.size());
   } else {
     if (bytes.size() > end_ - begin_) {
       answer_.lie = "the server sends more bytes than its Content-Range says";
@@ -79,9 +81,17 @@ void HttpRequest::take(std::span<const std::byte> bytes) {
       pwrite_all(job_.fd, bytes, job_.offset + (begin_ - job_.begin), job_.path);
     if (job_.arrived) job_.arrived(begin_, bytes);
     begin_ += bytes.size();
+    count_news(bytes.size());
   }
   answer_.received += bytes.size();
   shared_.stats.bytes += bytes.size();
+}
+
+// Patience starts again with each byte that is new.
+void HttpRequest::count_news(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  news_ += bytes;
+  deadline_ = Clock::now() + shared_.patience;
 }
 
 // Status and headers, before the first byte counts.

@@ -2,7 +2,7 @@
 //
 //   start() --> libcurl calls back with headers and bytes --> ended(): complete | again after a pause | throws
 //
-// Used by the thread of HttpEngine only. http_request.cpp has the options and what the end of a request means, http_reply.cpp what is
+// Used by the thread of HttpEngine only. http_request.cpp has the options, http_end.cpp what the end of a request means, http_reply.cpp what is
 // read from an answer, and object_call.cpp what is special of requests that are no reads.
 #pragma once
 
@@ -28,7 +28,7 @@ struct HttpShared {
   explicit HttpShared(HttpStats& counted);
 
   HttpStats& stats;
-  const std::chrono::seconds patience;  // how long failures are repeated without a new byte
+  const std::chrono::seconds patience;  // how long failures of a request are repeated without a new byte
   const Certificates certificates;
   bool reached = false;  // a request has succeeded
   std::mt19937_64 random;
@@ -36,6 +36,7 @@ struct HttpShared {
 
 class HttpRequest {
  public:
+  static constexpr std::chrono::milliseconds kKeysPause{50};  // while keys are renewed
   using Clock = std::chrono::steady_clock;
 
   // Bytes [begin, end) of the job's object; `end` 0: the whole object.
@@ -87,9 +88,12 @@ class HttpRequest {
   bool failed(CURLcode result);
   bool again(const std::string& why);
   bool later(std::chrono::milliseconds pause);
+  void start_patience();
+  void count_news(std::uint64_t bytes);
   [[noreturn]] void give_up(const std::string& why) const;
   std::string reason(CURLcode result) const;
   std::string status_text() const;
+  std::string region_hint() const;
 
   bool whole() const noexcept { return end_ == 0; }
   bool success() const noexcept;
@@ -103,17 +107,19 @@ class HttpRequest {
   std::string url_;       // another one after a redirect
   bool foreign_ = false;  // redirected to another server: no credentials
   unsigned redirects_ = 0;
-  unsigned failures_ = 0;  // since the last new byte
+  unsigned failures_ = 0;   // since `news_` was reset
+  std::uint64_t news_ = 0;  // bytes that no attempt had brought before
+  std::uint64_t most_ = 0;  // of the whole object, in one attempt: each of them begins anew
   unsigned lies_ = 0;
   std::uint64_t keys_version_ = 0;  // of AwsKeys
   bool renewed_ = false;            // the server called keys expired
   Clock::time_point due_{};
-  Clock::time_point deadline_;
+  std::optional<Clock::time_point> deadline_;  // nothing before the first attempt
 
   // Of the request that runs.
   struct Answer {
     long status = 0;
-    std::string etag, content_range, content_length, retry_after, encryption;
+    std::string etag, content_range, content_length, retry_after, encryption, region;
     bool checked = false;
     std::uint64_t received = 0;
     std::string excerpt;  // of the text of an error

@@ -71,6 +71,7 @@ bool HttpRequest::settle_call() {
   reply.encrypted = !answer_.encryption.empty() && answer_.encryption != "AES256";
   reply.error_code = failed;
   reply.size_bytes = whole_number(answer_.content_length).value_or(0);
+  if (const auto range = parse_content_range(answer_.content_range)) reply.size_bytes = range->total;
   if (success()) shared_.stats.sent += job_.call->body.size();
   return true;
 }
@@ -107,13 +108,15 @@ bool HttpRequest::refused_call() {
     case 504:
       return again(status);
     default:
-      throw Error(ErrorCode::io, fmt::format("the server refuses to write {} ({})", name, status));
+      throw Error(ErrorCode::io,
+                  fmt::format("the server refuses to write {} ({}){}", name, status, region_hint()));
   }
 }
 
 ObjectReply HttpClient::call(HttpObject& object, const ObjectCall& call, const std::stop_token& stop) {
   HttpJob job{object, HttpJob::Sink::document};
   job.call = &call;
+  job.urgent = call.body.empty();
   if (!object.access().sigv4.empty() && !call.body.empty()) job.payload = payload_of(object, call);
   job.max_bytes = kMaxReplyBytes;
   job.pieces = {{0, 0}};

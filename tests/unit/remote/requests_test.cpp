@@ -1,0 +1,169 @@
+// How requests of HttpClient wait for their turn, and how long they have patience.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/unique_handle.hpp"
+#include "deadline.hpp"
+#include "expect_error.hpp"
+#include "remote/http_client.hpp"
+#include "shard/remote.hpp"
+#include "tiny_server.hpp"
+
+namespace {
+std::atomic<bool> no_more_requests{false};
+}
+
+// In place of libcurl's. CURLM_OUT_OF_MEMORY is 3.
+extern "C" int curl_multi_add_handle(void* multi, void* easy) {
+  using Function = int(void*, void*);
+  static auto* const real = reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, "curl_multi_add_handle"));
+  return no_more_requests ? 3 : real(multi, easy);
+}
+
+namespace shard {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::comes_true;
+using testing::TinyServer;
+
+constexpr std::uint64_t kRead = 16'000;
+
+struct Requests : ::testing::Test {
+  void SetUp() override {
+    if (remote_library() == "none") GTEST_SKIP() << "this build has no libcurl";
+    ::setenv("SHARD_HTTP_PATIENCE", "1", 1);
+    client = std::make_unique<HttpClient>();
+  }
+  void TearDown() override {
+    client.reset();
+    ::unsetenv("SHARD_HTTP_PATIENCE");
+  }
+
+  static HttpObject object(const TinyServer& server, const std::string& path, std::uint64_t size = 0) {
+    return {server.url() + path, "the object " + path, std::make_shared<const HttpAccess>(), size};
+  }
+  // kRead bytes of an object.
+  void read(const TinyServer& server, const std::string& path) const {
+    HttpObject from = object(server, path, kRead);
+    std::vector<std::byte> bytes(kRead);
+    client->read(from, 0, bytes);
+    for (const std::byte byte : bytes) ASSERT_EQ(byte, std::byte{'x'});
+  }
+  static std::size_t places() { return HttpClient::threads() * HttpClient::requests_of_thread(); }
+
+  std::unique_ptr<HttpClient> client;
+};
+
+TEST_F(Requests, ThatAreWaitedForDoNotQueueBehindThoseOfCopies) {
+  constexpr std::uint64_t kSize = 4 * HttpClient::kRequests * HttpClient::kPieceBytes;
+  std::atomic<std::size_t> held{0};
+  const TinyServer server([&](const TinyServer::Request& request, const TinyServer::Send& send) {
+    const bool bulk = request.path == "/bulk";
+    send(TinyServer::partial(request, bulk ? kSize : kRead));
+    if (!bulk) return static_cast<void>(send(std::string(kRead, 'x')));
+    ++held;
+    while (send(std::string(2000, 'x')))
+      std::this_thread::sleep_for(100ms);  // a slow line, which does not stall
+  });
+  const UniqueFd nothing(::memfd_create("nothing", MFD_CLOEXEC));
+  std::stop_source stop;
+  std::thread copy([&] {
+    HttpObject bulk = object(server, "/bulk", kSize);
+    EXPECT_SHARD_ERROR(client->copy_to(bulk, 0, kSize, nothing.get(), 0, stop.get_token()),
+                       ErrorCode::cancelled, "cancelled");
+  });
+  EXPECT_TRUE(comes_true([&] { return held == places(); }));
+  auto done = std::async(std::launch::async, [&] { read(server, "/small"); });
+  EXPECT_EQ(done.wait_for(20s), std::future_status::ready);
+  stop.request_stop();
+  copy.join();
+}
+
+TEST_F(Requests, HavePatienceFromTheFirstAttemptOnHoweverLongTheyHaveWaited) {
+  std::atomic<std::size_t> slow{0};
+  std::atomic<int> refused{0};
+  const TinyServer server([&](const TinyServer::Request& request, const TinyServer::Send& send) {
+    if (request.path == "/last" && refused++ < 2)
+      return static_cast<void>(send(TinyServer::whole("503 Slow Down", "")));
+    send(TinyServer::partial(request, kRead));
+    if (request.path == "/last") return static_cast<void>(send(std::string(kRead, 'x')));
+    ++slow;
+    for (int i = 0; i < 16 && send(std::string(kRead / 16, 'x')); ++i) std::this_thread::sleep_for(130ms);
+  });
+  std::vector<std::thread> first;
+  for (std::size_t i = 0; i < places(); ++i) first.emplace_back([&] { read(server, "/slow"); });
+  EXPECT_TRUE(comes_true([&] { return slow == places(); }));
+  read(server, "/last");  // is queued for two seconds
+  EXPECT_EQ(refused, 3);
+  for (std::thread& thread : first) thread.join();
+}
+
+TEST_F(Requests, HavePatienceAgainWithEachNewByte) {
+  std::atomic<int> attempts{0};
+  const TinyServer server([&](const TinyServer::Request& request, const TinyServer::Send& send) {
+    ++attempts;
+    send(TinyServer::partial(request, kRead));
+    send(std::string(std::min<std::uint64_t>(kRead / 10, request.end - request.begin), 'x'));  // and breaks
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  read(server, "/a");
+  EXPECT_EQ(attempts, 10);
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, 1s) << "else this test shows nothing";
+}
+
+TEST_F(Requests, EndWhereNoByteIsNew) {
+  const auto fails = [](const auto& call, ErrorCode code, const char* words) {
+    auto done = std::async(std::launch::async, [&] { EXPECT_SHARD_ERROR(call(), code, words); });
+    if (done.wait_for(30s) == std::future_status::ready) return;
+    ADD_FAILURE() << "it goes on for ever";
+    std::abort();  // nothing ends it
+  };
+  const TinyServer server([&](const TinyServer::Request& request, const TinyServer::Send& send) {
+    if (request.path == "/nothing") {  // an answer that is complete, and too short
+      std::string head = TinyServer::partial(request, kRead);
+      const std::string length = "Content-Length: ";
+      const std::size_t at = head.find(length) + length.size();
+      send(head.replace(at, head.find('\r', at) - at, "0"));
+    } else if (request.path == "/cut") {  // always after the same bytes
+      send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 200000\r\n\r\n" +
+           std::string(100'000, 'x'));
+    } else {  // S3 may say this
+      send(TinyServer::whole("200 OK", "<Error><Code>InternalError</Code></Error>"));
+    }
+  });
+  HttpObject nothing = object(server, "/nothing"), cut = object(server, "/cut"),
+             error = object(server, "/error");
+  std::vector<std::byte> bytes(kRead);
+  fails([&] { client->read(nothing, 0, bytes); }, ErrorCode::io, "bytes are missing");
+  fails([&] { static_cast<void>(client->read_all(cut, 1 << 20)); }, ErrorCode::io, "cannot read");
+  fails([&] { static_cast<void>(client->call(error, {"POST"})); }, ErrorCode::io, "InternalError");
+}
+
+TEST_F(Requests, ThatLibcurlDoesNotTakeAreAnError) {
+  const TinyServer server([](const TinyServer::Request& request, const TinyServer::Send& send) {
+    send(TinyServer::partial(request, kRead));
+    send(std::string(kRead, 'x'));
+  });
+  no_more_requests = true;
+  EXPECT_SHARD_ERROR(read(server, "/a"), ErrorCode::resource, "cannot start a request for");
+  no_more_requests = false;
+  read(server, "/a");
+}
+
+}  // namespace
+}  // namespace shard
