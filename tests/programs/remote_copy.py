@@ -12,6 +12,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from remote_credentials import KeyServices
 from remote_servers import S3, Moto, make_bucket, make_certificate
 from remote_store import HostileStore
 from remote_support import ServerCase
@@ -100,6 +101,22 @@ class Upload(CopyCase):
         self.assertTrue(done["was_complete"])
         self.assertEqual((done["moved_bytes"], done["kept_shards"]), (0, 3))
         self.assertEqual(store.count("PUT") + store.count("POST"), before)
+
+    def test_keys_that_expire_at_a_request_without_a_document(self):
+        for status in 400, 403:
+            services = KeyServices()
+            self.addCleanup(services.close)
+
+            def behave(method, key, query, count):
+                signed = store.current.headers.get("Authorization", "")
+                late = sum(1 for did, *_ in store.requests if did == "HEAD") > 2
+                return f"status:{status}:ExpiredToken" if late and "Credential=KEY1/" in signed else None
+
+            store = self.store(behave)
+            self.send(store, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", AWS_CONTAINER_AUTHORIZATION_TOKEN="pod0",
+                      AWS_CONTAINER_CREDENTIALS_FULL_URI=services.url + "/container?x=1", HOME=str(self.path))
+            self.check(store)
+            self.assertEqual(len(services.given), 2)
 
     def test_another_data_set_is_not_overwritten(self):
         store = self.ends_well(None)

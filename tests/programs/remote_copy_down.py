@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """shardctl copy to a folder: what arrives is what the folder or server has, and goes on where it was stopped."""
 
+import json
 import os
 import random
 import resource
@@ -13,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from remote_copy import LARGE, CopyCase, files_of
 from remote_servers import HostileServer, Nginx, make_certificate
-from shardify_support import SANITIZED, SHARDCTL, environment, main, run
+from remote_store import HostileStore, etag_of
+from shardify_support import SANITIZED, SHARDCTL, environment, main, run, shardctl
 
 
 class Download(CopyCase):
@@ -36,7 +38,7 @@ class Download(CopyCase):
         self.check()
         self.assertTrue(self.summary(self.data, self.back)["was_complete"])
         shutil.rmtree(self.back)
-        self.assert_code(self.copy(self.serve().address, self.back), 0)
+        self.assertIn("note: which parts `shardctl split` made", self.assert_code(self.copy(self.serve().address, self.back), 0).err)
         self.check()
 
     def test_the_same_again_fetches_no_shard(self):
@@ -152,6 +154,70 @@ class Download(CopyCase):
         with Nginx(self.data.parent, self.path / "nginx", (certificate, key)) as server:
             self.assert_code(self.copy(f"{server.url}/a%20b+%C3%BC&d", self.back, SHARD_CA_BUNDLE=str(ca)), 0)
         self.check()
+
+
+class DownloadFromStore(CopyCase):
+    def setUp(self):
+        super().setUp()
+        self.make(each=20)
+        self.assert_code(shardctl("split", self.data, "--fractions", "0.8,0.2"), 0)
+        self.store = HostileStore()
+        self.addCleanup(self.store.__exit__)
+        for name, data in files_of(self.data).items():
+            self.store.objects["bucket", f"sets/{name}"] = (data, etag_of(data))
+        self.back = self.path / "back"
+
+    def fetch(self, *words, code=0):
+        return self.assert_code(self.copy("s3://bucket/sets", self.back, *words, **self.store.environment), code)
+
+    def check_before_shards(self):
+        """Everything that may be refused was asked for before the first shard."""
+        keys = [key.removeprefix("sets/") for _, key, query, _ in self.store.requests]
+        first = min(i for i, key in enumerate(keys) if key.endswith(".safetensors"))
+        for name in "", "rejects.csv", "inputs.csv":
+            self.assertIn(name, keys[:first])
+
+    def test_selections_come_along(self):
+        self.assertNotIn("note", self.fetch().err)
+        self.assertEqual(files_of(self.back), files_of(self.data))
+        self.check_before_shards()
+
+    def test_a_list_that_is_refused_is_a_note(self):
+        for status in 403, 400, 501:
+            self.store.behave = lambda method, key, query, count: f"status:{status}:AccessDenied" if "list-type" in query else None
+            said = self.fetch().err
+            self.assertIn("which parts `shardctl split` made in", said)
+            self.assertIn(f"is not known, so none is copied: ", said)
+            self.assertIn(f"HTTP {status}, AccessDenied", said)
+            self.assertEqual(files_of(self.back), {name: data for name, data in files_of(self.data).items() if not name.endswith(".selection")})
+            self.check_before_shards()
+            notes = json.loads(self.fetch("--json").out)["notes"]
+            self.assertEqual(len(notes), 1)
+            shutil.rmtree(self.back)
+
+    def test_a_table_that_is_missing_or_refused_is_a_note(self):
+        self.store.remove("sets/inputs.csv")
+        self.store.behave = lambda method, key, query, count: "status:403:AccessDenied" if key not in {of for _, of in self.store.objects} and key else None
+        said = self.fetch().err
+        self.assertIn('has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is refused', said)
+        self.assertEqual(files_of(self.back), {name: data for name, data in files_of(self.data).items() if name != "inputs.csv"})
+        shutil.rmtree(self.back)
+        self.store.behave = lambda *_: None
+        self.assertNotIn("note", self.fetch().err)  # 404: there is none
+
+    def test_selections_behind_many_objects(self):
+        for i in range(12_000):
+            self.store.objects["bucket", f"sets/a{i:05}"] = (b"", '"1"')
+        self.store.page = 1000
+        self.assertNotIn("note", self.fetch().err)
+        self.assertEqual(files_of(self.back), files_of(self.data))
+
+    def test_lists_that_do_not_end(self):
+        whole = self.store.list_keys
+        for more, words in (("", "and not which"), ("<NextContinuationToken>a</NextContinuationToken>", "its pages do not end")):
+            self.store.list_keys = lambda *_: whole("bucket", {}).replace(b"</R>", f"<IsTruncated>true</IsTruncated>{more}</R>".encode())
+            self.assertIn(words, self.fetch().err)
+            shutil.rmtree(self.back)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ def etag_of(data):
 class HostileStore:
     """`behave(method, key, query, count)` returns a word or None; count: of such requests (method, key, part) so far.
 
-    status:NNN  cut:N (reads N bytes of the body, then closes)  drop (does what it should, then closes)  etag  encrypted  error200  stall  slow:SECONDS
+    status:NNN  status:NNN:CODE (of the error)  cut:N (reads N bytes of the body, then closes)  drop (does what it should, then closes)  etag  encrypted  error200  stall  slow:SECONDS
 
     It refuses bodies that do not have the digests in their headers, as Amazon does. `conditions`: what If-None-Match means: "yes", "ignored", "refused".
     """
@@ -27,11 +27,13 @@ class HostileStore:
         self.buckets = buckets
         self.behave = behave or (lambda *_: None)
         self.conditions = conditions
+        self.page = 1_000_000  # keys in a page of a list
         self.objects = {}  # (bucket, key) -> (bytes, etag)
         self.uploads = {}  # id -> ((bucket, key), {number: bytes})
         self.requests = []  # (method, key, query, headers) that were understood
         self.wrong = []  # digests that did not match
         self.lock = threading.Lock()
+        self.current = threading.local()  # .headers of the request that `behave` is asked about
         store = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -97,6 +99,7 @@ class HostileStore:
             self.requests.append((method, key, query, dict(handler.headers)))
             count = sum(1 for did, on, of, _ in self.requests
                         if did == method and on == key and of.get("partNumber") == query.get("partNumber"))
+        self.current.headers = handler.headers
         act = self.behave(method, key, query, count) or ""
         length = int(handler.headers.get("Content-Length", 0))
         if act.startswith("cut:"):
@@ -111,7 +114,7 @@ class HostileStore:
         if act.startswith("slow:"):
             time.sleep(float(act[5:]))
         if act.startswith("status:"):
-            return self.answer(handler, int(act[7:]), self.error("SlowDown"))
+            return self.answer(handler, int(act[7:10]), self.error(act[11:] or "SlowDown"))
         status, document, headers = self.refusal(handler, body, bucket) or self.act(method, (bucket, key), query, body, handler.headers, act)
         if act == "drop":
             return self.close(handler)
@@ -208,7 +211,11 @@ class HostileStore:
 
     def list_keys(self, bucket, query):
         keys = sorted(key for of, key in self.objects if of == bucket and key.startswith(query.get("prefix", "")))
-        return ("<R>" + "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys) + "</R>").encode()
+        keys = [key for key in keys if key > query.get("continuation-token", "")]
+        xml = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys[:self.page])
+        if len(keys) > self.page:
+            xml += f"<IsTruncated>true</IsTruncated><NextContinuationToken>{escape(keys[self.page - 1])}</NextContinuationToken>"
+        return f"<R>{xml}</R>".encode()
 
     def read(self, method, place, headers):
         if place not in self.objects:

@@ -74,6 +74,8 @@ CopySummary run_shown(convert::Copy& copy, bool quiet) {
 void print_json(const CopyOptions& options, const CopySummary& done, double seconds) {
   Json files = Json::array();
   for (const std::string& name : done.files) files.push_back(name);
+  Json notes = Json::array();
+  for (const std::string& note : done.notes) notes.push_back(note);
   const Json json = {{"from", path_text(options.from)},
                      {"to", path_text(options.to)},
                      {"was_complete", done.was_complete},
@@ -85,6 +87,7 @@ void print_json(const CopyOptions& options, const CopySummary& done, double seco
                      {"moved_bytes", done.bytes.moved_bytes},
                      {"kept_bytes", done.bytes.kept_bytes},
                      {"files", std::move(files)},
+                     {"notes", std::move(notes)},
                      {"requests", done.requests},
                      {"retries", done.retries},
                      {"seconds", seconds}};
@@ -106,6 +109,7 @@ int copy(const CopyOptions& options) {
                                : fmt::format("{} copied, {} were there, {} moved in {}", done.copied_shards,
                                              done.kept_shards, cli::human_bytes(done.bytes.moved_bytes),
                                              cli::human_duration(watch.seconds())));
+    for (const std::string& note : done.notes) fmt::print(stderr, "shardctl: note: {}\n", note);
   }
   return kExitOk;
 }

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <system_error>
 
 #include "base/bytes.hpp"
 #include "base/file.hpp"
 #include "base/file_io.hpp"
+#include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "convert/copy_source.hpp"
 #include "convert/copy_steps.hpp"
@@ -22,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kReadAttempts = 3;  // of dataset.json on a server, until it matches its digest
+constexpr unsigned kTablesAtOnce = 16;
 constexpr std::uint64_t kCopyPieceBytes = std::uint64_t{8} << 20U;
 
 [[noreturn]] void refuse_part(const std::string& path) {
@@ -63,15 +66,8 @@ std::uint64_t CopySource::shards_bytes() const noexcept {
   return bytes;
 }
 
-std::vector<std::string> CopySource::table_names() const {
-  std::vector<std::string> names{kRejectsFile, kInputsFile};
-  if (remote_) {
-    if (path().native().starts_with("s3://"))
-      for (const std::string& name : S3Store(path().native()).names())
-        if (name.ends_with(kSelectionSuffix)) names.push_back(name);
-    return names;
-  }
-  std::erase_if(names, [&](const std::string& name) { return !has_table(path(), name.c_str()); });
+std::vector<std::string> CopySource::selections_here() const {
+  std::vector<std::string> names;
   std::error_code error;
   for (fs::directory_iterator it(path(), error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().native();
@@ -79,18 +75,66 @@ std::vector<std::string> CopySource::table_names() const {
       names.push_back(name);
   }
   if (error) throw Error(ErrorCode::io, fmt::format("cannot list {}: {}", quoted(path()), error.message()));
-  std::sort(names.begin(), names.end());
   return names;
+}
+
+std::vector<std::string> CopySource::selections_there(std::vector<std::string>& notes) const {
+  std::string why = "this server does not list its files";
+  try {
+    if (path().native().starts_with("s3://"))
+      return S3Store(path().native()).names(std::string(kSelectionSuffix));
+  } catch (const HttpRefused& error) {
+    why = error.what();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+    why = error.what();
+  }
+  notes.push_back(fmt::format("which parts `shardctl split` made in {} is not known, so none is copied: {}",
+                              quoted(path()), why));
+  return {};
+}
+
+// Asks the server, whose answer also says how many bytes there are.
+bool CopySource::is_there(Table& table, std::vector<std::string>& notes) const {
+  try {
+    std::array<std::byte, 1> first{};
+    remote_->client().read(*table.object, 0, first);
+    return true;
+  } catch (const HttpRefused& error) {
+    notes.push_back(fmt::format("whether {} has {} is not known, so it is not copied: {}", quoted(path()),
+                                table.name, error.what()));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::not_found) throw;
+  }
+  return false;
+}
+
+CopySource::Tables CopySource::tables(const std::function<bool(const std::string& name)>& has) const {
+  Tables found;
+  std::vector<std::string> names = remote_ ? selections_there(found.notes) : selections_here();
+  for (const char* const name : {kRejectsFile, kInputsFile})
+    if (remote_ || has_table(path(), name)) names.emplace_back(name);
+  std::sort(names.begin(), names.end());
+  std::vector<Table> asked;
+  for (std::string& name : names) {
+    std::unique_ptr<HttpObject> there = object(name);
+    asked.push_back({std::move(name), std::move(there)});
+  }
+  // Not for a vector of bool, whose elements share bytes.
+  std::vector<std::vector<std::string>> notes(asked.size());
+  std::vector<char> keep(asked.size());
+  parallel_for(kTablesAtOnce, asked.size(), [&](unsigned, std::uint64_t i) {
+    keep[i] = !asked[i].object || has(asked[i].name) || is_there(asked[i], notes[i]);
+  });
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (keep[i] != 0) found.tables.push_back(std::move(asked[i]));
+    std::move(notes[i].begin(), notes[i].end(), std::back_inserter(found.notes));
+  }
+  return found;
 }
 
 std::unique_ptr<HttpObject> CopySource::object(const std::string& name, std::uint64_t size_bytes) const {
   return remote_ ? remote_->object(name, size_bytes) : nullptr;
-}
-
-std::uint64_t CopySource::size_of(HttpObject& object) const {
-  std::array<std::byte, 1> first{};
-  remote_->client().read(object, 0, first);  // the answer says how many there are
-  return object.size_bytes();
 }
 
 void CopySource::read(HttpObject* object, const std::string& name, std::uint64_t begin,

@@ -33,6 +33,7 @@ struct CopySummary {
   std::uint64_t kept_shards = 0;
   CopyProgress bytes;
   std::vector<std::string> files;  // beside the shards and dataset.json, by name
+  std::vector<std::string> notes;  // which files of `from` are not known, and why: sentences for a person
   std::uint64_t requests = 0;      // to servers
   std::uint64_t retries = 0;       // of these
 };

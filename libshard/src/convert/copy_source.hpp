@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,14 +36,21 @@ class CopySource {
   const std::vector<std::byte>& document() const noexcept { return document_; }
   std::uint64_t shards_bytes() const noexcept;
 
-  // The names of rejects.csv, inputs.csv and selections that there are. Those of selections are not known on servers that do not list
-  // their files (https://, hf://). Errors: io.
-  std::vector<std::string> table_names() const;
+  // rejects.csv, inputs.csv and selections, by name: those that there are. On a server each is asked for, but those that `has` says are here.
+  // What the server does not tell is a note: names of selections (only S3 lists its files, if the keys may), and files that
+  // are refused: so stores hide what is not there from keys that may not list it. Errors: io, and those of HttpClient.
+  struct Table {
+    std::string name;
+    std::unique_ptr<HttpObject> object;  // null: a file of the folder
+  };
+  struct Tables {
+    std::vector<Table> tables;
+    std::vector<std::string> notes;
+  };
+  Tables tables(const std::function<bool(const std::string& name)>& has) const;
 
   // An object on a server, for read(). Null: a file of the folder.
   std::unique_ptr<HttpObject> object(const std::string& name, std::uint64_t size_bytes = 0) const;
-  // Asks the server. Errors: not_found, and those of HttpClient.
-  std::uint64_t size_of(HttpObject& object) const;
   // Writes bytes [begin, begin + size) of a file to the same place of `fd`.
   void read(HttpObject* object, const std::string& name, std::uint64_t begin, std::uint64_t size_bytes,
             int fd) const;
@@ -54,6 +62,9 @@ class CopySource {
 
  private:
   void read_document();
+  std::vector<std::string> selections_here() const;
+  std::vector<std::string> selections_there(std::vector<std::string>& notes) const;
+  bool is_there(Table& table, std::vector<std::string>& notes) const;
 
   std::optional<TableGuard> guard_;  // made before the data set is opened
   std::shared_ptr<const DatasetPart> part_;

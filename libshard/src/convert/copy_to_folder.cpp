@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr int kAttempts = 3;  // until bytes match their digests
 constexpr std::string_view kPart = ".part";
-constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 32U;
+constexpr std::uint64_t kMostTableBytes = std::uint64_t{1} << 32U;
 
 std::string part_name(const std::string& name) { return '.' + name + std::string(kPart); }
 
@@ -69,6 +69,10 @@ class CopyToFolder : public Copy {
     const bool there = is_there();
     remove_stale_temporaries(to_);
     require_room();
+    // Before anything is moved: what is refused is known then.
+    const auto has = [&](const std::string& name) { return there && fs::exists(to_ / name); };
+    CopySource::Tables tables = from_.tables(has);
+    summary.notes = std::move(tables.notes);
     std::atomic<std::uint64_t> copied{0};
     parallel_for(kShardsAtOnce, from_.info().shards.size(), [&](unsigned, std::uint64_t i) {
       if (bring(static_cast<std::uint32_t>(i), there))
@@ -77,8 +81,10 @@ class CopyToFolder : public Copy {
         kept_bytes_ += from_.info().shards[i].size_bytes;
     });
     summary.bytes = progress();
-    for (const std::string& name : from_.table_names())
-      if ((there && fs::exists(to_ / name)) || bring_table(name)) summary.files.push_back(name);
+    for (const CopySource::Table& table : tables.tables) {
+      if (!has(table.name)) bring_table(table);
+      summary.files.push_back(table.name);
+    }
     from_.check_tables();
     if (!there) publish();
     summary.copied_shards = copied;
@@ -201,28 +207,17 @@ class CopyToFolder : public Copy {
     }
   }
 
-  // False: the data set has no such file.
-  bool bring_table(const std::string& name) {
-    const std::unique_ptr<HttpObject> object = from_.object(name);
-    try {
-      TempFile file(to_ / name);
-      from_.read(object.get(), name, 0, table_bytes(object.get(), name), file.fd());
-      file.publish_same();
-      return true;
-    } catch (const Error& error) {
-      if (object && error.code() == ErrorCode::not_found) return false;
-      throw;
-    }
-  }
-
-  std::uint64_t table_bytes(HttpObject* object, const std::string& name) const {
-    if (object == nullptr)
-      return regular_file_size(open_read(from_.path() / name).get(), from_.path() / name);
-    const std::uint64_t bytes = from_.size_of(*object);
-    if (bytes <= kMaxTableBytes) return bytes;
-    throw Error(ErrorCode::resource,
-                fmt::format("{}: the server says that it has {} bytes; tables of a data set have at most {}",
-                            quoted(object->name()), bytes, kMaxTableBytes));
+  void bring_table(const CopySource::Table& table) {
+    const fs::path here = from_.path() / table.name;
+    const std::uint64_t size =
+        table.object ? table.object->size_bytes() : regular_file_size(open_read(here).get(), here);
+    if (table.object && size > kMostTableBytes)
+      throw Error(ErrorCode::resource,
+                  fmt::format("{}: the server says that it has {} bytes; tables of a data set have at most {}",
+                              quoted(table.object->name()), size, kMostTableBytes));
+    TempFile file(to_ / table.name);
+    from_.read(table.object.get(), table.name, 0, size, file.fd());
+    file.publish_same();
   }
 
   void publish() const {

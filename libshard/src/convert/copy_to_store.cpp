@@ -26,11 +26,12 @@ class CopyToStore : public Copy {
     const bool there = is_there();
     send_shards(there, summary);
     if (!there) require_shards();
-    for (const std::string& name : from_.table_names()) {
-      const std::filesystem::path path = from_.path() / name;
+    const CopySource::Tables tables = from_.tables([](const std::string&) { return false; });
+    for (const CopySource::Table& table : tables.tables) {
+      const std::filesystem::path path = from_.path() / table.name;
       const UniqueFd fd = open_read(path);
-      upload_file(store_, name, fd.get(), path, tables_);
-      summary.files.push_back(name);
+      upload_file(store_, table.name, fd.get(), path, tables_);
+      summary.files.push_back(table.name);
     }
     from_.check_tables();
     if (!there) upload_bytes(store_, kDatasetFile, from_.document(), tables_);

@@ -140,7 +140,8 @@ S3KeyList parse_keys(std::string_view xml) {
   S3KeyList list;
   for (const std::string_view object : xml_elements(xml, "Contents"))
     list.keys.push_back(xml_text(object, "Key"));
-  if (is_truncated(xml)) list.next = xml_text(xml, "NextContinuationToken");
+  list.truncated = is_truncated(xml);
+  if (list.truncated) list.next = xml_text(xml, "NextContinuationToken");
   return list;
 }
 

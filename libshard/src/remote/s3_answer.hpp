@@ -44,7 +44,8 @@ S3UploadList parse_uploads(std::string_view xml);
 // A page of ListObjectsV2: the keys.
 struct S3KeyList {
   std::vector<std::string> keys;
-  std::string next;  // the token of the next page; empty: this was the last one
+  bool truncated = false;  // there are further pages
+  std::string next;        // the token of the next page; empty: there is none
 };
 S3KeyList parse_keys(std::string_view xml);
 

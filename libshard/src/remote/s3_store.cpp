@@ -11,7 +11,9 @@
 namespace shard {
 namespace {
 
-constexpr std::size_t kMaxNames = 10'000;
+constexpr std::size_t kMaxNames = 10'000;  // of uploads, and of parts
+constexpr unsigned kEmptyPages = 1000;     // of a list, in a row
+constexpr long kBadRequest = 400;
 constexpr long kForbidden = 403;
 constexpr long kNotFound = 404;
 constexpr long kNoRange = 416;         // of an empty object
@@ -45,50 +47,67 @@ std::string S3Store::key_of(const std::string& name) const {
   return bucket_.prefix.empty() ? name : bucket_.prefix + '/' + name;
 }
 
-void S3Store::check_access(const std::string& name, const std::stop_token& stop) const {
-  ObjectCall call{"GET", {}, {"Range: bytes=0-0"}};
-  call.expected = {kForbidden, kNotFound, kNoRange};
-  const ObjectReply reply = send(name, call, stop);
-  const bool no_bucket = reply.error_code == "NoSuchBucket";
-  // AccessDenied may be about an object that is not there.
-  const bool no_access =
-      reply.status == kForbidden && !reply.error_code.empty() && reply.error_code != "AccessDenied";
-  if (!no_bucket && !no_access) return;
-  if (no_bucket)
-    throw Error(
-        ErrorCode::not_found,
-        fmt::format("{} cannot be written (HTTP {}, {}): check the name of the bucket and the endpoint",
-                    quoted(address()), reply.status, reply.error_code));
+// AccessDenied may be about an object that is not there.
+void S3Store::refuse_keys(const ObjectReply& reply) const {
+  if (reply.status != kForbidden || reply.error_code.empty() || reply.error_code == "AccessDenied") return;
   throw Error(ErrorCode::io,
               fmt::format("access to {} is refused (HTTP {}, {}): check the credentials and the region",
                           quoted(address()), reply.status, reply.error_code));
 }
 
+ObjectReply S3Store::ask(const std::string& name, const std::stop_token& stop) const {
+  ObjectCall call{"GET", {}, {"Range: bytes=0-0"}};
+  call.expected = {kForbidden, kNotFound, kNoRange};
+  ObjectReply reply = send(name, call, stop);
+  refuse_keys(reply);
+  return reply;
+}
+
+void S3Store::check_access(const std::string& name, const std::stop_token& stop) const {
+  const ObjectReply reply = ask(name, stop);
+  if (reply.error_code != "NoSuchBucket") return;
+  throw Error(ErrorCode::not_found,
+              fmt::format("{} cannot be written (HTTP {}, {}): check the name of the bucket and the endpoint",
+                          quoted(address()), reply.status, reply.error_code));
+}
+
 std::optional<S3Store::Object> S3Store::stat(const std::string& name, const std::stop_token& stop) const {
   ObjectCall call{"HEAD"};
-  call.expected = {kNotFound, kForbidden};  // without leave to list a bucket, what is not there is forbidden
-  const ObjectReply reply = send(name, call, stop);
-  if (reply.status >= 300) return std::nullopt;
+  call.expected = {kBadRequest, kForbidden, kNotFound};
+  ObjectReply reply = send(name, call, stop);
+  // An answer to HEAD has no document that says why: that the keys have expired, or are wrong. With a GET, keys are renewed as always.
+  if (reply.status == kBadRequest || reply.status == kForbidden) reply = ask(name, stop);
+  if (reply.status == kNoRange) return Object{};
+  if (reply.status >= 300)
+    return std::nullopt;  // without leave to list a bucket, what is not there is forbidden
   return Object{reply.size_bytes, reply.encrypted ? std::string() : plain_etag(reply.etag)};
 }
 
-std::vector<std::string> S3Store::names(const std::string& first, const std::stop_token& stop) const {
+void S3Store::refuse_list(const std::string& why) const {
+  throw HttpRefused(ErrorCode::corrupt,
+                    fmt::format("the list of {} is not complete: {}", quoted(address()), why));
+}
+
+std::vector<std::string> S3Store::names(const std::string& ending, const std::stop_token& stop) const {
   std::vector<std::string> names;
   const std::string folder = bucket_.prefix.empty() ? std::string() : bucket_.prefix + '/';
-  const std::string prefix = "prefix=" + percent_encoded(folder + first);
-  std::string token;
+  const std::string rest = "delimiter=%2F&list-type=2&prefix=" + percent_encoded(folder);
+  ObjectCall call{"GET", rest};
+  S3KeyList page;
+  unsigned empty = 0;
   do {
-    ObjectCall call{"GET", "delimiter=%2F&list-type=2&" + prefix};
-    if (!token.empty())
-      call.query = "continuation-token=" + percent_encoded(token) + "&delimiter=%2F&list-type=2&" + prefix;
-    const ObjectReply reply = folder_->client().call(*bucket_.object, call, stop);
-    S3KeyList page = parse_keys(as_text(reply.body));
+    const std::string token = page.next;
+    page = parse_keys(as_text(folder_->client().call(*bucket_.object, call, stop).body));
     for (const std::string& key : page.keys)
-      if (key.starts_with(folder) && key.find('/', folder.size()) == std::string::npos)
+      if (key.starts_with(folder) && key.ends_with(ending) &&
+          key.find('/', folder.size()) == std::string::npos)
         names.push_back(key.substr(folder.size()));
-    if (page.next == token) break;
-    token = std::move(page.next);
-  } while (!token.empty() && names.size() < kMaxNames);
+    empty = page.keys.empty() ? empty + 1 : 0;
+    if (page.truncated && page.next.empty())
+      refuse_list("a page of it says that there is another, and not which");
+    if (page.truncated && (page.next == token || empty > kEmptyPages)) refuse_list("its pages do not end");
+    call.query = "continuation-token=" + percent_encoded(page.next) + '&' + rest;
+  } while (page.truncated);
   return names;
 }
 

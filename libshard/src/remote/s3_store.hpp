@@ -41,8 +41,9 @@ class S3Store {
   };
   // Nothing: there is no such object, or the keys do not allow to see it.
   std::optional<Object> stat(const std::string& name, const std::stop_token& stop = {}) const;
-  // The names of objects in the folder that begin with `first`, at most 10,000. Not those in folders below.
-  std::vector<std::string> names(const std::string& first = {}, const std::stop_token& stop = {}) const;
+  // The names of all objects in the folder that end with `ending`. Not those in folders below. Errors: HttpRefused (the keys do not allow to
+  // list the bucket; the list is not complete), not_found.
+  std::vector<std::string> names(const std::string& ending, const std::stop_token& stop = {}) const;
 
   // False: there is an object with this name, which has not changed.
   bool put_new(const std::string& name, std::span<const std::byte> bytes,
@@ -68,6 +69,10 @@ class S3Store {
 
  private:
   ObjectReply send(const std::string& name, const ObjectCall& call, const std::stop_token& stop) const;
+  // For the first byte of an object: 206, 200, 403 (AccessDenied), 404 or 416. Errors: io (the keys are wrong).
+  ObjectReply ask(const std::string& name, const std::stop_token& stop) const;
+  void refuse_keys(const ObjectReply& reply) const;
+  [[noreturn]] void refuse_list(const std::string& why) const;
   std::string key_of(const std::string& name) const;
 
   std::shared_ptr<RemoteFolder> folder_;
