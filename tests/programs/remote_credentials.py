@@ -207,9 +207,97 @@ class Sources(KeyCase):
             self.assertIn("aws configure export-credentials", self.assert_code(self.verify(AWS_PROFILE="me"), 2).err)
         self.assertIn('there is no profile "you"', self.assert_code(self.verify(AWS_PROFILE="you"), 2).err)
 
+    def profile(self, text, **variables):
+        """What shardctl makes of a config file."""
+        (self.path / ".aws").mkdir(exist_ok=True)
+        (self.path / ".aws" / "config").write_text(text)
+        return lambda: self.verify(**{"AWS_PROFILE": "me", **variables})
+
+    def test_keys_beside_a_role_or_sso_are_not_taken_for_it(self):
+        keys = f"aws_access_key_id = K\naws_secret_access_key = {SECRET}\n"
+        for line, name in (("role_arn = a\nsource_profile = b", "source_profile"), ("role_arn = a\ncredential_source = Environment", "credential_source"),
+                           ("role_arn = a", "role_arn"), ("sso_account_id = 1\nsso_session = s", "sso_account_id"),
+                           ("credential_process = /bin/tool", "credential_process")):
+            for text in (f"{keys}{line}\n", f"{line}\n{keys}"):
+                result = self.assert_code(self.profile("[profile me]\n" + text)(), 2)
+                self.assertIn(f"gets its keys by {name}", result.err)
+        self.assertEqual(self.used, [])
+        # Without a role the AWS tools do not look at these.
+        self.assert_code(self.profile(f"[profile me]\nsource_profile = b\nsso_session = s\n{keys}")(), 0)
+        # Keys of the first file come before a process.
+        (self.path / ".aws" / "credentials").write_text(f"[me]\n{keys}")
+        self.assert_code(self.profile("[profile me]\ncredential_process = /bin/tool\n")(), 0)
+        (self.path / ".aws" / "credentials").unlink()
+        self.assertIn("has only one of", self.assert_code(self.profile("[profile me]\naws_access_key_id = K\n")(), 2).err)
+
+    def test_sections_are_read_as_the_aws_tools_do(self):
+        def keys(name):
+            return f"aws_access_key_id = {name}\naws_secret_access_key = {SECRET}\n"
+
+        config = (f"[default]\n{keys('DEFAULT')}\n[profile other] # a remark\n{keys('OTHER')}\n[profile   blanks]\n{keys('BLANKS')}\n"
+                  f"[profile \"two words\"]\n{keys('TWO')}\n[profile 'it is']\n{keys('SINGLE')}\n[profile colon]\nAWS_Access_Key_ID: COLON\n"
+                  f"aws_secret_access_key: {SECRET}\n[profile  \"quo\\\"te\"]\n  {keys('QUOTE').replace(chr(10), chr(10) + '  ')}\n")
+        for name, key in (("default", "DEFAULT"), ("other", "OTHER"), ("blanks", "BLANKS"), ("two words", "TWO"), ("it is", "SINGLE"), ("colon", "COLON"),
+                          ('quo"te', "QUOTE")):
+            self.used.clear()
+            self.assert_code(self.profile(config, AWS_PROFILE=name)(), 0)
+            self.assertEqual({used for used, _ in self.used}, {key})
+        self.assert_code(self.profile(f"[default]\n{keys('OLD')}[profile default]\n{keys('NEW')}", AWS_PROFILE="")(), 0)
+        self.assertEqual(self.used[-1][0], "NEW")
+        self.assertIn("there is no profile", self.assert_code(self.profile(f"[profile two words]\n{keys('NO')}", AWS_PROFILE="two words")(), 2).err)
+
+    def test_files_that_the_aws_tools_do_not_read_are_errors(self):
+        for text, words in (("[profile me\nregion = x\n", "line 1 begins with '[' and has no ']'"), ("region = x\n", "line 1 stands before the first"),
+                            ("[profile me]\n\nregion\n", "line 3 is neither a [section] nor NAME = VALUE"),
+                            ("[profile me]\nregion = x\n[profile me]\nregion = y\n", 'gives "region" of this section another value')):
+            self.assertIn(words, self.assert_code(self.profile(text)(), 2).err)
+
+    def test_endpoints_of_the_profile(self):
+        keys = f"aws_access_key_id = K\naws_secret_access_key = {SECRET}\n"
+        url = self.store.url
+        without = {"AWS_ENDPOINT_URL": "", "SHARD_HTTP_PATIENCE": "2"}
+        dead = "http://127.0.0.1:1"
+        services = f"[services here]\ns3 =\n  endpoint_url = {url}\nsts =\n  endpoint_url = {dead}\n"
+        for text in (f"[profile me]\n{keys}endpoint_url = {url}\ndynamodb =\n  endpoint_url = {dead}\n",  # that of another service
+                     f"[profile me]\ndynamodb =\n  endpoint_url = {dead}\nendpoint_url = {url}\n{keys}",
+                     f"[profile me]\n{keys}services = here\nendpoint_url = {dead}\n{services}"):
+            self.assert_code(self.profile(text, **without)(), 0)
+        nested = self.assert_code(self.profile(f"[profile me]\n{keys}s3 =\n  endpoint_url = {url}\n", **without)(), 2)
+        self.assertIn("where the AWS tools do not look", nested.err)
+        self.assertIn("AWS_ENDPOINT_URL_S3", nested.err)
+        self.assert_code(self.profile(f"[profile me]\n{keys}s3 =\n  endpoint_url = {dead}\n", AWS_ENDPOINT_URL=url)(), 0)
+        missing = self.assert_code(self.profile(f"[profile me]\n{keys}services = there\n{services}", **without)(), 2)
+        self.assertIn("has no section [services there]", missing.err)
+
+    def test_sts_of_the_services_of_a_profile(self):
+        services = self.services()
+        text = (f"[profile pod]\nrole_arn = arn:aws:iam::1:role/a b&c\nweb_identity_token_file = {self.token}\nservices = mine\n"
+                f"[services mine]\nsts =\n  endpoint_url = {services.url}\ns3 =\n  endpoint_url = {self.store.url}\n")
+        self.assert_code(self.profile(text, AWS_PROFILE="pod", AWS_ENDPOINT_URL="")(), 0)
+        self.assertEqual([command for command, *_ in services.requests], ["POST"])
+
     def test_half_of_a_key_is_an_error(self):
         self.assertIn("only one of", self.assert_code(self.verify(AWS_ACCESS_KEY_ID="K"), 2).err)
         self.assertIn("AWS_ROLE_ARN is not", self.assert_code(self.verify(AWS_WEB_IDENTITY_TOKEN_FILE=str(self.token)), 2).err)
+
+
+class Regions(KeyCase):
+    def refused(self, status, code, region="", **headers):
+        self.store.code, self.store.region, self.store.refusal_headers = code, region, headers
+        self.refuse = lambda key: status
+        return self.assert_code(self.verify(AWS_ACCESS_KEY_ID="K", AWS_SECRET_ACCESS_KEY=SECRET, AWS_REGION="eu-west-1"), 2).err
+
+    def test_the_region_of_the_bucket_is_said(self):
+        hint = "the bucket is in the region eu-central-1: set AWS_REGION=eu-central-1"
+        self.assertIn(hint, self.refused(400, "AuthorizationHeaderMalformed", "eu-central-1"))
+        self.assertIn(hint, self.refused(301, "PermanentRedirect", **{"x-amz-bucket-region": "eu-central-1"}))
+        self.assertIn(hint, self.refused(301, "PermanentRedirect", **{"x-amz-bucket-region": "eu-central-1", "Location": "http://127.0.0.1:1/x"}))
+        self.assertIn(hint, self.refused(307, "TemporaryRedirect", **{"x-amz-bucket-region": "eu-central-1", "Location": "http://127.0.0.1:1/x"}))
+
+    def test_no_region_is_guessed(self):
+        self.assertNotIn("set AWS_REGION", self.refused(400, "InvalidRequest", **{"x-amz-bucket-region": "eu-west-1"}))  # it is that one
+        self.assertNotIn("set AWS_REGION", self.refused(400, "AuthorizationHeaderMalformed", "a b\x1b[1m"))
+        self.assertNotIn("set AWS_REGION", self.refused(403, "AccessDenied", **{"x-amz-bucket-region": "eu-central-1"}))
 
 
 class Renewal(KeyCase):

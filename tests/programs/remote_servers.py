@@ -60,6 +60,7 @@ class HostileServer:
         self.behave = behave or (lambda *_: None)
         self.check = check or (lambda headers: 200)  # the status that a request with these headers gets
         self.code = "SlowDown"  # in the text of refusals, as S3 has it
+        self.region, self.refusal_headers = "", {}  # of refusals too
         self.etag = '"1"'
         self.requests = []
         self.sent = 0
@@ -127,8 +128,11 @@ class HostileServer:
             handler.end_headers()
             return
         if status != 200 or begin >= end:
-            body = f"<Error><Code>{self.code}</Code></Error>".encode()
+            region = f"<Region>{self.region}</Region>" if self.region else ""
+            body = f"<Error><Code>{self.code}</Code>{region}</Error>".encode()
             handler.send_response(status if status != 200 else 416)
+            for name, value in self.refusal_headers.items():
+                handler.send_header(name, value)
             handler.send_header("Content-Length", str(len(body)))
             handler.end_headers()
             handler.wfile.write(body)

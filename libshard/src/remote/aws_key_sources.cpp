@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <utility>
 
@@ -176,24 +177,42 @@ std::shared_ptr<AwsKeys> web_identity(const AwsProfile& profile, const std::stri
   if (role.empty()) refuse_keys("AWS_WEB_IDENTITY_TOKEN_FILE is set, and AWS_ROLE_ARN is not: set both");
   std::string session = setting("AWS_ROLE_SESSION_NAME", "role_session_name");
   if (session.empty()) session = "shardify";
-  std::string endpoint = first_variable({"AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL"});
-  endpoint =
-      endpoint.empty() ? fmt::format("https://sts.{}.{}", region, aws_domain(region)) : checked_url(endpoint);
+  std::string endpoint = aws_endpoint(profile, "sts");
+  if (endpoint.empty()) endpoint = fmt::format("https://sts.{}.{}", region, aws_domain(region));
   return shared_keys(fmt::format("web identity\n{}\n{}\n{}\n{}", file, role, session, endpoint),
                      [&] { return std::make_unique<WebIdentityKeys>(file, role, session, endpoint); });
 }
 
-std::shared_ptr<AwsKeys> keys_of_profile(const AwsProfile& profile) {
-  if (!profile.value("aws_access_key_id").empty() && !profile.value("aws_secret_access_key").empty())
-    return std::make_shared<AwsKeys>(std::make_unique<ProfileKeys>());
-  for (const char* name :
-       {"credential_process", "sso_session", "sso_start_url", "source_profile", "credential_source"})
+// Where the profile has one of these.
+void refuse_other_ways(const AwsProfile& profile, std::initializer_list<const char*> names) {
+  for (const char* name : names)
     if (!profile.value(name).empty())
       refuse_keys(fmt::format(
           "the profile {} gets its keys by {}, which is left to the AWS tools: export temporary keys with "
           "`aws "
           "configure export-credentials --profile NAME --format env`, or give a profile with keys",
           quoted(profile.name), name));
+}
+
+// A role, for which keys are exchanged. Those in the same profile are somebody else's.
+void refuse_role(const AwsProfile& profile) {
+  if (profile.value("role_arn").empty() || !profile.value("web_identity_token_file").empty()) return;
+  refuse_other_ways(profile, {"source_profile", "credential_source"});
+  if (environment_variable("AWS_WEB_IDENTITY_TOKEN_FILE").empty()) refuse_other_ways(profile, {"role_arn"});
+}
+
+std::shared_ptr<AwsKeys> keys_of_profile(const AwsProfile& profile) {
+  refuse_other_ways(profile, {"sso_account_id", "sso_role_name"});
+  if (!profile.own_keys) refuse_other_ways(profile, {"credential_process"});
+  const bool id = !profile.value("aws_access_key_id").empty();
+  const bool secret = !profile.value("aws_secret_access_key").empty();
+  if (id && secret) return std::make_shared<AwsKeys>(std::make_unique<ProfileKeys>());
+  if (id || secret)
+    refuse_keys(fmt::format(
+        "the profile {} has only one of aws_access_key_id and aws_secret_access_key: it needs both",
+        quoted(profile.name)));
+  refuse_other_ways(
+      profile, {"credential_process", "sso_session", "sso_start_url", "source_profile", "credential_source"});
   if (!profile.found && !first_variable({"AWS_PROFILE", "AWS_DEFAULT_PROFILE"}).empty())
     refuse_keys(
         fmt::format("there is no profile {} in the shared files: check AWS_PROFILE, "
@@ -257,6 +276,7 @@ std::shared_ptr<AwsKeys> find_aws_keys(const AwsProfile& profile, const std::str
   if (!keys.id.empty() && !keys.secret.empty()) return std::make_shared<AwsKeys>(own_keys(std::move(keys)));
   if (keys.id.empty() != keys.secret.empty())
     refuse_keys("only one of AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY is set: set both or none");
+  refuse_role(profile);
   if (auto found = web_identity(profile, region)) return found;
   if (auto found = keys_of_profile(profile)) return found;
   if (const std::string url = container_url(); !url.empty())

@@ -2,7 +2,7 @@
 //
 //   1. AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN
 //   2. a web identity: AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN, or the same of the profile, exchanged at STS
-//   3. the profile's keys
+//   3. the profile's keys. Another way to keys that the AWS tools would take before them (a role, SSO, a process) is an error
 //   4. the container's service: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI or _FULL_URI (ECS, EKS pod identity)
 //   5. the metadata service of the instance, version 2
 //

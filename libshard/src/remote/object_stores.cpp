@@ -34,10 +34,9 @@ StorePlace resolve_s3(std::string_view address) {
   if (!is_word(bucket, ".-_") || bucket.size() > 255) refuse_address(address, "expected s3://BUCKET/PREFIX");
   const AwsProfile profile = read_aws_profile();
   const std::string region = aws_region(profile);
-  std::string endpoint = first_variable({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
-  if (endpoint.empty()) endpoint = profile.value("endpoint_url");
+  std::string endpoint = aws_endpoint(profile, "s3");
   const bool amazon = endpoint.empty();
-  endpoint = amazon ? fmt::format("https://s3.{}.{}", region, aws_domain(region)) : checked_url(endpoint);
+  if (amazon) endpoint = fmt::format("https://s3.{}.{}", region, aws_domain(region));
   const std::string style = environment_variable("SHARD_S3_STYLE");
   const bool in_host = style.empty() ? amazon && bucket.find('.') == std::string::npos : style == "virtual";
   StorePlace place;
