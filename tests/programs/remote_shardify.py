@@ -4,6 +4,8 @@
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +16,7 @@ from remote_copy import files_of
 from remote_servers import S3, Hold
 from remote_store import HostileStore
 from remote_support import ServerCase
-from shardify_support import SHARDIFY, SMALL, environment, main, make_images, run, shardify
+from shardify_support import SHARDIFY, SMALL, environment, main, make_images, run, shardctl, shardify
 
 # Three shards of 19 MB: each is sent in parts.
 LARGE = ["--resize", "512", "--crop", "512", "--dtype", "f32", "--samples-per-shard", "6"]
@@ -94,6 +96,38 @@ class IntoStore(ServerCase):
         self.assertIn(ADDRESS, result.err)
         self.assertIn("other options", result.err)
         self.assertEqual(store.files(), here)
+        self.follow_advice(store, result, "--resize", "16", "--crop", "16", "--quiet")
+
+    def follow_advice(self, store, result, *options):
+        """Which is none that is refused, and helps."""
+        for option in ("--overwrite", "--refresh", "use --append", "another folder"):
+            self.assertNotIn(option, result.err)
+        advice = re.search(r'choose another prefix, or remove what is at "(.*?)" and the folder "(.*?)", and convert all of it', result.err)
+        self.assertEqual(advice[1], ADDRESS)
+        self.assertEqual(self.shardify(store, *(options or SMALL)).code, 2)  # it is needed
+        store.objects.clear()
+        self.assertTrue(advice[2].startswith(f"{self.work}/"))
+        shutil.rmtree(advice[2])
+        self.assert_code(self.shardify(store, *(options or SMALL)), 0)
+        self.assertIn("dataset.json", store.files(PREFIX))
+
+    def test_other_inputs_are_refused(self):
+        store = self.store()
+        self.assert_code(self.shardify(store), 0)
+        (self.images / "ant" / "0.png").unlink()
+        self.follow_advice(store, self.assert_code(self.shardify(store), 2))
+
+    def test_a_joined_data_set_is_refused(self):
+        other = self.path / "other"
+        self.assert_code(shardify(make_images(self.path / "in2", each=3), other, *SMALL), 0)
+        first, both = self.path / "first", self.path / "both"
+        self.assert_code(shardify(self.images, first, *SMALL), 0)
+        self.assert_code(shardctl("join", both, first, other, "--quiet"), 0)
+        store = self.store()
+        self.assert_code(shardctl("copy", both, ADDRESS, env=self.environment(store)), 0)
+        result = self.assert_code(self.shardify(store), 2)
+        self.assertIn("put together from 2 conversions", result.err)
+        self.follow_advice(store, result)
 
     def test_what_needs_a_folder(self):
         store = self.store()

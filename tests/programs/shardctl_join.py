@@ -215,6 +215,9 @@ class Refused(JoinCase):
         lone = shards(self.a)[0]
         self.refused(self.join(self.b, lone), lone, "shards alone cannot be joined")
         self.refused(self.join(self.b, self.path / "none"), self.path / "none", "no such folder")
+        for address in "https://127.0.0.1:1/x", "s3://bucket/x", "hf://datasets/a/b":
+            for parts in (self.b, address), (address, self.b):
+                self.refused(self.join(*parts), f'"{address}" is on a server', "shardctl copy")
         self.assert_code(shardctl("split", self.a, "--fractions", "0.5,0.5", "--quiet"), 0)
         self.refused(self.join(self.b, f"{self.a}#train"), "only whole ones can be joined", "concat")
         empty = self.path / "empty"

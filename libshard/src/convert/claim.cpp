@@ -16,6 +16,7 @@
 #include "base/file.hpp"
 #include "base/publish.hpp"
 #include "base/quote.hpp"
+#include "convert/advice.hpp"
 #include "convert/input_table.hpp"
 #include "convert/pixel_bound.hpp"
 #include "convert/replace.hpp"
@@ -133,14 +134,12 @@ void refuse_parts(const DatasetInfo& info, const fs::path& out, const std::strin
   if (info.parts.empty()) return;
   const bool known = std::any_of(info.parts.begin(), info.parts.end(),
                                  [&](const SourcePart& part) { return part.source_digest == source_digest; });
-  throw Error(
-      ErrorCode::invalid_argument,
-      fmt::format(
-          "{} was put together from {} conversions (`append` or `shardctl join`){}: use `overwrite` to "
-          "replace all of it by these inputs alone, or another folder",
-          quoted(out), info.parts.size(),
-          known ? ", and these inputs are one of them, so they are in it already"
-                : ", and these inputs are none of them; use `append` to add them"));
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} was put together from {} conversions (`append` or `shardctl join`), and these "
+                          "inputs are {}{}: {}",
+                          quoted(out), info.parts.size(),
+                          known ? "one of them, so they are in it already" : "none of them",
+                          known ? "" : kAdviseToAppend, kAdviseForParts));
 }
 
 void refuse_foreign(const fs::path& out) {

@@ -7,6 +7,7 @@
 
 #include "base/checksum.hpp"
 #include "base/quote.hpp"
+#include "convert/advice.hpp"
 #include "convert/decoding.hpp"
 #include "convert/plan.hpp"
 #include "shard/error.hpp"
@@ -122,9 +123,8 @@ std::uint64_t FurtherReader::read(std::uint64_t input, std::uint64_t image) {
       throw Error(
           ErrorCode::invalid_argument,
           fmt::format("{} has {} bytes, which is not what it had when this run started: inputs must not "
-                      "change while they are converted; run the same command again, and with `refresh` if "
-                      "it reports changed inputs",
-                      quoted(field.of->from.folder / path), field.file.size()));
+                      "change while they are converted; run the same command again, {}",
+                      quoted(field.of->from.folder / path), field.file.size(), kAdviseForChange));
     digests.push_back(xxh3(field.file));
   }
   return xxh3(std::as_bytes(std::span(digests)));

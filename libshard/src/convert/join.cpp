@@ -26,6 +26,7 @@
 #include "convert/recorded.hpp"
 #include "convert/tables.hpp"
 #include "format/relabel.hpp"
+#include "shard/remote.hpp"
 
 namespace shard::convert {
 
@@ -47,6 +48,13 @@ Dataset open_folder(const fs::path& path) {
         fmt::format("{} is part of a data set: only whole ones can be joined; Dataset::open of several "
                     "paths, in Python concat, takes parts",
                     quoted(path)));
+  if (is_remote(path))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format(
+            "{} is on a server: only data sets in folders can be joined; bring it here with `shardctl copy` "
+            "first, or use all of them as they are with Dataset::open of several paths, in Python concat",
+            quoted(path)));
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::exists(status) && !fs::is_directory(status))

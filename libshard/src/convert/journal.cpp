@@ -11,6 +11,7 @@
 #include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/quote.hpp"
+#include "convert/advice.hpp"
 #include "convert/pixel_bound.hpp"
 #include "convert/recorded.hpp"
 #include "shard/error.hpp"
@@ -130,9 +131,7 @@ PlanRecord read_plan(const fs::path& out) {
     if (error.code() != ErrorCode::corrupt && error.code() != ErrorCode::unsupported &&
         error.code() != ErrorCode::resource)
       throw;
-    throw Error(error.code(),
-                fmt::format("{}: {}; use `overwrite` to replace this unfinished conversion by a new one",
-                            quoted(path), error.what()));
+    throw Error(error.code(), fmt::format("{}: {}; {}", quoted(path), error.what(), kAdviseForPlan));
   }
 }
 
@@ -177,13 +176,10 @@ void require_same_plan(const PlanRecord& there, const PlanRecord& asked, const f
       differences += "\n  the input files, their sizes or their labels or columns are not the same as before";
   }
   if (!differences.empty())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("{} holds a conversion with other {}:{}\n{}", quoted(out),
-                    options_differ ? "options or inputs" : "inputs", differences,
-                    options_differ ? "use another folder, or `overwrite` to replace the data set there"
-                                   : "use `refresh` to convert only the shards whose inputs changed, "
-                                     "`overwrite` to convert all of them, or another folder"));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} holds a conversion with other {}:{}\n{}", quoted(out),
+                            options_differ ? "options or inputs" : "inputs", differences,
+                            options_differ ? kAdviseForOptions : kAdviseForInputs));
 }
 
 std::string serialize_receipt(const Receipt& receipt, const PlanRecord& plan, std::uint64_t shard) {

@@ -14,6 +14,7 @@
 #include "base/checksum.hpp"
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
+#include "convert/advice.hpp"
 #include "convert/choose.hpp"
 #include "convert/class_labels.hpp"
 #include "convert/coco.hpp"
@@ -109,10 +110,11 @@ void Plan::require_size(std::uint64_t input, std::uint64_t found) const {
   throw Error(
       ErrorCode::invalid_argument,
       fmt::format("{} has {} bytes, but {} when this run started: inputs must not change while they are "
-                  "converted; run the same command again, and with `refresh` if it reports changed inputs",
+                  "converted; run the same command again, {}",
                   quoted_key(list.inputs[input].key()), found,
                   sizes[input] != kUnknownSize ? fmt::format("had {}", sizes[input])
-                                               : std::string("could not be read")));
+                                               : std::string("could not be read"),
+                  kAdviseForChange));
 }
 
 std::optional<std::uint64_t> Plan::size_of(std::uint64_t input) const {

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/quote.hpp"
+#include "convert/advice.hpp"
 #include "convert/claim.hpp"
 #include "convert/input_table.hpp"
 #include "shard/error.hpp"
@@ -213,12 +214,8 @@ void Scheduler::publish_missing(ShardJob& job) {
     job.writer.publish(&missing_.at(job.shard));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) throw;
-    throw Error(
-        ErrorCode::corrupt,
-        fmt::format(
-            "{}: the inputs are not those of the data set; use `refresh` to convert the shards whose inputs "
-            "changed, or `overwrite` to convert everything",
-            error.what()));
+    throw Error(ErrorCode::corrupt, fmt::format("{}: the inputs are not those of the data set; {}",
+                                                error.what(), kAdviseForLostShard));
   }
 }
 

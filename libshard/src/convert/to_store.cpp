@@ -25,6 +25,7 @@
 #include "base/publish.hpp"
 #include "base/quote.hpp"
 #include "base/thread_name.hpp"
+#include "convert/advice.hpp"
 #include "convert/claim.hpp"
 #include "convert/copy_source.hpp"
 #include "convert/folder_lock.hpp"
@@ -253,14 +254,9 @@ void publish_in_store(const S3Store& store, const fs::path& folder) {
   upload_bytes(store, kDatasetFile, read_file(folder / kDatasetFile, kMaxDatasetBytes), counters);
 }
 
-// Messages of the conversion name the folder in which it works.
-[[noreturn]] void rethrow_for(const Error& error, const fs::path& folder, const std::string& address) {
-  std::string message = error.what();
-  const std::string& here = folder.native();
-  for (std::size_t at = message.find(here); at != std::string::npos;
-       at = message.find(here, at + address.size()))
-    message.replace(at, here.size(), address);
-  throw Error(error.code(), message);
+// Messages of the conversion name the folder in which it works, and advise what only a folder can do.
+[[noreturn]] void rethrow_for(const Error& error, const fs::path& work, const std::string& address) {
+  throw Error(error.code(), advice_for_store(error.what(), work / kSet, work, address));
 }
 
 }  // namespace
@@ -290,7 +286,7 @@ Summary run_to_store(const Options& given, const Hooks& hooks,
     try {
       summary = run_here(options, here);
     } catch (const Error& error) {
-      rethrow_for(error, folder, store.address());
+      rethrow_for(error, work, store.address());
     }
     publisher.finish();
   }
