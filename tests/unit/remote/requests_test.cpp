@@ -96,19 +96,28 @@ TEST_F(Requests, ThatAreWaitedForDoNotQueueBehindThoseOfCopies) {
 
 TEST_F(Requests, HavePatienceFromTheFirstAttemptOnHoweverLongTheyHaveWaited) {
   std::atomic<std::size_t> slow{0};
+  std::atomic<bool> go{false};
   std::atomic<int> refused{0};
   const TinyServer server([&](const TinyServer::Request& request, const TinyServer::Send& send) {
     if (request.path == "/last" && refused++ < 2)
       return static_cast<void>(send(TinyServer::whole("503 Slow Down", "")));
     send(TinyServer::partial(request, kRead));
-    if (request.path == "/last") return static_cast<void>(send(std::string(kRead, 'x')));
-    ++slow;
-    for (int i = 0; i < 16 && send(std::string(kRead / 16, 'x')); ++i) std::this_thread::sleep_for(130ms);
+    std::uint64_t left = kRead;
+    if (request.path == "/slow") ++slow;
+    for (; request.path == "/slow" && !go && left > 150 && send(std::string(150, 'x')); left -= 150)
+      std::this_thread::sleep_for(100ms);  // a slow line, which does not stall
+    send(std::string(left, 'x'));
   });
   std::vector<std::thread> first;
-  for (std::size_t i = 0; i < places(); ++i) first.emplace_back([&] { read(server, "/slow"); });
-  EXPECT_TRUE(comes_true([&] { return slow == places(); }));
-  read(server, "/last");  // is queued for two seconds
+  for (std::size_t i = 0; i < places(); ++i) {  // one after the other: so they take all places of all threads
+    first.emplace_back([&] { read(server, "/slow"); });
+    EXPECT_TRUE(comes_true([&] { return slow == i + 1; }));
+  }
+  std::thread last([&] { read(server, "/last"); });
+  std::this_thread::sleep_for(1500ms);
+  EXPECT_EQ(refused, 0) << "it should wait for a place";
+  go = true;
+  last.join();
   EXPECT_EQ(refused, 3);
   for (std::thread& thread : first) thread.join();
 }
