@@ -187,8 +187,9 @@ class DownloadFromStore(CopyCase):
             self.store.behave = lambda method, key, query, count: f"status:{status}:AccessDenied" if "list-type" in query else None
             said = self.fetch().err
             self.assertIn("which parts `shardctl split` made in", said)
-            self.assertIn(f"is not known, so none is copied: ", said)
+            self.assertIn("is not known, so none is copied: ", said)
             self.assertIn(f"HTTP {status}, AccessDenied", said)
+            self.assertIn("keys with s3:ListBucket tell", said)
             self.assertEqual(files_of(self.back), {name: data for name, data in files_of(self.data).items() if not name.endswith(".selection")})
             self.check_before_shards()
             notes = json.loads(self.fetch("--json").out)["notes"]

@@ -295,6 +295,7 @@ class Regions(KeyCase):
         self.assertIn(hint, self.refused(307, "TemporaryRedirect", **{"x-amz-bucket-region": "eu-central-1", "Location": "http://127.0.0.1:1/x"}))
 
     def test_no_region_is_guessed(self):
+        self.assertIn("check AWS_REGION, which must be the region of the bucket", self.refused(301, "PermanentRedirect"))
         self.assertNotIn("set AWS_REGION", self.refused(400, "InvalidRequest", **{"x-amz-bucket-region": "eu-west-1"}))  # it is that one
         self.assertNotIn("set AWS_REGION", self.refused(400, "AuthorizationHeaderMalformed", "a b\x1b[1m"))
         self.assertNotIn("set AWS_REGION", self.refused(403, "AccessDenied", **{"x-amz-bucket-region": "eu-central-1"}))

@@ -54,6 +54,19 @@ class Reading(RemoteCase):
             self.assert_code(self.local(*words) if name == "here" else self.remote(server, *words), 0)
         self.assertEqual((self.path / "here.png").read_bytes(), (self.path / "there.png").read_bytes())
 
+    def test_what_needs_a_folder_says_so_before_anything_is_fetched(self):
+        server = self.serve()
+        result = self.assert_code(self.remote(server, "repack", "URL", str(self.path / "new"), "--codec", "packed"), 2)
+        self.assertIn("is on a server, and repack reads folders: bring it here with `shardctl copy` first", result.err)
+        self.assertEqual(server.requests, [])
+        self.assertFalse((self.path / "new").exists())
+
+    def test_a_page_does_not_call_rejects_damaged_that_it_has_not_read(self):
+        self.assert_code(self.remote(self.serve(), "page", "URL", str(self.path / "page")), 0)
+        page = (self.path / "page" / "index.html").read_text()
+        self.assertNotIn("is missing or damaged", page)
+        self.assertIn("rejects.csv says which and why; it is not read from a server", page)
+
     def test_heads_and_rows_are_fetched_and_no_shards(self):
         server = self.serve()
         big = self.make_data(self.path / "sets" / "big", ["--resize", "256", "--crop", "256", "--dtype", "f32", "--quiet"], each=4)

@@ -10,6 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "shard/remote.hpp"
 #include "shardctl/augmented.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/damage.hpp"
@@ -106,7 +107,11 @@ int page(const PageOptions& options) {
   else
     add_no_duplicates(data, "Not looked for; shardctl page --duplicates does.");
   const fs::path of = parse_dataset_path(options.path).folder;
-  add_rejects(data, source, source.is_dataset() ? read_rejects(of / kRejectsFile) : Rejects());
+  const bool on_server = is_remote(of);
+  add_rejects(data, source, source.is_dataset() && !on_server ? read_rejects(of / kRejectsFile) : Rejects());
+  if (source.is_dataset() && on_server)
+    data["reject_note"] = fmt::format("{} not stored. {} says which and why; it is not read from a server.",
+                                      cli::counted(source.info().rejects, "input"), kRejectsFile);
 
   const std::string html = html_document(data["name"].get<std::string>(), data);
   publish_file(folder.path() / kPageFile, html);

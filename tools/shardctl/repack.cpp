@@ -18,6 +18,7 @@
 #include "convert/recorded.hpp"
 #include "convert/tables.hpp"
 #include "shard/error.hpp"
+#include "shard/remote.hpp"
 #include "shardctl/commands.hpp"
 #include "shardctl/files.hpp"
 #include "shardctl/source.hpp"
@@ -116,6 +117,11 @@ int repack(const RepackOptions& options) {
   if (!parse_dataset_path(options.path).selection.empty())
     throw Error(ErrorCode::unsupported,
                 fmt::format("{} is part of a data set; repack takes whole ones", quoted(options.path)));
+  if (is_remote(options.path))
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("{} is on a server, and repack reads folders: bring it here with `shardctl copy` first",
+                    quoted(options.path)));
   std::optional<convert::TableGuard> guard;
   if (folder_state(options.path) == FolderState::complete) guard.emplace(options.path);
   const Dataset source = Dataset::open(options.path);

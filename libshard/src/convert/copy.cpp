@@ -84,7 +84,7 @@ std::vector<std::string> CopySource::selections_there(std::vector<std::string>& 
     if (path().native().starts_with("s3://"))
       return S3Store(path().native()).names(std::string(kSelectionSuffix));
   } catch (const HttpRefused& error) {
-    why = error.what();
+    why = fmt::format("{} (keys with s3:ListBucket tell)", error.what());
   } catch (const Error& error) {
     if (error.code() != ErrorCode::not_found) throw;
     why = error.what();

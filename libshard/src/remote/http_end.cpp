@@ -34,7 +34,10 @@ bool HttpRequest::settle(CURLcode result) {
   // A range is complete with its last byte, even if the connection was to bring more.
   const bool complete = success() && (result == CURLE_OK || (!whole() && begin_ == end_));
   if (answer_.received > 0 || complete) shared_.reached = true;
-  if (news_ >= kProgressBytes) failures_ = 0, news_ = 0;
+  if (news_ >= kProgressBytes) {
+    failures_ = 0;
+    news_ = 0;
+  }
   if (!answer_.lie.empty()) {
     if (++lies_ >= kLies)
       throw Error(ErrorCode::corrupt, fmt::format("the answers for {} contradict themselves: {}",
@@ -151,9 +154,13 @@ bool HttpRequest::redirect() {
   char* target = nullptr;
   curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &target);
   const std::string name = quoted(job_.object.name());
-  if (target == nullptr)
+  if (target == nullptr) {
+    std::string hint = region_hint();
+    if (hint.empty() && job_.object.name().starts_with("s3://"))
+      hint = ": check AWS_REGION, which must be the region of the bucket, and the endpoint";
     throw HttpRefused(ErrorCode::io, fmt::format("the server redirects {} ({}) and does not say where to{}",
-                                                 name, status_text(), region_hint()));
+                                                 name, status_text(), hint));
+  }
   const std::string next = target;
   if (++redirects_ > kRedirects)
     throw HttpRefused(ErrorCode::io, fmt::format("{} is redirected more than {} times", name, kRedirects));
