@@ -42,11 +42,16 @@ using testing::comes_true;
 using testing::TinyServer;
 
 constexpr std::uint64_t kRead = 16'000;
+// What a slow line brings in kTurn: far more than what counts as a stall, also on a machine that is busy.
+constexpr std::uint64_t kSlowBytes = 4000;
+constexpr auto kTurn = 100ms;
+constexpr std::uint64_t kSlowRead = 600 * kSlowBytes;  // a minute
 
 struct Requests : ::testing::Test {
-  void SetUp() override {
+  void SetUp() override { make("1"); }
+  void make(const char* patience) {
     if (remote_library() == "none") GTEST_SKIP() << "this build has no libcurl";
-    ::setenv("SHARD_HTTP_PATIENCE", "1", 1);
+    ::setenv("SHARD_HTTP_PATIENCE", patience, 1);
     client = std::make_unique<HttpClient>();
   }
   void TearDown() override {
@@ -57,10 +62,9 @@ struct Requests : ::testing::Test {
   static HttpObject object(const TinyServer& server, const std::string& path, std::uint64_t size = 0) {
     return {server.url() + path, "the object " + path, std::make_shared<const HttpAccess>(), size};
   }
-  // kRead bytes of an object.
-  void read(const TinyServer& server, const std::string& path) const {
-    HttpObject from = object(server, path, kRead);
-    std::vector<std::byte> bytes(kRead);
+  void read(const TinyServer& server, const std::string& path, std::uint64_t size = kRead) const {
+    HttpObject from = object(server, path, size);
+    std::vector<std::byte> bytes(size);
     client->read(from, 0, bytes);
     for (const std::byte byte : bytes) ASSERT_EQ(byte, std::byte{'x'});
   }
@@ -77,8 +81,7 @@ TEST_F(Requests, ThatAreWaitedForDoNotQueueBehindThoseOfCopies) {
     send(TinyServer::partial(request, bulk ? kSize : kRead));
     if (!bulk) return static_cast<void>(send(std::string(kRead, 'x')));
     ++held;
-    while (send(std::string(2000, 'x')))
-      std::this_thread::sleep_for(100ms);  // a slow line, which does not stall
+    while (send(std::string(kSlowBytes, 'x'))) std::this_thread::sleep_for(kTurn);
   });
   const UniqueFd nothing(::memfd_create("nothing", MFD_CLOEXEC));
   std::stop_source stop;
@@ -87,7 +90,7 @@ TEST_F(Requests, ThatAreWaitedForDoNotQueueBehindThoseOfCopies) {
     EXPECT_SHARD_ERROR(client->copy_to(bulk, 0, kSize, nothing.get(), 0, stop.get_token()),
                        ErrorCode::cancelled, "cancelled");
   });
-  EXPECT_TRUE(comes_true([&] { return held == places(); }));
+  EXPECT_TRUE(comes_true([&] { return held >= places(); }));
   auto done = std::async(std::launch::async, [&] { read(server, "/small"); });
   EXPECT_EQ(done.wait_for(20s), std::future_status::ready);
   stop.request_stop();
@@ -95,30 +98,35 @@ TEST_F(Requests, ThatAreWaitedForDoNotQueueBehindThoseOfCopies) {
 }
 
 TEST_F(Requests, HavePatienceFromTheFirstAttemptOnHoweverLongTheyHaveWaited) {
+  make("2");
   std::atomic<std::size_t> slow{0};
-  std::atomic<bool> go{false};
+  std::atomic<int> released{0};  // slow ones that are to end
   std::atomic<int> refused{0};
   const TinyServer server([&](const TinyServer::Request& request, const TinyServer::Send& send) {
     if (request.path == "/last" && refused++ < 2)
       return static_cast<void>(send(TinyServer::whole("503 Slow Down", "")));
-    send(TinyServer::partial(request, kRead));
-    std::uint64_t left = kRead;
+    std::uint64_t left = request.end - request.begin;
+    send(TinyServer::partial(request, request.path == "/slow" ? kSlowRead : kRead));
     if (request.path == "/slow") ++slow;
-    for (; request.path == "/slow" && !go && left > 150 && send(std::string(150, 'x')); left -= 150)
-      std::this_thread::sleep_for(100ms);  // a slow line, which does not stall
+    for (; request.path == "/slow" && left > kSlowBytes && send(std::string(kSlowBytes, 'x'));
+         left -= kSlowBytes) {
+      std::this_thread::sleep_for(kTurn);
+      if (released > 0 && released-- > 0) break;
+    }
     send(std::string(left, 'x'));
   });
   std::vector<std::thread> first;
   for (std::size_t i = 0; i < places(); ++i) {  // one after the other: so they take all places of all threads
-    first.emplace_back([&] { read(server, "/slow"); });
-    EXPECT_TRUE(comes_true([&] { return slow == i + 1; }));
+    first.emplace_back([&] { read(server, "/slow", kSlowRead); });
+    EXPECT_TRUE(comes_true([&] { return slow >= i + 1; }));
   }
-  std::thread last([&] { read(server, "/last"); });
-  std::this_thread::sleep_for(1500ms);
+  auto last = std::async(std::launch::async, [&] { read(server, "/last"); });
+  EXPECT_EQ(last.wait_for(2500ms), std::future_status::timeout);
   EXPECT_EQ(refused, 0) << "it should wait for a place";
-  go = true;
-  last.join();
+  while (last.wait_for(kTurn) != std::future_status::ready) ++released;  // of any thread
+  EXPECT_NO_THROW(last.get());
   EXPECT_EQ(refused, 3);
+  released = 10'000;
   for (std::thread& thread : first) thread.join();
 }
 
