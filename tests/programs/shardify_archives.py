@@ -185,7 +185,7 @@ class Archives(TestCase):
         good = {"caption": "x", "ids": [1, 2]}
         members = [(f"{i}.png", png(i)) for i in range(6)]
         members += [("0.json", json.dumps(good).encode()), ("1.json", b'{"caption": "y"}'), ("2.json", b'{"caption": "y", "ids": null}'),
-                    ("3.json", b'{"caption": "y", "ids": {"a": 1}}'), ("4.json", b'{"caption": "y", '), ("0.json", b'{"caption": "first", "ids": [7, 8], "caption": "x", "ids": [3]}')]
+                    ("3.json", b'{"caption": "y", "ids": {"a": 1}}'), ("4.json", b'{"caption": "y", '), ("0.json", b'{"caption": "x", "ids": [3]}')]
         archive = self.tar("w.tar", members)
         self.assert_code(shardify(archive, self.out, *SMALL, *self.COLUMNS), 1)
         self.assertEqual(self.fields(self.out), {"0.png": ("x", [3])})  # of two members of one name the last
@@ -193,8 +193,10 @@ class Archives(TestCase):
         for name, why in (("1.png", "no member .ids, and none of this name in its .json"), ("2.png", "none of this name"), ("3.png", "none of this name"),
                           ("4.png", "its .json member is not valid JSON"), ("5.png", "there is no member .caption, and no .json")):
             self.assertIn(why, found[name].replace('""', '"'))
-        self.assert_code(shardify(archive, self.path / "less", *SMALL, *self.COLUMNS, "--unlisted", "skip"), 0)
+        # Damaged JSON is not a sample that lacks a column.
+        self.assert_code(shardify(archive, self.path / "less", *SMALL, *self.COLUMNS, "--unlisted", "skip"), 1)
         self.assertEqual(self.fields(self.path / "less"), {"0.png": ("x", [3])})
+        self.assertEqual(rejects(self.path / "less").keys(), {"4.png"})
         self.assert_refused(shardify(self.tar("no.tar", members[:6]), self.path / "no", *SMALL, *self.COLUMNS, "--unlisted", "skip"),
                             "none of the 6 images has the columns")
         self.assert_refused(shardify(self.tar("n.tar", members[:1] + [("0.json", b'{"caption": "y", "ids": [1.5]}')]), self.path / "n", *SMALL, *self.COLUMNS),

@@ -12,10 +12,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 
-from shardify_support import (TestCase, info, keys_of, labels_of, main, read_shard, rejects, shardctl, shardify,  # noqa: E402
+from shardify_support import (SANITIZED, TestCase, info, keys_of, labels_of, main, read_shard, rejects, shardctl, shardify,  # noqa: E402
                               shards, state, stored_samples, write)
 
-__all__ = ["SIDE", "Silence", "info", "main", "picture", "pixels", "rejects", "shardctl", "shardify", "state", "write"]
+__all__ = ["SANITIZED", "SIDE", "Silence", "info", "main", "picture", "pixels", "rejects", "shardctl", "shardify", "state", "write"]
 
 SIDE = 32
 AS_THEY_ARE = ["--preset", "train", "--resize", str(SIDE), "--crop", str(SIDE), "--samples-per-shard", "3", "--quiet"]

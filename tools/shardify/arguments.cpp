@@ -55,7 +55,7 @@ void add_input(CLI::App& app, convert::Options& options, Given& given) {
   const char* group = "Input";
   app.add_option("--labels", options.labels, R"(
       Take the labels from a CSV table with lines path,label or path,v1,...,vk. The paths are relative to IMAGES.
-      For arrays also an array of labels (.npy, IDX).
+      For arrays also an array of labels (.npy, IDX), in the order in which IMAGES gives its arrays.
       Without a table, the class is the first folder of the path)")
       ->type_name("FILE")
       ->group(group);

@@ -486,6 +486,15 @@ std::vector<ZipMember> list_npz(const FileBytes& bytes, std::uint64_t file_bytes
                                 quoted_excerpt(member.name)));
     members.push_back(std::move(member));
   }
+  // Readers differ in which one they take: numpy the last.
+  std::vector<std::string_view> names;
+  for (const ZipMember& member : members) names.push_back(member.name);
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+    damaged_array(
+        fmt::format("has two members {}: which one counts cannot be told; save it again with "
+                    "numpy.savez",
+                    quoted_excerpt(*twice)));
   return members;
 }
 

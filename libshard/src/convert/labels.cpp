@@ -92,32 +92,51 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
 LabelTable labels_from_folders(InputList& list) {
   LabelTable table;
   if (!list.folders.empty())
-    move_unlabelled(list, "has no class: it lies beside the class folders, not in one",
-                    [](const Input& input) { return input.path.find('/') != std::string::npos; });
+    move_unlabelled(
+        list, "has no class: it lies beside the class folders, not in one",
+        [&](const Input& input) { return list.path_inside(input).find('/') != std::string::npos; });
   for (const std::string& folder : list.folders) table.classes.push_back(escape_key(folder));
   table.unlabelled = list.folders.empty();
   for (const Input& input : list.inputs) {
-    const std::string_view folder = std::string_view(input.path).substr(0, input.path.find('/'));
-    const auto it = std::lower_bound(list.folders.begin(), list.folders.end(), folder);
+    const std::string_view path = list.path_inside(input);
+    const auto it =
+        std::lower_bound(list.folders.begin(), list.folders.end(), path.substr(0, path.find('/')));
     append_le(table.rows, list.folders.empty() ? 0 : static_cast<std::uint64_t>(it - list.folders.begin()),
               8);
   }
   return table;
 }
 
+namespace {
+
+// The value for an input of a sorted list, or null.
+template <class Value>
+const Value* value_of(const std::vector<std::pair<std::string, Value>>& sorted, const Input& input) {
+  const auto at =
+      std::lower_bound(sorted.begin(), sorted.end(), input.path,
+                       [](const auto& entry, const std::string& path) { return entry.first < path; });
+  return at != sorted.end() && at->first == input.path ? &at->second : nullptr;
+}
+
+}  // namespace
+
 LabelTable labels_from_numbers(InputList& list) {
-  const auto number_of = [&](const Input& input) -> const std::int64_t* {
-    const std::string sample = sample_name(input.path);
-    const auto at =
-        std::lower_bound(list.numbers.begin(), list.numbers.end(), sample,
-                         [](const auto& entry, const std::string& name) { return entry.first < name; });
-    return at != list.numbers.end() && at->first == sample ? &at->second : nullptr;
-  };
-  move_unlabelled(list, "has no label: there is no .cls member with its name",
-                  [&](const Input& input) { return number_of(input) != nullptr; });
   LabelTable table;
-  for (const Input& input : list.inputs)
-    append_le(table.rows, static_cast<std::uint64_t>(*number_of(input)), 8);
+  std::vector<Input> kept;
+  kept.reserve(list.inputs.size());
+  for (Input& input : list.inputs) {
+    if (const std::int64_t* const number = value_of(list.numbers, input)) {
+      append_le(table.rows, static_cast<std::uint64_t>(*number), 8);
+      kept.push_back(std::move(input));
+      continue;
+    }
+    const std::string* const why = value_of(list.unclear_numbers, input);
+    list.rejects.push_back({input.key(), why != nullptr ? *why
+                                         : !list.archive_headers.empty()
+                                             ? "has no label: its array comes without labels"
+                                             : "has no label: there is no .cls member with its name"});
+  }
+  list.inputs = std::move(kept);
   return table;
 }
 

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/bytes.hpp"
-#include "base/json.hpp"
 #include "base/quote.hpp"
 #include "convert/input_file.hpp"
+#include "convert/json_fields.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
 
@@ -20,52 +19,10 @@ namespace {
 
 constexpr std::uint64_t kMaxMemberBytes = std::uint64_t{64} << 20U;
 
-// The values of the wanted members of a JSON object as fields of a table: text as it is, and numbers, of lists of any depth, with
-// spaces between them. Members that are null or objects are left out.
-class JsonFields final : public JsonHandler {
- public:
-  JsonFields(const std::vector<ColumnSpec>& columns, std::vector<std::optional<std::string>>& fields)
-      : columns_(columns), fields_(fields) {}
-
-  void null() override {
-    if (depth_ == 1) wanted_ = nullptr;
-  }
-  void boolean(bool value) override { add(value ? "true" : "false"); }
-  void unsigned_integer(std::uint64_t value) override { add(fmt::to_string(value)); }
-  void other_number(std::string_view text) override { add(text); }
-  void string(std::string&& value) override { add(value); }
-  void begin_object() override {
-    if (++depth_ > 1 && objects_++ == 0 && wanted_ != nullptr) wanted_->reset();
-  }
-  void end_object() override {
-    if (--depth_ >= 1) --objects_;
-  }
-  void begin_array() override {
-    if (depth_++ == 1 && wanted_ != nullptr) *wanted_ = "";  // an empty list is a value too
-  }
-  void end_array() override { --depth_; }
-  void key(std::string&& name) override {
-    if (depth_ != 1 || objects_ != 0) return;
-    wanted_ = nullptr;
-    for (std::size_t c = 0; c < columns_.size(); ++c)
-      if (columns_[c].name == name) wanted_ = &fields_[c];
-    if (wanted_ != nullptr) wanted_->reset();  // of two members with one name the last counts
-  }
-
- private:
-  void add(std::string_view word) {
-    if (wanted_ == nullptr || objects_ != 0 || depth_ == 0) return;
-    if (!*wanted_)
-      *wanted_ = word;
-    else
-      *wanted_ = fmt::format("{}{}{}", **wanted_, (*wanted_)->empty() ? "" : " ", word);
-  }
-
-  const std::vector<ColumnSpec>& columns_;
-  std::vector<std::optional<std::string>>& fields_;
-  std::optional<std::string>* wanted_ = nullptr;
-  std::size_t depth_ = 0;
-  std::size_t objects_ = 0;  // below the document
+// Why an image has no value for a column.
+struct NoColumn {
+  std::string why;
+  bool lacks = false;  // it is just not there
 };
 
 class MemberReader {
@@ -74,58 +31,58 @@ class MemberReader {
       : list_(list), columns_(columns), reader_(list) {}
 
   // The field of each column, or why the input has none.
-  std::optional<std::string> read(const Input& input, std::vector<std::optional<std::string>>& fields) {
+  std::optional<NoColumn> read(const Input& input, std::vector<std::optional<std::string>>& fields) {
     fields.assign(columns_.size(), std::nullopt);
-    const std::string sample = sample_name(input.path);
     auto at =
-        std::lower_bound(list_.side.begin(), list_.side.end(), sample,
-                         [](const SideMember& member, const std::string& of) { return member.sample < of; });
-    std::optional<std::string> problem;
-    std::string json;
-    bool has_json = false;
-    for (; at != list_.side.end() && at->sample == sample; ++at) {
+        std::lower_bound(list_.side.begin(), list_.side.end(), input.path,
+                         [](const SideMember& member, const std::string& of) { return member.input < of; });
+    std::optional<std::string> json;
+    for (; at != list_.side.end() && at->input == input.path; ++at) {
       std::string text;
-      if (const auto why = read_text(*at, text)) {
-        problem = why;
-        continue;
-      }
-      if (at->extension == "json") {
-        json = std::move(text);
-        has_json = true;
-      } else {
-        for (std::size_t c = 0; c < columns_.size(); ++c)
-          if (columns_[c].name == at->extension) fields[c] = text;
-      }
-    }
-    if (problem) return problem;
-    if (has_json) {
-      std::vector<std::optional<std::string>> found(columns_.size());
-      JsonFields handler(columns_, found);
-      try {
-        parse_json(json, handler, "its .json member");
-      } catch (const Error& error) {
-        return error.what();
-      }
+      if (const auto why = read_text(*at, text)) return NoColumn{*why};
       for (std::size_t c = 0; c < columns_.size(); ++c)
-        if (!fields[c]) fields[c] = std::move(found[c]);
+        if (columns_[c].name == at->extension) fields[c] = text;
+      if (at->extension == "json") json = std::move(text);
     }
+    if (json)
+      if (const auto problem = read_json(*json, fields)) return problem;
     for (std::size_t c = 0; c < columns_.size(); ++c)
       if (!fields[c])
-        return fmt::format("has no column {}: there is no member .{}{}", quoted(columns_[c].name),
-                           columns_[c].name,
-                           has_json ? ", and none of this name in its .json" : ", and no .json");
+        return NoColumn{
+            fmt::format("has no column {}: there is no member .{}{}", quoted(columns_[c].name),
+                        columns_[c].name, json ? ", and none of this name in its .json" : ", and no .json"),
+            true};
     return std::nullopt;
   }
 
  private:
+  // Fills the fields that no member of their own has.
+  std::optional<NoColumn> read_json(const std::string& json,
+                                    std::vector<std::optional<std::string>>& fields) const {
+    try {
+      std::vector<JsonField> found = json_fields(json, columns_);
+      for (std::size_t c = 0; c < columns_.size(); ++c) {
+        if (fields[c]) continue;
+        if (!found[c].problem.empty())
+          return NoColumn{fmt::format("has no column {}: its member in the .json {}",
+                                      quoted(columns_[c].name), found[c].problem)};
+        fields[c] = std::move(found[c].text);
+      }
+    } catch (const Error& error) {
+      return NoColumn{error.what()};
+    }
+    return std::nullopt;
+  }
+
   // The problem, if it cannot be read.
   std::optional<std::string> read_text(const SideMember& member, std::string& text) {
+    if (!member.problem.empty()) return member.problem;
     if (member.size_bytes > kMaxMemberBytes)
       return fmt::format("its member .{} has {} bytes: at most {} are read", member.extension,
                          member.size_bytes, kMaxMemberBytes);
     try {
       text = as_text(reader_.read(
-          Input{member.sample, member.archive, Input::kNoPage, member.offset, member.size_bytes}));
+          Input{member.input, member.archive, Input::kNoPage, member.offset, member.size_bytes}));
     } catch (const UnreadableInput& error) {
       return fmt::format("its member .{}: {}", member.extension, error.what());
     }
@@ -152,10 +109,10 @@ std::vector<ColumnTable> columns_from_members(InputList& list, LabelTable& label
   for (std::size_t i = 0; i < list.inputs.size(); ++i) {
     Input& input = list.inputs[i];
     if (const auto problem = members.read(input, fields)) {
-      if (unlisted == Unlisted::skip)
+      if (unlisted == Unlisted::skip && problem->lacks)
         ++list.unlisted;
       else
-        rejects.push_back({input.key(), escape_key(*problem)});
+        rejects.push_back({input.key(), escape_key(problem->why)});
       continue;
     }
     for (std::size_t c = 0; c < columns.size(); ++c) {

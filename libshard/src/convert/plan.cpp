@@ -174,9 +174,9 @@ Plan make_plan(const Options& options) {
     plan.columns = std::move(table.columns);
   } else {
     plan.labels = names_label_array(options.labels) ? labels_from_array(plan.list, options.labels)
-                  : !options.labels.empty()    ? labels_from_csv(plan.list, options.labels, options.unlisted)
-                  : !plan.list.numbers.empty() ? labels_from_numbers(plan.list)
-                                               : labels_from_folders(plan.list);
+                  : !options.labels.empty() ? labels_from_csv(plan.list, options.labels, options.unlisted)
+                  : plan.list.has_numbers   ? labels_from_numbers(plan.list)
+                                            : labels_from_folders(plan.list);
   }
   if (!options.classes.empty()) use_class_names(options.classes, plan.list, plan.labels);
   plan.warnings = class_warnings(options, plan.labels);
@@ -253,7 +253,7 @@ DatasetSpec spec_of(const Options& options, const Plan& plan) {
 }
 
 Listing listing_of(const Plan& plan) {
-  const bool numbers = plan.labels.classes.empty() && !plan.list.numbers.empty();
+  const bool numbers = plan.labels.classes.empty() && plan.list.has_numbers;
   return {plan.list.inputs.size(), plan.labels.classes,         numbers,
           plan.list.empty_folders, plan.list.skipped,           plan.list.rejects,
           plan.list.unlisted,      absent_classes(plan.labels), plan.warnings,

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,11 +49,12 @@ PageName page_name(std::string_view raw);
 
 // A member of an archive that is no image and belongs to one (WebDataset).
 struct SideMember {
-  std::string sample;     // sample_name() of its path
-  std::string extension;  // what follows it, without the dot
+  std::string input;      // the path of the image
+  std::string extension;  // what follows the name of its sample, without the dot
   std::uint32_t archive = 0;
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
+  std::string problem;  // not empty: which member it is cannot be told
 };
 
 struct InputList {
@@ -70,6 +72,16 @@ struct InputList {
   std::vector<Input> inputs;
   // Files that contain inputs.
   std::vector<std::filesystem::path> archives;
+  // Of arrays: where the first item begins, the distance of two and how many there are. With the order of the archives these give each
+  // input its position.
+  struct Items {
+    std::uint64_t first = 0;
+    std::uint64_t step = 1;
+    std::uint64_t count = 0;
+  };
+  std::vector<Items> items;
+  // True: the order of the archives is the one that was asked for, so positions in an array of labels mean something.
+  bool archives_in_order = false;
   // Their sizes when they were listed.
   std::vector<std::uint64_t> archive_bytes;
   // Which files they were then (file_stamp()).
@@ -79,11 +91,22 @@ struct InputList {
   std::vector<std::shared_ptr<const OpenArchive>> kept;
   // Bytes that come in front of each input of an archive; no elements: none do. Items of arrays are so handed on as files.
   std::vector<std::vector<std::byte>> archive_headers;
-  // Labels that the archives name, sorted: the path of a sample without its extensions, and the number in its .cls
-  // member (WebDataset).
+  // Labels that come with the inputs, sorted: the path of an input and its number, in its .cls member (WebDataset) or in an array.
   std::vector<std::pair<std::string, std::int64_t>> numbers;
-  // Members that were asked for, sorted by sample and extension; of several with one name only the last.
+  // Inputs whose number cannot be told, sorted, and why.
+  std::vector<std::pair<std::string, std::string>> unclear_numbers;
+  // Some input has a number or should have one. Then those without are rejects.
+  bool has_numbers = false;
+  // Members that were asked for, sorted by input and extension: one at most of each.
   std::vector<SideMember> side;
+  // What the paths of the inputs of each archive begin with, if it is not in the archive: "train-000/". Empty: nothing.
+  std::vector<std::string> prefixes;
+  // The path without it: its first folder is the class.
+  std::string_view path_inside(const Input& input) const {
+    std::string_view path = input.path;
+    if (input.archive < prefixes.size()) path.remove_prefix(prefixes[input.archive].size());
+    return path;
+  }
   // The classes: top-level folders that contain an input or something that could not be read. Raw names,
   // sorted.
   std::vector<std::string> folders;
@@ -127,7 +150,8 @@ bool names_tars(const std::string& images);
 // compressed ones, except for .npy.gz and -ubyte.gz.
 bool names_arrays(const std::string& images);
 InputList scan_arrays(const std::string& images, ArrayLayout layout);
-// Expands the braces of a pattern, from left to right: "a{1..3}" -> a1, a2, a3.
+// Expands the braces of a pattern in the order that it gives, as a shell does: "{b,a}{1..2}" -> b1, b2, a1, a2. Throws invalid_argument
+// for more than a million names, before they are made.
 std::vector<std::string> expanded_pattern(const std::string& pattern);
 
 struct LabelTable {
@@ -143,10 +167,11 @@ struct LabelTable {
 // are no folders. Inputs beside the class folders have no class and are moved to list.rejects.
 LabelTable labels_from_folders(InputList& list);
 
-// The numbers that archives name; inputs without one are moved to list.rejects.
+// The numbers that come with the inputs; inputs without one are moved to list.rejects.
 LabelTable labels_from_numbers(InputList& list);
 
-// An array (.npy, IDX) with a whole number for each input, in their order. Only for inputs from arrays.
+// An array (.npy, IDX), or a pattern of several, with a whole number for each input: in the order of the arrays of images as they were
+// given, not in that of the inputs. Only for inputs from arrays. Errors: invalid_argument, corrupt, unsupported, io.
 LabelTable labels_from_array(const InputList& list, const std::filesystem::path& path);
 bool names_label_array(const std::filesystem::path& path);
 

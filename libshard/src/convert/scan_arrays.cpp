@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -158,6 +159,7 @@ class ArrayLister {
     list_.archive_headers.push_back(tiff_header(images));
     const auto archive = static_cast<std::uint32_t>(list_.archives.size() - 1);
     const std::uint64_t size = list_.archive_headers.back().size() + images.item_bytes();
+    list_.items.push_back({first, step, images.count});
     for (std::uint64_t i = 0; i < images.count; ++i)
       list_.inputs.push_back({name_of(i, images.count), archive, Input::kNoPage, first + i * step, size});
   }
@@ -167,10 +169,22 @@ class ArrayLister {
   }
   std::uint64_t add_array(const Found& found) {
     const ArrayImages images = images_of(found.header, layout_);
-    static_cast<void>(count_elements(found.header, images.element_bytes, found.size_bytes));
+    require_exact(found, images.element_bytes);
     list_.kept.back() = found.unpacked;
     add_items(images, found.offset + found.header.data_offset, images.item_bytes());
     return images.count;
+  }
+
+  // Errors: corrupt, if the file ends before its array does or goes on behind it. Returns the number of elements.
+  static std::uint64_t require_exact(const Found& found, std::uint64_t element_bytes) {
+    const std::uint64_t count = count_elements(found.header, element_bytes, found.size_bytes);
+    const std::uint64_t end = found.header.data_offset + count * element_bytes;
+    if (end != found.size_bytes)
+      throw Error(ErrorCode::corrupt,
+                  fmt::format("has {} bytes behind its array, which nothing names: another array? Save each "
+                              "array in a file of its own",
+                              found.size_bytes - end));
+    return count;
   }
 
   void add_labels(const OpenArchive& file, const Found& found, std::uint64_t count,
@@ -195,7 +209,7 @@ class ArrayLister {
           fmt::format(
               "{}: labels are whole numbers in an array of one axis; the dtype is {} and there are {} axes",
               where, quoted(found.header.dtype), shape.size()));
-    const std::uint64_t count = count_elements(found.header, bytes, found.size_bytes);
+    const std::uint64_t count = require_exact(found, bytes);
     std::vector<std::int64_t> values;
     values.reserve(static_cast<std::size_t>(count));
     std::vector<std::byte> part(static_cast<std::size_t>(std::min<std::uint64_t>(count, 65536) * bytes));
@@ -212,20 +226,34 @@ class ArrayLister {
   }
 
  private:
+  using NamedMember = std::pair<std::string, ZipMember>;
+
+  // The array with one of these names, or null. Throws invalid_argument for several.
+  static const NamedMember* named(const std::vector<NamedMember>& arrays,
+                                  std::span<const std::string_view> names, std::string_view what) {
+    const NamedMember* found = nullptr;
+    for (const std::string_view name : names)
+      for (const NamedMember& array : arrays) {
+        if (array.first != name) continue;
+        if (found != nullptr)
+          throw Error(ErrorCode::invalid_argument,
+                      fmt::format("has the arrays {} and {}: which of them has the {} cannot be told; save "
+                                  "the array of images alone, as .npy, and the labels as another",
+                                  quoted_excerpt(found->first), quoted_excerpt(array.first), what));
+        found = &array;
+      }
+    return found;
+  }
+
   void add_npz() {
-    std::vector<std::pair<std::string, ZipMember>> arrays;
+    std::vector<NamedMember> arrays;
     for (const ZipMember& member :
          list_npz([this](std::uint64_t at, std::span<std::byte> out) { return file_->read(at, out); },
                   file_->size()))
       if (has_ending(member.name, ".npy"))
         arrays.emplace_back(member.name.substr(0, member.name.size() - 4), member);
-    const auto named = [&](const auto& names) -> const std::pair<std::string, ZipMember>* {
-      for (const std::string_view name : names)
-        for (const auto& array : arrays)
-          if (array.first == name) return &array;
-      return nullptr;
-    };
-    const auto* images = arrays.size() == 1 ? &arrays.front() : named(kImageMembers);
+    const NamedMember* const images =
+        arrays.size() == 1 ? &arrays.front() : named(arrays, kImageMembers, "images");
     if (images == nullptr) {
       std::string names;
       for (const auto& array : arrays) names += (names.empty() ? "" : ", ") + quoted_excerpt(array.first);
@@ -236,8 +264,8 @@ class ArrayLister {
                               names.empty() ? "[]" : names));
     }
     const std::uint64_t count = add_array(find_member(images->second));
-    const auto* labels = named(kLabelMembers);
-    if (labels != nullptr && labels != images)
+    if (arrays.size() == 1) return;
+    if (const NamedMember* const labels = named(arrays, kLabelMembers, "labels"))
       add_labels(*file_, find_member(labels->second), count, "the array " + quoted_excerpt(labels->first));
   }
 
@@ -280,6 +308,14 @@ class ArrayLister {
       std::array<std::byte, 2> label{};
       const std::span<std::byte> out = std::span(label).first(static_cast<std::size_t>(label_bytes));
       if (file_->read(i * record, out) != out.size()) throw Error(ErrorCode::corrupt, "is cut off");
+      const unsigned classes = label_bytes == 1 ? 10 : 100;
+      if (std::to_integer<unsigned>(out.back()) >= classes ||
+          (label_bytes == 2 && std::to_integer<unsigned>(out.front()) >= 20))
+        throw Error(
+            ErrorCode::corrupt,
+            fmt::format("record {} has the label {}, but CIFAR-{} has 0 to {}: it is another file, or "
+                        "damaged",
+                        i, std::to_integer<unsigned>(out.back()), classes, classes - 1));
       list_.numbers.emplace_back(name_of(i, images.count), std::to_integer<std::int64_t>(out.back()));
     }
   }
@@ -309,10 +345,13 @@ bool names_arrays(const std::string& images) {
 }
 
 InputList scan_arrays(const std::string& images, ArrayLayout layout) {
-  std::vector<fs::path> files = cifar_files(images);
-  if (files.empty())
-    for (const std::string& name : expanded_pattern(images)) files.emplace_back(name);
   InputList list;
+  std::vector<fs::path> files = cifar_files(images);
+  list.archives_in_order = files.size() < 2;
+  if (files.empty()) {
+    list.archives_in_order = true;
+    for (const std::string& name : expanded_pattern(images)) files.emplace_back(name);
+  }
   ArrayLister lister(list, layout);
   std::vector<std::string> names;
   for (const fs::path& file : files) names.push_back(unpacked_name(file));
@@ -323,8 +362,42 @@ InputList scan_arrays(const std::string& images, ArrayLayout layout) {
       names[i] = files[i].lexically_normal().relative_path().string();
   for (std::size_t i = 0; i < files.size(); ++i) lister.add(files[i], names[i]);
   std::sort(list.numbers.begin(), list.numbers.end());
+  list.has_numbers = !list.numbers.empty();
   return list;
 }
+
+namespace {
+
+std::vector<std::int64_t> read_labels(const fs::path& path) {
+  try {
+    const OpenArchive file(path);
+    return ArrayLister::labels_of(file, find_array(file, path), "`labels`");
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
+  }
+}
+
+// The labels of all items in the order of their arrays. A file for each array must fit it.
+std::vector<std::int64_t> read_label_arrays(const InputList& list, const fs::path& pattern) {
+  const std::vector<std::string> files = expanded_pattern(pattern.string());
+  std::vector<std::int64_t> all;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::vector<std::int64_t> values = read_labels(files[i]);
+    if (files.size() > 1 && files.size() == list.items.size() && values.size() != list.items[i].count)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} has {} labels for the {} images of {}", quoted(files[i]), values.size(),
+                              list.items[i].count, quoted(list.archives[i])));
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  std::uint64_t count = 0;
+  for (const InputList::Items& items : list.items) count += items.count;
+  if (all.size() != count)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} has {} labels for {} images", quoted(pattern), all.size(), count));
+  return all;
+}
+
+}  // namespace
 
 LabelTable labels_from_array(const InputList& list, const fs::path& path) {
   if (list.archive_headers.empty())
@@ -332,20 +405,22 @@ LabelTable labels_from_array(const InputList& list, const fs::path& path) {
                 fmt::format("`labels` {}: an array has a label for each position, which only images in an "
                             "array have; give a CSV table",
                             quoted(path)));
-  const OpenArchive file(path);
-  std::vector<std::int64_t> values;
-  try {
-    values = ArrayLister::labels_of(file, find_array(file, path), "`labels`");
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{}: {}", quoted(path), error.what()));
-  }
-  if (values.size() != list.inputs.size())
-    throw Error(ErrorCode::invalid_argument, fmt::format("{} has {} labels for {} images", quoted(path),
-                                                         values.size(), list.inputs.size()));
+  if (!list.archives_in_order)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("`labels` {}: an array has a label for each position, but the files of a folder "
+                            "have no order: name them with a pattern, like data_batch_{{1..5}}.bin",
+                            quoted(path)));
+  const std::vector<std::int64_t> values = read_label_arrays(list, path);
+  // Inputs are sorted by their keys, and some may be left out; labels are in the order of the arrays as they were given.
+  std::vector<std::uint64_t> begin{0};
+  for (const InputList::Items& items : list.items) begin.push_back(begin.back() + items.count);
   LabelTable table;
-  for (const std::int64_t value : values)
+  for (const Input& input : list.inputs) {
+    const InputList::Items& items = list.items[input.archive];
+    const std::int64_t value = values[begin[input.archive] + (input.offset - items.first) / items.step];
     for (int i = 0; i < 8; ++i)
       table.rows.push_back(static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  }
   return table;
 }
 

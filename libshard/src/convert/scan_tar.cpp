@@ -19,6 +19,7 @@
 #include "base/parallel.hpp"
 #include "base/quote.hpp"
 #include "convert/open_archive.hpp"
+#include "convert/sample_parts.hpp"
 #include "convert/scan.hpp"
 #include "convert/tar.hpp"
 #include "shard/error.hpp"
@@ -31,7 +32,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMaxArchives = 1'000'000;
 constexpr std::uint64_t kMaxNumberBytes = 64;  // of a .cls member
 constexpr std::size_t kAheadBytes = 4096;
 constexpr unsigned kRemoteListings =
@@ -43,59 +43,6 @@ bool ends_with(std::string_view text, std::string_view end) {
          });
 }
 
-// What stands between braces: "a,b,c" or "000..146". Empty: neither.
-std::vector<std::string> alternatives(std::string_view inside) {
-  std::vector<std::string> all;
-  const std::size_t dots = inside.find("..");
-  if (dots == std::string_view::npos) {
-    if (inside.find(',') == std::string_view::npos) return {};
-    for (std::size_t begin = 0; begin <= inside.size();) {
-      const std::size_t end = std::min(inside.find(',', begin), inside.size());
-      all.emplace_back(inside.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return all;
-  }
-  const std::string_view first = inside.substr(0, dots);
-  const std::string_view last = inside.substr(dots + 2);
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
-  const auto number = [](std::string_view text, std::uint64_t& value) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size();
-  };
-  if (!number(first, from) || !number(last, to) || from > to) return {};
-  if (to - from >= kMaxArchives)
-    throw Error(ErrorCode::invalid_argument, fmt::format("{{{}}} names {} archives; at most {} are taken",
-                                                         inside, to - from + 1, kMaxArchives));
-  const std::size_t width = first.size() > 1 && first.front() == '0' ? first.size() : 0;
-  for (std::uint64_t i = 0; i <= to - from; ++i) all.push_back(fmt::format("{:0{}}", from + i, width));
-  return all;
-}
-
-}  // namespace
-
-std::vector<std::string> expanded_pattern(const std::string& pattern) {
-  for (std::size_t open = pattern.find('{'); open != std::string::npos; open = pattern.find('{', open + 1)) {
-    const std::size_t close = pattern.find('}', open);
-    if (close == std::string::npos) break;
-    const std::vector<std::string> parts =
-        alternatives(std::string_view(pattern).substr(open + 1, close - open - 1));
-    if (parts.empty()) continue;
-    std::vector<std::string> all;
-    for (const std::string& rest : expanded_pattern(pattern.substr(close + 1)))
-      for (const std::string& part : parts) all.push_back(pattern.substr(0, open) + part + rest);
-    if (all.size() > kMaxArchives)
-      throw Error(ErrorCode::invalid_argument, fmt::format("{} names {} archives; at most {} are taken",
-                                                           quoted(pattern), all.size(), kMaxArchives));
-    std::sort(all.begin(), all.end());
-    return all;
-  }
-  return {pattern};
-}
-
-namespace {
-
 // What one archive has.
 class Contents {
  public:
@@ -106,7 +53,7 @@ class Contents {
     archive_ = std::make_shared<const OpenArchive>(name_);
     archive_bytes = archive_->size();
     archive_stamp = archive_->stamp();
-    list_part(0, archive_->size(), "", escape_key(name_), true);
+    list_part(0, archive_->size(), "", name_, true);
     ahead_ = {};
     if (archive_->is_remote()) kept = archive_;
     archive_.reset();
@@ -117,14 +64,14 @@ class Contents {
   std::uint64_t archive_bytes = 0;
   std::uint64_t archive_stamp = 0;
   std::vector<Input> inputs;
-  std::vector<Reject> rejects;
+  std::vector<RefusedMember> refused;
+  std::optional<Reject> problem;  // of the archive itself
   std::vector<Skip> skipped;
-  std::vector<std::pair<std::string, std::int64_t>> numbers;
-  std::vector<SideMember> side;
+  std::vector<SamplePart> parts;
 
  private:
   // The bytes [begin, begin + size) are an archive; its members get `folder` in front of their names.
-  void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& key,
+  void list_part(std::uint64_t begin, std::uint64_t size, const std::string& folder, const std::string& name,
                  bool outer) {
     TarListing found = list_tar(
         [&](std::uint64_t offset, std::span<std::byte> out) {
@@ -138,7 +85,11 @@ class Contents {
       member.offset += begin;
       take(std::move(member), outer);
     }
-    if (!found.problem.empty()) rejects.push_back({key, found.problem});
+    if (found.problem.empty()) return;
+    if (outer)
+      problem = {escape_key(name), found.problem};
+    else
+      refuse(name, begin, found.problem);
   }
 
   // On a server, a little more at once: small members lie between headers.
@@ -156,25 +107,31 @@ class Contents {
     return there;
   }
 
+  void refuse(const std::string& name, std::uint64_t offset, std::string reason) {
+    refused.push_back({name, std::move(reason), number_, offset});
+  }
+
   void take(TarMember member, bool outer) {
     if (!member.problem.empty()) {
-      rejects.push_back(
-          {escape_key(member.name), fmt::format("in the archive {}: {}", escape_key(name_), member.problem)});
+      refuse(member.name, member.offset,
+             fmt::format("in the archive {}: {}", escape_key(name_), member.problem));
+      // It comes behind others of its name, which no longer count.
+      if (ends_with(member.name, ".cls"))
+        add_part(member, "cls", std::nullopt);
+      else if (is_wanted(member.name))
+        add_part(member, extension_of(member.name), std::nullopt);
     } else if (const auto reason = skip_by_path(member.name)) {
       skipped.push_back({escape_key(member.name), *reason});
     } else if (ends_with(member.name, ".tar")) {
       if (outer)
         list_part(member.offset, member.size_bytes, member.name.substr(0, member.name.size() - 4) + "/",
-                  escape_key(member.name), false);
+                  member.name, false);
       else
-        rejects.push_back(
-            {escape_key(member.name), "an archive in an archive in an archive: unpack one of them"});
+        refuse(member.name, member.offset, "an archive in an archive in an archive: unpack one of them");
     } else if (ends_with(member.name, ".cls")) {
       take_number(member);
     } else if (is_wanted(member.name)) {
-      std::string sample = sample_name(member.name);
-      side.push_back(
-          {sample, member.name.substr(sample.size() + 1), number_, member.offset, member.size_bytes});
+      add_part(member, extension_of(member.name), std::nullopt);
     } else if (has_image_name(member.name) || has_image_bytes(member)) {
       inputs.push_back({std::move(member.name), number_, Input::kNoPage, member.offset, member.size_bytes});
     } else {
@@ -194,6 +151,15 @@ class Contents {
         std::span<const std::byte>(begin).first(read(member.offset, std::span(begin).first(size))));
   }
 
+  static std::string extension_of(const std::string& name) {
+    return name.substr(sample_name(name).size() + 1);
+  }
+
+  void add_part(const TarMember& member, std::string extension, std::optional<std::int64_t> number) {
+    parts.push_back({sample_name(member.name), std::move(extension), extension_of(member.name), number_,
+                     member.offset, member.size_bytes, number, member.problem});
+  }
+
   void take_number(const TarMember& member) {
     std::string text(std::min(member.size_bytes, kMaxNumberBytes), '\0');
     text.resize(read(member.offset, std::as_writable_bytes(std::span(text))));
@@ -202,11 +168,12 @@ class Contents {
     std::int64_t value = 0;
     const auto [last, error] =
         std::from_chars(text.data() + begin, text.data() + std::max(begin, end), value);
-    if (begin >= end || error != std::errc{} || last != text.data() + end)
-      rejects.push_back(
-          {escape_key(member.name), fmt::format("the label {} is not a whole number", quoted_excerpt(text))});
-    else
-      numbers.emplace_back(sample_name(member.name), value);
+    const bool good = member.size_bytes <= kMaxNumberBytes && begin < end && error == std::errc{} &&
+                      last == text.data() + end;
+    if (!good)
+      refuse(member.name, member.offset,
+             fmt::format("the label {} is not a whole number", quoted_excerpt(text)));
+    add_part(member, "cls", good ? std::optional(value) : std::nullopt);
   }
 
   std::uint32_t number_;
@@ -223,35 +190,14 @@ void append(std::vector<T>& all, std::vector<T>&& more) {
   std::move(more.begin(), more.end(), std::back_inserter(all));
 }
 
-// As tar does when it unpacks: of several members with one name the last one counts. The others are rejects, so that nothing is
-// lost silently.
-void keep_last(InputList& list) {
-  std::stable_sort(list.inputs.begin(), list.inputs.end(),
-                   [](const Input& a, const Input& b) { return a.path < b.path; });
-  std::vector<Input> kept;
-  kept.reserve(list.inputs.size());
-  for (std::size_t i = 0; i < list.inputs.size(); ++i) {
-    Input& input = list.inputs[i];
-    if (i + 1 < list.inputs.size() && list.inputs[i + 1].path == input.path)
-      list.rejects.push_back(
-          {input.key(), fmt::format("another member of this name comes later; this one is in {}, at byte {}",
-                                    escape_key(list.archives[input.archive].string()), input.offset)});
-    else
-      kept.push_back(std::move(input));
+// Top-level folders, which are classes.
+void take_folders(InputList& list) {
+  for (const Input& input : list.inputs) {
+    const std::size_t slash = input.path.find('/');
+    const std::string_view folder = std::string_view(input.path).substr(0, slash);
+    if (slash != std::string::npos && (list.folders.empty() || list.folders.back() != folder))
+      list.folders.emplace_back(folder);
   }
-  list.inputs = std::move(kept);
-}
-
-// Of several members with one name the last one counts.
-void sort_side(std::vector<SideMember>& side) {
-  const auto name = [](const SideMember& member) { return std::tie(member.sample, member.extension); };
-  std::stable_sort(side.begin(), side.end(),
-                   [&](const SideMember& a, const SideMember& b) { return name(a) < name(b); });
-  std::reverse(side.begin(), side.end());
-  side.erase(std::unique(side.begin(), side.end(),
-                         [&](const SideMember& a, const SideMember& b) { return name(a) == name(b); }),
-             side.end());
-  std::reverse(side.begin(), side.end());
 }
 
 }  // namespace
@@ -270,34 +216,38 @@ bool names_tars(const std::string& images) {
 
 InputList scan_tars(const std::string& images, const std::set<std::string>& side) {
   InputList list;
-  for (std::string& name : expanded_pattern(images)) list.archives.emplace_back(std::move(name));
+  std::vector<std::string> names = expanded_pattern(images);
+  std::sort(names.begin(), names.end());  // their order means nothing
+  for (std::string& name : names) list.archives.emplace_back(std::move(name));
   std::vector<std::optional<Contents>> contents(list.archives.size());
   const unsigned threads = is_remote(images) ? kRemoteListings : std::min(cpu_count(), 8U);
   parallel_for(threads, contents.size(), [&](unsigned, std::uint64_t i) {
     contents[i].emplace(static_cast<std::uint32_t>(i), list.archives[i], side);
     contents[i]->list();
   });
+  std::vector<SamplePart> parts;
+  std::vector<RefusedMember> refused;
   for (auto& part : contents) {
     list.archive_bytes.push_back(part->archive_bytes);
     list.archive_stamps.push_back(part->archive_stamp);
     list.kept.push_back(std::move(part->kept));
     append(list.inputs, std::move(part->inputs));
-    append(list.rejects, std::move(part->rejects));
-    append(list.skipped, std::move(part->skipped));
-    append(list.numbers, std::move(part->numbers));
-    append(list.side, std::move(part->side));
-    part.reset();
+    append(parts, std::move(part->parts));
+    append(refused, std::move(part->refused));
   }
-  std::stable_sort(list.numbers.begin(), list.numbers.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  sort_side(list.side);
-  keep_last(list);
-  for (const Input& input : list.inputs) {
-    const std::size_t slash = input.path.find('/');
-    const std::string_view folder = std::string_view(input.path).substr(0, slash);
-    if (slash != std::string::npos && (list.folders.empty() || list.folders.back() != folder))
-      list.folders.emplace_back(folder);
+  keep_last(list, refused);
+  separate_archives(list, refused);
+  assign_parts(list, std::move(parts));
+  reject_refused(list, std::move(refused));
+  take_folders(list);
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    const std::string before = list.prefixes.empty() ? std::string() : escape_key(list.prefixes[i]);
+    for (Skip& skip : contents[i]->skipped) skip.key.insert(0, before);
+    append(list.skipped, std::move(contents[i]->skipped));
+    if (contents[i]->problem) list.rejects.push_back(std::move(*contents[i]->problem));
   }
+  if (!list.prefixes.empty())
+    for (Input& input : list.inputs) input.path.insert(0, list.prefixes[input.archive]);
   return list;
 }
 

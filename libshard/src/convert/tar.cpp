@@ -40,6 +40,11 @@ constexpr Field kChecksum{148, 8};
 constexpr std::size_t kType = 156;
 constexpr Field kMagic{257, 6};
 constexpr Field kPrefix{345, 155};
+// Whether blocks with more pieces of a sparse file follow: in the header of GNU tar, in that of star, in such a block.
+constexpr std::size_t kGnuMorePieces = 482;
+constexpr std::size_t kStarMorePieces = 355;
+constexpr std::size_t kMorePieces = 504;
+constexpr Field kStarMagic{508, 4};
 
 class Header {
  public:
@@ -53,6 +58,7 @@ class Header {
     return all.substr(0, all.find('\0'));
   }
   char type() const { return static_cast<char>(bytes[kType]); }
+  bool flag(std::size_t at) const { return bytes[at] != std::byte{0}; }
 
   // Octal digits, or, with the first bit set, a big-endian number (GNU).
   std::optional<std::uint64_t> number(Field field) const {
@@ -183,11 +189,15 @@ class Lister {
   bool next() {
     if (at_ == archive_bytes_) {
       if (at_ == 0) damaged(0, "it is empty");
-      return false;  // without the two empty blocks: some writers leave them out
+      // Some writers leave it out. Whether members followed cannot be told.
+      damaged(at_, "it has no end (two empty blocks of 512 bytes), so it may have been cut");
     }
     Header header;
     read(at_, header.bytes);
-    if (header.empty()) return false;
+    if (header.empty()) {
+      check_rest(at_ + kBlock);
+      return false;
+    }
     if (!header.checksum_matches())
       damaged(at_, at_ == 0 ? "it is not a tar archive" : "a header without its checksum");
     const char type = header.type();
@@ -197,7 +207,7 @@ class Lister {
     const bool describes = type == 'x' || type == 'g' || type == 'L' || type == 'K';
     if (!describes && extension_.size) size = extension_.size;
     if (link) size = 0;
-    const std::uint64_t begin = at_ + kBlock;
+    const std::uint64_t begin = type == 'S' ? behind_pieces(header) : at_ + kBlock;
     if (*size > archive_bytes_ - begin && !describes) {
       add(header, begin, *size, fmt::format("its {} bytes reach beyond the end of the archive", *size));
       damaged(at_, "it was cut");
@@ -207,17 +217,55 @@ class Lister {
     else
       take(header, begin, *size);
     at_ = begin + (*size + kBlock - 1) / kBlock * kBlock;
-    if (at_ > archive_bytes_) at_ = archive_bytes_;  // the last block is not filled up
+    if (at_ > archive_bytes_)
+      damaged(archive_bytes_, "it was cut inside the block that its last member ends in");
     return true;
+  }
+
+  // Behind the end there are zeros only. Anything else would be lost without a word.
+  void check_rest(std::uint64_t at) const {
+    constexpr std::uint64_t kPieceBytes = 65536;
+    std::vector<std::byte> piece;
+    for (; at < archive_bytes_; at += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min(kPieceBytes, archive_bytes_ - at)));
+      read(at, piece);
+      const auto data =
+          std::find_if(piece.begin(), piece.end(), [](std::byte b) { return b != std::byte{0}; });
+      if (data != piece.end())
+        damaged(
+            at + static_cast<std::uint64_t>(data - piece.begin()),
+            "data behind its end, which is not read: archives were joined (give each of them as a file of "
+            "its own, or join them with 'tar --concatenate')");
+    }
+  }
+
+  // Where the bytes of a sparse file of old GNU tar or star begin: its header has room for four pieces.
+  std::uint64_t behind_pieces(const Header& header) const {
+    const bool gnu = header.text(kMagic) == "ustar ";
+    const bool star = !gnu && header.text(kStarMagic) == "tar";
+    bool more = (gnu && header.flag(kGnuMorePieces)) || (star && header.flag(kStarMorePieces));
+    std::uint64_t at = at_ + kBlock;
+    for (Header pieces; more; at += kBlock) {
+      read(at, pieces.bytes);
+      more = pieces.flag(kMorePieces);
+    }
+    return at;
   }
 
   void extend(char type, std::uint64_t begin, std::uint64_t size) {
     if (size > kMaxExtensionBytes || size > archive_bytes_ - begin)
       damaged(at_, fmt::format("a header of {} bytes; at most {} are read", size, kMaxExtensionBytes));
-    if (type == 'K' || type == 'g') return;  // names of links; what all members have in common
+    if (type == 'K') return;  // the name of a link
     std::string text(size, '\0');
     read(begin, std::as_writable_bytes(std::span(text)));
     if (type == 'x') return read_pax(text, at_, extension_);
+    if (type == 'g') {  // what all members have in common
+      Extension common;
+      read_pax(text, at_, common);
+      if (common.name || common.size || common.sparse)
+        damaged(at_, "a pax header gives all members behind it one name or size");
+      return;
+    }
     text.resize(std::min(text.find('\0'), text.size()));
     extension_.name = std::move(text);
   }

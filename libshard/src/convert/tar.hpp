@@ -29,7 +29,8 @@ struct TarMember {
 struct TarListing {
   // Regular files, in the order of the archive. Folders are left out; links, devices and sparse files have a problem.
   std::vector<TarMember> members;
-  // Not empty: why the archive could not be read to its end. The members before that place are in `members`.
+  // Not empty: why the archive could not be read to its end, or may not be whole: it has no end, or data behind it. The members before
+  // that place are in `members`.
   std::string problem;
 };
 

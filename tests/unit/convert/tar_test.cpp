@@ -132,6 +132,31 @@ TEST(Tar, NamesWhatCannotBeUsed) {
   EXPECT_TRUE(list(archive_of({{"folder/", "", '5'}, {"old/", "", '\0'}})).members.empty());
 }
 
+TEST(Tar, FindsWhatFollowsASparseFileOfManyPieces) {
+  // GNU tar: four pieces in the header, 21 in each block behind it, which the size of the member does not count.
+  for (const std::size_t blocks : {0U, 1U, 2U, 5U}) {
+    std::string sparse = header_of({"sparse", std::string(1024, 's'), 'S'});
+    sparse.replace(257, 8, "ustar  ", 8);
+    sparse[482] = blocks > 0 ? '\1' : '\0';
+    sparse.replace(148, 8, "        ");
+    std::uint64_t sum = 0;
+    for (const char c : sparse) sum += static_cast<unsigned char>(c);
+    std::string digits(6, '0');
+    for (std::size_t i = 6; i-- > 0; sum /= 8) digits[i] = static_cast<char>('0' + sum % 8);
+    sparse.replace(148, 8, digits + '\0' + ' ');
+    for (std::size_t i = 0; i < blocks; ++i) {
+      std::string block(512, 'p');
+      block[504] = i + 1 < blocks ? '\1' : '\0';
+      sparse += block;
+    }
+    const TarListing found = list(sparse + std::string(1024, 's') + archive_of({{"after", "x"}}));
+    EXPECT_EQ(found.problem, "") << blocks;
+    ASSERT_EQ(found.members.size(), 2U) << blocks;
+    EXPECT_EQ(found.members[0].problem, "it is a sparse file");
+    EXPECT_EQ(found.members[1].name, "after");
+  }
+}
+
 TEST(Tar, TakesNamesAndSizesOfPax) {
   const auto pax = [](const std::string& records) {
     return list(archive_of({{"x", records, 'x'}, {"short", "12345"}}));
@@ -162,9 +187,23 @@ TEST(Tar, SaysWhereAnArchiveIsDamaged) {
   const TarListing half = list(flipped);
   EXPECT_EQ(half.members.size(), 1U);
   EXPECT_EQ(half.problem, "damaged at byte 1536: a header without its checksum");
-  // Without the empty blocks at the end, and with a last block that is not filled up.
-  EXPECT_EQ(list(good.substr(0, 1536 + 513)).members.size(), 2U);
-  EXPECT_EQ(list(good.substr(0, 1536 + 513)).problem, "");
+  // Cut inside the block that the last member ends in, and behind it: the members are there, but others may have followed.
+  const TarListing padding = list(good.substr(0, 1536 + 513));
+  EXPECT_EQ(padding.members.size(), 2U);
+  EXPECT_EQ(padding.problem,
+            "damaged at byte 2049: it was cut inside the block that its last member ends in");
+  const TarListing endless = list(good.substr(0, 1536 + 1024));
+  EXPECT_EQ(endless.members.size(), 2U);
+  EXPECT_NE(endless.problem.find("it has no end"), std::string::npos) << endless.problem;
+  // One empty block is an end. Zeros may follow, and nothing else.
+  EXPECT_EQ(list(good.substr(0, good.size() - 512)).problem, "");
+  EXPECT_EQ(list(good + std::string(100'000, '\0')).problem, "");
+  const TarListing joined = list(good + good);
+  EXPECT_EQ(joined.members.size(), 2U);
+  EXPECT_NE(joined.problem.find("damaged at byte 3584: data behind its end"), std::string::npos)
+      << joined.problem;
+  EXPECT_NE(list(good + std::string(100'000, '\0') + "x").problem.find("damaged at byte 103584"),
+            std::string::npos);
   // 8 GiB in an archive of 2 KiB, as octal digits and as a binary number.
   EXPECT_EQ(list(archive_of({{"huge", "x", '0', std::uint64_t{1} << 32U}})).members[0].problem,
             "its 4294967296 bytes reach beyond the end of the archive");

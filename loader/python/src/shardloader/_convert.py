@@ -281,7 +281,7 @@ def convert(
     Which images, and their labels:
     classes: the names of the labels 0, 1, ...: a list, a text file with one name a line, or another data set, classes="out/train", so that a label
         means the same in both. InvalidArgumentError for an image of another class. None: the classes that the images have, sorted.
-    labels: a CSV file of labels, or for arrays also a .npy of whole numbers. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
+    labels: a CSV file of labels, or for arrays also a .npy of whole numbers, in the order in which `images` gives its arrays. array_layout: "nhwc" or "nchw", for arrays whose shape does not say it. columns: further columns of that file, which its first line names, for instance
         {"caption": Text, "angle": "float32", "pose": ("float32", 7), "boxes": Ragged("float32", 4)}. unlisted: what to do with images that it does not list, "skip" or "reject".
     coco: a file of annotations in the format of COCO: its boxes, keypoints and captions become columns, in pixels of the stored
         sample. yolo, voc: the same from a folder with a file for each image, in the format of YOLO (with yolo_keypoints points for each
