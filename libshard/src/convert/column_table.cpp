@@ -14,6 +14,7 @@
 #include "base/json.hpp"
 #include "base/quote.hpp"
 #include "base/utf8.hpp"
+#include "convert/number_text.hpp"
 #include "shard/error.hpp"
 
 namespace shard::convert {
@@ -24,12 +25,9 @@ constexpr std::string_view kSpaces = " \t";
 
 template <class T>
 std::optional<T> number_from(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  const auto value = parse_number<T>(text);
   if constexpr (std::floating_point<T>) {
-    if (!std::isfinite(value)) return std::nullopt;
+    if (value && !std::isfinite(*value)) return std::nullopt;
   }
   return value;
 }
@@ -85,6 +83,20 @@ std::optional<std::uint64_t> element_bits(DType dtype, std::string_view text) {
   return std::nullopt;
 }
 
+// What a floating-point type makes of a number with these bits.
+double value_of_bits(DType dtype, std::uint64_t bits) {
+  switch (dtype) {
+    case DType::f16:
+      return f16_to_f32(static_cast<std::uint16_t>(bits));
+    case DType::bf16:
+      return bf16_to_f32(static_cast<std::uint16_t>(bits));
+    case DType::f32:
+      return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    default:
+      return std::bit_cast<double>(bits);
+  }
+}
+
 std::vector<std::byte> text_rows(std::string_view field) {
   if (!is_utf8(field)) throw Error(ErrorCode::invalid_argument, "text that is not UTF-8");
   const auto bytes = as_byte_span(field);
@@ -136,6 +148,13 @@ std::vector<std::byte> parse_rows(const ColumnSpec& column, std::string_view fie
     if (!bits)
       throw Error(ErrorCode::invalid_argument, fmt::format("{} is not a finite number of {}",
                                                            quoted_excerpt(word), to_string(column.dtype)));
+    if (is_floating(column.dtype) && is_whole_text(word) &&
+        !is_exactly(word, value_of_bits(column.dtype, *bits)))
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{} is a whole number that {} holds only as {}: choose a type that holds it, or "
+                      "write it with a fraction (.0) if it may be rounded",
+                      quoted_excerpt(word), to_string(column.dtype), value_of_bits(column.dtype, *bits)));
     for (std::size_t i = 0; i < element; ++i) rows.push_back(static_cast<std::byte>(*bits >> (8 * i)));
     at = field.find_first_not_of(kSpaces, end);
   }

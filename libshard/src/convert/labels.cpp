@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cmath>
-#include <cstring>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/file.hpp"
 #include "base/quote.hpp"
 #include "convert/csv.hpp"
+#include "convert/label_column.hpp"
+#include "convert/number_text.hpp"
 #include "convert/scan.hpp"
 #include "shard/error.hpp"
 #include "shard/keys.hpp"
@@ -41,34 +39,17 @@ void move_unlabelled(InputList& list, const std::string& reason, Keep keep) {
   list.inputs = std::move(kept);
 }
 
-template <class T>
-std::optional<T> parse_number(const std::string& text) {
-  T value{};
-  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// "nan" and "inf" are numbers too: labels_from_csv() refuses such a row. It does not turn the column into
-// class names.
-std::optional<float> parse_value(const std::string& text) { return parse_number<float>(text); }
-
-template <class Parse>
-bool all_labels(const std::vector<CsvRow>& rows, std::size_t field, Parse parse) {
-  return std::all_of(rows.begin(), rows.end(),
-                     [&](const CsvRow& row) { return parse(row.fields[field]).has_value(); });
-}
-
 void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
   if (rows.empty())
     throw Error(ErrorCode::invalid_argument, fmt::format("{} has no rows: give one per image", file));
   const std::size_t width = rows.front().fields.size();
   for (const CsvRow& row : rows) {
     if (row.fields.size() < 2 || row.fields.size() != width)
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("{}: line {}: {} fields, but {} are expected (path,label or path,v1,...,vk)",
-                              file, row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("{}: line {}: {} fields, but {} are expected (path,label or path,v1,...,vk, with "
+                      "commas between them)",
+                      file, row.line, row.fields.size(), std::max<std::size_t>(width, 2)));
   }
 }
 
@@ -148,23 +129,46 @@ class ImageTable {
   // `header`: the first line names the columns. If not, a first line that begins with "path" is passed over.
   ImageTable(const std::filesystem::path& path, bool header)
       : path_(path), file_(quoted(path)), rows_(read(path, file_)) {
-    if (!rows_.empty() && (header || rows_.front().fields[0] == "path")) {
+    if (!rows_.empty() && (header || trimmed(rows_.front().fields[0]) == "path")) {
       header_ = rows_.front();
       rows_.erase(rows_.begin());
+      check_header();
     }
     check_rows(rows_, file_);
-    if (header && header_.fields.size() != rows_.front().fields.size())
+    if (header_.line != 0 && header_.fields.size() != rows_.front().fields.size())
       refuse(rows_.front(), fmt::format("{} fields, but the first line names {}", rows_.front().fields.size(),
                                         header_.fields.size()));
   }
 
   const std::vector<CsvRow>& rows() const { return rows_; }
   const CsvRow& row_of(const Input& input) const { return *by_path_.at(input.path); }
+  const std::string& name() const { return file_; }
+  std::string plain_name() const { return escape_key(path_.filename().string()); }
+
+  // Of a table whose labels are all its columns.
+  void require_only_labels() const {
+    const std::size_t label = find_label();
+    if (label != 0 && header_.fields.size() > 2)
+      refuse(header_,
+             fmt::format("it names the column {} and others: say with `column` which of these are "
+                         "stored, or remove them. Without a column of this name, all of them are the "
+                         "label: path,v1,...,vk",
+                         quoted(header_.fields[label])));
+  }
 
   // The position of a named column; 0: there is none.
   std::size_t find(std::string_view name) const {
+    if (header_.fields.empty()) return 0;
     const auto at = std::find(header_.fields.begin() + 1, header_.fields.end(), name);
     return at == header_.fields.end() ? 0 : static_cast<std::size_t>(at - header_.fields.begin());
+  }
+  // "label" or "labels"; 0: neither.
+  std::size_t find_label() const {
+    const std::size_t one = find("label");
+    const std::size_t other = find("labels");
+    if (one != 0 && other != 0)
+      refuse(header_, "it names the columns \"label\" and \"labels\": rename the one that is not the label");
+    return std::max(one, other);
   }
   std::size_t require(const std::string& name) const {
     const std::size_t at = find(name);
@@ -176,13 +180,26 @@ class ImageTable {
 
   // Finds the row of each input. Inputs without one leave the list.
   void match(InputList& list, Unlisted unlisted) {
-    for (const CsvRow& row : rows_) {
-      const Input wanted{row.fields[0]};
-      if (!std::binary_search(list.inputs.begin(), list.inputs.end(), wanted,
-                              [](const Input& a, const Input& b) { return a.path < b.path; }))
-        refuse_unknown(list, wanted, fmt::format("{}: line {}", file_, row.line));
-      if (!by_path_.emplace(row.fields[0], &row).second)
-        refuse(row, fmt::format("{} is labelled twice: give each image one row", quoted_key(wanted.key())));
+    const auto is_input = [&](const std::string& path) {
+      return std::binary_search(list.inputs.begin(), list.inputs.end(), Input{path},
+                                [](const Input& a, const Input& b) { return a.path < b.path; });
+    };
+    if (header_.line != 0 && is_input(header_.fields[0]))
+      refuse(header_,
+             fmt::format("{} is an image, and also begins the line that names the columns: rename the "
+                         "image",
+                         quoted(header_.fields[0])));
+    for (CsvRow& row : rows_) {
+      std::string& path = row.fields[0];
+      if (!is_input(path)) {
+        const Input plain{std::string(trimmed(path))};
+        if (!is_input(plain.path))
+          refuse_unknown(list, Input{path}, fmt::format("{}: line {}", file_, row.line));
+        path = plain.path;
+      }
+      if (!by_path_.emplace(path, &row).second)
+        refuse(row,
+               fmt::format("{} is labelled twice: give each image one row", quoted_key(Input{path}.key())));
     }
     const auto is_listed = [&](const Input& input) { return by_path_.count(input.path) != 0; };
     if (unlisted == Unlisted::skip)
@@ -197,6 +214,17 @@ class ImageTable {
   }
 
  private:
+  void check_header() {
+    for (std::string& name : header_.fields) name = trimmed(name);
+    std::vector<std::string_view> names;
+    for (const std::string& name : header_.fields)
+      if (!name.empty()) names.push_back(name);
+    std::sort(names.begin(), names.end());
+    if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
+      refuse(header_,
+             fmt::format("two columns are named {}: which one counts cannot be told", quoted(*twice)));
+  }
+
   static std::vector<CsvRow> read(const std::filesystem::path& path, const std::string& file) {
     const std::vector<std::byte> bytes = read_file(path, kMaxTableBytes);
     return parse_csv(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), file);
@@ -209,34 +237,59 @@ class ImageTable {
   std::unordered_map<std::string_view, const CsvRow*> by_path_;
 };
 
-// From the fields [first, last) of each row: whole numbers or names if it is one, else float32.
-LabelTable labels_of(const ImageTable& file, const InputList& list, std::size_t first, std::size_t last) {
+// Moves inputs with an empty label to the rejects.
+void reject_empty(const ImageTable& file, InputList& list, std::size_t first, std::size_t last) {
+  std::vector<Input> kept;
+  kept.reserve(list.inputs.size());
+  for (Input& input : list.inputs) {
+    const CsvRow& row = file.row_of(input);
+    const bool empty = std::any_of(row.fields.begin() + static_cast<std::ptrdiff_t>(first),
+                                   row.fields.begin() + static_cast<std::ptrdiff_t>(last),
+                                   [](const std::string& field) { return trimmed(field).empty(); });
+    if (empty)
+      list.rejects.push_back(
+          {input.key(), fmt::format("has an empty label in {}, line {}", file.plain_name(), row.line)});
+    else
+      kept.push_back(std::move(input));
+  }
+  list.inputs = std::move(kept);
+}
+
+// From the fields [first, last) of each row: whole numbers, or names, or float32.
+LabelTable labels_of(const ImageTable& file, InputList& list, std::size_t first, std::size_t last) {
   LabelTable table;
+  reject_empty(file, list, first, last);
+  const auto field_of = [&](const CsvRow& row, std::size_t at) {
+    return LabelField{row.line, trimmed(row.fields[at])};
+  };
   const std::size_t values = last - first;
-  const bool whole = values == 1 && all_labels(file.rows(), first, parse_number<std::int64_t>);
-  const bool names = values == 1 && !whole && !all_labels(file.rows(), first, parse_value);
-  if (names) {
-    for (const CsvRow& row : file.rows()) table.classes.push_back(row.fields[first]);
-    std::sort(table.classes.begin(), table.classes.end());
-    table.classes.erase(std::unique(table.classes.begin(), table.classes.end()), table.classes.end());
-  } else if (!whole) {
+  LabelKind kind = LabelKind::values;
+  if (values == 1) {
+    std::vector<LabelField> fields;
+    for (const CsvRow& row : file.rows())
+      if (const LabelField field = field_of(row, first); !field.text.empty()) fields.push_back(field);
+    kind = label_kind(fields, file.name());
+    if (kind == LabelKind::names) {
+      for (const LabelField& field : fields) table.classes.emplace_back(field.text);
+      std::sort(table.classes.begin(), table.classes.end());
+      table.classes.erase(std::unique(table.classes.begin(), table.classes.end()), table.classes.end());
+    }
+  }
+  if (kind == LabelKind::values) {
     table.column = {"labels", DType::f32, {values}};
     table.row_bytes = 4 * values;
   }
   for (const Input& input : list.inputs) {
     const CsvRow& row = file.row_of(input);
-    if (whole) {
-      append_le(table.rows, static_cast<std::uint64_t>(*parse_number<std::int64_t>(row.fields[first])), 8);
-    } else if (names) {
-      const auto it = std::lower_bound(table.classes.begin(), table.classes.end(), row.fields[first]);
+    if (kind == LabelKind::whole) {
+      append_le(table.rows,
+                static_cast<std::uint64_t>(*parse_number<std::int64_t>(field_of(row, first).text)), 8);
+    } else if (kind == LabelKind::names) {
+      const auto it = std::lower_bound(table.classes.begin(), table.classes.end(), field_of(row, first).text);
       append_le(table.rows, static_cast<std::uint64_t>(it - table.classes.begin()), 8);
     } else {
-      for (std::size_t v = first; v < last; ++v) {
-        const auto value = parse_value(row.fields[v]);
-        if (!value || !std::isfinite(*value))
-          file.refuse(row, fmt::format("{} is not a finite number", quoted(row.fields[v])));
-        append_le(table.rows, std::bit_cast<std::uint32_t>(*value), 4);
-      }
+      for (std::size_t v = first; v < last; ++v)
+        append_le(table.rows, std::bit_cast<std::uint32_t>(label_value(field_of(row, v), file.name())), 4);
     }
   }
   for (std::string& name : table.classes) name = escape_key(name);
@@ -247,6 +300,7 @@ LabelTable labels_of(const ImageTable& file, const InputList& list, std::size_t 
 
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& path, Unlisted unlisted) {
   ImageTable file(path, false);
+  file.require_only_labels();
   file.match(list, unlisted);
   return labels_of(file, list, 1, file.rows().front().fields.size());
 }
@@ -257,7 +311,7 @@ CsvTable table_from_csv(InputList& list, const std::filesystem::path& path,
   std::vector<std::size_t> fields;
   for (const ColumnSpec& column : columns) fields.push_back(file.require(column.name));
   file.match(list, unlisted);
-  const std::size_t label = std::max(file.find("label"), file.find("labels"));
+  const std::size_t label = file.find_label();
   CsvTable table{label == 0 ? labels_from_folders(list) : labels_of(file, list, label, label + 1), {}};
   for (std::size_t c = 0; c < columns.size(); ++c) {
     ColumnTable& values = table.columns.emplace_back(columns[c]);

@@ -1,0 +1,48 @@
+// Numbers as tables of text have them, in every locale.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace shard::convert {
+
+// Without blanks and tabs at both ends.
+inline std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+// Digits, perhaps with one sign in front: the value may be of any size.
+inline bool is_whole_text(std::string_view text) {
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Nothing: it is no number, or none that T holds. Floating-point numbers may be "nan" and "inf".
+template <class T>
+std::optional<T> parse_number(std::string_view text) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) return std::nullopt;
+  }
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Whether `stored` is the number that `whole`, of which is_whole_text() is true, says.
+inline bool is_exactly(std::string_view whole, double stored) {
+  if (whole.starts_with('+') || whole.starts_with('-')) whole.remove_prefix(1);
+  const auto value = parse_number<std::uint64_t>(whole);
+  const double size = stored < 0 ? -stored : stored;
+  constexpr double kBeyond = 18446744073709551616.0;  // 2^64
+  return value && size < kBeyond && static_cast<std::uint64_t>(size) == *value;
+}
+
+}  // namespace shard::convert
