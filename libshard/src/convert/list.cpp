@@ -42,7 +42,9 @@ std::string plain_path(const std::string& path) {
 
 std::vector<std::string> read_paths(std::istream& in, const std::string& name) {
   std::vector<std::string> paths;
-  for (std::string line; std::getline(in, line);) {
+  bool first = true;
+  for (std::string line; std::getline(in, line); first = false) {
+    if (first && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the byte order mark of some editors
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!line.empty()) paths.push_back(plain_path(line));
   }
