@@ -292,6 +292,15 @@ class Tar(Silence):
         data = member("1.png", picture(1)) + member("2.png", type=tarfile.SYMTYPE, linkname="1.png") + member("../3.png", picture(3)) + member("/4.png", picture(4)) + END
         self.expect_stored([write(self.path / "a.tar", data)], {"1.png": 1}, rejected={"2.png": "it is a link", "../3.png": '".."', "/4.png": "absolute"})
 
+    def test_an_archive_inside_that_is_there_twice(self):
+        old, new = archive(("1.png", picture(1)), ("2.png", picture(2))), archive(("1.png", picture(3)))
+        self.expect_stored([self.tar("a.tar", ("x.tar", old), ("y.tar", archive(("1.png", picture(4)))), ("x.tar", new))], {"x/1.png": 3, "y/1.png": 4},
+                           {"x/1.png": 0, "y/1.png": 1}, {"x.tar@512": "comes later"})
+
+    def test_a_header_whose_member_was_lost(self):
+        path = write(self.path / "a.tar", member("1.png", picture(1)) + member("pax", b"16 path=two.png\n", type=b"x") + END)
+        self.expect_stored([path], {"1.png": 1}, rejected={str(path): "there is no member"})
+
     def test_a_picture_that_is_empty(self):
         self.expect_stored([self.tar("a.tar", ("1.png", picture(1)), ("2.png", b""))], {"1.png": 1}, rejected={"2.png": ""})
 

@@ -76,7 +76,7 @@ class MemberReader {
 
   // The problem, if it cannot be read.
   std::optional<std::string> read_text(const SideMember& member, std::string& text) {
-    if (!member.problem.empty()) return member.problem;
+    if (member.problem) return *member.problem;
     if (member.size_bytes > kMaxMemberBytes)
       return fmt::format("its member .{} has {} bytes: at most {} are read", member.extension,
                          member.size_bytes, kMaxMemberBytes);

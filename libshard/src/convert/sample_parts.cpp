@@ -55,7 +55,7 @@ bool all_equal(Parts parts) {
 
 bool one_name(Parts parts) {
   return std::all_of(parts.begin(), parts.end(),
-                     [&](const SamplePart& part) { return part.written == parts.front().written; });
+                     [&](const SamplePart& part) { return part.extension == parts.front().extension; });
 }
 
 struct Choice {
@@ -77,7 +77,7 @@ Choice choose_part(const InputList& list, const Input& input, const std::string&
       });
   const Parts own(mine.first, mine.second);
   const auto name_of = [&](const SamplePart& part) {
-    return quoted_key(escape_key(fmt::format("{}.{}", sample, part.written)));
+    return quoted_key(escape_key(fmt::format("{}.{}", sample, part.extension)));
   };
   if (own.empty()) {
     const auto images = images_of_sample(list.inputs, sample, input.archive);
@@ -94,7 +94,7 @@ Choice choose_part(const InputList& list, const Input& input, const std::string&
     if (!one_name(own))
       return {nullptr, fmt::format("its sample has {} and {}: which one belongs to it cannot be told", first,
                                    name_of(*std::find_if(own.begin(), own.end(), [&](const SamplePart& part) {
-                                     return part.written != own.front().written;
+                                     return part.extension != own.front().extension;
                                    })))};
     if (images_of_sample(list.inputs, sample, input.archive).here > 1)
       return {nullptr,
@@ -107,17 +107,19 @@ Choice choose_part(const InputList& list, const Input& input, const std::string&
 
 void assign(InputList& list, const Input& input, const std::string& sample, Parts named) {
   const std::string& extension = named.front().extension;
+  const bool label = named.front().label;
   Choice choice = choose_part(list, input, sample, named);
   const std::string path = list.prefixes.empty() ? input.path : list.prefixes[input.archive] + input.path;
-  if (choice.part != nullptr && !choice.part->problem.empty())
-    choice = {nullptr,
-              fmt::format("its member .{} cannot be read: {}", choice.part->written, choice.part->problem)};
-  if (extension != "cls") {
+  if (choice.part != nullptr && choice.part->problem)
+    choice = {nullptr, fmt::format("its member .{} cannot be read: {}", choice.part->extension,
+                                   *choice.part->problem)};
+  if (!label) {
     if (choice.part != nullptr)
       list.side.push_back(
-          {path, extension, choice.part->archive, choice.part->offset, choice.part->size_bytes, {}});
+          {path, extension, choice.part->archive, choice.part->offset, choice.part->size_bytes, nullptr});
     else if (!choice.problem.empty())
-      list.side.push_back({path, extension, input.archive, 0, 0, std::move(choice.problem)});
+      list.side.push_back({path, extension, input.archive, 0, 0,
+                           std::make_shared<const std::string>(std::move(choice.problem))});
     return;
   }
   if (choice.part != nullptr && choice.part->number)
@@ -236,13 +238,16 @@ void reject_refused(InputList& list, std::vector<RefusedMember>&& refused) {
 }
 
 void assign_parts(InputList& list, std::vector<SamplePart>&& parts) {
-  const auto name = [](const SamplePart& part) {
-    return std::tie(part.sample, part.extension, part.archive);
+  // All labels of a sample are one kind, however they are written.
+  const auto kind = [](const SamplePart& part) {
+    return part.label ? std::string_view("cls") : std::string_view(part.extension);
   };
-  std::stable_sort(parts.begin(), parts.end(),
-                   [&](const SamplePart& a, const SamplePart& b) { return name(a) < name(b); });
+  std::stable_sort(parts.begin(), parts.end(), [&](const SamplePart& a, const SamplePart& b) {
+    return std::tuple(std::string_view(a.sample), kind(a), a.archive) <
+           std::tuple(std::string_view(b.sample), kind(b), b.archive);
+  });
   list.has_numbers =
-      std::any_of(parts.begin(), parts.end(), [](const SamplePart& part) { return part.extension == "cls"; });
+      std::any_of(parts.begin(), parts.end(), [](const SamplePart& part) { return part.label; });
   for (const Input& input : list.inputs) {
     const std::string sample = sample_name(input.path);
     auto first =
@@ -250,7 +255,7 @@ void assign_parts(InputList& list, std::vector<SamplePart>&& parts) {
                          [](const SamplePart& part, const std::string& of) { return part.sample < of; });
     while (first != parts.end() && first->sample == sample) {
       const auto last = std::find_if(first, parts.end(), [&](const SamplePart& part) {
-        return part.sample != sample || part.extension != first->extension;
+        return part.sample != sample || kind(part) != kind(*first);
       });
       assign(list, input, sample, Parts(first, last));
       first = last;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,14 +22,14 @@ namespace shard::convert {
 // A member that is no image.
 struct SamplePart {
   std::string sample;     // sample_name() of its path
-  std::string extension;  // what follows it, without the dot; of labels "cls"
-  std::string written;    // the same as the archive has it: "CLS", "x.cls"
+  std::string extension;  // what follows it, without the dot
   std::uint32_t archive = 0;
+  bool label = false;  // "cls", "CLS", "x.cls"
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
   // Of labels. Nothing: it is no whole number.
   std::optional<std::int64_t> number;
-  std::string problem;  // not empty: it cannot be read, and why
+  std::shared_ptr<const std::string> problem;  // not null: it cannot be read, and why
 };
 
 // A member that is not used.

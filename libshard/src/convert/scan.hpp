@@ -54,7 +54,7 @@ struct SideMember {
   std::uint32_t archive = 0;
   std::uint64_t offset = 0;
   std::uint64_t size_bytes = 0;
-  std::string problem;  // not empty: which member it is cannot be told
+  std::shared_ptr<const std::string> problem;  // not null: which member it is cannot be told
 };
 
 struct InputList {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -80,10 +81,21 @@ class Contents {
           return read(begin + offset, out.first(there));
         },
         size);
+    // Of archives that are there twice the last one counts, with all that is in it.
+    std::map<std::string, std::uint64_t> last;
+    for (const TarMember& member : found.members)
+      if (ends_with(member.name, ".tar")) last[member.name] = member.offset;
     for (TarMember& member : found.members) {
+      const auto other = last.find(member.name);
+      const bool replaced = other != last.end() && other->second != member.offset;
       member.name.insert(0, folder);
       member.offset += begin;
-      take(std::move(member), outer);
+      if (replaced)
+        refuse(member.name, member.offset,
+               fmt::format("another member of this name comes later; this one is in {}, at byte {}",
+                           escape_key(name_), member.offset));
+      else
+        take(std::move(member), outer);
     }
     if (found.problem.empty()) return;
     if (outer)
@@ -117,9 +129,9 @@ class Contents {
              fmt::format("in the archive {}: {}", escape_key(name_), member.problem));
       // It comes behind others of its name, which no longer count.
       if (ends_with(member.name, ".cls"))
-        add_part(member, "cls", std::nullopt);
+        add_part(member, true);
       else if (is_wanted(member.name))
-        add_part(member, extension_of(member.name), std::nullopt);
+        add_part(member, false);
     } else if (const auto reason = skip_by_path(member.name)) {
       skipped.push_back({escape_key(member.name), *reason});
     } else if (ends_with(member.name, ".tar")) {
@@ -131,7 +143,7 @@ class Contents {
     } else if (ends_with(member.name, ".cls")) {
       take_number(member);
     } else if (is_wanted(member.name)) {
-      add_part(member, extension_of(member.name), std::nullopt);
+      add_part(member, false);
     } else if (has_image_name(member.name) || has_image_bytes(member)) {
       inputs.push_back({std::move(member.name), number_, Input::kNoPage, member.offset, member.size_bytes});
     } else {
@@ -151,13 +163,12 @@ class Contents {
         std::span<const std::byte>(begin).first(read(member.offset, std::span(begin).first(size))));
   }
 
-  static std::string extension_of(const std::string& name) {
-    return name.substr(sample_name(name).size() + 1);
-  }
-
-  void add_part(const TarMember& member, std::string extension, std::optional<std::int64_t> number) {
-    parts.push_back({sample_name(member.name), std::move(extension), extension_of(member.name), number_,
-                     member.offset, member.size_bytes, number, member.problem});
+  void add_part(const TarMember& member, bool label, std::optional<std::int64_t> number = std::nullopt) {
+    std::string sample = sample_name(member.name);
+    std::string extension = member.name.substr(sample.size() + 1);
+    parts.push_back({std::move(sample), std::move(extension), number_, label, member.offset,
+                     member.size_bytes, number,
+                     member.problem.empty() ? nullptr : std::make_shared<const std::string>(member.problem)});
   }
 
   void take_number(const TarMember& member) {
@@ -173,7 +184,7 @@ class Contents {
     if (!good)
       refuse(member.name, member.offset,
              fmt::format("the label {} is not a whole number", quoted_excerpt(text)));
-    add_part(member, "cls", good ? std::optional(value) : std::nullopt);
+    add_part(member, true, good ? std::optional(value) : std::nullopt);
   }
 
   std::uint32_t number_;

@@ -195,6 +195,8 @@ class Lister {
     Header header;
     read(at_, header.bytes);
     if (header.empty()) {
+      if (extension_.name || extension_.size || extension_.sparse)
+        damaged(at_, "its end follows a header that describes a member, and there is no member");
       check_rest(at_ + kBlock);
       return false;
     }
