@@ -58,6 +58,10 @@ void check_rows(const std::vector<CsvRow>& rows, const std::string& file) {
 [[noreturn]] void refuse_unknown(const InputList& list, const Input& wanted, const std::string& where) {
   const std::string key = wanted.key();
   std::string reason = fmt::format("paths are relative to {}", quoted(list.root));
+  if (!list.prefixes.empty() && !list.inputs.empty())
+    reason = fmt::format(
+        "archives have images of one name, so paths begin with the names of their archives, as {} does",
+        quoted_key(list.inputs.front().key()));
   for (const Skip& skip : list.skipped)
     if (key == skip.key || key.starts_with(skip.key + "/"))
       reason = fmt::format("{} is skipped: {}", quoted_key(skip.key), to_string(skip.reason));
