@@ -195,7 +195,7 @@ class Coco(TestCase):
         self.assertEqual(all_keys(self.path / "less"), ["000.png", "001.png"])
         dry = json.loads(self.assert_code(self.convert("--dry-run", "--json", out=self.path / "dry"), 0).out)
         self.assertEqual(dry["annotations"], {"objects": 1, "images_without": 10, "without_image": 2, "unknown_category": 1,
-                                              "invalid_boxes": 2, "cut_away": 0})
+                                              "invalid_boxes": 2, "cut_away": 0, "beyond_image": 0, "beside_folders": 0})
         for keep, why in ((slice(0, 1), '"001.png" has no annotation (--missing fail'),
                           (slice(0, 5), "annotation 5 is of image 1000, which the file does not have")):
             annotations, self.coco["annotations"] = self.coco["annotations"], self.coco["annotations"][keep]
@@ -241,8 +241,8 @@ class Coco(TestCase):
             image["file_name"] = "train/" + image["file_name"]
         for text, why in (("", "is empty"), ("[]", 'no lists "images" and "annotations"'), ("{}", 'no lists "images"'), (good[:-30], "not valid JSON"),
                           (good.replace("[0, 0, 48, 40]", "[0, NaN, 48, 40]"), "not valid JSON"), (good.replace("[0, 0, 48, 40]", "[0, 0, 48]"), "a bbox of 3 numbers"),
-                          (good.replace('"image_id": 100', '"image_id": "100"'), "annotation 1 has no whole number as image_id"),
-                          (good.replace('"id": 103', '"id": 1.5'), "an entry of images has no whole number as id"),
+                          (good.replace('"image_id": 100', '"image_id": "100"'), 'annotation 1: image_id is "100": it must be a whole number'),
+                          (good.replace('"id": 103', '"id": 1.5'), "images[3]: id is 1.5: it must be a whole number"),
                           (good.replace('"width": 64', '"width": 0', 1), "image 102 has a width of 0"), (good.replace('"file_name": "003.png", ', ""), "image 103 has no file_name"),
                           (json.dumps(two), 'two images have the file_name "000.png"'), (json.dumps(same_id), "two images have the id 100"),
                           (json.dumps(points), "annotation 3 has 2 keypoints, those before it 1"), (json.dumps(no_size), "image 100 has no width and height"),

@@ -143,6 +143,7 @@ void print_annotations(const convert::Options& options, const convert::Annotatio
   print(found.unknown_category, "of unknown categories, left out");
   print(found.invalid_boxes, "boxes without area, left out");
   print(found.cut_away, "objects outside of the crop, left out");
+  print(found.beyond_image, "boxes that reach beyond their image, cut");
 }
 
 // Classes that are in a list, and have no image.
@@ -157,6 +158,10 @@ void print_found(const convert::Options& options, const convert::Listing& found)
     cli::out("classes: {}: {}\n", human_count(found.classes.size()), names_text(found.classes));
   else if (found.numbers)
     cli::out("classes: none, labels are the numbers that come with the images\n");
+  else if (found.annotations.beside_folders.number > 0)
+    cli::out("classes: none, every label is 0: {} beside the folders of others, first {}\n",
+             cli::counted(found.annotations.beside_folders.number, "image"),
+             found.annotations.beside_folders.first);
   else if (options.labels.empty())
     cli::out("classes: none, every label is 0 (no image is in a folder below {})\n", quoted(options.images));
   print_absent(found);
@@ -181,7 +186,9 @@ void add_found(Json& out, const convert::Listing& found) {
                             {"without_image", annotations.without_image.number},
                             {"unknown_category", annotations.unknown_category.number},
                             {"invalid_boxes", annotations.invalid_boxes.number},
-                            {"cut_away", annotations.cut_away.number}};
+                            {"cut_away", annotations.cut_away.number},
+                            {"beyond_image", annotations.beyond_image.number},
+                            {"beside_folders", annotations.beside_folders.number}};
   Json further = Json::object();
   for (const convert::FurtherCounts& counts : found.further)
     further[counts.name] =

@@ -168,9 +168,11 @@ class CocoAnnotations::Impl {
         refuse(fmt::format("image {} has no width and height", image->id));
       const image::Size size{image->width, image->height};
       const SampleView view(size, size, options_.preprocess);
+      bool first = true;
       for (const CocoAnnotation& annotation : annotations_of(*image)) {
-        add_caption(annotation, text);
-        if (annotation.has_box || annotation.keypoints != 0) add_object(annotation, view, rows);
+        add_caption(annotation, text, first);
+        const bool object = annotation.has_box || annotation.keypoints != 0;
+        if (object || (has_boxes_ && annotation.caption == 0)) add_object(annotation, size, view, rows);
       }
     }
     columns.add(rows);
@@ -178,17 +180,18 @@ class CocoAnnotations::Impl {
   }
 
   // Line breaks separate captions, so there are none in a caption.
-  void add_caption(const CocoAnnotation& annotation, std::string& captions) const {
+  void add_caption(const CocoAnnotation& annotation, std::string& captions, bool& first) const {
     if (annotation.caption == 0) return;
     std::string text = coco_.captions[annotation.caption - 1];
     for (char& c : text)
       if (c == '\n' || c == '\r') c = ' ';
     text.erase(text.find_last_not_of(' ') + 1);
-    if (!captions.empty()) captions += '\n';
+    if (!std::exchange(first, false)) captions += '\n';
     captions += text;
   }
 
-  void add_object(const CocoAnnotation& annotation, const SampleView& view, ObjectRows& rows) {
+  void add_object(const CocoAnnotation& annotation, image::Size size, const SampleView& view,
+                  ObjectRows& rows) {
     const auto category =
         std::lower_bound(coco_.categories.begin(), coco_.categories.end(), annotation.category,
                          [](const CocoCategory& of, std::int64_t id) { return of.id < id; });
@@ -197,7 +200,11 @@ class CocoAnnotations::Impl {
                      fmt::format("annotation {} is of category {}, which the file does not have",
                                  annotation.id, annotation.category));
     const auto& [x, y, width, height] = annotation.box;
-    if (has_boxes_ && !(width > 0 && height > 0 && std::isfinite(x + width) && std::isfinite(y + height)))
+    if (has_boxes_ && !annotation.has_box)
+      return missing(counts_.invalid_boxes, fmt::format("annotation {} has no bbox", annotation.id));
+    constexpr double kMost = 1e9;
+    if (has_boxes_ &&
+        !(width > 0 && height > 0 && std::max({std::abs(x), std::abs(y), width, height}) <= kMost))
       return missing(counts_.invalid_boxes,
                      fmt::format("annotation {} has a bbox of {} x {} pixels at {}, {}", annotation.id, width,
                                  height, x, y));
@@ -205,6 +212,11 @@ class CocoAnnotations::Impl {
                              annotation.has_area ? annotation.area : width * height,
                              category - coco_.categories.begin(),
                              annotation.crowd};
+    if (has_boxes_ && reaches_beyond(object.box, size.width, size.height, 1) &&
+        counts_.beyond_image.number++ == 0)
+      counts_.beyond_image.first =
+          fmt::format("annotation {} has a bbox of {} x {} pixels at {}, {} in an image of {} x {}",
+                      annotation.id, width, height, x, y, size.width, size.height);
     if (has_boxes_ && !rows.add_box(object, view)) {
       if (counts_.cut_away.number++ == 0)
         counts_.cut_away.first = fmt::format("annotation {} lies outside of the sample", annotation.id);

@@ -21,6 +21,8 @@ class ColumnTable {
   void add(std::span<const std::byte> rows);
   // The number of inputs that have their rows.
   std::size_t size() const noexcept;
+  // Of all rows.
+  std::size_t size_bytes() const noexcept { return values_.size(); }
   std::span<const std::byte> rows(std::size_t input) const;
   // Rows of the inputs [first, first + count).
   std::uint64_t row_count(std::size_t first, std::size_t count) const;

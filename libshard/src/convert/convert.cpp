@@ -174,8 +174,7 @@ class Worker {
     if (plan_.stated_sizes.empty()) return;
     const image::Size stated = plan_.stated_sizes[input];
     if (stated == image::Size{}) return;
-    const image::ImageInfo info = image::read_info(file, options_.max_pixels);
-    const image::Size is{info.upright_width(), info.upright_height()};
+    const image::Size is = upright_size(file, plan_.list.inputs[input]);
     if (is != stated)
       throw Error(ErrorCode::corrupt, fmt::format("its annotations are for {}x{} pixels, it has {}x{}",
                                                   stated.width, stated.height, is.width, is.height));

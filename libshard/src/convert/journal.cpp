@@ -123,7 +123,8 @@ PlanRecord parse_plan(const std::string& json) {
 }
 
 PlanRecord read_plan(const fs::path& out) {
-  constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{1} << 20U;
+  constexpr std::uint64_t kMaxPlanBytes = std::uint64_t{16}
+                                          << 20U;  // what it records fits into a shard's header
   const fs::path path = out / kPlanFile;
   try {
     return parse_plan(read_text(path, kMaxPlanBytes));

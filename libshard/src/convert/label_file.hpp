@@ -24,6 +24,8 @@ struct LabelledObject {
 struct LabelFile {
   // The size that the file states. {0, 0}: none.
   image::Size size;
+  // The image that the file names (VOC). Empty: none.
+  std::string filename;
   // Boxes without area are not among them.
   std::vector<LabelledObject> objects;
   AnnotationCounts::Count invalid_boxes;

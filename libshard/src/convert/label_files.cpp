@@ -80,6 +80,7 @@ class LabelFiles::Impl {
     }
     list.inputs = std::move(with_file);
     read_files(list);
+    if (!yolo_) refuse_files_of_others(list);
     reject_bad(list);
     note_unused();
   }
@@ -162,6 +163,26 @@ class LabelFiles::Impl {
         parsed_.insert_or_assign(std::move(name), std::move(*files[i]));
       else if (!why[i].empty())
         bad_.insert_or_assign(std::move(name), std::move(why[i]));
+    }
+  }
+
+  // A file that names another input is not that of the image with its own name, or one of the two names is wrong.
+  void refuse_files_of_others(const InputList& list) {
+    const auto stem = [](std::string_view path) {
+      return std::string(without_extension(path.substr(path.find_last_of("/\\") + 1)));
+    };
+    std::set<std::string> stems;
+    for (const Input& input : list.inputs) stems.insert(stem(input.path));
+    for (const Input& input : list.inputs) {
+      const auto at = parsed_.find(name_of(input));
+      if (at == parsed_.end() || at->second.filename.empty()) continue;
+      const std::string named = stem(at->second.filename);
+      if (named == stem(input.path) || !stems.contains(named)) continue;
+      bad_.insert_or_assign(
+          name_of(input),
+          fmt::format("annotations {}: its filename is {}, which is another of the images",
+                      quoted_key(escape_key(file_of(name_of(input)))), quoted_excerpt(at->second.filename)));
+      parsed_.erase(at);
     }
   }
 
@@ -264,6 +285,7 @@ class LabelFiles::Impl {
     const SampleView view = view_of(size);
     for (std::size_t k = 0; k < file->objects.size(); ++k) {
       const LabelledObject& of = file->objects[k];
+      note_beyond(input, k, of.object, yolo_ ? image::Size{1, 1} : size);
       if (!rows.add_box(of.object, view)) {
         if (counts_.cut_away.number++ == 0)
           counts_.cut_away.first = fmt::format("object {} of {} lies outside of the sample", k + 1,
@@ -274,6 +296,16 @@ class LabelFiles::Impl {
       rows.add_keypoints(of.keypoints, options_.yolo_keypoints, view);
     }
     return rows;
+  }
+
+  void note_beyond(const Input& input, std::size_t object, const ImageObject& of, image::Size extent) {
+    constexpr double kOfFractions = 0.01;
+    if (!reaches_beyond(of.box, extent.width, extent.height, yolo_ ? kOfFractions : 1)) return;
+    if (counts_.beyond_image.number++ == 0)
+      counts_.beyond_image.first =
+          fmt::format("object {} of {} reaches from {}, {} to {}, {} in {} x {}", object + 1,
+                      quoted_key(escape_key(file_of(name_of(input)))), of.box[0], of.box[1], of.box[2],
+                      of.box[3], extent.width, extent.height);
   }
 
   SampleView view_of(image::Size size) const {

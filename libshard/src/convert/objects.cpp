@@ -19,6 +19,10 @@ SampleView::SampleView(image::Size of, image::Size extent, const image::Preproce
   height = crop.height;
 }
 
+bool reaches_beyond(const std::array<double, 4>& box, double width, double height, double slack) {
+  return box[0] < -slack || box[1] < -slack || box[2] > width + slack || box[3] > height + slack;
+}
+
 bool ObjectRows::add_box(const ImageObject& object, const SampleView& view) {
   const auto& [left, top, right, bottom] = object.box;
   const std::array<float, 4> box{static_cast<float>(std::clamp(view.x(left), 0.0, view.width)),

@@ -56,6 +56,9 @@ struct ImageObject {
   bool crowd = false;
 };
 
+// Whether the box reaches more than `slack` beyond an image that reaches from 0 to `width` and `height`.
+bool reaches_beyond(const std::array<double, 4>& box, double width, double height, double slack);
+
 // The rows of one image.
 struct ObjectRows {
   std::vector<float> boxes;

@@ -87,6 +87,62 @@ std::vector<std::uint64_t> sizes_of(const FurtherField& field, unsigned threads)
   });
 }
 
+// Folders are no classes where images lie beside them and annotations say what is in an image.
+void forget_folders_beside(InputList& list, AnnotationCounts& counts) {
+  if (list.folders.empty()) return;
+  for (const Input& input : list.inputs)
+    if (input.path.find('/') == std::string::npos && counts.beside_folders.number++ == 0)
+      counts.beside_folders.first = quoted_key(input.key());
+  if (counts.beside_folders.number != 0) list.folders.clear();
+}
+
+// `on_error` fail: what is known to be a reject before anything is decoded ends the run too.
+void stop_at_rejects(const Options& options, const InputList& list) {
+  if (options.on_error != OnError::fail || list.rejects.empty()) return;
+  throw Error(ErrorCode::corrupt,
+              fmt::format("{}: {} (`on_error` fail)", quoted_key(list.rejects.front().key),
+                          list.rejects.front().reason));
+}
+
+// The head of a shard holds keys and columns. Where the default number of samples would be too many for one, it is halved until all shards fit.
+std::uint64_t fitting_per_shard(const Options& options, const Plan& plan, const DatasetSpec& spec) {
+  const std::uint64_t row = head_bytes_per_sample(spec);
+  // At most four bytes of a key for one of a path, and the number of a page.
+  std::uint64_t at_most = plan.list.inputs.size() * (row + 16);
+  for (const Input& input : plan.list.inputs) at_most += 4 * input.path.size();
+  for (const ColumnTable& column : plan.columns)
+    if (column.spec().kind != ColumnKind::fixed) at_most += column.size_bytes();
+  if (at_most <= kMaxHeadRowBytes) return plan.per_shard;
+  const auto bytes_of = [&](std::uint64_t input) {
+    std::uint64_t bytes = row + plan.list.inputs[input].key().size();
+    for (const ColumnTable& column : plan.columns)
+      if (column.spec().kind != ColumnKind::fixed) bytes += column.rows(input).size();
+    return bytes;
+  };
+  const auto fullest = [&](std::uint64_t per_shard) {
+    std::uint64_t most = 0;
+    std::uint64_t bytes = 0;
+    for (std::uint64_t i = 0; i < plan.list.inputs.size(); ++i) {
+      if (i % per_shard == 0) bytes = 0;
+      most = std::max(most, bytes += bytes_of(i));
+    }
+    return most;
+  };
+  std::uint64_t per_shard = plan.per_shard;
+  std::uint64_t most = fullest(per_shard);
+  if (most > kMaxHeadRowBytes && options.samples_per_shard != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`samples_per_shard` is {}, but keys and columns of as many inputs take {} bytes: a "
+                    "shard holds {} at most",
+                    per_shard, most, kMaxHeadRowBytes));
+  while (most > kMaxHeadRowBytes && per_shard > 1) {
+    per_shard = std::max<std::uint64_t>(1, std::min<std::uint64_t>(per_shard, plan.list.inputs.size()) / 2);
+    most = fullest(per_shard);
+  }
+  return per_shard;
+}
+
 // The extensions of members of a WebDataset that have these columns.
 std::set<std::string> members_of(const std::vector<ColumnSpec>& columns) {
   std::set<std::string> names{"json"};
@@ -166,6 +222,7 @@ Plan make_plan(const Options& options) {
     label_files.emplace(options);
     label_files->choose(plan.list);
   }
+  AnnotationCounts beside;
   FurtherFolders further(options);
   further.choose(plan.list);
   if (!options.columns.empty() && !from_members) {
@@ -173,6 +230,8 @@ Plan make_plan(const Options& options) {
     plan.labels = std::move(table.labels);
     plan.columns = std::move(table.columns);
   } else {
+    if (annotated && options.labels.empty() && plan.list.numbers.empty())
+      forget_folders_beside(plan.list, beside);
     plan.labels = names_label_array(options.labels) ? labels_from_array(plan.list, options.labels)
                   : !options.labels.empty() ? labels_from_csv(plan.list, options.labels, options.unlisted)
                   : plan.list.has_numbers   ? labels_from_numbers(plan.list)
@@ -184,7 +243,9 @@ Plan make_plan(const Options& options) {
     plan.columns = columns_from_members(plan.list, plan.labels, options.columns, options.unlisted);
   if (annotations) add_annotations(annotations->table(plan.list), plan);
   if (label_files) add_annotations(label_files->table(plan.list), plan);
+  plan.annotations.beside_folders = beside.beside_folders;
   if (options.strict) reject_skipped(plan.list);
+  stop_at_rejects(options, plan.list);
   plan.listed = plan.list.inputs.size() + plan.list.rejects.size();
   if (plan.list.inputs.empty())
     throw Error(ErrorCode::invalid_argument,
@@ -197,6 +258,9 @@ Plan make_plan(const Options& options) {
   if (!plan.further.empty()) plan.provenance["further_images"] = record_of_further(plan.further);
   check_fields(plan.field_specs(), plan.column_specs());
   plan.further_counts = further.counts();
+  const DatasetSpec spec = spec_of(chosen, plan);
+  check_header_bytes(ShardWriterOptions(spec));
+  plan.per_shard = fitting_per_shard(options, plan, spec);
 
   std::size_t text_bytes = 0;
   for (const Input& input : plan.list.inputs) text_bytes += input.path.size() + 1;
@@ -249,7 +313,9 @@ std::uint64_t Plan::sample_bytes() const {
 }
 
 DatasetSpec spec_of(const Options& options, const Plan& plan) {
-  return spec_of(options, plan.column_specs(), plan.provenance, plan.field_specs());
+  Options chosen = options;
+  chosen.samples_per_shard = plan.per_shard;
+  return spec_of(chosen, plan.column_specs(), plan.provenance, plan.field_specs());
 }
 
 Listing listing_of(const Plan& plan) {

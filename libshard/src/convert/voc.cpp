@@ -1,10 +1,12 @@
 #include <expat.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -31,8 +33,8 @@ std::string_view trimmed(std::string_view text) {
 
 // An <object> while it is read.
 struct VocObject {
-  std::string name;
-  bool difficult = false;
+  std::optional<std::string> name;
+  std::optional<bool> difficult;
   std::array<std::optional<double>, 4> sides;  // xmin, ymin, xmax, ymax
 };
 constexpr std::array<std::string_view, 4> kSides{"xmin", "ymin", "xmax", "ymax"};
@@ -48,10 +50,14 @@ class VocBuilder {
           fmt::format("its root is <{}>: <annotation> of Pascal VOC is needed", quoted_excerpt(element)));
     if (++depth_ > kMaxXmlDepth)
       refuse_voc(fmt::format("more than {} elements inside each other", kMaxXmlDepth));
+    if (is_value(path_))
+      refuse_voc(
+          fmt::format("{} has <{}> in it: text is needed", quoted_excerpt(path_), quoted_excerpt(element)));
     ends_.push_back(path_.size());
     path_ += '/';
     path_ += element;
     text_.clear();
+    check_place(element);
     if (path_ == "/annotation/object") object_ = VocObject();
   }
 
@@ -64,13 +70,15 @@ class VocBuilder {
   void end() {
     const std::string_view value = trimmed(text_);
     const std::string_view path = path_;
-    if (path == "/annotation/size/width") file.size.width = side(value);
-    if (path == "/annotation/size/height") file.size.height = side(value);
-    if (path == "/annotation/object/name") object_.name = value;
-    if (path == "/annotation/object/difficult") object_.difficult = value == "1";
+    if (path == "/annotation/filename") take_once(filename_, "filename", std::string(value));
+    if (path == "/annotation/size/width") take_once(width_, "size/width", side(value));
+    if (path == "/annotation/size/height") take_once(height_, "size/height", side(value));
+    if (path == "/annotation/object/name") take_once(object_.name, "name", std::string(value));
+    if (path == "/annotation/object/difficult") take_once(object_.difficult, "difficult", difficult(value));
     constexpr std::string_view kBox = "/annotation/object/bndbox/";
     if (path.starts_with(kBox)) take_side(path.substr(kBox.size()), value);
     if (path == "/annotation/object") end_object();
+    if (path == "/annotation") end_annotation();
     path_.resize(ends_.back());
     ends_.pop_back();
     --depth_;
@@ -78,6 +86,43 @@ class VocBuilder {
   }
 
  private:
+  // Whether the element's text is read.
+  static bool is_value(std::string_view path) {
+    constexpr std::string_view kValues[] = {"/annotation/filename", "/annotation/size/width",
+                                            "/annotation/size/height", "/annotation/object/name",
+                                            "/annotation/object/difficult"};
+    constexpr std::string_view kBox = "/annotation/object/bndbox/";
+    return std::find(std::begin(kValues), std::end(kValues), path) != std::end(kValues) ||
+           (path.starts_with(kBox) &&
+            std::find(kSides.begin(), kSides.end(), path.substr(kBox.size())) != kSides.end());
+  }
+
+  // An object in another place would be passed over.
+  void check_place(std::string_view element) const {
+    const auto refuse = [&](std::string_view place) {
+      refuse_voc(fmt::format("it has {}: {} is the place of Pascal VOC", quoted_excerpt(path_), place));
+    };
+    std::string name(element);
+    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (name == "object" && path_ != "/annotation/object") refuse("/annotation/object");
+    if (name == "bndbox" && path_ != "/annotation/object/bndbox" && path_ != "/annotation/object/part/bndbox")
+      refuse("/annotation/object/bndbox");
+  }
+
+  template <class T>
+  void take_once(std::optional<T>& member, std::string_view name, T value) const {
+    if (member)
+      refuse_voc(
+          fmt::format("{} has two {}", path_.starts_with("/annotation/object") ? which() : "it", name));
+    member = std::move(value);
+  }
+
+  bool difficult(std::string_view text) const {
+    if (text == "1" || text == "true" || text == "True") return true;
+    if (text == "0" || text == "false" || text == "False") return false;
+    refuse_voc(fmt::format("{}: difficult is {}: 0 or 1 is needed", which(), quoted_excerpt(text)));
+  }
+
   static std::uint32_t side(std::string_view text) {
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -87,8 +132,9 @@ class VocBuilder {
   }
 
   std::string which() const {
-    return fmt::format("object {}{}", number_ + 1,
-                       object_.name.empty() ? "" : fmt::format(" ({})", quoted_excerpt(object_.name)));
+    return fmt::format(
+        "object {}{}", number_ + 1,
+        object_.name.value_or("").empty() ? "" : fmt::format(" ({})", quoted_excerpt(*object_.name)));
   }
 
   void take_side(std::string_view name, std::string_view text) {
@@ -105,15 +151,15 @@ class VocBuilder {
   }
 
   void end_object() {
-    if (object_.name.empty()) refuse_voc(fmt::format("{} has no name", which()));
+    if (object_.name.value_or("").empty()) refuse_voc(fmt::format("{} has no name", which()));
     for (std::size_t i = 0; i < kSides.size(); ++i)
       if (!object_.sides[i]) refuse_voc(fmt::format("{} has no {} in its bndbox", which(), kSides[i]));
     LabelledObject found;
     found.object.box = {*object_.sides[0] - 1, *object_.sides[1] - 1, *object_.sides[2], *object_.sides[3]};
     const auto& [left, top, right, bottom] = found.object.box;
     if (left < right && top < bottom) {
-      found.object.crowd = object_.difficult;
-      found.name = object_.name;
+      found.object.crowd = object_.difficult.value_or(false);
+      found.name = *object_.name;
       file.objects.push_back(std::move(found));
     } else if (file.invalid_boxes.number++ == 0) {
       file.invalid_boxes.first = fmt::format("{}: a box from {}, {} to {}, {}", which(), *object_.sides[0],
@@ -122,6 +168,19 @@ class VocBuilder {
     ++number_;
   }
 
+  // 0 and 0 is not known. One of them alone is not a size.
+  void end_annotation() {
+    const std::uint32_t width = width_.value_or(0);
+    const std::uint32_t height = height_.value_or(0);
+    if ((width == 0) != (height == 0))
+      refuse_voc(fmt::format("its size is {} x {}: both sides are needed, or none", width, height));
+    file.size = {width, height};
+    file.filename = filename_.value_or("");
+  }
+
+  std::optional<std::string> filename_;
+  std::optional<std::uint32_t> width_;
+  std::optional<std::uint32_t> height_;
   std::size_t depth_ = 0;
   std::string path_;
   std::vector<std::size_t> ends_;  // of path_, before each open element

@@ -49,7 +49,7 @@ class YoloLine {
 
  private:
   std::string_view next() {
-    constexpr std::string_view kBlank = " \t\r";
+    constexpr std::string_view kBlank = " \t";
     const std::size_t begin = std::min(rest_.find_first_not_of(kBlank), rest_.size());
     const std::size_t end = std::min(rest_.find_first_of(kBlank, begin), rest_.size());
     const std::string_view word = rest_.substr(begin, end - begin);
@@ -84,6 +84,8 @@ LabelledObject object_of(const YoloLine& line, const std::vector<double>& values
   for (std::size_t at = 5; at < values.size(); at += visibility ? 3 : 2) {
     found.keypoints.push_back(static_cast<float>(line.fraction("x of a keypoint", values[at])));
     found.keypoints.push_back(static_cast<float>(line.fraction("y of a keypoint", values[at + 1])));
+    if (visibility && values[at + 2] != 0 && values[at + 2] != 1 && values[at + 2] != 2)
+      line.refuse(fmt::format("the visibility of a keypoint is {}: 0, 1 or 2 is needed", values[at + 2]));
     // Without visibility, 0 0 is a point that is not labelled.
     const bool labelled = values[at] != 0 || values[at + 1] != 0;
     found.keypoints.push_back(visibility ? static_cast<float>(values[at + 2]) : labelled ? 2.0F : 0.0F);
@@ -98,7 +100,9 @@ LabelFile parse_yolo(std::string_view text, std::uint32_t keypoints) {
   std::size_t number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    YoloLine line(text.substr(0, end), ++number);
+    std::string_view words = text.substr(0, end);
+    if (words.ends_with('\r')) words.remove_suffix(1);
+    YoloLine line(words, ++number);
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::vector<double> values = line.numbers();
     if (values.empty()) continue;

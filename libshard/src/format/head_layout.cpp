@@ -131,7 +131,42 @@ std::uint64_t set_offsets(std::vector<TensorInfo>& tensors, std::uint64_t sample
   return end;
 }
 
+std::uint64_t row_bytes(const TensorInfo& tensor) {
+  std::uint64_t bytes = size_bytes(tensor.dtype);
+  for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) bytes *= tensor.shape[axis];
+  return bytes;
+}
+
 }  // namespace
+
+std::uint64_t head_bytes_per_sample(const DatasetSpec& spec) {
+  const ShardWriterOptions options{spec};
+  // One sample, without rows of the columns that are not fixed: then these tensors are empty.
+  std::uint64_t bytes = 0;
+  for (const TensorInfo& tensor : small_tensors(options, 1, std::vector<std::uint64_t>(spec.columns.size())))
+    if (tensor.shape.front() != 0) bytes += row_bytes(tensor);
+  return bytes;
+}
+
+void check_header_bytes(const ShardWriterOptions& options) {
+  SafetensorsHeader table;
+  table.metadata = make_metadata(options);
+  table.tensors = small_tensors(options, 1, std::vector<std::uint64_t>(options.columns.size()));
+  const std::vector<std::uint64_t> none(options.fields.size());
+  table.tensors.push_back({"keys", DType::u8, {0}, 0, 0});
+  for (TensorInfo& images : image_tensors(options, 1, none, 0)) table.tensors.push_back(std::move(images));
+  constexpr std::uint64_t kMoreDigits = 64;  // of a tensor's counts and offsets in a larger shard
+  std::uint64_t bytes = serialize_safetensors_header(table).size() + table.tensors.size() * kMoreDigits;
+  if (bytes <= kMaxShardHeaderBytes) return;
+  const auto longest =
+      std::max_element(table.metadata.begin(), table.metadata.end(),
+                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("the header of a shard has at most {} bytes of JSON, and this needs {}: names of "
+                          "columns and fields, and what is recorded of the source; the longest is {} with {} "
+                          "bytes",
+                          kMaxShardHeaderBytes, bytes, longest->first, longest->second.size()));
+}
 
 std::uint64_t HeadLayout::file_begin(std::string_view tensor) const {
   return table.data_begin + table.find(tensor)->begin;

@@ -82,4 +82,12 @@ HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples
                         std::span<const std::uint64_t> rows, std::uint64_t key_bytes,
                         std::span<const std::uint64_t> field_bytes, std::uint64_t images_bytes);
 
+// What each sample adds to the head beside its key and its rows of columns that are not fixed.
+std::uint64_t head_bytes_per_sample(const DatasetSpec& spec);
+// What all samples of a shard may add together: the rest is for the JSON header and padding.
+inline constexpr std::uint64_t kMaxHeadRowBytes = kMaxHeadBytes - 2 * kMaxShardHeaderBytes;
+// Throws invalid_argument if the JSON header of a shard would be too large, whatever the shard holds: names and what is recorded of
+// the source have a bound together. The message names the longest.
+void check_header_bytes(const ShardWriterOptions& options);
+
 }  // namespace shard

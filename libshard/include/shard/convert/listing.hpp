@@ -55,6 +55,10 @@ struct AnnotationCounts {
   Count unknown_category;
   Count invalid_boxes;
   Count cut_away;
+  // Boxes that reach more than a pixel (YOLO: a hundredth) beyond their image: what is beyond it is cut.
+  Count beyond_image;
+  // Inputs beside the folders of others: then folders are no classes.
+  Count beside_folders;
 };
 
 // What was found in a folder of further images.
