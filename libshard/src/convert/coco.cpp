@@ -208,6 +208,9 @@ class CocoAnnotations::Impl {
       return missing(counts_.invalid_boxes,
                      fmt::format("annotation {} has a bbox of {} x {} pixels at {}, {}", annotation.id, width,
                                  height, x, y));
+    if (annotation.has_area && annotation.area < 0)
+      return missing(counts_.invalid_boxes,
+                     fmt::format("annotation {} has an area of {}", annotation.id, annotation.area));
     const ImageObject object{{x, y, x + width, y + height},
                              annotation.has_area ? annotation.area : width * height,
                              category - coco_.categories.begin(),

@@ -62,7 +62,7 @@ constexpr FieldRule kFieldRules[] = {
     {Section::annotations, "image_id", Field::image_id, "a whole number"},
     {Section::annotations, "category_id", Field::category_id, "a whole number"},
     {Section::annotations, "bbox", Field::bbox, "a list of 4 numbers, or not be there"},
-    {Section::annotations, "area", Field::area, "a number from 0 on, or not be there"},
+    {Section::annotations, "area", Field::area, "a number, or not be there"},
     {Section::annotations, "iscrowd", Field::iscrowd, "0 or 1, or not be there"},
     {Section::annotations, "keypoints", Field::keypoints, "a list of numbers, or not be there"},
     {Section::annotations, "caption", Field::caption, "text, or not be there"},
@@ -219,7 +219,6 @@ class CocoBuilder final : public JsonHandler {
     if (depth_ < 3 || is_text || in_list != (depth_ == 4) || std::abs(value) > kMost) take_other(written);
     if (in_list) return numbers_.push_back(value);
     if (field_ == Field::area) {
-      if (value < 0) take_other(written);
       annotation().area = value;
       annotation().has_area = true;
       return;

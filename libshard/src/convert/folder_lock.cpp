@@ -113,8 +113,13 @@ LockResult lock_place(int fd, std::uint64_t place, std::int64_t* holder) {
 
 }  // namespace
 
-FolderLock::~FolderLock() {
-  if (held()) ::flock(fd_.get(), LOCK_UN);
+FolderLock::~FolderLock() { unlock(); }
+
+void FolderLock::unlock() noexcept {
+  if (!held()) return;
+  ::flock(fd_.get(), LOCK_UN);
+  fd_.reset();
+  held_ = false;
 }
 
 LockResult FolderLock::try_lock(const fs::path& folder, bool alone) {

@@ -43,6 +43,7 @@ class FolderLock {
   LockResult try_lock(const std::filesystem::path& folder, bool alone);
   // After busy: the process id of a holder; 0 if it is not visible from here.
   std::int64_t holder() const noexcept { return holder_; }
+  void unlock() noexcept;
 
  private:
   UniqueFd fd_;

@@ -183,6 +183,8 @@ void move_up(const fs::path& real) {
   remove_file(real / kPlanFile);
 }
 
+}  // namespace
+
 void put_in_place(const fs::path& out) {
   const fs::path real = real_path(out);
   const fs::path staging = real / kStagingFolder;
@@ -194,15 +196,26 @@ void put_in_place(const fs::path& out) {
   move_up(real);
 }
 
-}  // namespace
+void prepare_replacement(const fs::path& out) {
+  finish_replacement(out);
+  finish_append(out);
+  // The staged folder is recognised by its conversion.json, so the old folder must not have one too.
+  if (dataset_is_there(out) && has_leftovers(out)) remove_journal(out);
+}
 
 void prepare_staging(const fs::path& staging, const PlanRecord& record) {
+  clear_staging(staging, [&](const PlanRecord& found) {
+    return found.fingerprint == record.fingerprint && found.source_digest == record.source_digest &&
+           found.options == record.options;
+  });
+}
+
+void clear_staging(const fs::path& staging, const std::function<bool(const PlanRecord&)>& keep) {
   bool usable = is_folder(staging);
   if (usable && !names_in(staging).empty()) {
     try {
       const PlanRecord found = read_plan(staging);
-      usable = found.stage == Stage::staged && found.fingerprint == record.fingerprint &&
-               found.source_digest == record.source_digest && found.options == record.options;
+      usable = found.stage == Stage::staged && keep(found);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::io) throw;
       usable = false;
@@ -243,10 +256,7 @@ Summary replace_dataset(const Plan& plan, const Options& options, const PlanReco
   const fs::path& out = options.out;
   FolderLock old;
   if (old.try_lock(out, true) == LockResult::busy) refuse_busy(out, old.holder(), "");
-  finish_replacement(out);
-  finish_append(out);
-  // The staged folder is recognised by its conversion.json, so the old folder must not have one too.
-  if (dataset_is_there(out) && has_leftovers(out)) remove_journal(out);
+  prepare_replacement(out);
 
   Options inner = options;
   inner.out = out / kStagingFolder;

@@ -23,6 +23,8 @@ constexpr std::size_t kOpenShards = 2;  // one is being filled, one is being pub
 constexpr std::uint64_t kQueueBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kRowsPerThread = 16;    // that wait in the queue
 constexpr std::uint64_t kWindowPerThread = 32;  // that a thread may be ahead of the slowest
+constexpr std::uint64_t kDefaultHeadBytes = kMaxHeadBytes / 4;
+constexpr std::uint64_t kMostByDefault = std::uint64_t{4} << 20U;
 constexpr auto kForever = std::chrono::hours(24 * 365);
 
 [[noreturn]] void refuse_twice(const WriterRow& row) {
@@ -32,8 +34,51 @@ constexpr auto kForever = std::chrono::hours(24 * 365);
 
 }  // namespace
 
-std::uint64_t WriterOptions::rows_per_shard() const {
-  return tensor ? per_shard(tensor->size_bytes()) : per_shard();
+std::uint64_t WriterOptions::rows_per_shard(const std::vector<ColumnSpec>& of_columns) const {
+  DatasetSpec spec;
+  spec.codec = codec;
+  spec.columns = of_columns;
+  spec.fields = image_fields;
+  const std::uint64_t head_row = head_bytes_per_sample(spec) + 1;  // with the shortest key
+  const std::uint64_t rows = per_shard(sample_spec().size_bytes());
+  const std::uint64_t most = kMaxHeadRowBytes / head_row;
+  if (rows <= most) return rows;
+  if (samples_per_shard != 0)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("`samples_per_shard` is {}, but a shard has at most {} rows of these columns, which "
+                    "take {} bytes each in its head",
+                    samples_per_shard, most, head_row - 1));
+  return std::clamp<std::uint64_t>(kDefaultHeadBytes / head_row, 1, kMostByDefault);
+}
+
+void WriterOptions::check() const {
+  const auto refuse = [](const char* member) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} is for conversions of files: a Writer is handed its rows", member));
+  };
+  if (refresh) refuse("`refresh`");
+  if (append) refuse("`append`");
+  if (claim) refuse("`claim`");
+  if (world_size != 1 || rank != 0) refuse("`world_size`");
+  if (!labels.empty()) refuse("`labels`");
+  if (!columns.empty()) refuse("`columns`");
+  if (!coco.empty() || !yolo.empty() || !voc.empty() || !box_classes.empty() || yolo_keypoints != 0)
+    refuse("`coco`, `yolo` or `voc`");
+  if (!pairs.empty()) refuse("`pairs`");
+  if (keep_channels) refuse("`channels` keep");
+  if (pages) refuse("`pages`");
+  Options files = *this;
+  files.images = "a program";
+  if (tensor) {
+    tensor->check();
+    files.shard_size_bytes = Options{}.shard_size_bytes;  // it is compared with the size of an image
+    if (samples_per_shard == 0 && shard_size_bytes < tensor->size_bytes())
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("`shard_size_bytes` {} is less than one sample of {} bytes: give a larger size",
+                              shard_size_bytes, tensor->size_bytes()));
+  }
+  files.check();
 }
 
 void WriterRow::set_label(std::int64_t label) {
@@ -44,29 +89,25 @@ void WriterRow::set_label(std::int64_t label) {
 
 Writer::Impl::Impl(const WriterOptions& given)
     : options(given),
-      per_shard(0),
+      out(given.out),
       memory(given.decode_memory_bytes != 0 ? given.decode_memory_bytes
                                             : image::MemoryBudget::default_bytes()) {
-  options.images = "a program";
-  options.overwrite = options.refresh = options.append = options.claim = false;
-  options.rank = 0;
-  options.world_size = 1;
-  options.jobs = options.threads();  // asks the system, so once
   options.check();
-  if (options.tensor) options.tensor->check();
-  per_shard = options.rows_per_shard();
+  options.jobs = options.threads();  // asks the system, so once
   for (std::string& name : options.classes) name = escape_key(name);
   open_folder();
 }
 
 Writer::Impl::~Impl() {
   {
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
+    cancelled = true;
     stop = true;
+    has_work.notify_all();
+    has_room.notify_all();
+    may_publish.notify_all();
+    no_guests.wait(lock, [&] { return guests == 0; });
   }
-  has_work.notify_all();
-  has_room.notify_all();
-  may_publish.notify_all();
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -107,16 +148,33 @@ void Writer::Impl::throw_if_failed() const {
   if (cancelled) throw Error(ErrorCode::cancelled, "interrupted");
 }
 
-// With mutex held. The shard that the next row belongs to; null if no further one may be opened yet.
-WriterShard* Writer::Impl::shard_for(const WriterRow& row) {
-  if (!open.empty() && !open.back()->full) return open.back().get();
+// With mutex held. No more rows follow in this shard.
+void Writer::Impl::end_shard(WriterShard& shard) {
+  try {
+    for (std::uint64_t row = shard.added; row < per_shard; ++row) shard.writer.skip(row);
+  } catch (...) {
+    error = std::current_exception();
+    stop = true;
+    throw;
+  }
+  shard.full = true;
+  may_publish.notify_all();
+}
+
+// With mutex held. The shard that a row belongs to; null if no further one may be opened yet.
+WriterShard* Writer::Impl::shard_for(std::uint64_t key_bytes, std::uint64_t head_bytes) {
+  if (!open.empty() && !open.back()->full) {
+    WriterShard& last = *open.back();
+    if (last.added == 0 || last.head_bytes + head_bytes <= kMaxHeadRowBytes) return &last;
+    end_shard(last);
+  }
   if (open.size() >= kOpenShards) return nullptr;
   ShardWriterOptions shard_options{spec};
   shard_options.may_exist = true;
   shard_options.preallocate = false;  // the last shard ends where the rows end
   // Keys are usually about as long as those before. If not, rows are moved when the shard is published.
-  shard_options.planned_key_bytes =
-      last_key_bytes != 0 ? last_key_bytes : per_shard * escape_key(row.key).size();
+  shard_options.planned_key_bytes = std::min(last_key_bytes != 0 ? last_key_bytes : per_shard * key_bytes,
+                                             kMaxHeadRowBytes - per_shard * head_row);
   auto writer =
       ShardWriter::create(options.out / shard_name(next_shard), per_shard, std::move(shard_options));
   open.push_back(std::make_unique<WriterShard>(std::move(writer), next_shard));
@@ -124,102 +182,104 @@ WriterShard* Writer::Impl::shard_for(const WriterRow& row) {
   return open.back().get();
 }
 
+// With mutex held. The row gets its place and waits for a thread.
+void Writer::Impl::enqueue(WriterRow&& row, const std::string& key, WriterShard& shard,
+                           std::uint64_t head_bytes) {
+  const std::uint64_t bytes = bytes_of(row);
+  WriterTask task{std::move(row), &shard, &shard.rows.emplace_back(), shard.added, added};
+  task.row.key = key;
+  ahead.push_back(false);
+  queue.push_back(std::move(task));
+  queue_bytes += bytes;
+  ++added;
+  ++shard.added;
+  shard.key_bytes += key.size();
+  shard.head_bytes += head_bytes;
+  if (shard.added == per_shard) {
+    shard.full = true;
+    last_key_bytes = shard.key_bytes;
+  }
+  has_work.notify_one();
+}
+
 std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseconds patience) {
+  require_own_process();
   const auto deadline = WriterClock::now() + patience;
   const std::string key = escape_key(row.key);
   std::unique_lock lock(mutex);
-  throw_if_failed();
-  if (closed) throw Error(ErrorCode::invalid_argument, "the writer is closed");
+  const Guest guest(*this);
+  const auto require_open = [&] {
+    throw_if_failed();
+    if (ended)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("the writer is closed: {} comes too late", quoted(row.key)));
+  };
+  require_open();
   if (done_keys.contains(key)) return false;
   if (complete)
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {} is finished, and rows cannot be added to it",
-                                                         quoted(row.key), quoted(options.out)));
+                                                         quoted(row.key), quoted(out)));
   if (!declared) throw Error(ErrorCode::invalid_argument, "the columns are not declared");
   check(row);
   if (keys.contains(key)) refuse_twice(row);
+  const std::uint64_t head_bytes = head_bytes_of(row, key);
   start();
   const std::uint64_t bytes = bytes_of(row);
   WriterShard* shard = nullptr;
   const auto room = [&] {
-    if (stop) return true;
+    if (stop || ended) return true;
     if (added - handled >= kWindowPerThread * options.threads()) return false;
     if (!queue.empty() &&
         (queue.size() >= kRowsPerThread * options.threads() || queue_bytes + bytes > kQueueBytes))
       return false;
-    shard = shard_for(row);
+    shard = shard_for(key.size(), head_bytes);
     return shard != nullptr;
   };
   if (!has_room.wait_until(lock, deadline, room)) return std::nullopt;
-  throw_if_failed();
+  require_open();
   if (!keys.insert(key)) refuse_twice(row);  // another thread has added it meanwhile
-  WriterTask task{std::move(row), shard, &shard->rows.emplace_back(), shard->added++, added++};
-  task.row.key = key;
-  shard->key_bytes += key.size();
-  if (shard->added == per_shard) {
-    shard->full = true;
-    last_key_bytes = shard->key_bytes;
+  try {
+    enqueue(std::move(row), key, *shard, head_bytes);
+  } catch (...) {  // of memory: its place may be taken
+    error = std::current_exception();
+    stop = true;
+    throw;
   }
-  ahead.push_back(false);
-  queue_bytes += bytes;
-  queue.push_back(std::move(task));
-  lock.unlock();
-  has_work.notify_one();
   return true;
 }
 
-Summary Writer::Impl::close() {
-  std::unique_lock lock(mutex);
-  if (closed) return *closed;
-  throw_if_failed();
-  if (complete) return *(closed = summary);
-  if (!open.empty() && open.back()->added == 0) {  // it was opened for a row that was refused then
-    open.pop_back();
-    --next_shard;
-  }
-  if (!open.empty() && !open.back()->full) {
-    WriterShard& last = *open.back();
-    for (std::uint64_t row = last.added; row < per_shard; ++row) last.writer.skip(row);
-    last.full = true;
-    may_publish.notify_all();
-  }
-  has_room.wait(lock, [&] { return stop || open.empty(); });
-  throw_if_failed();
-  if (next_shard == 0)
+void Writer::Impl::require_own_process() const {
+  if (::getpid() != process)
     throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("nothing was added: a data set has at least one image ({})", quoted(options.out)));
-  const std::uint64_t rows = added + first_shard * per_shard;
-  summary.convert_seconds = since.seconds();
-  lock.unlock();
-  Ending ending{next_shard, DatasetInfo(spec), {}};
-  ending.info.samples_per_shard = per_shard;
-  ending.info.classes = options.classes;
-  ending.info.inputs = rows;
-  Summary whole = summary;
-  if (!publish_dataset(options.out, record, std::move(ending), whole))
-    throw Error(ErrorCode::io, fmt::format("shards of {} have been lost or changed", quoted(options.out)));
-  remove_journal(options.out);
-  lock.lock();
-  closed = whole;
-  return whole;
+        ErrorCode::unsupported,
+        fmt::format("the Writer on {} was made by another process, of which this is a fork: its threads are "
+                    "not here; make a Writer in this process, on another folder",
+                    quoted(out)));
 }
 
-Writer::Writer(const WriterOptions& options) : impl_(std::make_unique<Impl>(options)) {}
+void Writer::Destroy::operator()(Impl* impl) const noexcept {
+  if (::getpid() == impl->process) delete impl;
+}
+
+Writer::Writer(const WriterOptions& options) : impl_(new Impl(options)) {}
 Writer::Writer(Writer&&) noexcept = default;
 Writer& Writer::operator=(Writer&&) noexcept = default;
 Writer::~Writer() = default;
 
 void Writer::declare(std::vector<ColumnSpec> columns) {
+  impl_->require_own_process();
   const std::lock_guard lock(impl_->mutex);
   impl_->declare(std::move(columns));
 }
 
 bool Writer::is_declared() const {
+  impl_->require_own_process();
   const std::lock_guard lock(impl_->mutex);
   return impl_->declared;
 }
 
 std::vector<ColumnSpec> Writer::columns() const {
+  impl_->require_own_process();
   const std::lock_guard lock(impl_->mutex);
   return impl_->declared ? impl_->spec.columns : std::vector<ColumnSpec>();
 }
@@ -231,29 +291,36 @@ std::optional<bool> Writer::try_add(WriterRow& row, std::chrono::milliseconds pa
 }
 
 bool Writer::is_done(std::string_view key) const {
+  impl_->require_own_process();
   const std::lock_guard lock(impl_->mutex);
   return impl_->done_keys.contains(escape_key(key));
 }
 
 std::vector<std::string> Writer::keys_done() const {
+  impl_->require_own_process();
+  std::unique_lock lock(impl_->mutex);
+  const Impl::Guest guest(*impl_);
+  impl_->has_room.wait(lock, [&] { return !impl_->closing; });  // receipts and tables stay where they are
   std::vector<std::string> keys;
-  const bool complete = impl_->complete || impl_->closed;
-  std::uint64_t left = complete ? ~std::uint64_t{0} : impl_->first_shard * impl_->per_shard;
-  if (!impl_->declared || left == 0) return keys;
-  read_input_rows(impl_->options.out, complete ? nullptr : &impl_->record, [&](InputRow&& row) {
-    if (impl_->done_keys.contains(row.key)) keys.push_back(unescape_key(row.key));
-  });
+  if (!impl_->declared || impl_->rows_before == 0) return keys;
+  const bool closed = impl_->closed.has_value();
+  read_input_rows(closed ? impl_->out : impl_->options.out,
+                  impl_->complete || impl_->published ? nullptr : &impl_->record, [&](InputRow&& row) {
+                    if (impl_->done_keys.contains(row.key)) keys.push_back(unescape_key(row.key));
+                  });
   return keys;
 }
 
 std::uint64_t Writer::size() const {
+  impl_->require_own_process();
   const std::lock_guard lock(impl_->mutex);
-  return impl_->complete ? impl_->summary.inputs : impl_->added + impl_->first_shard * impl_->per_shard;
+  return impl_->rows_before + impl_->added;
 }
 
 Summary Writer::close() { return impl_->close(); }
 
 void Writer::cancel() noexcept {
+  if (::getpid() != impl_->process) return;
   {
     const std::lock_guard lock(impl_->mutex);
     impl_->cancelled = true;

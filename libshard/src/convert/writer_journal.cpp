@@ -63,7 +63,11 @@ std::vector<ColumnSpec> parse_columns(const std::string& text) {
 }
 
 DatasetSpec writer_spec(const WriterOptions& options, const std::vector<ColumnSpec>& columns) {
-  if (!options.tensor) return spec_of(options, columns, {}, options.image_fields);
+  if (!options.tensor) {
+    Options with = options;
+    with.samples_per_shard = options.rows_per_shard(columns);
+    return spec_of(with, columns, {}, options.image_fields);
+  }
   DatasetSpec spec;
   spec.spec = *options.tensor;
   spec.provenance["tensor"] =
@@ -71,18 +75,18 @@ DatasetSpec writer_spec(const WriterOptions& options, const std::vector<ColumnSp
   spec.codec = options.codec;
   spec.columns = columns;
   spec.fields = options.image_fields;
-  spec.fingerprint = fingerprint_of(spec, options.rows_per_shard());
+  spec.fingerprint = fingerprint_of(spec, options.rows_per_shard(columns));
   return spec;
 }
 
 PlanRecord writer_record(const WriterOptions& options, const std::vector<ColumnSpec>& columns) {
-  PlanRecord record = record_of(writer_spec(options, columns), options.rows_per_shard());
+  PlanRecord record = record_of(writer_spec(options, columns), options.rows_per_shard(columns));
   std::string names;
   for (const std::string& name : options.classes) names += name + '\0';
   // Not of the inputs, which are not known: a conversion of files does not continue what a Writer has begun.
   record.source_digest = to_hex(xxh3("writer " + names));
   record.names_digest = record.source_digest;
-  record.inputs = options.rows_per_shard();
+  record.inputs = record.samples_per_shard;
   record.options["source"] = "a program (Writer)";
   if (!options.classes.empty())
     record.options["classes"] = fmt::format("{} ({})", options.classes.size(), to_hex(xxh3(names)));
@@ -91,11 +95,14 @@ PlanRecord writer_record(const WriterOptions& options, const std::vector<ColumnS
 }
 
 std::uint64_t keep_full_shards(const fs::path& out, const PlanRecord& record) {
+  // A shard may have fewer rows because its columns filled it: then another one follows. The last one may have been cut short by close().
   std::uint64_t shards = 0;
-  for (;; ++shards) {
-    const auto receipt = finished_shard(out, record, shards);
-    if (!receipt || rows_of(*receipt) != record.samples_per_shard) break;
+  std::uint64_t last = record.samples_per_shard;
+  while (const auto receipt = finished_shard(out, record, shards)) {
+    last = rows_of(*receipt);
+    ++shards;
   }
+  if (last != record.samples_per_shard) --shards;
   std::vector<std::uint64_t> others = receipts_in(out);
   std::error_code error;
   for (fs::directory_iterator it(out, error), end; !error && it != end; it.increment(error))

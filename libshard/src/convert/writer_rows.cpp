@@ -10,10 +10,19 @@
 #include "base/checksum.hpp"
 #include "base/publish.hpp"
 #include "base/quote.hpp"
+#include "base/utf8.hpp"
 #include "convert/writer_impl.hpp"
+#include "shard/image/wide.hpp"
 #include "shard/keys.hpp"
 
 namespace shard::convert {
+
+namespace {
+
+// Of a path that systems know, four times. Tables and receipts have it in each row.
+constexpr std::size_t kMaxKeyBytes = 16'384;
+
+}  // namespace
 
 std::uint64_t bytes_of(const WriterRow& row) {
   std::uint64_t bytes = row.image.size() + row.key.size();
@@ -22,11 +31,22 @@ std::uint64_t bytes_of(const WriterRow& row) {
   return bytes;
 }
 
-void Writer::Impl::check(const WriterRow& row) const {
+// What the row takes in the head of its shard.
+std::uint64_t Writer::Impl::head_bytes_of(const WriterRow& row, const std::string& key) const {
+  std::uint64_t bytes = head_row + key.size();
+  for (std::size_t i = 0; i < row.columns.size(); ++i)
+    if (spec.columns[i].kind != ColumnKind::fixed) bytes += row.columns[i].size();
+  if (bytes > kMaxHeadRowBytes)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{}: its key and columns have {} bytes: a shard holds {} at most",
+                            quoted(row.key), bytes, kMaxHeadRowBytes));
+  return bytes;
+}
+
+void Writer::Impl::check_columns_of(const WriterRow& row) const {
   const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(row.key), why));
   };
-  if (row.key.empty()) throw Error(ErrorCode::invalid_argument, "a row has an empty key");
   if (row.columns.size() != spec.columns.size())
     refuse(fmt::format("{} columns, but the data set has {}", row.columns.size(), spec.columns.size()));
   for (std::size_t i = 0; i < row.columns.size(); ++i) {
@@ -37,7 +57,27 @@ void Writer::Impl::check(const WriterRow& row) const {
     if (!fits)
       refuse(fmt::format("column {} has {} bytes, but a row is {} of {} bytes", quoted(column.name), bytes,
                          to_string(column), column.row_bytes()));
+    if (column.kind == ColumnKind::text && !is_utf8(as_text(row.columns[i])))
+      refuse(fmt::format("the text of column {} is not UTF-8", quoted(column.name)));
   }
+  const ColumnSpec& labels = spec.columns.front();
+  if (!options.classes.empty() && labels.dtype == DType::i64 && labels.row_shape.empty()) {
+    const auto label = static_cast<std::int64_t>(load_u64(row.columns.front(), 0));
+    if (label < 0 || static_cast<std::uint64_t>(label) >= options.classes.size())
+      refuse(fmt::format("label {}, but there are {} classes", label, options.classes.size()));
+  }
+}
+
+void Writer::Impl::check(const WriterRow& row) const {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("{}: {}", quoted(row.key), why));
+  };
+  if (row.key.empty()) throw Error(ErrorCode::invalid_argument, "a row has an empty key");
+  if (row.key.size() > kMaxKeyBytes)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("the key {} has {} bytes: at most {}", quoted_excerpt(row.key), row.key.size(),
+                            kMaxKeyBytes));
+  check_columns_of(row);
   if (row.images.size() != spec.fields.size())
     refuse(fmt::format("{} further images, but the data set has {} such fields", row.images.size(),
                        spec.fields.size()));
@@ -45,12 +85,6 @@ void Writer::Impl::check(const WriterRow& row) const {
     if (row.images[i].size() != spec.fields[i].spec.size_bytes())
       refuse(fmt::format("field {} has {} bytes, but {} has {}", quoted(spec.fields[i].name),
                          row.images[i].size(), to_string(spec.fields[i]), spec.fields[i].spec.size_bytes()));
-  const ColumnSpec& labels = spec.columns.front();
-  if (!options.classes.empty() && labels.dtype == DType::i64 && labels.row_shape.empty()) {
-    const auto label = static_cast<std::int64_t>(load_u64(row.columns.front(), 0));
-    if (label < 0 || static_cast<std::uint64_t>(label) >= options.classes.size())
-      refuse(fmt::format("label {}, but there are {} classes", label, options.classes.size()));
-  }
   if (options.tensor && (row.pixels || !row.file.empty() || row.image.size() != options.tensor->size_bytes()))
     refuse(fmt::format("the sample has {} bytes, but the samples are tensors of {}: {} [{}]",
                        row.image.size(), options.tensor->size_bytes(), to_string(options.tensor->dtype),
@@ -81,13 +115,22 @@ void Writer::Impl::decode(WriterTask& task, WriterTools& tools, InputRow& input,
     if (count > options.max_pixels)
       throw Error(ErrorCode::unsupported,
                   fmt::format("has {} pixels, more than {}", count, options.max_pixels));
-    if (pixels.channels != 3) {
-      tools.rgb.resize(count * 3);
+    // Samples with channels of their own have those of the pixels, but for alpha where they are not four.
+    const bool wide = options.preprocess.wide();
+    const std::uint32_t kept =
+        pixels.channels == 4 && options.sample_spec().channels != 4 ? 3 : pixels.channels;
+    const std::uint32_t wanted = wide ? kept : 3;
+    if (pixels.channels != wanted) {
+      tools.rgb.resize(count * wanted);
       for (std::size_t i = 0; i < count; ++i)
-        for (std::size_t c = 0; c < 3; ++c)
-          tools.rgb[3 * i + c] = bytes[pixels.channels == 1 ? i : 4 * i + c];
+        for (std::size_t c = 0; c < wanted; ++c)
+          tools.rgb[wanted * i + c] = bytes[pixels.channels == 1 ? i : pixels.channels * i + c];
       bytes = tools.rgb.data();
     }
+    if (wide)
+      return tools.preprocessor.run(image::WideView{reinterpret_cast<const std::byte*>(bytes), DType::u8,
+                                                    wanted, pixels.width, pixels.height},
+                                    tools.sample);
     tools.preprocessor.run({bytes, pixels.width, pixels.height, std::size_t{pixels.width} * 3}, tools.sample);
     return;
   }

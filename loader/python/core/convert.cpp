@@ -82,7 +82,6 @@ convert::Options options_of(const nb::dict& given) {
   set(options.rank, given, "rank");
   set(options.world_size, given, "world_size");
   set(options.claim, given, "claim");
-  options.check();
   return options;
 }
 

@@ -75,7 +75,7 @@ class Background {
   std::thread thread_;
 };
 
-// The options that Python gives, as _convert.py names them.
+// The options that Python gives, as _convert.py names them. Not checked as a whole.
 convert::Options options_of(const nb::dict& given);
 // What Conversion of _convert.py is made of.
 nb::dict dict_of(const convert::Summary& summary);

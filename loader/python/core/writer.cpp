@@ -99,27 +99,26 @@ class PyWriter {
       options.tensor = tensor_spec(*known, axes);
     }
     WithoutGil without_gil;
-    writer_ = std::make_unique<convert::Writer>(options);
+    writer_ = std::make_shared<convert::Writer>(options);
   }
   PyWriter(const PyWriter&) = delete;
   PyWriter& operator=(const PyWriter&) = delete;
   ~PyWriter() { abandon(); }
 
-  // In the child of a fork, the threads and the lock are the parent's.
+  // Calls in other threads end, and the last of them lets go of the folder. In the child of a fork nothing happens.
   void abandon() {
-    if (::getpid() != owner_) {
-      static_cast<void>(writer_.release());
-      return;
-    }
+    std::shared_ptr<convert::Writer> writer = std::exchange(writer_, nullptr);
+    if (!writer) return;
     WithoutGil without_gil;
-    writer_.reset();
+    writer->cancel();
+    writer.reset();
   }
 
-  void declare(const nb::list& columns) { writer().declare(columns_of(columns)); }
+  void declare(const nb::list& columns) { writer()->declare(columns_of(columns)); }
 
   nb::list columns() {
     nb::list list;
-    for (const ColumnSpec& column : writer().columns())
+    for (const ColumnSpec& column : writer()->columns())
       list.append(nb::make_tuple(column.name, std::string(to_string(column.kind)),
                                  std::string(to_string(column.dtype)), column.row_shape));
     return list;
@@ -146,57 +145,73 @@ class PyWriter {
     row.columns.reserve(columns.size());
     for (nb::handle column : columns) row.columns.push_back(BufferView(column).copy());
     for (nb::handle further : images) row.images.push_back(BufferView(further).copy());
-    convert::Writer& to = writer();
+    const std::shared_ptr<convert::Writer> to = writer();
     std::optional<bool> added;
-    wait_with_signals([&] {
-      added = to.try_add(row, kTick);
-      return added.has_value();
+    unless_abandoned(to, [&] {
+      wait_with_signals([&] {
+        added = to->try_add(row, kTick);
+        return added.has_value();
+      });
     });
     return *added;
   }
 
-  bool is_done(const nb::bytes& key) { return writer().is_done({key.c_str(), key.size()}); }
+  bool is_done(const nb::bytes& key) { return writer()->is_done({key.c_str(), key.size()}); }
 
   nb::list keys_done() {
     std::vector<std::string> keys;
     {
-      convert::Writer& from = writer();
+      const std::shared_ptr<convert::Writer> from = writer();
       WithoutGil without_gil;
-      keys = from.keys_done();
+      keys = from->keys_done();
     }
     nb::list list;
     for (const std::string& key : keys) list.append(nb::bytes(key.data(), key.size()));
     return list;
   }
 
-  std::uint64_t size() { return writer().size(); }
+  std::uint64_t size() { return writer()->size(); }
 
   nb::dict close() {
-    convert::Writer& from = writer();
+    if (closed_) return dict_of(*closed_);  // another thread was faster
+    const std::shared_ptr<convert::Writer> from = writer();
     convert::Summary summary;
-    Background work([&](const convert::Hooks&) { summary = from.close(); });
+    Background work([&](const convert::Hooks&) { summary = from->close(); });
     try {
-      work.wait([] {});
+      unless_abandoned(from, [&] { work.wait([] {}); });
     } catch (const nb::python_error&) {
-      from.cancel();  // of a signal handler
+      from->cancel();  // of a signal handler
       throw;
     }
-    nb::dict result = dict_of(summary);
-    abandon();  // its lock too
-    return result;
+    closed_ = summary;
+    abandon();
+    return dict_of(summary);
   }
 
  private:
-  convert::Writer& writer() {
+  // Who calls it keeps the writer alive: another thread may abandon it meanwhile.
+  std::shared_ptr<convert::Writer> writer() {
     if (::getpid() != owner_)
       throw Error(ErrorCode::unsupported,
                   "a Writer cannot be used in the child of a fork: make it in the child");
     if (!writer_) throw Error(ErrorCode::invalid_argument, "the writer is closed");
-    return *writer_;
+    return writer_;
+  }
+
+  // Work that ends because another thread has abandoned the writer says so.
+  template <class Work>
+  void unless_abandoned(const std::shared_ptr<convert::Writer>& writer, const Work& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::cancelled || writer_ == writer) throw;
+      throw Error(ErrorCode::invalid_argument, "the writer is closed: another thread has abandoned it");
+    }
   }
 
   const pid_t owner_ = ::getpid();
-  std::unique_ptr<convert::Writer> writer_;
+  std::shared_ptr<convert::Writer> writer_;
+  std::optional<convert::Summary> closed_;
 };
 
 }  // namespace

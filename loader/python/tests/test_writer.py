@@ -180,7 +180,7 @@ def test_further_images_that_do_not_fit_are_named(images, tmp_path):
         good = further_images(0)
         for change, text in [
             ({"mask": good["mask"][:5]}, r"the image 'mask' is uint8 \[6, 5, 1\], but this row has uint8 \[5, 5, 1\]"),
-            ({"mask": good["mask"].astype(np.int64) + 300}, "but this row has int64"),
+            ({"mask": good["mask"].astype(np.int64) + 300}, r"uint8 \[6, 5, 1\]: uint8 cannot hold"),
             ({"mask": good["mask"].astype(np.float32)}, "but this row has float32"),
         ]:
             with pytest.raises(sl.InvalidArgumentError, match=text):

@@ -3,11 +3,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -25,6 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<std::byte> file_bytes(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -286,6 +292,284 @@ TEST_F(WriterTest, DoesNotContinueAConversionOfFiles) {
   WriterOptions resumed = options();
   resumed.resume = true;
   EXPECT_SHARD_ERROR(Writer{resumed}, ErrorCode::invalid_argument, "unfinished conversion of files");
+}
+
+// A call that waits in vain would wait for ever: each test has its own end.
+TEST_F(WriterTest, RowsAreStoredOrRefusedWhileAnotherThreadCloses) {
+  for (int round = 0; round < 20; ++round) {
+    WriterOptions with = options();
+    with.out = dir_.path() / std::to_string(round);
+    with.samples_per_shard = 2;
+    Writer writer(with);
+    WriterRow first = row(0);
+    first.key = "first";
+    writer.add(std::move(first));
+    std::atomic<std::uint64_t> added{1};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&, t] {
+        try {
+          for (int i = 0;; ++i) {
+            WriterRow next = row(0);
+            next.key = std::to_string(t) + " " + std::to_string(i);
+            writer.add(std::move(next));
+            ++added;
+          }
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+          EXPECT_THAT(error.what(), HasSubstr("the writer is closed"));
+        }
+      });
+    std::this_thread::sleep_for(std::chrono::milliseconds(round));
+    const Summary summary = writer.close();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(summary.samples, added.load());
+    EXPECT_EQ(Dataset::open(with.out).info().samples(), added.load());
+    EXPECT_EQ(writer.size(), added.load());
+    EXPECT_SHARD_ERROR(writer.add(row(1)), ErrorCode::invalid_argument, "comes too late");
+  }
+}
+
+TEST_F(WriterTest, TwoThreadsThatCloseGetTheSame) {
+  Writer writer(options());
+  for (std::size_t i = 0; i < keys_.size(); ++i) writer.add(row(i));
+  std::vector<Summary> found(4);
+  std::vector<std::thread> threads;
+  for (Summary& summary : found) threads.emplace_back([&] { summary = writer.close(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Summary& summary : found) EXPECT_EQ(summary.samples, 9U);
+}
+
+TEST_F(WriterTest, LetsGoOfTheFolderWhenItIsClosed) {
+  Writer writer(options());
+  writer.add(row(0));
+  writer.close();
+  WriterOptions again = options();
+  again.overwrite = true;
+  Writer next(again);
+}
+
+TEST_F(WriterTest, IsDestroyedWhileAThreadWaitsInIt) {
+  for (int round = 0; round < 10; ++round) {
+    WriterOptions with = options();
+    with.out = dir_.path() / std::to_string(round);
+    with.jobs = 1;
+    auto writer = std::make_unique<Writer>(with);
+    std::atomic<bool> full{false};
+    std::thread thread([&full, &to = *writer, this] {
+      try {
+        for (int i = 0;; ++i) {
+          WriterRow next = row(0);
+          next.key = std::to_string(i);
+          if (i == 40) full = true;
+          to.add(std::move(next));
+        }
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::cancelled);
+      }
+    });
+    while (!full) std::this_thread::yield();
+    writer->cancel();
+    thread.join();
+    writer.reset();
+    EXPECT_EQ(folder_state(with.out), FolderState::incomplete);
+  }
+}
+
+TEST_F(WriterTest, RefusesToWorkInTheChildOfAFork) {
+  Writer writer(options());
+  writer.add(row(0));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(20);  // it must not hang
+    int wrong = 0;
+    const auto refused = [&](const auto& work) {
+      try {
+        work();
+        ++wrong;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::unsupported ||
+            std::string(error.what()).find("of which this is a fork") == std::string::npos)
+          ++wrong;
+      }
+    };
+    refused([&] { writer.add(row(1)); });
+    refused([&] { writer.close(); });
+    refused([&] { static_cast<void>(writer.size()); });
+    refused([&] { static_cast<void>(writer.keys_done()); });
+    refused([&] { static_cast<void>(writer.is_done("a")); });
+    refused([&] { static_cast<void>(writer.columns()); });
+    writer.cancel();
+    { const Writer moved(std::move(writer)); }  // destroyed
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_SHARD_ERROR(Writer{options()}, ErrorCode::resource, "is at work there");  // the lock is still held
+  writer.add(row(1));
+  EXPECT_EQ(writer.close().samples, 2U);
+}
+
+TEST_F(WriterTest, TheDefaultFitsSmallSamplesAndWideColumns) {
+  WriterOptions with = options();
+  with.classes.clear();
+  with.samples_per_shard = 0;
+  with.tensor = tensor_spec(DType::f32, std::vector<std::uint64_t>{2048});
+  with.fields = {{"labels", DType::i64, {}}, {"embedding", DType::f32, {2048}}};
+  EXPECT_EQ(with.per_shard(with.tensor->size_bytes()), 131'072U);  // 1 GiB of samples, and of columns
+  EXPECT_EQ(with.rows_per_shard(with.fields), 32'668U);
+  WriterOptions small = with;
+  small.out = dir_.path() / "small";
+  small.tensor = tensor_spec(DType::u8, std::vector<std::uint64_t>{1});
+  small.fields = {{"labels", DType::i64, {}}};
+  EXPECT_EQ(small.rows_per_shard(small.fields), 4'194'304U);
+  for (const WriterOptions* one : {&with, &small}) {
+    Writer writer(*one);
+    for (const char* key : {"a", "b"}) {
+      WriterRow row;
+      row.key = key;
+      row.image.resize(one->tensor->size_bytes());
+      for (const ColumnSpec& column : one->fields) row.columns.emplace_back(column.row_bytes());
+      writer.add(std::move(row));
+    }
+    EXPECT_EQ(writer.close().samples, 2U);
+    EXPECT_EQ(Dataset::open(one->out).info().samples(), 2U);
+  }
+  WriterOptions asked = with;
+  asked.out = dir_.path() / "asked";
+  asked.samples_per_shard = 131'072;
+  EXPECT_SHARD_ERROR(Writer{asked}, ErrorCode::invalid_argument,
+                     "`samples_per_shard` is 131072, but a shard has at most");
+}
+
+TEST_F(WriterTest, AShardEndsWhereItsColumnsFillIt) {
+  WriterOptions with = options();
+  with.samples_per_shard = 100;
+  with.fields.push_back({"tokens", DType::u8, {1 << 20}, ColumnKind::ragged});
+  // Images that are rejects, so that their columns need no memory: 12 rows of 100 MiB, and an image before and behind them.
+  const auto add_all = [&](Writer& writer) {
+    std::uint64_t added = 0;
+    for (int i = 0; i < 14; ++i) {
+      WriterRow next = row(0);
+      next.key = std::to_string(i);
+      if (i != 0 && i != 13) next.image.assign(4, std::byte{1});
+      next.columns.emplace_back(i != 0 && i != 13 ? std::size_t{100} << 20 : std::size_t{2} << 20,
+                                static_cast<std::byte>(i));
+      added += writer.add(std::move(next)) ? 1 : 0;
+    }
+    return added;
+  };
+  {
+    Writer writer(with);
+    EXPECT_EQ(add_all(writer), 14U);
+    while (!fs::exists(out_ / ".shard-00000.done.json"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  with.resume = true;
+  Writer writer(with);
+  EXPECT_EQ(writer.keys_done().size(), 0U);  // the shard is short and none follows: it may have been the last
+  EXPECT_EQ(add_all(writer), 14U);
+  const Summary summary = writer.close();
+  EXPECT_EQ(summary.samples, 2U);
+  EXPECT_EQ(summary.rejects, 12U);
+  const Dataset data = Dataset::open(out_);
+  EXPECT_EQ(data.info().shards.size(), 2U);
+  std::vector<std::byte> rows;
+  data.read_column(1, "tokens", rows);
+  EXPECT_EQ(rows.size(), std::size_t{2} << 20);
+  EXPECT_EQ(rows.front(), std::byte{13});
+}
+
+TEST_F(WriterTest, ReplacesADataSetOnRequest) {
+  {
+    Writer writer(options());
+    for (std::size_t i = 0; i < 4; ++i) writer.add(row(i));
+    writer.close();
+  }
+  EXPECT_SHARD_ERROR(Writer{options()}, ErrorCode::invalid_argument, "`overwrite` to replace it");
+  WriterOptions with = options();
+  with.overwrite = true;
+  const auto samples = [&] { return Dataset::open(out_).info().samples(); };
+  {
+    Writer writer(with);
+    for (std::size_t i = 0; i < 8; ++i) writer.add(row(i));
+    while (!fs::exists(out_ / ".shardify-next" / ".shard-00001.done.json"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(samples(), 4U);
+  }
+  EXPECT_EQ(samples(), 4U);  // not closed: as it was
+  with.resume = true;
+  with.fields.clear();
+  {
+    Writer writer(with);
+    EXPECT_EQ(writer.keys_done().size(), 6U);
+    for (std::size_t i = 0; i < keys_.size(); ++i) EXPECT_EQ(writer.add(row(i)), i >= 6);
+    EXPECT_EQ(samples(), 4U);
+    EXPECT_EQ(writer.close().samples, 9U);
+    EXPECT_EQ(writer.keys_done().size(), 6U);
+  }
+  EXPECT_EQ(samples(), 9U);
+  expect_as_from_files();
+  with = options();
+  with.overwrite = true;  // an earlier replacement leaves nothing, and does not go on without `resume`
+  {
+    Writer writer(with);
+    writer.add(row(0));
+  }
+  Writer writer(with);
+  writer.add(row(1));
+  EXPECT_EQ(writer.close().samples, 1U);
+  EXPECT_EQ(samples(), 1U);
+}
+
+TEST_F(WriterTest, ReplacesAnUnfinishedConversionButNoOtherFiles) {
+  Options files = with_options<Options>(out_);
+  std::atomic<bool> cancel{true};
+  EXPECT_THROW(run(files, {nullptr, &cancel}), Error);
+  WriterOptions with = options();
+  with.overwrite = true;
+  {
+    Writer writer(with);
+    writer.add(row(0));
+    EXPECT_EQ(folder_state(out_), FolderState::incomplete);
+    EXPECT_EQ(writer.close().samples, 1U);
+  }
+  EXPECT_EQ(Dataset::open(out_).info().samples(), 1U);
+  with.out = images_;
+  EXPECT_SHARD_ERROR(Writer{with}, ErrorCode::invalid_argument, "holds no data set of shardify");
+}
+
+TEST_F(WriterTest, RefusesOptionsThatAreForFiles) {
+  const auto refuses = [&](const char* member, const auto& set) {
+    WriterOptions with = options();
+    set(with);
+    EXPECT_SHARD_ERROR(Writer{with}, ErrorCode::invalid_argument, member);
+  };
+  refuses("`append`", [](WriterOptions& of) { of.append = true; });
+  refuses("`refresh`", [](WriterOptions& of) { of.refresh = true; });
+  refuses("`claim`", [](WriterOptions& of) { of.claim = true; });
+  refuses("`world_size`", [](WriterOptions& of) { of.world_size = 2; });
+  refuses("`labels`", [](WriterOptions& of) { of.labels = "x.csv"; });
+  refuses("`coco`", [](WriterOptions& of) { of.coco = "x.json"; });
+  refuses("`channels` keep", [](WriterOptions& of) { of.keep_channels = true; });
+  refuses("`pages`", [](WriterOptions& of) { of.pages = true; });
+}
+
+TEST_F(WriterTest, ARowThatDoesNotFitEndsNothing) {
+  WriterOptions with = options();
+  with.fields.push_back({"caption", DType::u8, {}, ColumnKind::text});
+  Writer writer(with);
+  WriterRow wrong = row(0);
+  wrong.columns.push_back({std::byte{0xFF}});
+  EXPECT_SHARD_ERROR(writer.add(wrong), ErrorCode::invalid_argument, "is not UTF-8");
+  wrong.columns.back().clear();
+  wrong.key.assign(20'000, 'x');
+  EXPECT_SHARD_ERROR(writer.add(wrong), ErrorCode::invalid_argument, "has 20000 bytes: at most 16384");
+  wrong.key = "right";
+  writer.add(wrong);
+  EXPECT_EQ(writer.close().samples, 1U);
 }
 
 TEST(KeySetTest, KeepsEveryKeyOnce) {

@@ -6,6 +6,7 @@ import importlib
 import operator
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Optional, Sequence, Union
@@ -77,27 +78,42 @@ def _array(value: Any) -> "tuple[np.ndarray[Any, Any], str]":
     return array, array.dtype.name
 
 
+class _Unfit(ValueError):
+    """A number that the data type of its column cannot hold."""
+
+
+def _widened(bits: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    """Bits of bfloat16 as float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
 def _cast(array: "np.ndarray[Any, Any]", found: str, wanted: str) -> "Optional[np.ndarray[Any, Any]]":
-    """The array with elements of another type; None if it is of another kind, or if an integer does not fit."""
+    """The array with elements of another type; None if it is of another kind. Floats are rounded; what cannot be held otherwise is an _Unfit."""
     if found == wanted:
         return array
-    if wanted == "bfloat16":
-        if found not in ("float16", "float32", "float64") and array.dtype.kind not in "iu":
-            return None
-        bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
-        rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-        return np.where(bits & 0x7FFFFFFF > 0x7F800000, bits >> 16 | 0x40, rounded).astype(np.uint16)
-    if found == "bfloat16":
-        if wanted not in _FLOATS:
-            return None
-        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(wanted)
-    target = np.dtype(wanted)
-    if array.dtype.kind not in "biuf" or (array.size and not np.can_cast(array.dtype, target, "same_kind") and not (array.dtype.kind in "iu" and target.kind in "iu")):
+    source = _widened(array.view(np.uint16)) if found == "bfloat16" else array
+    if source.dtype.kind not in "biuf" or (source.dtype.kind == "b" and wanted == "bfloat16"):
         return None
-    with np.errstate(over="ignore"):
-        cast = array.astype(target)
-    if array.dtype.kind in "iu" and target.kind in "iu" and not np.array_equal(array, cast):
-        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        if wanted == "bfloat16":
+            bits = np.asarray(source, np.float32, order="C").view(np.uint32)
+            rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+            cast = np.where(bits & 0x7FFFFFFF > 0x7F800000, bits >> 16 | 0x40, rounded).astype(np.uint16)
+            held: "np.ndarray[Any, Any]" = _widened(cast)
+        else:
+            target = np.dtype(wanted)
+            both = source.dtype.kind in "iu" and target.kind in "iu"
+            if source.size and not both and not np.can_cast(source.dtype, target, "same_kind"):
+                return None
+            cast = held = source.astype(target)
+        if source.dtype.kind in "iu":  # exactly
+            unfit = (held != source) | (held.astype(source.dtype) != source)
+        elif source.dtype.kind == "f":
+            unfit = np.isfinite(source) & ~np.isfinite(held)
+        else:
+            unfit = np.zeros(source.shape, bool)
+    if np.any(unfit):
+        raise _Unfit(f"{wanted} cannot hold {source[unfit].reshape(-1)[0]!s}")
     return cast
 
 
@@ -127,8 +143,15 @@ class Writer:
     resume: goes on where an earlier Writer with the same options was stopped, at the last whole shard. `key in writer` and
         keys_done() say which rows are there; add() passes over them. Add the other rows in the same order, and the bytes are those of a run
         that was not stopped.
+    overwrite: replaces the data set in `out`, finished or not, as convert() does: the old one stays complete and readable until close(). Together
+        with resume, a replacement that was stopped goes on.
 
     The other options are those of convert().
+
+    samples_per_shard: by default as many as shard_size_bytes holds, or fewer where columns are so wide that a shard could not hold them.
+
+    Threads may add at once; the order of the rows is that of the calls. What is added before close() is stored. What comes after it, also while it
+    is at work in another thread, is an InvalidArgumentError. A Writer cannot be used in the child of a fork.
 
     close() writes dataset.json. Leaving the `with` block by an exception does not: the data set stays unfinished and can be resumed.
     A process that is killed leaves whole shards, never a dataset.json. Several Writers may work at once, each in a folder of its own; a second
@@ -142,6 +165,7 @@ class Writer:
         columns: "Optional[Mapping[str, ColumnKind]]" = None,
         classes: "Union[Path, Sequence[str], None]" = None,
         resume: bool = False,
+        overwrite: bool = False,
         sample: "Optional[tuple[Any, ...]]" = None,
         preset: str = "eval",
         resize: Optional[int] = None,
@@ -165,9 +189,14 @@ class Writer:
         jobs: Optional[int] = None,
     ) -> None:
         self._core: Any = None
+        self._process = os.getpid()
+        self._first = threading.RLock()  # what the first row decides; a signal handler may add, too
         self._result: Optional[Conversion] = None
         self._out = os.fspath(out)
         self._classes = _names(classes)
+        for name in columns or ():
+            if name in ("key", "image", "label"):
+                raise InvalidArgumentError(f"column {name!r} has the name of an argument of add(); give it another" + ("" if name != "label" else ", or declare 'labels'"))
         self._labels = {name: number for number, name in enumerate(self._classes or ())}
         if len(self._labels) != len(self._classes or ()):
             raise InvalidArgumentError("classes has a name twice")
@@ -177,13 +206,15 @@ class Writer:
         given = _options(
             "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, depth=depth, layout=layout, normalize=normalize,
             mean=mean, std=std, codec=codec, shard_size_bytes=shard_size_bytes, samples_per_shard=samples_per_shard, on_error=on_error,
-            on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs, classes=self._classes,
+            on_warning=on_warning, max_pixels=max_pixels, fast_decode=fast_decode, jobs=jobs, classes=self._classes, overwrite=overwrite,
         )  # fmt: skip
         if self._images:
             given["image_fields"] = [kind._for_core(name) for name, kind in self._images.items()]
         if resume:
             given["resume"] = True
         self._given = given
+        geometry = {"resize": resize, "crop": crop, "squash": squash, "filter": filter, "dtype": dtype, "channels": channels, "layout": layout, "normalize": normalize, "mean": mean, "std": std}
+        self._for_images = [name for name, value in geometry.items() if value is not None] + ["fast_decode"] * fast_decode
         self._tensor: "Optional[tuple[str, tuple[int, ...]]]" = None
         if sample is not None:
             self._tensor = (_short_dtype(sample[0]), tuple(operator.index(axis) for axis in sample[1:]))
@@ -200,6 +231,11 @@ class Writer:
     def _start(self) -> Any:
         """Makes the C++ writer; returns the columns of the unfinished data set."""
         given = self._given if self._tensor is None else {**self._given, "tensor": self._tensor}
+        if self._tensor is not None and self._for_images:
+            dtype, axes = self._tensor
+            raise InvalidArgumentError(
+                f"the samples are arrays, {_LONG[dtype]} {list(axes)}, which are stored as they are, but {', '.join(self._for_images)} {'is' if len(self._for_images) == 1 else 'are'} for images: leave that out, or give uint8 pixels"
+            )
         try:
             self._core = _core.Writer(given)
             return self._core.columns()
@@ -219,17 +255,11 @@ class Writer:
         does not fit: a key that was added before, an unknown class, a column that is missing, not known, or of another type or shape.
         The Writer can be used after it.
         """
-        core = self._open()
+        self._open()
         images = [self._further(key, name, kind, columns) for name, kind in self._images.items()]
         columns = {name: value for name, value in columns.items() if name not in self._images}
-        raw = key if isinstance(key, bytes) else os.fsencode(key)
-        if self._columns is None and self._tensor is None and (found := _tensor_of(image)) is not None:
-            self._core.abandon()  # nothing was written
-            self._tensor = found
-            self._start()
-            core = self._open()
-        if self._columns is None:
-            self._take_columns(key, label, columns)
+        raw = self._raw(key)
+        core = self._take_first(key, image, label, columns) if self._columns is None else self._open()
         assert self._columns is not None
         rows = [self._label(key, label, self._columns[0])]
         for column in self._columns[1:]:
@@ -248,7 +278,7 @@ class Writer:
 
     def __contains__(self, key: "Union[str, bytes]") -> bool:
         """Whether an earlier run has stored (or rejected) the row with this key."""
-        return bool(self._open().is_done(key if isinstance(key, bytes) else os.fsencode(key)))
+        return bool(self._open().is_done(self._raw(key)))
 
     def keys_done(self) -> "list[str]":
         """The keys of the rows that an earlier run has stored or rejected, in their order."""
@@ -284,7 +314,10 @@ class Writer:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is None and self._core is not None:
-            self.close()
+            try:
+                self.close()
+            finally:
+                self.abandon()
         else:
             self.abandon()
 
@@ -296,6 +329,36 @@ class Writer:
         if self._core is None:
             raise InvalidArgumentError("the writer is closed")
         return self._core
+
+    @staticmethod
+    def _raw(key: Any) -> bytes:
+        if isinstance(key, bytes):
+            return key
+        try:
+            return os.fsencode(key)
+        except (TypeError, UnicodeEncodeError):
+            raise InvalidArgumentError(f"the key is {key!r}; expected str, bytes or a path") from None
+
+    def _take_first(self, key: Any, image: Any, label: Any, columns: "dict[str, Any]") -> Any:
+        """What the first row decides, once: whether the samples are arrays, and the columns. Returns the core."""
+        if os.getpid() != self._process:
+            self._open().columns()  # an error; the lock may be one of another thread of the parent
+        with self._first:
+            core = self._open()
+            if self._columns is not None:
+                return core
+            if self._tensor is None and (found := _tensor_of(image)) is not None:
+                if not self._for_images:
+                    core.abandon()  # nothing was written
+                self._tensor = found
+                try:
+                    self._start()
+                except InvalidArgumentError:
+                    self._tensor = None
+                    raise
+                core = self._open()
+            self._take_columns(key, label, columns)
+            return core
 
     def _take_columns(self, key: Any, label: Any, columns: "dict[str, Any]") -> None:
         """The columns, from what is declared and from the first row."""
@@ -344,7 +407,10 @@ class Writer:
     def _encode(self, key: Any, column: _Column, value: Any) -> bytes:
         if column.kind == "text" or isinstance(value, str):
             if column.kind == "text" and isinstance(value, str):
-                return value.encode()
+                try:
+                    return value.encode()
+                except UnicodeEncodeError as error:
+                    raise InvalidArgumentError(f"{key!r}: the text of column {column.name!r} is not Unicode: {error}") from None
             raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {'text' if isinstance(value, str) else type(value).__name__}")
         try:
             array, dtype = _array(value)
@@ -354,7 +420,10 @@ class Writer:
         if column.kind == "ragged" and array.size == 0 and shape in ((0,), (0, *column.row_shape)):
             return b""
         fits = shape == column.row_shape if column.kind == "fixed" else len(shape) == 1 + len(column.row_shape) and shape[1:] == column.row_shape
-        cast = _cast(array, dtype, column.dtype) if fits and (column.declared or dtype == column.dtype) else None
+        try:
+            cast = _cast(array, dtype, column.dtype) if fits and (column.declared or dtype == column.dtype) else None
+        except _Unfit as error:
+            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}: {error}") from None
         if cast is None:
             raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {dtype} {list(shape)}")
         return _little(cast)
@@ -363,7 +432,10 @@ class Writer:
         if name not in columns:
             raise InvalidArgumentError(f"{key!r}: the image {name!r} is missing")
         array, dtype = _array(columns[name])
-        cast = _cast(array, dtype, kind.dtype) if array.shape == kind.shape else None
+        try:
+            cast = _cast(array, dtype, kind.dtype) if array.shape == kind.shape else None
+        except _Unfit as error:
+            raise InvalidArgumentError(f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}: {error}") from None
         if cast is None:
             raise InvalidArgumentError(f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, but this row has {dtype} {list(array.shape)}")
         return _little(cast)
@@ -383,8 +455,10 @@ class Writer:
             return os.fsencode(image), 0
         pillow = sys.modules.get("PIL.Image")
         if pillow is not None and isinstance(image, pillow.Image):
+            if image.mode in ("F", "I") or image.mode.startswith("I;"):
+                raise InvalidArgumentError(f"{key!r}: the image of Pillow has mode {image.mode}, which RGB of 8 bits cannot hold; give the bytes or the path of its file, with the option dtype or channels, or an array")
             upright = importlib.import_module("PIL.ImageOps").exif_transpose(image)
-            image = upright.convert("RGB")
+            image = upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
         array, dtype = _array(image)
         if dtype == "uint8" and array.ndim == 1:
             return array.tobytes(), None
@@ -417,6 +491,8 @@ def write(rows: "Iterable[Any]", out: Path, **options: Any) -> Conversion:
     """
     with Writer(out, **options) as writer:
         for row in rows:
+            if isinstance(row, (str, bytes)):
+                raise InvalidArgumentError(f"a row is {row!r}; expected a dict, or a tuple (key, image, label)")
             if isinstance(row, Mapping):
                 writer.add(**row)
             else:
