@@ -137,7 +137,9 @@ void add_found(nb::dict& result, const convert::Listing& found) {
        {std::pair{"objects", of.objects}, std::pair{"images_without", of.images_without.number},
         std::pair{"without_image", of.without_image.number},
         std::pair{"unknown_category", of.unknown_category.number},
-        std::pair{"invalid_boxes", of.invalid_boxes.number}, std::pair{"cut_away", of.cut_away.number}})
+        std::pair{"invalid_boxes", of.invalid_boxes.number}, std::pair{"cut_away", of.cut_away.number},
+        std::pair{"beyond_image", of.beyond_image.number},
+        std::pair{"beside_folders", of.beside_folders.number}})
     if (count > 0) counts[name] = count;
   result["annotations"] = counts;
 }

@@ -118,6 +118,19 @@ def test_objects_that_are_left_out_are_a_warning(tmp_path):
     assert result.annotations == {"objects": 1, "images_without": 2, "unknown_category": 1, "invalid_boxes": 1}
 
 
+def test_boxes_beyond_their_image_and_images_beside_folders_are_a_warning(tmp_path):
+    images = make_images(tmp_path / "images", each=1)
+    shutil.copy(images / "ant" / "000.png", images / "beside.png")
+    boxes = tmp_path / "boxes.json"
+    boxes.write_text(json.dumps({"images": [{"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40}], "categories": [{"id": 1, "name": "x"}],
+                                 "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [40, 30, 48, 40]}]}))
+    with pytest.warns(sl.ConversionWarning) as caught:
+        result = sl.convert(images, tmp_path / "out", coco=boxes, resize=32, crop=32)
+    assert [text.split(";")[0].split(",")[0] for text in conversion_warnings(caught)] == ["1 boxes reach beyond their image", "1 images lie beside the folders of others"]
+    assert result.annotations == {"objects": 1, "images_without": 3, "beyond_image": 1, "beside_folders": 1} and result.samples == 4
+    assert sl.Dataset(tmp_path / "out").labels.tolist() == [0] * 4
+
+
 def test_classes_are_a_list_a_file_or_another_data_set(tmp_path):
     size = {"resize": 8, "crop": 8}
     sl.convert(make_images(tmp_path / "set" / "train", each=2), tmp_path / "train", **size)

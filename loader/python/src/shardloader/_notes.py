@@ -50,6 +50,10 @@ def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None
     for name, what in (("unknown_category", "of categories that the annotations do not name"), ("invalid_boxes", "with boxes without area")):
         if annotations.get(name, 0):
             warn(f"{annotations[name]} objects {what} are left out of {out!r}")
+    if annotations.get("beyond_image", 0):
+        warn(f"{annotations['beyond_image']} boxes reach beyond their image; what is beyond it is cut in {out!r}: is their format right?")
+    if annotations.get("beside_folders", 0):
+        warn(f"{annotations['beside_folders']} images lie beside the folders of others, so folders are no classes: every label in {out!r} is 0")
     if not result["complete"] or not result["rejects"]:
         return
     table = os.path.join(out, "rejects.csv")
