@@ -26,10 +26,10 @@ namespace {
 
 [[noreturn]] void refuse_coco(const std::string& why) { throw Error(ErrorCode::invalid_argument, why); }
 
-enum class Section : std::uint8_t { other, images, annotations, categories };
+enum class CocoSection : std::uint8_t { other, images, annotations, categories };
 
 // The members of entries that are read. Everything else is passed over.
-enum class Field : std::uint8_t {
+enum class CocoField : std::uint8_t {
   other,
   id,
   file_name,
@@ -45,43 +45,43 @@ enum class Field : std::uint8_t {
   caption
 };
 
-struct FieldRule {
-  Section section;
+struct CocoRule {
+  CocoSection section;
   std::string_view name;
-  Field field;
+  CocoField field;
   std::string_view wanted;
 };
-constexpr FieldRule kFieldRules[] = {
-    {Section::images, "id", Field::id, "a whole number"},
-    {Section::images, "file_name", Field::file_name, "text"},
-    {Section::images, "width", Field::width, "a whole number"},
-    {Section::images, "height", Field::height, "a whole number"},
-    {Section::categories, "id", Field::id, "a whole number"},
-    {Section::categories, "name", Field::name, "text"},
-    {Section::annotations, "id", Field::id, "a whole number, or not be there"},
-    {Section::annotations, "image_id", Field::image_id, "a whole number"},
-    {Section::annotations, "category_id", Field::category_id, "a whole number"},
-    {Section::annotations, "bbox", Field::bbox, "a list of 4 numbers, or not be there"},
-    {Section::annotations, "area", Field::area, "a number, or not be there"},
-    {Section::annotations, "iscrowd", Field::iscrowd, "0 or 1, or not be there"},
-    {Section::annotations, "keypoints", Field::keypoints, "a list of numbers, or not be there"},
-    {Section::annotations, "caption", Field::caption, "text, or not be there"},
+constexpr CocoRule kCocoRules[] = {
+    {CocoSection::images, "id", CocoField::id, "a whole number"},
+    {CocoSection::images, "file_name", CocoField::file_name, "text"},
+    {CocoSection::images, "width", CocoField::width, "a whole number"},
+    {CocoSection::images, "height", CocoField::height, "a whole number"},
+    {CocoSection::categories, "id", CocoField::id, "a whole number"},
+    {CocoSection::categories, "name", CocoField::name, "text"},
+    {CocoSection::annotations, "id", CocoField::id, "a whole number, or not be there"},
+    {CocoSection::annotations, "image_id", CocoField::image_id, "a whole number"},
+    {CocoSection::annotations, "category_id", CocoField::category_id, "a whole number"},
+    {CocoSection::annotations, "bbox", CocoField::bbox, "a list of 4 numbers, or not be there"},
+    {CocoSection::annotations, "area", CocoField::area, "a number, or not be there"},
+    {CocoSection::annotations, "iscrowd", CocoField::iscrowd, "0 or 1, or not be there"},
+    {CocoSection::annotations, "keypoints", CocoField::keypoints, "a list of numbers, or not be there"},
+    {CocoSection::annotations, "caption", CocoField::caption, "text, or not be there"},
 };
 
-Field field_of(Section section, std::string_view name) {
-  for (const FieldRule& rule : kFieldRules)
+CocoField coco_field_of(CocoSection section, std::string_view name) {
+  for (const CocoRule& rule : kCocoRules)
     if (rule.section == section && rule.name == name) return rule.field;
-  return Field::other;
+  return CocoField::other;
 }
 
-const FieldRule& rule_of(Section section, Field field) {
-  for (const FieldRule& rule : kFieldRules)
+const CocoRule& coco_rule_of(CocoSection section, CocoField field) {
+  for (const CocoRule& rule : kCocoRules)
     if (rule.section == section && rule.field == field) return rule;
   throw Error(ErrorCode::invalid_argument, "no such member");
 }
 
 // 3.0 and 3e2 are whole numbers too.
-std::optional<std::int64_t> whole_number(double value) {
+std::optional<std::int64_t> whole_of(double value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   if (value != std::floor(value) || std::abs(value) > kExact) return std::nullopt;
   return static_cast<std::int64_t>(value);
@@ -96,7 +96,7 @@ class CocoBuilder final : public JsonHandler {
 
   void null() override { take_other("null"); }
   void boolean(bool value) override {
-    if (depth_ == 3 && field_ == Field::iscrowd)
+    if (depth_ == 3 && field_ == CocoField::iscrowd)
       annotation().crowd = value;
     else
       take_other(value ? "true" : "false");
@@ -117,14 +117,14 @@ class CocoBuilder final : public JsonHandler {
     if (const auto [last, error] = std::from_chars(text.data(), end, value);
         error != std::errc{} || last != end)
       refuse_coco(fmt::format("{} is not a number of float64", text));
-    take_number(value, whole_number(value), text);
+    take_number(value, whole_of(value), text);
   }
   void string(std::string&& value) override {
-    if (depth_ == 3 && field_ == Field::file_name) {
+    if (depth_ == 3 && field_ == CocoField::file_name) {
       coco.images.back().file_name = std::move(value);
-    } else if (depth_ == 3 && field_ == Field::name) {
+    } else if (depth_ == 3 && field_ == CocoField::name) {
       coco.categories.back().name = std::move(value);
-    } else if (depth_ == 3 && field_ == Field::caption) {
+    } else if (depth_ == 3 && field_ == CocoField::caption) {
       coco.captions.push_back(std::move(value));
       annotation().caption = static_cast<std::uint32_t>(coco.captions.size());
     } else {
@@ -134,24 +134,24 @@ class CocoBuilder final : public JsonHandler {
   void begin_object() override {
     if (depth_ != 2) take_other("an object");
     ++depth_;
-    if (depth_ != 3 || section_ == Section::other) return;
+    if (depth_ != 3 || section_ == CocoSection::other) return;
     seen_fields_ = 0;
-    field_ = Field::other;
-    if (section_ == Section::images) coco.images.emplace_back();
-    if (section_ == Section::categories) coco.categories.emplace_back();
-    if (section_ == Section::annotations) coco.annotations.emplace_back();
+    field_ = CocoField::other;
+    if (section_ == CocoSection::images) coco.images.emplace_back();
+    if (section_ == CocoSection::categories) coco.categories.emplace_back();
+    if (section_ == CocoSection::annotations) coco.annotations.emplace_back();
   }
   void key(std::string&& name) override {
     if (depth_ == 1) {
-      section_ = name == "images"        ? Section::images
-                 : name == "annotations" ? Section::annotations
-                 : name == "categories"  ? Section::categories
-                                         : Section::other;
-      if (section_ != Section::other && std::exchange(seen_[static_cast<int>(section_)], true))
+      section_ = name == "images"        ? CocoSection::images
+                 : name == "annotations" ? CocoSection::annotations
+                 : name == "categories"  ? CocoSection::categories
+                                         : CocoSection::other;
+      if (section_ != CocoSection::other && std::exchange(seen_[static_cast<int>(section_)], true))
         refuse_coco(fmt::format("it has the list {} twice", name));
     } else if (depth_ == 3) {
-      field_ = field_of(section_, name);
-      if (field_ == Field::other) return;
+      field_ = coco_field_of(section_, name);
+      if (field_ == CocoField::other) return;
       if (has(field_)) refuse_coco(fmt::format("{} has {} twice", entry(), name));
       seen_fields_ |= bit(field_);
     }
@@ -161,8 +161,8 @@ class CocoBuilder final : public JsonHandler {
     --depth_;
   }
   void begin_array() override {
-    const bool section = depth_ == 1 && section_ != Section::other;
-    const bool numbers = depth_ == 3 && (field_ == Field::bbox || field_ == Field::keypoints);
+    const bool section = depth_ == 1 && section_ != CocoSection::other;
+    const bool numbers = depth_ == 3 && (field_ == CocoField::bbox || field_ == CocoField::keypoints);
     if (!section && !numbers) take_other("a list");
     ++depth_;
     if (numbers) numbers_.clear();
@@ -173,38 +173,38 @@ class CocoBuilder final : public JsonHandler {
   }
 
   void check_sections() const {
-    if (!seen_[static_cast<int>(Section::images)] || !seen_[static_cast<int>(Section::annotations)])
+    if (!seen_[static_cast<int>(CocoSection::images)] || !seen_[static_cast<int>(CocoSection::annotations)])
       refuse_coco(
           "it has no lists \"images\" and \"annotations\": these are not annotations in the format of COCO");
   }
 
  private:
-  static std::uint32_t bit(Field field) { return std::uint32_t{1} << static_cast<unsigned>(field); }
-  bool has(Field field) const { return (seen_fields_ & bit(field)) != 0; }
+  static std::uint32_t bit(CocoField field) { return std::uint32_t{1} << static_cast<unsigned>(field); }
+  bool has(CocoField field) const { return (seen_fields_ & bit(field)) != 0; }
   CocoAnnotation& annotation() { return coco.annotations.back(); }
 
   // "annotation 17", or by its place where its id is not known yet.
   std::string entry() const {
     const auto named = [&](const char* what, const char* list, std::int64_t id, std::size_t count) {
-      return has(Field::id) && id_is_read_ ? fmt::format("{} {}", what, id)
-                                           : fmt::format("{}[{}]", list, count - 1);
+      return has(CocoField::id) && id_is_read_ ? fmt::format("{} {}", what, id)
+                                               : fmt::format("{}[{}]", list, count - 1);
     };
-    if (section_ == Section::images)
+    if (section_ == CocoSection::images)
       return named("image", "images", coco.images.back().id, coco.images.size());
-    if (section_ == Section::categories)
+    if (section_ == CocoSection::categories)
       return named("category", "categories", coco.categories.back().id, coco.categories.size());
     return named("annotation", "annotations", coco.annotations.back().id, coco.annotations.size());
   }
 
   // A value that no member which is read can have here.
   void take_other(std::string_view found) const {
-    if (section_ == Section::other) return;
+    if (section_ == CocoSection::other) return;
     if (depth_ == 1) refuse_coco("its images, annotations and categories must be lists");
     if (depth_ == 2)
       refuse_coco(fmt::format("an entry of its images, annotations or categories is {}: it must be an object",
                               found));
-    if (field_ == Field::other) return;
-    const FieldRule& rule = rule_of(section_, field_);
+    if (field_ == CocoField::other) return;
+    const CocoRule& rule = coco_rule_of(section_, field_);
     if (depth_ > 3)
       refuse_coco(fmt::format("{}: {} has {} in it: it must be {}", entry(), rule.name, found, rule.wanted));
     refuse_coco(fmt::format("{}: {} is {}: it must be {}", entry(), rule.name, found, rule.wanted));
@@ -212,18 +212,19 @@ class CocoBuilder final : public JsonHandler {
 
   // `text`: as it is written, or empty.
   void take_number(double value, std::optional<std::int64_t> whole, std::string_view text) {
-    if (section_ == Section::other || (depth_ >= 3 && field_ == Field::other)) return;
+    if (section_ == CocoSection::other || (depth_ >= 3 && field_ == CocoField::other)) return;
     const std::string written = text.empty() ? fmt::to_string(*whole) : std::string(text);
-    const bool in_list = field_ == Field::bbox || field_ == Field::keypoints;
-    const bool is_text = field_ == Field::file_name || field_ == Field::name || field_ == Field::caption;
+    const bool in_list = field_ == CocoField::bbox || field_ == CocoField::keypoints;
+    const bool is_text =
+        field_ == CocoField::file_name || field_ == CocoField::name || field_ == CocoField::caption;
     if (depth_ < 3 || is_text || in_list != (depth_ == 4) || std::abs(value) > kMost) take_other(written);
     if (in_list) return numbers_.push_back(value);
-    if (field_ == Field::area) {
+    if (field_ == CocoField::area) {
       annotation().area = value;
       annotation().has_area = true;
       return;
     }
-    if (!whole || (field_ == Field::iscrowd && *whole != 0 && *whole != 1)) take_other(written);
+    if (!whole || (field_ == CocoField::iscrowd && *whole != 0 && *whole != 1)) take_other(written);
     take_integer(*whole);
   }
 
@@ -231,29 +232,29 @@ class CocoBuilder final : public JsonHandler {
     const auto side = [&] {
       constexpr std::int64_t kMostPixels = 6'553'500;
       if (value < 1 || value > kMostPixels)
-        refuse_coco(fmt::format("{} has a {} of {}", entry(), rule_of(section_, field_).name, value));
+        refuse_coco(fmt::format("{} has a {} of {}", entry(), coco_rule_of(section_, field_).name, value));
       return static_cast<std::uint32_t>(value);
     };
     switch (field_) {
-      case Field::id:
+      case CocoField::id:
         id_is_read_ = true;
-        if (section_ == Section::images) coco.images.back().id = value;
-        if (section_ == Section::categories) coco.categories.back().id = value;
-        if (section_ == Section::annotations) annotation_ids.push_back(annotation().id = value);
+        if (section_ == CocoSection::images) coco.images.back().id = value;
+        if (section_ == CocoSection::categories) coco.categories.back().id = value;
+        if (section_ == CocoSection::annotations) annotation_ids.push_back(annotation().id = value);
         break;
-      case Field::width:
+      case CocoField::width:
         coco.images.back().width = side();
         break;
-      case Field::height:
+      case CocoField::height:
         coco.images.back().height = side();
         break;
-      case Field::image_id:
+      case CocoField::image_id:
         annotation().image = value;
         break;
-      case Field::category_id:
+      case CocoField::category_id:
         annotation().category = value;
         break;
-      case Field::iscrowd:
+      case CocoField::iscrowd:
         annotation().crowd = value != 0;
         break;
       default:
@@ -262,15 +263,15 @@ class CocoBuilder final : public JsonHandler {
   }
 
   void end_list() {
-    if (section_ != Section::annotations) return;
+    if (section_ != CocoSection::annotations) return;
     CocoAnnotation& of = annotation();
-    if (field_ == Field::bbox) {
+    if (field_ == CocoField::bbox) {
       if (numbers_.size() != 4)
         refuse_coco(fmt::format("{}: a bbox of {} numbers: it must be x, y, width, height", entry(),
                                 numbers_.size()));
       std::copy(numbers_.begin(), numbers_.end(), of.box);
       of.has_box = true;
-    } else if (field_ == Field::keypoints) {
+    } else if (field_ == CocoField::keypoints) {
       if (numbers_.size() % 3 != 0)
         refuse_coco(
             fmt::format("{}: keypoints of {} numbers: a multiple of 3 is needed", entry(), numbers_.size()));
@@ -285,29 +286,29 @@ class CocoBuilder final : public JsonHandler {
   }
 
   void end_entry() {
-    if (section_ == Section::other) return;
-    const bool annotates = section_ == Section::annotations;
-    if (!has(Field::id) && !annotates)
+    if (section_ == CocoSection::other) return;
+    const bool annotates = section_ == CocoSection::annotations;
+    if (!has(CocoField::id) && !annotates)
       refuse_coco(fmt::format("an entry of {} has no whole number as id",
-                              section_ == Section::images ? "images" : "categories"));
-    if (section_ == Section::images && coco.images.back().file_name.empty())
+                              section_ == CocoSection::images ? "images" : "categories"));
+    if (section_ == CocoSection::images && coco.images.back().file_name.empty())
       refuse_coco(fmt::format("{} has no file_name", entry()));
-    if (section_ == Section::categories && coco.categories.back().name.empty())
+    if (section_ == CocoSection::categories && coco.categories.back().name.empty())
       refuse_coco(fmt::format("{} has no name", entry()));
-    if (annotates && !has(Field::image_id))
+    if (annotates && !has(CocoField::image_id))
       refuse_coco(fmt::format("{} has no whole number as image_id", entry()));
-    if (annotates && !has(Field::category_id) && (annotation().has_box || annotation().keypoints != 0))
+    if (annotates && !has(CocoField::category_id) && (annotation().has_box || annotation().keypoints != 0))
       refuse_coco(fmt::format("{} has no whole number as category_id", entry()));
-    field_ = Field::other;
+    field_ = CocoField::other;
     id_is_read_ = false;
   }
 
   static constexpr double kMost = 1e30;  // float32 holds it
 
   std::size_t depth_ = 0;
-  Section section_ = Section::other;
+  CocoSection section_ = CocoSection::other;
   bool seen_[4] = {};
-  Field field_ = Field::other;
+  CocoField field_ = CocoField::other;
   std::uint32_t seen_fields_ = 0;  // of the entry
   bool id_is_read_ = false;
   std::vector<double> numbers_;  // of the list that is being read
