@@ -123,20 +123,21 @@ void Writer::Impl::start() {
     for (unsigned i = 0; i < options.threads(); ++i) threads.emplace_back([this] { work(); });
     threads.emplace_back([this] { publish_loop(); });
   } catch (...) {  // those that were started end
-    error = std::current_exception();
-    stop = true;
-    has_work.notify_all();
+    end_all(std::current_exception());
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   throw_if_failed();
 }
 
 void Writer::Impl::fail(std::exception_ptr failed) noexcept {
-  {
-    const std::lock_guard lock(mutex);
-    if (!error) error = std::move(failed);
-    stop = true;
-  }
+  const std::lock_guard lock(mutex);
+  end_all(std::move(failed));
+}
+
+// With mutex held.
+void Writer::Impl::end_all(std::exception_ptr failed) noexcept {
+  if (!error) error = std::move(failed);
+  stop = true;
   has_work.notify_all();
   has_room.notify_all();
   may_publish.notify_all();
@@ -153,8 +154,7 @@ void Writer::Impl::end_shard(WriterShard& shard) {
   try {
     for (std::uint64_t row = shard.added; row < per_shard; ++row) shard.writer.skip(row);
   } catch (...) {
-    error = std::current_exception();
-    stop = true;
+    end_all(std::current_exception());
     throw;
   }
   shard.full = true;
@@ -185,9 +185,9 @@ WriterShard* Writer::Impl::shard_for(std::uint64_t key_bytes, std::uint64_t head
 // With mutex held. The row gets its place and waits for a thread.
 void Writer::Impl::enqueue(WriterRow&& row, const std::string& key, WriterShard& shard,
                            std::uint64_t head_bytes) {
-  const std::uint64_t bytes = bytes_of(row);
   WriterTask task{std::move(row), &shard, &shard.rows.emplace_back(), shard.added, added};
   task.row.key = key;
+  const std::uint64_t bytes = bytes_of(task.row);  // as work() counts it, with the escaped key
   ahead.push_back(false);
   queue.push_back(std::move(task));
   queue_bytes += bytes;
@@ -241,8 +241,7 @@ std::optional<bool> Writer::Impl::try_add(WriterRow& row, std::chrono::milliseco
   try {
     enqueue(std::move(row), key, *shard, head_bytes);
   } catch (...) {  // of memory: its place may be taken
-    error = std::current_exception();
-    stop = true;
+    end_all(std::current_exception());
     throw;
   }
   return true;

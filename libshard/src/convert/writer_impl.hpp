@@ -97,6 +97,7 @@ struct Writer::Impl {
 
   void start();
   void fail(std::exception_ptr error) noexcept;
+  void end_all(std::exception_ptr error) noexcept;
   void throw_if_failed() const;
   void end_shard(WriterShard& shard);
   WriterShard* shard_for(std::uint64_t key_bytes, std::uint64_t head_bytes);
