@@ -281,7 +281,19 @@ void Loader::Impl::check_state(const LoaderState& state) const {
                 "cannot resume: the state is of another selection of samples, or of other data sets put "
                 "together; select "
                 "and put together as in the run that wrote it");
-  if (state.order != mine.order)
+  // A state of an earlier version, whose sequence was another one, is good where no batch of its epoch was taken, or all were.
+  const bool earlier = state.order != mine.order && state.order == setup_->order.earlier_digest();
+  const bool between_epochs =
+      state.position == 0 || state.position == setup_->order.batches() * mine.global_batch;
+  if (earlier && !between_epochs)
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("cannot resume: an earlier version wrote the state in the middle of epoch {}, after "
+                    "{} samples, and this version has another sequence for this epoch (small sets, few "
+                    "shards, groups and mixes are drawn anew since then): start epoch {} again, or go "
+                    "on with the version that wrote it",
+                    state.epoch, state.position, state.epoch));
+  if (state.order != mine.order && !earlier)
     throw Error(ErrorCode::invalid_argument,
                 "cannot resume: the state is of another sequence: order, window, tail, partition or what is "
                 "drawn (sampling, weights, "

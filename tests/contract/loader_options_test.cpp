@@ -283,6 +283,28 @@ TEST_F(LoaderOptionsTable, RefusesAStateOfAnotherRunByWhatDiffers) {
   EXPECT_FALSE(loader.next());
 }
 
+// The samples are so few that earlier versions had another sequence of them.
+TEST_F(LoaderOptionsTable, TakesAStateOfAnEarlierVersionBetweenEpochsOnly) {
+  Loader loader(*data_, make_host_device(1), good());
+  std::vector<std::uint64_t> shards;
+  for (const ShardSummary& shard : data_->info().shards) shards.push_back(shard.samples);
+  LoaderState earlier = loader.state();
+  earlier.order = Order(shards, good()).earlier_digest();
+  ASSERT_NE(earlier.order, loader.state().order);
+  earlier.epoch = 3;
+  for (const std::uint64_t batches : {1U, 5U, 11U}) {
+    earlier.position = 8 * batches;
+    EXPECT_SHARD_ERROR(loader.resume(earlier), ErrorCode::invalid_argument,
+                       "an earlier version wrote the state in the middle of epoch 3");
+  }
+  earlier.position = 8 * 12;
+  loader.resume(earlier);
+  EXPECT_FALSE(loader.next());
+  earlier.position = 0;
+  loader.resume(earlier);
+  EXPECT_EQ(loader.next()->epoch(), 3U);
+}
+
 // Memory of the new views is allocated after that of the old ones was freed, when the next epoch starts.
 TEST_F(LoaderOptionsTable, SaysWhenThereIsNoMemoryForReplacedViewsAndTakesOthersThen) {
   const auto device = std::make_shared<LimitedDevice>(make_host_device(1), true);

@@ -17,6 +17,7 @@ enum Purpose : std::uint64_t {
   kThresholds = 6,
   kKeys = 7,
   kUniform = 8,
+  kRounds = 9,
 };
 
 // A key for one purpose of one epoch.

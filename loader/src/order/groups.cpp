@@ -1,6 +1,7 @@
 // Sampling from groups in proportions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -11,7 +12,7 @@
 #include "base/quote.hpp"
 #include "order/epoch_key.hpp"
 #include "order/members.hpp"
-#include "order/quotas.hpp"
+#include "order/shares.hpp"
 #include "shard/dataset.hpp"
 #include "shard/error.hpp"
 #include "shard/loader/order.hpp"
@@ -21,7 +22,12 @@ namespace shard {
 
 namespace {
 
-constexpr std::uint64_t kBlock = 1000;
+// Of the sequence as it is, and as versions before 2 of the sequence had it. A number of another version means other samples.
+struct GroupDigests {
+  std::uint64_t now = 0;
+  std::uint64_t earlier = 0;
+};
+GroupDigests digests_of(const std::string& text) { return {xxh3("version 2 of " + text), xxh3(text)}; }
 
 // Their sum becomes 1.
 std::vector<double> checked(std::span<const double> proportions, const Members& members) {
@@ -42,41 +48,36 @@ std::vector<double> checked(std::span<const double> proportions, const Members& 
   return shares;
 }
 
+// Shares: EqualShares or UnequalShares.
+template <class Shares>
 class Groups final : public Sampling {
  public:
-  Groups(Members members, std::span<const double> proportions, std::uint64_t digest)
-      : members_(std::move(members)),
-        shares_(checked(proportions, members_)),
-        full_(shares_, kBlock),
-        digest_(digest) {}
+  Groups(Members members, Shares shares, GroupDigests digests)
+      : members_(std::move(members)), shares_(std::move(shares)), digests_(digests) {}
 
   std::uint64_t samples() const noexcept override { return members_.samples(); }
-  std::uint64_t digest() const noexcept override { return digest_; }
+  std::uint64_t digest() const noexcept override { return digests_.now; }
+  std::uint64_t earlier_digest() const noexcept override { return digests_.earlier; }
 
   void draw(const Epoch& epoch, std::span<std::uint64_t> positions) const override {
-    const std::uint64_t blocks = epoch.length / kBlock;
-    const Quotas last(shares_, epoch.length % kBlock);
-    // Blocks are numbered over all epochs. So far nobody trains: the numbers only have to stay below 2^63.
-    const std::uint64_t number = epoch.number % ((std::uint64_t{1} << 62U) / (epoch.length + 1));
+    const typename Shares::InEpoch shares(shares_, epoch);
     std::optional<Block> block;
     std::vector<Drawn> drawn(positions.size());
     for (std::size_t i = 0; i < positions.size(); ++i) {
-      const std::uint64_t k = positions[i] / kBlock;
-      if (!block || block->index != k)
-        block.emplace(k, Permutation(k < blocks ? kBlock : epoch.length % kBlock,
-                                     mix64(epoch_key(epoch.seed, epoch.number, kBlocks) ^ k)));
-      const std::uint64_t slot = block->shuffled(positions[i] % kBlock);
-      const std::uint64_t full_before = number * blocks + std::min(k, blocks);
-      const Quotas& quotas = k < blocks ? full_ : last;
-      const std::uint64_t of_its_kind = k < blocks ? full_before : number;
-      const std::size_t group = quotas.group_at(of_its_kind, slot);
-      const std::uint64_t before = full_.before(full_before, group) + last.before(number, group) + slot -
-                                   quotas.begin(of_its_kind, group);
-      const std::uint64_t size = members_.size(group);
-      // A visit takes every member once.
-      const std::uint64_t key = mix64(epoch_key(epoch.seed, before / size, kVisits) ^ group);
-      drawn[i] = {group, Permutation(size, key)(before % size)};
-      members_.prefetch(group, drawn[i].rank);
+      const BlockPlace place = shares.place(positions[i]);
+      if (!block || block->key != place.key) block.emplace(place);
+      const std::uint64_t slot = block->shuffled(place.at);
+      const GroupSlots slots = shares.slots(place, positions[i], slot);
+      const std::uint64_t size = members_.size(slots.group);
+      // Visits are counted in the order of the slots, but where a pass through the group ends in this block: there the draws of
+      // the one pass come before those of the next.
+      const bool pass_ends = slots.before % size + (slots.end - slots.begin) > size;
+      const std::uint64_t visit =
+          slots.before + (pass_ends ? block->rank_in_time(slots, place.at) : slot - slots.begin);
+      // A pass takes every member once.
+      const std::uint64_t key = mix64(epoch_key(epoch.seed, visit / size, kVisits) ^ slots.group);
+      drawn[i] = {slots.group, Permutation(size, key)(visit % size)};
+      members_.prefetch(slots.group, drawn[i].rank);
     }
     for (std::size_t i = 0; i < positions.size(); ++i)
       positions[i] = members_.at(drawn[i].group, drawn[i].rank);
@@ -88,16 +89,48 @@ class Groups final : public Sampling {
     std::uint64_t rank;
   };
   struct Block {
-    Block(std::uint64_t number, Permutation order) : index(number), shuffled(order) {}
-    std::uint64_t index;  // in the epoch
+    explicit Block(const BlockPlace& place) : key(place.key), shuffled(place.size, place.key) {}
+
+    // How many of the group's positions in the block come before `at`.
+    std::uint64_t rank_in_time(const GroupSlots& slots, std::uint64_t at) {
+      if (slots.end - slots.begin == 1) return 0;
+      std::vector<std::uint64_t>& positions = positions_of[slots.group];
+      if (positions.empty()) {
+        for (std::uint64_t slot = slots.begin; slot < slots.end; ++slot)
+          positions.push_back(shuffled.inverse(slot));
+        std::sort(positions.begin(), positions.end());
+      }
+      return static_cast<std::uint64_t>(std::lower_bound(positions.begin(), positions.end(), at) -
+                                        positions.begin());
+    }
+
+    std::uint64_t key;
     Permutation shuffled;
+    std::unordered_map<std::size_t, std::vector<std::uint64_t>> positions_of;  // by group, ascending
   };
 
   Members members_;
-  std::vector<double> shares_;
-  Quotas full_;
-  std::uint64_t digest_;
+  Shares shares_;
+  GroupDigests digests_;
 };
+
+// Groups that are drawn equally often have their own arithmetic. A single group has no others to be equal to.
+std::shared_ptr<const Sampling> make_groups(Members members, std::span<const double> proportions,
+                                            GroupDigests digests) {
+  std::vector<double> shares = checked(proportions, members);
+  std::vector<std::size_t> drawn;
+  bool equal = true;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] == 0) continue;
+    drawn.push_back(i);
+    equal = equal && shares[i] == shares[drawn.front()];
+  }
+  if (equal && drawn.size() > 1)
+    return std::make_shared<const Groups<EqualShares>>(std::move(members), EqualShares(std::move(drawn)),
+                                                       digests);
+  return std::make_shared<const Groups<UnequalShares>>(std::move(members), UnequalShares(std::move(shares)),
+                                                       digests);
+}
 
 std::string text_of(std::span<const double> proportions) {
   std::string text = "groups";
@@ -114,8 +147,8 @@ std::shared_ptr<const Sampling> Sampling::mix(std::span<const Part> parts) {
     sizes.push_back(part.samples);
     proportions.push_back(part.proportion);
   }
-  const std::uint64_t digest = xxh3(fmt::format("{} of {}", text_of(proportions), fmt::join(sizes, " ")));
-  return std::make_shared<const Groups>(Members(sizes), proportions, digest);
+  return make_groups(Members(sizes), proportions,
+                     digests_of(fmt::format("{} of {}", text_of(proportions), fmt::join(sizes, " "))));
 }
 
 std::shared_ptr<const Sampling> Sampling::grouped(std::span<const std::uint32_t> group_of,
@@ -125,9 +158,9 @@ std::shared_ptr<const Sampling> Sampling::grouped(std::span<const std::uint32_t>
       throw Error(ErrorCode::invalid_argument,
                   fmt::format("sample {} is of group {}; there are {} groups, numbered from 0", i,
                               group_of[i], proportions.size()));
-  const std::uint64_t digest =
-      xxh3(fmt::format("{} of {}", text_of(proportions), to_hex(xxh3(std::as_bytes(group_of)))));
-  return std::make_shared<const Groups>(Members(group_of, proportions.size()), proportions, digest);
+  return make_groups(
+      Members(group_of, proportions.size()), proportions,
+      digests_of(fmt::format("{} of {}", text_of(proportions), to_hex(xxh3(std::as_bytes(group_of))))));
 }
 
 std::shared_ptr<const Sampling> Sampling::balanced(const Dataset& data) {

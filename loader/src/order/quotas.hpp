@@ -14,7 +14,9 @@ namespace shard {
 
 class Quotas {
  public:
-  // proportions: their sum is 1. size: at most 1000; with 0 there are no positions.
+  // No groups.
+  Quotas() = default;
+  // proportions: their sum is 1. size: at most 2^36; with 0 there are no positions.
   Quotas(std::span<const double> proportions, std::uint64_t size) {
     double before = 0;
     for (const double proportion : proportions) {

@@ -11,7 +11,24 @@
 
 namespace shard {
 
-std::uint64_t Order::digest() const {
+// Whether samples, shards or the samples of a window may be so few that their permutation was another one in earlier versions.
+bool Order::permutes_few() const noexcept {
+  const auto few = [](std::uint64_t n) { return n > 1 && n <= Permutation::kFew; };
+  if (sampling_) return false;  // its own digest says what it draws
+  const bool by_shard = options_.partition == Partition::by_shard;
+  if (!by_shard && options_.order == OrderMode::sequential) return false;
+  if (!by_shard && options_.order == OrderMode::shuffle) return few(samples_);
+  if (few(shard_begin_.size() - 1)) return true;
+  if (options_.order == OrderMode::sequential) return false;
+  // With tail short the first and the last shard of a rank may be cut.
+  if (by_shard && options_.tail == Tail::short_) return true;
+  for (std::size_t i = 1; i < shard_begin_.size(); ++i)
+    if (few(shard_begin_[i] - shard_begin_[i - 1])) return true;
+  return false;
+}
+
+// Everything but seed and epoch that determines the sequence. drawn: the digest of the sampling, if there is one.
+std::string Order::described(std::uint64_t drawn) const {
   const bool windowed = options_.order == OrderMode::windowed;
   std::string text = fmt::format("mode {} tail {} partition {} window {}", static_cast<int>(options_.order),
                                  static_cast<int>(options_.tail), static_cast<int>(options_.partition),
@@ -20,9 +37,16 @@ std::uint64_t Order::digest() const {
     for (const std::uint64_t begin : shard_begin_) text += fmt::format(" {}", begin);
   }
   if (sampling_)
-    text += fmt::format(" epoch {} repeats {} drawn {}", positions(), options_.repeats,
-                        to_hex(sampling_->digest()));
-  return xxh3(text);
+    text += fmt::format(" epoch {} repeats {} drawn {}", positions(), options_.repeats, to_hex(drawn));
+  return text;
+}
+
+std::uint64_t Order::digest() const {
+  return xxh3(described(sampling_ ? sampling_->digest() : 0) + (permutes_few() ? " few 2" : ""));
+}
+
+std::uint64_t Order::earlier_digest() const {
+  return xxh3(described(sampling_ ? sampling_->earlier_digest() : 0));
 }
 
 namespace {

@@ -3,7 +3,9 @@
 //
 // A permutation of [0, n) is a Feistel network on the bits of n - 1, in halves of different width if their
 // number is odd. It is applied again until the result is below n, fewer than two times on average (Black and
-// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle walking").
+// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle walking"). Up to 256 items, for which the
+// halves of such a network are too narrow to give every order alike, it is a swap-or-not shuffle of 32 rounds
+// (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO 2012).
 //
 // The sequence of global batches does not depend on the world size. Rank r of w takes the slice [r * b/w, (r
 // + 1) * b/w) of each global batch of b samples. A short last global batch of n samples is divided in the
@@ -25,6 +27,8 @@ namespace shard {
 // A keyed bijection of [0, n). O(1) memory, expected O(1) time per call. Thread safe.
 class Permutation {
  public:
+  // Up to so many items it is a swap-or-not shuffle.
+  static constexpr std::uint64_t kFew = 256;
   Permutation(std::uint64_t n, std::uint64_t key) noexcept;         // n >= 1
   std::uint64_t operator()(std::uint64_t position) const noexcept;  // position < n
   std::uint64_t inverse(std::uint64_t value) const noexcept;        // value < n
@@ -37,9 +41,11 @@ class Permutation {
   std::uint64_t encrypt(std::uint64_t value) const noexcept;
 
   std::uint64_t n_;
-  std::uint32_t right_bits_;
-  std::uint64_t right_mask_;
-  std::uint64_t left_mask_;
+  // Not of few items.
+  std::uint32_t right_bits_ = 0;
+  std::uint64_t right_mask_ = 0;
+  std::uint64_t left_mask_ = 0;
+  // Of few items: the first one is the key.
   std::uint64_t round_keys_[kRounds];
 };
 
@@ -168,6 +174,9 @@ class Order {
   // A digest of everything but seed and epoch that determines the sequence: mode, tail, partition and, if
   // they matter, the window, the sizes of the shards, and what is drawn how often. The same for every rank and world size.
   std::uint64_t digest() const;
+  // What digest() was in versions of this library whose sequence was another one (before permutations of up to 256 items were
+  // uniform, and groups drawn as in sampling.hpp). The same where the sequence has never changed.
+  std::uint64_t earlier_digest() const;
 
  private:
   // The sequence of the shards of an epoch.
@@ -187,6 +196,8 @@ class Order {
   Rows rows_of(std::uint64_t index, std::uint64_t length) const noexcept;
   std::shared_ptr<const EpochTable> table(std::uint64_t epoch) const;
   void check_sampling() const;
+  bool permutes_few() const noexcept;
+  std::string described(std::uint64_t drawn) const;
   void draw(std::uint64_t epoch, BatchIndices& out) const;
   void place(const EpochTable& sequence, std::span<std::uint64_t> positions) const;
 

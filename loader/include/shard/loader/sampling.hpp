@@ -6,12 +6,21 @@
 //
 // Like every order it is a pure function of (seed, epoch, position), so that neither ranks nor a resume change it.
 //
-// Groups. An epoch is divided into blocks of 1,000 positions; the last one may be shorter. In a block of n positions a group of
-// proportion p has floor(p x n) or ceil(p x n) of them, and these are shuffled. Which groups are rounded up is decided by
-// systematic sampling (Madow, "On the theory of systematic sampling, II", Annals of Mathematical Statistics, 1949) with an offset
-// that follows van der Corput's sequence from block to block. So the share of a group over any number of blocks is exact to a few
-// samples, and how many were drawn before a block is known without counting. Inside a group every sample is drawn once before any
-// is drawn again, also from one epoch to the next. Proportions are kept to about 1e-9.
+// Groups of equal proportions (`balanced`, most mixes). m groups have blocks of 1,000 / m positions for each group, rounded down, and
+// at least one: every group has exactly so many of them, and these are shuffled. Of an epoch's n positions, n mod m are left. Which
+// groups they go to is decided by rounds: those of all epochs together are a sequence in which each m in a row have every group
+// once, in an order drawn for each round.
+//
+// Groups of other proportions. Up to 100 of them: an epoch is divided into blocks of 1,000 positions; the last one may be shorter. In a
+// block of n positions a group of proportion p has floor(p x n) or ceil(p x n) of them, and these are shuffled. Which groups are
+// rounded up is decided by systematic sampling (Madow, "On the theory of systematic sampling, II", Annals of Mathematical
+// Statistics, 1949) with an offset that follows van der Corput's sequence from block to block. So the share of a group over any
+// number of blocks is exact to a few samples, and how many were drawn before a block is known without counting. With more than 100
+// groups, in which such a choice would be a regular pattern, blocks have 8 positions for each group and go on from one epoch to the
+// next. Proportions are kept to about 1e-9.
+//
+// Inside a group the draws are passes, also from one epoch to the next: in the order of time, every sample is drawn once before any is
+// drawn again.
 //
 // Weights. With replacement: an alias table (Walker, "An efficient method for generating discrete random variables with general
 // distributions", ACM TOMS, 1977; built as by Vose, IEEE TSE, 1991): 12 bytes a sample, O(1) a position. Without replacement: the
@@ -62,6 +71,8 @@ class Sampling {
   virtual std::uint64_t longest_epoch() const noexcept { return 0; }
   // Says what is drawn, but for the seed.
   virtual std::uint64_t digest() const noexcept = 0;
+  // What digest() was in versions of this library that drew other samples. The same: none did.
+  virtual std::uint64_t earlier_digest() const noexcept { return digest(); }
 
   struct Epoch {
     std::uint64_t seed = 0;
