@@ -64,7 +64,8 @@ int split(const SplitOptions& options) {
   std::vector<Dataset> parts;
   for (std::size_t i = 0; i < names.size(); ++i) {
     try {
-      parts.push_back(data.select(Selection::hashed(bounds[i], bounds[i + 1], options.seed)));
+      parts.push_back(
+          data.select(Selection::hashed(bounds[i], bounds[i + 1], options.seed, data.cuts(options.seed))));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::invalid_argument) throw;
       refuse(fmt::format(

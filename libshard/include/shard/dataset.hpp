@@ -142,10 +142,14 @@ class Dataset {
   // for each sample of the shards that it touches. info() has these shards only, with the number of selected samples of each.
   // Errors: invalid_argument (nothing is selected), and those of the selection.
   Dataset select(const Selection& selection) const;
-  // The samples whose key's hash is in the first `fraction` of all hashes, and the others: Selection::hashed().
+  // The samples whose key's hash is in the first `fraction` of all hashes, and the others: Selection::hashed(). A split of a part
+  // is independent of the split that made it, also with the same seed: it takes the first hash of the seed that has not cut the
+  // data yet. FOLDER#NAME knows by which hashes it was cut.
   std::pair<Dataset, Dataset> split(double fraction, std::uint64_t seed = 0) const;
   // Cross validation: the samples to train with, and those of part k of n, which are held out.
   std::pair<Dataset, Dataset> fold(std::uint32_t k, std::uint32_t n, std::uint64_t seed = 0) const;
+  // How many hashes of this seed have cut the data: the level for Selection::hashed() of a further, independent cut.
+  std::uint32_t cuts(std::uint64_t seed) const;
   // Writes which samples this data set has to the file NAME.selection in its folder, atomically, for open("FOLDER#NAME")
   // (docs/format.md, "Selections"). Not a copy: the data set that is opened later must have the same shards, else open() throws
   // corrupt and says so. Errors: those of check_selection_name(); invalid_argument (a lone shard; several data sets as one); io.

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,6 +42,9 @@ class SampleBits {
   std::vector<std::uint64_t> words_;
 };
 
+// By which hashes of keys samples were selected: by seed, how many levels of them (Selection::hashed()).
+using HashCuts = std::map<std::uint64_t, std::uint32_t>;
+
 class Selection {
  public:
   // These samples, in any order. Errors when it is applied: invalid_argument (an index that does not exist, or that is
@@ -66,7 +70,9 @@ class Selection {
   // Samples whose key's hash, as a fraction of all hashes, is in [from, to), 0 <= from <= to <= 1. It depends on key and
   // seed only: data that are added later move no sample from one part to another, and equal keys stay together. Source of
   // the hash: XXH3-64 of the key, mixed with the seed by SplitMix64's finalizer. Throws invalid_argument.
-  static Selection hashed(double from, double to, std::uint64_t seed = 0);
+  // A part that was cut by this hash has only some of its values, so that cutting it by the same hash again gives other shares, or
+  // nothing. level: each has a hash of its own, independent of the others. Dataset::cuts() is the first that is not used.
+  static Selection hashed(double from, double to, std::uint64_t seed = 0, std::uint32_t level = 0);
   // One bit for each sample. Errors when it is applied: invalid_argument (a data set of another size).
   static Selection bits(SampleBits bits);
 
@@ -76,11 +82,15 @@ class Selection {
 
   // Errors: those above; those of reading the data set.
   SampleBits apply(const Dataset& data) const;
+  // The hashes by which it cuts: by seed, the highest level and 1.
+  const HashCuts& cuts() const noexcept { return cuts_; }
 
  private:
   using Rule = std::function<SampleBits(const Dataset&)>;
-  explicit Selection(Rule rule) : rule_(std::make_shared<const Rule>(std::move(rule))) {}
+  explicit Selection(Rule rule, HashCuts cuts = {})
+      : rule_(std::make_shared<const Rule>(std::move(rule))), cuts_(std::move(cuts)) {}
   std::shared_ptr<const Rule> rule_;
+  HashCuts cuts_;
 };
 
 }  // namespace shard

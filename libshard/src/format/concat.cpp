@@ -107,7 +107,9 @@ Dataset Dataset::concat(std::span<const Dataset> parts) {
   info.targets = std::move(targets);
   if (!one_fingerprint) info.fingerprint = to_hex(xxh3(fingerprints));
   info.source_digest = to_hex(xxh3(digests));
-  return Dataset(std::make_shared<Impl>(std::move(shards), std::move(info), std::move(path)));
+  auto impl = std::make_shared<Impl>(std::move(shards), std::move(info), std::move(path));
+  for (const Dataset& part : parts) impl->add_cuts(part.impl_->cuts);
+  return Dataset(std::move(impl));
 }
 
 }  // namespace shard

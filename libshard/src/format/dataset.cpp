@@ -49,6 +49,10 @@ std::uint64_t Dataset::Impl::digest() const {
   return stream.digest();
 }
 
+void Dataset::Impl::add_cuts(const HashCuts& others) {
+  for (const auto& [seed, levels] : others) cuts[seed] = std::max(cuts[seed], levels);
+}
+
 Dataset Dataset::open(const fs::path& path) {
   const DatasetPath of = parse_dataset_path(path);
   std::shared_ptr<const DatasetPart> part = DatasetPart::open(of.folder);
@@ -57,7 +61,10 @@ Dataset Dataset::open(const fs::path& path) {
   for (std::uint32_t i = 0; i < info.shards.size(); ++i) shards.push_back({part, i, nullptr, nullptr});
   const Dataset whole(std::make_shared<Impl>(std::move(shards), std::move(info), path));
   if (of.selection.empty()) return whole;
-  return whole.select(Selection::bits(read_selection(*part, of.selection)));
+  RecordedSelection recorded = read_selection(*part, of.selection);
+  const Dataset some = whole.select(Selection::bits(std::move(recorded.bits)));
+  some.impl_->add_cuts(recorded.cuts);
+  return some;
 }
 
 Dataset::Dataset(std::shared_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -164,7 +171,9 @@ Dataset Dataset::with_storage(const Storage& storage) const {
     if (there->is_remote()) part = there->with_storage(cache, transit, as_files);
   std::vector<ViewShard> shards = impl_->shards;
   for (ViewShard& shard : shards) shard.part = parts[shard.part.get()];
-  return Dataset(std::make_shared<Impl>(std::move(shards), impl_->info, impl_->path));
+  auto impl = std::make_shared<Impl>(std::move(shards), impl_->info, impl_->path);
+  impl->add_cuts(impl_->cuts);
+  return Dataset(std::move(impl));
 }
 
 std::string Dataset::storage_problem() const {

@@ -24,10 +24,12 @@ struct Dataset::Impl {
   // info.shards describes `shards`.
   Impl(std::vector<ViewShard> of, DatasetInfo about, std::filesystem::path named);
   std::uint64_t digest() const;
+  void add_cuts(const HashCuts& others);
 
   std::vector<ViewShard> shards;
   DatasetInfo info;
   std::filesystem::path path;
+  HashCuts cuts;
   std::vector<std::uint64_t> ends;      // samples up to and including each shard
   std::uint64_t samples_per_shard = 1;  // of the first shard: where to look first
 };

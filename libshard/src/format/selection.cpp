@@ -45,6 +45,17 @@ Bound bound_of(double fraction) {
 }
 bool below(std::uint64_t hash, Bound bound) noexcept { return bound.beyond_all || hash < bound.hash; }
 
+std::uint64_t hash_of(const std::string& key, std::uint64_t seed, std::uint32_t level) noexcept {
+  const std::uint64_t first = mix64(xxh3(key) ^ mix64(seed));
+  return level == 0 ? first : mix64(first ^ mix64(level));
+}
+
+HashCuts both(const HashCuts& a, const HashCuts& b) {
+  HashCuts all = a;
+  for (const auto& [seed, levels] : b) all[seed] = std::max(all[seed], levels);
+  return all;
+}
+
 }  // namespace
 
 Selection Selection::indices(std::vector<std::uint64_t> indices) {
@@ -125,16 +136,19 @@ Selection Selection::where(std::function<bool(const Dataset&, std::uint64_t)> pr
   });
 }
 
-Selection Selection::hashed(double from, double to, std::uint64_t seed) {
+Selection Selection::hashed(double from, double to, std::uint64_t seed, std::uint32_t level) {
+  if (level == UINT32_MAX)
+    refuse_selection("a part of a data set has the level 2^32 - 1: the last is one less");
   if (!(from >= 0 && from <= to && to <= 1))
     refuse_selection(
         fmt::format("a part of a data set is from {} to {}; expected 0 <= from <= to <= 1", from, to));
-  return Selection([begin = bound_of(from), end = bound_of(to), seed](const Dataset& data) {
+  const auto rule = [begin = bound_of(from), end = bound_of(to), seed, level](const Dataset& data) {
     return choose(data, [&](std::uint32_t shard, std::uint64_t sample) {
-      const std::uint64_t hash = mix64(xxh3(data.shard(shard).key(sample)) ^ mix64(seed));
+      const std::uint64_t hash = hash_of(data.shard(shard).key(sample), seed, level);
       return !below(hash, begin) && below(hash, end);
     });
-  });
+  };
+  return Selection(rule, {{seed, level + 1}});
 }
 
 Selection Selection::bits(SampleBits bits) {
@@ -147,30 +161,33 @@ Selection Selection::bits(SampleBits bits) {
 }
 
 Selection operator&(const Selection& a, const Selection& b) {
-  return Selection([a, b](const Dataset& data) {
+  const auto rule = [a, b](const Dataset& data) {
     SampleBits bits = a.apply(data);
     const SampleBits other = b.apply(data);
     for (std::size_t i = 0; i < bits.words().size(); ++i) bits.words()[i] &= other.words()[i];
     return bits;
-  });
+  };
+  return Selection(rule, both(a.cuts_, b.cuts_));
 }
 
 Selection operator|(const Selection& a, const Selection& b) {
-  return Selection([a, b](const Dataset& data) {
+  const auto rule = [a, b](const Dataset& data) {
     SampleBits bits = a.apply(data);
     const SampleBits other = b.apply(data);
     for (std::size_t i = 0; i < bits.words().size(); ++i) bits.words()[i] |= other.words()[i];
     return bits;
-  });
+  };
+  return Selection(rule, both(a.cuts_, b.cuts_));
 }
 
 Selection operator!(const Selection& a) {
-  return Selection([a](const Dataset& data) {
+  const auto rule = [a](const Dataset& data) {
     SampleBits bits = a.apply(data);
     for (std::uint64_t& word : bits.words()) word = ~word;
     if (bits.size() % 64 != 0) bits.words().back() &= ~std::uint64_t{0} >> (64 - bits.size() % 64);
     return bits;
-  });
+  };
+  return Selection(rule, a.cuts_);
 }
 
 SampleBits Selection::apply(const Dataset& data) const { return (*rule_)(data); }
@@ -234,18 +251,28 @@ Dataset Dataset::select(const Selection& selection) const {
     refuse_selection(fmt::format("the selection has none of the {} samples of {}", size(), quoted(path())));
   info.inputs = info.samples();
   info.rejects = 0;
-  return Dataset(std::make_shared<Impl>(std::move(shards), std::move(info), from.path));
+  auto impl = std::make_shared<Impl>(std::move(shards), std::move(info), from.path);
+  impl->add_cuts(from.cuts);
+  impl->add_cuts(selection.cuts());
+  return Dataset(std::move(impl));
+}
+
+std::uint32_t Dataset::cuts(std::uint64_t seed) const {
+  const auto found = impl_->cuts.find(seed);
+  return found == impl_->cuts.end() ? 0 : found->second;
 }
 
 std::pair<Dataset, Dataset> Dataset::split(double fraction, std::uint64_t seed) const {
-  return {select(Selection::hashed(0, fraction, seed)), select(Selection::hashed(fraction, 1, seed))};
+  const std::uint32_t level = cuts(seed);
+  return {select(Selection::hashed(0, fraction, seed, level)),
+          select(Selection::hashed(fraction, 1, seed, level))};
 }
 
 std::pair<Dataset, Dataset> Dataset::fold(std::uint32_t k, std::uint32_t n, std::uint64_t seed) const {
   if (n < 2 || k >= n)
     refuse_selection(fmt::format("fold {} of {}: expected k from 0 to n - 1, and n at least 2", k, n));
   const Selection held_out =
-      Selection::hashed(static_cast<double>(k) / n, static_cast<double>(k + 1) / n, seed);
+      Selection::hashed(static_cast<double>(k) / n, static_cast<double>(k + 1) / n, seed, cuts(seed));
   return {select(!held_out), select(held_out)};
 }
 

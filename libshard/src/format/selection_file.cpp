@@ -82,6 +82,20 @@ std::uint64_t number(std::string_view text) {
   return value;
 }
 
+// " cut SEED LEVELS" for each seed, ascending.
+HashCuts read_cuts(Words words) {
+  HashCuts cuts;
+  while (!words.empty()) {
+    if (words.next() != "cut") corrupt_selection("behind the number of samples stands what is not a cut");
+    const std::uint64_t seed = number(words.next());
+    const std::uint64_t levels = number(words.next());
+    if (levels < 1 || levels >= UINT32_MAX || (!cuts.empty() && seed <= cuts.rbegin()->first))
+      corrupt_selection(fmt::format("the cut by seed {} is not in order, or has {} levels", seed, levels));
+    cuts.emplace(seed, static_cast<std::uint32_t>(levels));
+  }
+  return cuts;
+}
+
 // Reads one line of a shard that has `samples` samples, the first of which is `first` of the data set.
 void read_shard(Words words, std::uint64_t first, std::uint64_t samples, SampleBits& bits) {
   const std::string_view kind = words.next();
@@ -160,7 +174,7 @@ std::uint64_t digest_of_shards(const DatasetInfo& info) {
   return stream.digest();
 }
 
-SampleBits parse_selection(std::string_view text, const DatasetInfo& info) {
+RecordedSelection parse_selection(std::string_view text, const DatasetInfo& info) {
   const auto line = [&text] {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) corrupt_selection("it ends in the middle of a line: it was cut");
@@ -188,6 +202,9 @@ SampleBits parse_selection(std::string_view text, const DatasetInfo& info) {
   Words samples(line());
   const bool states = samples.next() == "samples";
   const std::uint64_t stated = number(samples.next());
+  if (samples.next() != "of" || number(samples.next()) != info.samples())
+    corrupt_selection(fmt::format("it is not of {} samples", info.samples()));
+  HashCuts cuts = read_cuts(samples);
   SampleBits bits(info.samples());
   std::uint64_t next_shard = 0;
   std::uint64_t first = 0;
@@ -205,10 +222,10 @@ SampleBits parse_selection(std::string_view text, const DatasetInfo& info) {
   for (const std::uint64_t word : bits.words()) found += static_cast<std::uint64_t>(std::popcount(word));
   if (!states || found != stated)
     corrupt_selection(fmt::format("it states {} samples, and has {}", stated, found));
-  return bits;
+  return {std::move(bits), std::move(cuts)};
 }
 
-SampleBits read_selection(const DatasetPart& part, const std::string& name) {
+RecordedSelection read_selection(const DatasetPart& part, const std::string& name) {
   const fs::path path = part.folder() / file_name(name);
   std::vector<std::byte> bytes;
   try {
@@ -229,8 +246,10 @@ SampleBits read_selection(const DatasetPart& part, const std::string& name) {
 void Dataset::save_selection(const std::string& name) const {
   check_selection_name(name);
   const DatasetPart* const part = impl_->shards.front().part.get();
-  std::string text = fmt::format("{}\ndata {}\nsamples {} of {}\n", kFormat,
+  std::string text = fmt::format("{}\ndata {}\nsamples {} of {}", kFormat,
                                  to_hex(digest_of_shards(part->info())), size(), part->info().samples());
+  for (const auto& [seed, levels] : impl_->cuts) text += fmt::format(" cut {} {}", seed, levels);
+  text += '\n';
   std::int64_t before = -1;
   for (const ViewShard& shard : impl_->shards) {
     if (shard.part.get() != part || shard.index <= before)

@@ -37,7 +37,7 @@ DatasetHandle select(const DatasetHandle& self, const nb::bytes& packed) {
 
 DatasetHandle hashed(const DatasetHandle& self, double from, double to, std::uint64_t seed, bool others) {
   WithoutGil without_gil;
-  const Selection part = Selection::hashed(from, to, seed);
+  const Selection part = Selection::hashed(from, to, seed, self.data->cuts(seed));
   return handle(self.data->select(others ? !part : part));
 }
 

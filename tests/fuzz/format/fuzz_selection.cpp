@@ -21,7 +21,7 @@ const shard::DatasetInfo& data_set() {
 void parse(const std::string& text) {
   using namespace shard;
   try {
-    const SampleBits bits = parse_selection(text, data_set());
+    const SampleBits bits = parse_selection(text, data_set()).bits;
     if (bits.size() != 80 || bits.words()[1] >> 16U != 0) std::abort();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::corrupt) std::abort();

@@ -9,7 +9,9 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <span>
 
+#include "base/checksum.hpp"
 #include "expect_error.hpp"
 #include "format/sample_set.hpp"
 #include "rounds.hpp"
@@ -227,6 +229,81 @@ TEST_F(Selections, SplitByTheHashOfTheKey) {
     for (const std::string& key : keys(fold)) EXPECT_TRUE(held_out.insert(key).second);
   }
   EXPECT_EQ(held_out.size(), data.size());
+}
+
+// By how many standard deviations the size of a part is off.
+double sigmas_of(const Dataset& part, const Dataset& whole, double fraction) {
+  const auto samples = static_cast<double>(whole.size());
+  return (static_cast<double>(part.size()) - samples * fraction) /
+         std::sqrt(samples * fraction * (1 - fraction));
+}
+
+TEST_F(Selections, ASplitOfASplitIsIndependentOfIt) {
+  const std::filesystem::path folder = write("a", {{20'000}});
+  const Dataset data = Dataset::open(folder);
+  const auto [train, held_out] = data.split(0.8);
+  EXPECT_EQ(train.cuts(0), 1U);
+  EXPECT_EQ(train.cuts(7), 0U);
+  for (const Dataset& part : {train, held_out}) {
+    const auto [first, second] = part.split(0.5);
+    EXPECT_LT(std::abs(sigmas_of(first, part, 0.5)), 5);
+    EXPECT_EQ(first.size() + second.size(), part.size());
+    const auto [third, fourth] = second.split(0.5);  // once more
+    EXPECT_LT(std::abs(sigmas_of(third, second, 0.5)), 5);
+    EXPECT_LT(std::abs(sigmas_of(part.fold(1, 4).second, part, 0.25)), 5);
+    // By the seed that was used first, after another one.
+    const Dataset other = part.split(0.5, 9).first;
+    EXPECT_LT(std::abs(sigmas_of(other.split(0.5).first, other, 0.5)), 5);
+  }
+  const Dataset fold = data.fold(2, 5).first;
+  EXPECT_LT(std::abs(sigmas_of(fold.split(0.5).first, fold, 0.5)), 5);
+  const Dataset hashed = data.select(Selection::hashed(0, 0.3) | Selection::indices({0, 1}));
+  EXPECT_LT(std::abs(sigmas_of(hashed.split(0.5).first, hashed, 0.5)), 5);
+  const Dataset both = Dataset::concat(std::vector{held_out, open("b", {{500}})});
+  EXPECT_LT(std::abs(sigmas_of(both.split(0.5).first, both, 0.5)), 5);
+  // What was written and opened again knows how it was cut.
+  train.save_selection("train");
+  const Dataset recorded = Dataset::open(folder.string() + "#train");
+  EXPECT_EQ(keys(recorded), keys(train));
+  EXPECT_EQ(keys(recorded.split(0.5).first), keys(train.split(0.5).first));
+}
+
+// The first cut by a seed is what it was in every version: no sample moves from a training set into one for tests.
+TEST_F(Selections, AFirstSplitIsTheOneOfEveryVersion) {
+  const Dataset data = open("a", {{12, 8}});
+  const auto numbers = [&](const Dataset& part) {
+    Indices all;
+    for (std::uint64_t i = 0; i < part.size(); ++i)
+      for (std::uint64_t at = 0; at < data.size(); ++at)
+        if (data.key(at) == part.key(i)) all.push_back(at);
+    return all;
+  };
+  EXPECT_EQ(numbers(data.split(0.5).first), (Indices{}));
+  EXPECT_EQ(numbers(data.split(0.5, 3).first.split(0.5, 4).first), (Indices{}));
+}
+
+TEST_F(Selections, WithWrongCutsAreRefused) {
+  const std::filesystem::path folder = write("a", {});
+  const Dataset data = Dataset::open(folder);
+  data.split(0.5, 3).first.select(Selection::hashed(0, 0.9, 12, 4)).save_selection("part");
+  const auto bytes = file_bytes(folder / "part.selection");
+  const std::string good(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string cuts = " of 600 cut 3 1 cut 12 5\n";
+  ASSERT_NE(good.find(cuts), std::string::npos) << good;
+  const auto opened_with = [&](const std::string& other) {
+    std::string text = good;
+    text.replace(text.find(cuts), cuts.size(), other);
+    text.erase(text.rfind("digest"));
+    text += "digest xxh3:" + to_hex(xxh3(text)) + "\n";
+    write_bytes(folder / "part.selection", std::as_bytes(std::span(text)));
+    return Dataset::open(folder.string() + "#part");
+  };
+  EXPECT_EQ(opened_with(cuts).cuts(12), 5U);
+  EXPECT_EQ(opened_with(" of 600\n").cuts(12), 0U);  // as earlier versions wrote it
+  for (const char* const bad :
+       {"\n", " of 601\n", " of 600 cut 3\n", " of 600 cut 3 0\n", " of 600 cut 12 5 cut 3 1\n",
+        " of 600 by 3 1\n", " of 600 cut 3 1 cut 3 1\n", " of 600 cut 3 4294967295\n", " of 600 cut x 1\n"})
+    EXPECT_SHARD_ERROR(opened_with(bad), ErrorCode::corrupt, "part.selection");
 }
 
 TEST_F(Selections, AreToldApartByTheirDigest) {

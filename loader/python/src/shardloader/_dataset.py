@@ -218,7 +218,8 @@ class Dataset:
 
     def split(self, fraction: float, seed: int = 0) -> "tuple[Dataset, Dataset]":
         """Two parts: about `fraction` of the samples, and the others. A sample's part is decided by the hash of its key and the
-        seed, so it stays when data are added later, and samples with the same key stay together. InvalidArgumentError if
+        seed, so it stays when data are added later, and samples with the same key stay together. A split of a part is independent of the
+        split that made the part, also with the same seed. InvalidArgumentError if
         fraction is not in [0, 1], or if a part has no sample."""
         fraction = _check.number("fraction", fraction)
         return self._hashed(0.0, fraction, seed, False), self._hashed(0.0, fraction, seed, True)
