@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/bytes.hpp"
 #include "base/quote.hpp"
@@ -77,6 +78,30 @@ void refuse_rows_that_may_go_along(const Dataset& dataset, const LoaderOptions& 
   }
 }
 
+// Boxes and the columns along have a row for each box: they are cut after the same one.
+void cut_along(const Dataset& dataset, LoaderOptions& options) {
+  for (const auto& set : options.boxes) {
+    std::vector<std::string> members{set.first};
+    if (set.second.along) members.insert(members.end(), set.second.along->begin(), set.second.along->end());
+    const std::string* stated = nullptr;  // the first member with a limit
+    std::uint64_t limit = 0;
+    for (const std::string& name : members) {
+      const auto found = options.ragged.find(name);
+      if (found == options.ragged.end() || found->second.max_rows == 0) continue;
+      if (stated != nullptr && found->second.max_rows != limit)
+        refuse(
+            fmt::format("max_rows of {} is {}, and that of {} is {}: both have a row for each box, so they "
+                        "are cut after the same one. Give one number for both, or only one of them",
+                        quoted(*stated), limit, quoted(name), found->second.max_rows));
+      stated = &name;
+      limit = found->second.max_rows;
+    }
+    if (stated == nullptr)
+      for (const std::string& name : members) limit = std::max(limit, most_rows(dataset, name));
+    for (const std::string& name : members) options.ragged[name].max_rows = limit;
+  }
+}
+
 }  // namespace
 
 void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
@@ -94,6 +119,7 @@ void set_row_limits(const Dataset& dataset, LoaderOptions& options) {
       refuse(fmt::format("option ragged names {}: {} has no ragged column of this name", quoted(name),
                          quoted(dataset.path())));
   }
+  cut_along(dataset, options);
   for (const ColumnSpec& column : columns) {
     if (column.kind != ColumnKind::ragged) continue;
     RaggedOptions& ragged = options.ragged[column.name];

@@ -116,6 +116,8 @@ bool is_finite(const BoxXY& box) noexcept {
          std::isfinite(box.bottom);
 }
 
+bool has_area(const BoxXY& box) noexcept { return box.left < box.right && box.top < box.bottom; }
+
 }  // namespace
 
 bool is_geometric(Opcode opcode) noexcept {
@@ -168,16 +170,16 @@ Matrix3 matrix_of(const Geometry& geometry) {
 }
 
 std::optional<MovedBox> move_box(std::span<const GeometryStep> steps, const BoxXY& box) noexcept {
-  if (!is_finite(box) || box.right < box.left || box.bottom < box.top) return std::nullopt;
+  if (!is_finite(box) || !has_area(box)) return std::nullopt;
   MovedBox result{box, 1};
   for (const GeometryStep& step : steps) {
     const BoxXY whole = around(step.matrix, result.box);
     if (!is_finite(whole)) return std::nullopt;
-    if (whole.right < 0 || whole.bottom < 0 || whole.left > step.width || whole.top > step.height)
-      return std::nullopt;
     result.box = {std::clamp(whole.left, 0.0, step.width), std::clamp(whole.top, 0.0, step.height),
                   std::clamp(whole.right, 0.0, step.width), std::clamp(whole.bottom, 0.0, step.height)};
-    if (whole.area() > 0) result.visible *= result.box.area() / whole.area();
+    // What only touches the edge is a line or a point. A later rotation would make a box of it again.
+    if (!has_area(result.box)) return std::nullopt;
+    result.visible *= result.box.area() / whole.area();
   }
   return result;
 }

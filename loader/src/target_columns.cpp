@@ -31,6 +31,10 @@ std::array<float, 4> as_format(const BoxXY& box, BoxFormat format) noexcept {
 bool is_kept(const MovedBox& moved, const BoxOptions& options) noexcept {
   const double width = moved.box.right - moved.box.left;
   const double height = moved.box.bottom - moved.box.top;
+  // Edges that are the same number once they are delivered make a box without area.
+  if (static_cast<float>(moved.box.left) == static_cast<float>(moved.box.right) ||
+      static_cast<float>(moved.box.top) == static_cast<float>(moved.box.bottom))
+    return false;
   return width >= options.min_size && height >= options.min_size && width * height >= options.min_area &&
          moved.visible >= options.min_visibility;
 }

@@ -265,5 +265,27 @@ TEST(Geometry, MatrixAndStepsMoveTheSamePoints) {
   EXPECT_LT(mirrored, 400U);
 }
 
+// A crop of [10, 20) x [10, 20), and an eighth of a turn.
+TEST(Geometry, OfABoxThatOnlyTouchesTheCropNothingIsLeft) {
+  const double c = std::sqrt(0.5);
+  const std::vector<GeometryStep> crop{{{1, 0, -10, 0, 1, -10, 0, 0, 1}, 10, 10}};
+  std::vector<GeometryStep> turned = crop;
+  turned.push_back({{c, -c, 5, c, c, -2, 0, 0, 1}, 10, 10});
+  const BoxXY touching[] = {
+      {0, 12, 10, 18}, {20, 12, 30, 18}, {12, 0, 18, 10}, {12, 20, 18, 30}, {0, 0, 10, 10}};
+  const BoxXY without_area[] = {{12, 12, 12, 18}, {12, 12, 18, 12}, {15, 15, 15, 15}};
+  const BoxXY invalid[] = {{18, 12, 12, 18}, {std::nan(""), 12, 18, 18}, {12, 12, INFINITY, 18}};
+  for (const auto& steps : {crop, turned}) {
+    for (const BoxXY& box : touching) EXPECT_FALSE(move_box(steps, box)) << box.left << ' ' << box.top;
+    for (const BoxXY& box : without_area) EXPECT_FALSE(move_box(steps, box)) << box.left << ' ' << box.top;
+    for (const BoxXY& box : invalid) EXPECT_FALSE(move_box(steps, box)) << box.left << ' ' << box.top;
+  }
+  const auto inside = move_box(crop, {9, 12, 11, 18});
+  ASSERT_TRUE(inside);
+  EXPECT_EQ(inside->box.area(), 6);
+  EXPECT_EQ(inside->visible, 0.5);
+  EXPECT_TRUE(move_box(turned, {12, 12, 14, 14}));
+}
+
 }  // namespace
 }  // namespace shard::testing

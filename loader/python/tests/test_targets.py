@@ -301,9 +301,43 @@ def test_boxes_that_are_no_boxes_are_left_out(tmp_path):
         assert np.isfinite(batch.column("boxes")).all() and (batch.column("boxes") >= 0).all() and (batch.column("boxes") <= 32).all()
 
 
+def test_boxes_that_only_touch_the_crop_do_not_come_back_by_a_rotation(tmp_path):
+    touching = np.array([[0, 10, 8, 22], [24, 10, 32, 22], [10, 0, 22, 8], [10, 24, 22, 32], [12, 12, 12, 20], [10, 10, 20, 20]], np.float32)
+    with sl.Writer(tmp_path / "set", columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64")}, squash=(32, 32), dtype="uint8", layout="nhwc") as writer:
+        for number in range(4):
+            writer.add(f"{number}", np.zeros((32, 32, 3), np.uint8), 0, boxes=touching, box_labels=np.arange(len(touching)))
+    data = sl.Dataset(tmp_path / "set")
+    for operations in ([], [ops.rotation((45, 45))], [ops.perspective(0.3, p=1)]):
+        for limits in ({}, {"min_size": 0, "min_area": 0}):
+            augment = sl.Augment(center_crop=16, ops=operations)
+            batch = next(loader(data, batch_size=4, augment=augment, fields={"boxes": sl.Boxes(**limits)}).epoch(0))
+            assert batch.column("boxes_counts").tolist() == [1] * 4 and (batch.column("box_labels")[:, 0] == 5).all(), (operations, limits)
+
+
+@pytest.mark.parametrize("flat", [[], ["boxes", "box_labels", "keypoints"]])
+@pytest.mark.parametrize("stated", ["boxes", "box_labels", "keypoints"])
+def test_what_goes_along_is_cut_with_its_boxes(shapes, flat, stated):
+    limited = loader(shapes, augment=sl.Augment(random_crop=40), max_rows={stated: 2}, flat=flat)
+    whole = loader(shapes, augment=sl.Augment(random_crop=40), flat=flat)
+    cut = 0
+    for batch, full in zip(limited.epoch(0), whole.epoch(0)):
+        for name in ("boxes", "box_labels", "keypoints"):
+            if flat:
+                counts, all_counts = (np.diff(of.column(f"{name}_offsets")) for of in (batch, full))
+            else:
+                counts, all_counts = (of.column(f"{name}_counts") for of in (batch, full))
+                assert batch.column(name).shape[1] == 2
+                for row, count in enumerate(counts):
+                    assert (batch.column(name)[row, :count] == full.column(name)[row, :count]).all()
+            assert counts.tolist() == np.minimum(all_counts, 2).tolist(), name
+            cut += int((all_counts > 2).sum())
+    assert cut > 0
+
+
 @pytest.mark.parametrize(
     "options, says",
     [
+        ({"max_rows": {"boxes": 2, "box_labels": 3}}, 'max_rows of "boxes" is 2, and that of "box_labels" is 3'),
         ({"fields": {"nothing": "nearest"}}, 'option fields names "nothing": the data set has "mask"'),
         ({"fields": {"mask": "bilinear"}}, 'field "mask": it is a mask'),
         ({"fields": {"mask": "cubic"}}, 'sampling is "cubic"'),

@@ -68,8 +68,8 @@ struct GeometryStep {
 void steps_of(const Geometry& geometry, std::vector<GeometryStep>& steps);
 
 // A box after all steps. As in torchvision, each step makes the smallest upright box around the four moved corners, and
-// clips it. `visible`: the share of the area that no step has clipped. Empty: the box is not finite, is inverted, or
-// nothing of it is left.
+// clips it. `visible`: the share of the area that no step has clipped. Empty: the box is not finite, is inverted or
+// without area, or after some step no area of it is left, as where it only touches the edge of the crop.
 struct MovedBox {
   BoxXY box;
   double visible = 1;

@@ -57,7 +57,7 @@ enum class Verify : std::uint8_t { never, first_epoch, always };
 // How a ragged column is delivered.
 struct RaggedOptions {
   // The first rows of each sample, at most this many. 0: as many as any sample has; all shards are then opened when the loader
-  // is made.
+  // is made. Boxes and the columns along have one limit: stated for one of them it holds for all, and two that differ are refused.
   std::uint64_t max_rows = 0;
   // False: column(NAME) is [batch, max_rows, ...] with zeros after the rows of a sample, and column(NAME_counts), i64 [batch],
   // says how many it has. True: column(NAME) has the rows of all samples, one after the other, and column(NAME_offsets),

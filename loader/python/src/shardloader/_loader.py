@@ -167,7 +167,7 @@ class Loader:
 
     Columns. Batch.column() delivers them.
     max_rows: for ragged columns, by name: how many rows of a sample are delivered; further ones are left out. Default: as many as any
-        sample has.
+        sample has. A limit of boxes holds for the columns along, too, and the other way round: all have a row for each box.
     flat: names of ragged columns that are delivered flat, with offsets, instead of padded, with counts.
 
     Transport (docs/loader.md).
