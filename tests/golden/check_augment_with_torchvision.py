@@ -87,6 +87,11 @@ def compare(name, images, device, parameters, ours, theirs, exact=True, ties=0):
     case.end()
 
 
+def blend_factor(real):
+    """The double whose float32 is real[0], and whose 1 - factor is real[1] as float32: policies have a factor of 1 + magnitude."""
+    return float(real[0]) if np.float32(1.0 - real[0]) == np.float32(real[1]) else 1.0 - real[1]
+
+
 def repeat(instruction, image):
     """What torchvision's parts give for one instruction."""
     from torchvision.transforms.v2.functional import _geometry as G
@@ -108,10 +113,10 @@ def repeat(instruction, image):
         "posterize": lambda: F.posterize(image, bin(whole[0]).count("1")),
         "solarize": lambda: F.solarize(image, real[0]),
         "invert": lambda: F.invert(image),
-        "contrast": lambda: F.adjust_contrast(image, real[0]),
+        "contrast": lambda: F.adjust_contrast(image, blend_factor(real)),
         "autocontrast": lambda: F.autocontrast(image),
         "equalize": lambda: F.equalize(image),
-        "saturation": lambda: F.adjust_saturation(image, real[0]),
+        "saturation": lambda: F.adjust_saturation(image, blend_factor(real)),
         "hue": lambda: F.adjust_hue(image, real[0]),
         "grayscale": lambda: F.rgb_to_grayscale(image, num_output_channels=3),
         "sharpness": lambda: F.adjust_sharpness(image, 1.0 - real[0]),

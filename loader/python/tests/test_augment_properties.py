@@ -15,6 +15,7 @@ from shardloader import ops
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torchvision", reason="torchvision is not installed")
+from torchvision.transforms import v2  # noqa: E402
 from torchvision.transforms.v2 import functional as F  # noqa: E402
 from torchvision.transforms.v2.functional import _geometry as G  # noqa: E402
 
@@ -85,6 +86,11 @@ def random_operation(dice, rows, columns, channels):
     return kinds[dice.choice(sorted(kinds))]()
 
 
+def blend_factor(real):
+    """The double whose float32 is real[0], and whose 1 - factor is real[1] as float32: policies have a factor of 1 + magnitude."""
+    return float(real[0]) if np.float32(1.0 - real[0]) == np.float32(real[1]) else 1.0 - real[1]
+
+
 def by_torchvision(one, image):
     """One instruction on a tensor [channel, row, column]."""
     name, whole, real = one
@@ -113,8 +119,8 @@ def by_torchvision(one, image):
         return F.crop(padded, padding - down, padding - right, height, width)
     return {
         "brightness": lambda: F.adjust_brightness(image, real[0]),
-        "contrast": lambda: F.adjust_contrast(image, real[0]),
-        "saturation": lambda: F.adjust_saturation(image, real[0]),
+        "contrast": lambda: F.adjust_contrast(image, blend_factor(real)),
+        "saturation": lambda: F.adjust_saturation(image, blend_factor(real)),
         "hue": lambda: F.adjust_hue(image, real[0]),
         "grayscale": lambda: F.rgb_to_grayscale(image, num_output_channels=channels),
         "sharpness": lambda: F.adjust_sharpness(image, 1.0 - real[0]),
@@ -157,6 +163,38 @@ def check_operations(operations, image, sample, epoch):
         assert grows or image.size < 32 or (gap > 0).sum() <= max(2, gap.size // 200), ((gap > 0).mean(), where)
         before = after
     return before
+
+
+ACTS = ("Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize")
+
+
+@pytest.mark.parametrize("policy, bins", [("RandAugment", 31), ("RandAugment", 10), ("TrivialAugmentWide", 31), ("TrivialAugmentWide", 33)])
+def test_an_act_of_a_policy_is_the_one_of_torchvisions_own_policy(policy, bins):
+    """What is drawn is one of all results of torchvision's policy, bit for bit, and almost all of these are drawn."""
+    image = np.random.default_rng(1).integers(0, 256, (31, 45, 3), np.uint8)
+    theirs = torch.from_numpy(image).permute(2, 0, 1)
+    transform = getattr(v2, policy)()
+    results = {}
+    for act in ACTS:
+        values, signed = transform._AUGMENTATION_SPACE[act]
+        values = values(bins, *image.shape[:2])
+        for at in range(bins if values is not None else 1):
+            for sign in (1, -1) if signed else (1,):
+                magnitude = sign * float(values[at]) if values is not None else 0.0
+                out = transform._apply_image_or_video_transform(theirs, act, magnitude, interpolation=v2.InterpolationMode.NEAREST, fill={torch.Tensor: None, object: None})
+                results.setdefault(out.permute(1, 2, 0).numpy().tobytes(), (act, at))
+    seen = set()
+    for magnitude in range(0, bins, 3) if policy == "RandAugment" else (0,):
+        one = ops.rand_augment(1, magnitude, bins=bins) if policy == "RandAugment" else ops.trivial_augment(bins=bins)
+        augment = sl.Augment(ops=[one])
+        for sample in range(150 if policy == "RandAugment" else 3000):
+            ours = augment.apply(image, sample).tobytes()
+            # Nearest geometry: a place half-way between two pixels goes one way or the other, as torch's processor has it.
+            ties = any(step.opcode == "affine" for step in augment.draw(image.shape, sample)) and ours not in results
+            assert ours in results or ties, (magnitude, sample, augment.draw(image.shape, sample))
+            if not ties:
+                seen.add(results[ours])
+    assert {act for act, _ in seen} == {act for act, _ in results.values()}
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))

@@ -1,6 +1,7 @@
 // The random numbers of one operation for one sample.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -38,9 +39,51 @@ class OperationDraws : public SampleRandom {
     for (std::uint32_t i = count; i > 1; --i) std::swap(numbers[i - 1], numbers[below(i)]);
     return numbers;
   }
-  // The gamma distribution (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000).
-  double gamma(double shape) noexcept {
-    if (shape < 1) return gamma(shape + 1) * std::pow(1 - uniform(), 1 / shape);
+  // A number of the gamma distribution. Where the shape is small most of them are too small for a double; their logarithms are not.
+  struct Gamma {
+    double value;
+    double log;
+  };
+  // Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
+  Gamma gamma(double shape) noexcept {
+    if (shape < 1) {
+      const double larger = gamma_from_one(shape + 1);
+      const double u = 1 - uniform();
+      return {larger * std::pow(u, 1 / shape), std::log(larger) + std::log(u) / shape};
+    }
+    const double value = gamma_from_one(shape);
+    return {value, std::log(value)};
+  }
+  // Replaces the numbers by their shares of the sum, of which they may be too small for a double.
+  template <std::size_t count>
+  static std::array<double, count> shares(const std::array<Gamma, count>& numbers,
+                                          std::size_t used) noexcept {
+    std::array<double, count> result{};
+    double sum = 0;
+    double highest = numbers[0].log;
+    for (std::size_t i = 0; i < used; ++i) {
+      sum += result[i] = numbers[i].value;
+      highest = std::max(highest, numbers[i].log);
+    }
+    if (sum < kSmallSum) {
+      sum = 0;
+      for (std::size_t i = 0; i < used; ++i) sum += result[i] = std::exp(numbers[i].log - highest);
+    }
+    for (std::size_t i = 0; i < used; ++i) result[i] /= sum;
+    return result;
+  }
+  double beta(double a, double b) noexcept {
+    const Gamma x = gamma(a);
+    const Gamma y = gamma(b);
+    return shares(std::array{x, y}, 2)[0];
+  }
+
+ private:
+  // Below it, numbers of a sum may have lost digits.
+  static constexpr double kSmallSum = 1e-290;
+
+  // shape >= 1.
+  double gamma_from_one(double shape) noexcept {
     const double d = shape - 1.0 / 3;
     const double c = 1 / std::sqrt(9 * d);
     for (;;) {
@@ -50,13 +93,7 @@ class OperationDraws : public SampleRandom {
       if (v > 0 && std::log(u) < x * x / 2 + d - d * v + d * std::log(v)) return d * v;
     }
   }
-  double beta(double a, double b) noexcept {
-    const double x = gamma(a);
-    const double y = gamma(b);
-    return x + y > 0 ? x / (x + y) : 0.5;
-  }
 
- private:
   double normal() noexcept {
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));
     return radius * std::cos(2 * std::numbers::pi * uniform());

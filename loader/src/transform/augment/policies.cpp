@@ -43,15 +43,15 @@ Strength usual_strength(const SampleSpec& pixels) noexcept {
   return {0.3, 150.0 / 331.0 * pixels.width, 150.0 / 331.0 * pixels.height, 30, 0.9, 8, 4};
 }
 
-// torch.linspace(first, last, bins)[at], in float32.
+// torch.linspace(first, last, bins)[at], in float32: product and sum are rounded once, as by its kernels on processors with fused
+// multiply-add.
 double spaced(double first, double last, std::uint32_t bins, std::uint32_t at) noexcept {
   if (bins < 2) return static_cast<float>(first);
   const auto begin = static_cast<float>(first);
   const auto end = static_cast<float>(last);
   const float step = (end - begin) / static_cast<float>(bins - 1);
-  const float up = step * static_cast<float>(at);
-  const float down = step * static_cast<float>(bins - 1 - at);
-  return at < bins / 2 ? begin + up : end - down;
+  return at < bins / 2 ? std::fma(step, static_cast<float>(at), begin)
+                       : std::fma(-step, static_cast<float>(bins - 1 - at), end);
 }
 
 struct Style {
@@ -66,10 +66,11 @@ void append_affine(const Style& style, const AffineParameters& parameters,
       affine_instruction(style.pixels, inverse_affine_matrix(parameters), style.interpolation, style.fill));
 }
 
-// A factor of an image, from a magnitude: 1 + magnitude, as float32.
+// A factor of an image, from a magnitude: 1 + magnitude. As in torchvision, it is a double until the image is multiplied by it:
+// the factor of the other image is 1 - factor of the double, not of the float32.
 Instruction blended(Opcode opcode, double magnitude) {
-  const auto factor = static_cast<float>(1.0 + magnitude);
-  return {opcode, {}, {factor, static_cast<float>(1.0 - double{factor})}};
+  const double factor = 1.0 + magnitude;
+  return {opcode, {}, {static_cast<float>(factor), static_cast<float>(1.0 - factor)}};
 }
 
 void append_shear(const Style& style, bool along_x, double magnitude, std::vector<Instruction>& program) {
@@ -264,9 +265,9 @@ void draw(const ops::AugMix& policy, const SampleSpec& pixels, OperationDraws& d
   const Strength strength{0.3, pixels.width / 3.0, pixels.height / 3.0, 30, 0.9, 4, 4};
   // Dirichlet distributions: shares of gamma variables.
   const double original = draws.beta(policy.alpha, policy.alpha);
-  std::array<double, 4> weights{};
-  double sum = 0;
-  for (std::uint32_t i = 0; i < policy.width; ++i) sum += weights[i] = draws.gamma(policy.alpha);
+  std::array<OperationDraws::Gamma, 4> weights{};
+  for (std::uint32_t i = 0; i < policy.width; ++i) weights[i] = draws.gamma(policy.alpha);
+  const std::array<double, 4> shares = OperationDraws::shares(weights, policy.width);
   program.push_back({Opcode::keep});
   program.push_back({Opcode::mix_set, {}, {static_cast<float>(original)}});
   for (std::uint32_t i = 0; i < policy.width; ++i) {
@@ -277,8 +278,7 @@ void draw(const ops::AugMix& policy, const SampleSpec& pixels, OperationDraws& d
       const std::uint32_t at = draws.below(policy.severity);
       append_drawn({pixels, policy.interpolation, policy.fill}, act, strength, 10, at, draws, program);
     }
-    const double share = sum > 0 ? weights[i] / sum : 1.0 / policy.width;
-    program.push_back({Opcode::mix_add, {}, {static_cast<float>(share * (1 - original))}});
+    program.push_back({Opcode::mix_add, {}, {static_cast<float>(shares[i] * (1 - original))}});
   }
   program.push_back({Opcode::mix_end});
 }
