@@ -46,7 +46,7 @@ class Permutation {
   std::uint64_t right_mask_ = 0;
   std::uint64_t left_mask_ = 0;
   // Of few items: the first one is the key.
-  std::uint64_t round_keys_[kRounds];
+  std::uint64_t round_keys_[kRounds]{};
 };
 
 enum class OrderMode : std::uint8_t { sequential, shuffle, windowed };
