@@ -115,6 +115,10 @@ class Groups final : public Sampling {
 };
 
 // Groups that are drawn equally often have their own arithmetic. A single group has no others to be equal to.
+bool have_equal_blocks(std::size_t groups) noexcept {
+  return groups > 1 && (1000 % groups == 0 || groups > UnequalShares::kFewGroups);
+}
+
 std::shared_ptr<const Sampling> make_groups(Members members, std::span<const double> proportions,
                                             GroupDigests digests) {
   std::vector<double> shares = checked(proportions, members);
@@ -125,7 +129,7 @@ std::shared_ptr<const Sampling> make_groups(Members members, std::span<const dou
     drawn.push_back(i);
     equal = equal && shares[i] == shares[drawn.front()];
   }
-  if (equal && drawn.size() > 1)
+  if (equal && have_equal_blocks(drawn.size()))
     return std::make_shared<const Groups<EqualShares>>(std::move(members), EqualShares(std::move(drawn)),
                                                        digests);
   return std::make_shared<const Groups<UnequalShares>>(std::move(members), UnequalShares(std::move(shares)),

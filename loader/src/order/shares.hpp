@@ -141,8 +141,9 @@ class UnequalShares {
 
   class InEpoch;
 
- private:
   static constexpr std::size_t kFewGroups = 100;
+
+ private:
   static constexpr std::uint64_t kOrderKey = 0x67726F757073;
 
   std::vector<double> shares_;

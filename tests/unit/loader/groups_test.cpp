@@ -118,7 +118,8 @@ TEST(Groups, OfShortEpochsAreDrawnAnew) {
 TEST(Groups, OfEqualSharesAreDrawnEquallyOftenInEveryEpoch) {
   std::mt19937_64 random(4);
   for (std::uint64_t round = 0; round < rounds(40, 6); ++round) {
-    const std::uint64_t groups = 2 + random() % (round % 2 == 0 ? 40 : 3'000);
+    const std::uint64_t divisors[] = {2, 4, 5, 8, 10, 20, 25, 40, 50, 100};
+    const std::uint64_t groups = round % 2 == 0 ? divisors[random() % 10] : 101 + random() % 3'000;
     const auto sampling = equal_groups(groups, 1 + random() % 9);
     const std::uint64_t members = sampling->samples() / groups;
     const std::uint64_t length = 1 + random() % 9'000;

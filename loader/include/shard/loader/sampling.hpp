@@ -6,12 +6,12 @@
 //
 // Like every order it is a pure function of (seed, epoch, position), so that neither ranks nor a resume change it.
 //
-// Groups of equal proportions (`balanced`, most mixes). m groups have blocks of 1,000 / m positions for each group, rounded down, and
+// Groups of equal proportions (`balanced`, many mixes), if their number divides 1,000 or is above 100. m groups have blocks of 1,000 / m positions for each group, rounded down, and
 // at least one: every group has exactly so many of them, and these are shuffled. Of an epoch's n positions, n mod m are left. Which
 // groups they go to is decided by rounds: those of all epochs together are a sequence in which each m in a row have every group
 // once, in an order drawn for each round.
 //
-// Groups of other proportions. Up to 100 of them: an epoch is divided into blocks of 1,000 positions; the last one may be shorter. In a
+// Other groups. Up to 100 of them: an epoch is divided into blocks of 1,000 positions; the last one may be shorter. In a
 // block of n positions a group of proportion p has floor(p x n) or ceil(p x n) of them, and these are shuffled. Which groups are
 // rounded up is decided by systematic sampling (Madow, "On the theory of systematic sampling, II", Annals of Mathematical
 // Statistics, 1949) with an offset that follows van der Corput's sequence from block to block. So the share of a group over any

@@ -397,7 +397,7 @@ def mix(proportions: "Mapping[Any, float]", *, epoch_size: Optional[int] = None)
     """Draws from several data sets in stated proportions: `sl.Loader(sl.mix({"a": 0.7, "b": 0.3}))`.
 
     proportions: by data set (a Dataset or a path), in any unit. Every 1,000 positions of an epoch have each proportion exactly (to
-        the next whole number). Inside a data set every sample is drawn once before any is drawn again, also from one epoch to the
+        the next whole number; of more than 100 data sets: docs/python.md). Inside a data set every sample is drawn once before any is drawn again, also from one epoch to the
         next.
     epoch_size: samples that all ranks together draw in an epoch. Default: as many as there are.
 
