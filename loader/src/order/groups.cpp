@@ -71,12 +71,16 @@ class Groups final : public Sampling {
       const std::uint64_t size = members_.size(slots.group);
       // Visits are counted in the order of the slots, but where a pass through the group ends in this block: there the draws of
       // the one pass come before those of the next.
-      const bool pass_ends = slots.before % size + (slots.end - slots.begin) > size;
-      const std::uint64_t visit =
-          slots.before + (pass_ends ? block->rank_in_time(slots, place.at) : slot - slots.begin);
+      std::uint64_t pass = slots.before / size;
+      std::uint64_t in_pass = slots.before % size + slot - slots.begin;
+      if (slots.before % size + (slots.end - slots.begin) > size) {
+        const std::uint64_t visit = slots.before + block->rank_in_time(slots, place.at);
+        pass = visit / size;
+        in_pass = visit % size;
+      }
       // A pass takes every member once.
-      const std::uint64_t key = mix64(epoch_key(epoch.seed, visit / size, kVisits) ^ slots.group);
-      drawn[i] = {slots.group, Permutation(size, key)(visit % size)};
+      const std::uint64_t key = mix64(epoch_key(epoch.seed, pass, kVisits) ^ slots.group);
+      drawn[i] = {slots.group, Permutation(size, key)(in_pass)};
       members_.prefetch(slots.group, drawn[i].rank);
     }
     for (std::size_t i = 0; i < positions.size(); ++i)

@@ -50,9 +50,11 @@ class Quotas {
 
   // The lowest kBits bits in reverse order.
   static std::uint64_t offset(std::uint64_t block) noexcept {
-    std::uint64_t reversed = 0;
-    for (std::uint64_t bit = 0; bit < kBits; ++bit) reversed |= (block >> bit & 1U) << (kBits - 1 - bit);
-    return reversed;
+    auto bits = static_cast<std::uint32_t>(block);
+    bits = (bits >> 1U & 0x55555555U) | (bits & 0x55555555U) << 1U;
+    bits = (bits >> 2U & 0x33333333U) | (bits & 0x33333333U) << 2U;
+    bits = (bits >> 4U & 0x0F0F0F0FU) | (bits & 0x0F0F0F0FU) << 4U;
+    return __builtin_bswap32(bits) >> (32 - kBits);
   }
 
   // How many of the first `blocks` < kOne offsets are less than `bound`. Those of 2^i blocks in a row, the first of which is a
