@@ -32,6 +32,13 @@ std::uint64_t swap_or_not(std::uint64_t item, std::uint64_t n, std::uint64_t key
   return item ^ ((item ^ partner) & (std::uint64_t{0} - coin));
 }
 
+// Not inlined, so that the walks of many items stay as they are.
+[[gnu::noinline]] std::uint64_t shuffled_few(std::uint64_t position, std::uint64_t n,
+                                             std::uint64_t key) noexcept {
+  for (std::uint64_t i = 0; i < kFewRounds; ++i) position = swap_or_not(position, n, key, i);
+  return position;
+}
+
 }  // namespace
 
 Permutation::Permutation(std::uint64_t n, std::uint64_t key) noexcept : n_(n) {
@@ -59,10 +66,11 @@ std::uint64_t Permutation::encrypt(std::uint64_t value) const noexcept {
 }
 
 std::uint64_t Permutation::operator()(std::uint64_t position) const noexcept {
-  if (n_ <= kFew) {
-    for (std::uint64_t i = 0; i < kFewRounds; ++i) position = swap_or_not(position, n_, round_keys_[0], i);
-    return position;
-  }
+  if (n_ <= kFew) return shuffled_few(position, n_, round_keys_[0]);
+  return walk(position);
+}
+
+std::uint64_t Permutation::walk(std::uint64_t position) const noexcept {
   do position = encrypt(position);
   while (position >= n_);
   return position;
@@ -126,7 +134,7 @@ void Permutation::apply(std::span<std::uint64_t> positions) const noexcept {
     }
   }
   for (std::size_t i = 0; i < kLanes; ++i)
-    if (owner[i] < positions.size()) positions[owner[i]] = (*this)(lane[i]);
+    if (owner[i] < positions.size()) positions[owner[i]] = walk(lane[i]);
 }
 
 }  // namespace shard

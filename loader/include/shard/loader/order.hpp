@@ -39,6 +39,7 @@ class Permutation {
  private:
   static constexpr std::size_t kRounds = 6;
   std::uint64_t encrypt(std::uint64_t value) const noexcept;
+  std::uint64_t walk(std::uint64_t position) const noexcept;
 
   std::uint64_t n_;
   // Not of few items.
