@@ -99,7 +99,8 @@ nb::dict dict_of(const convert::Summary& summary) {
   }
   result["warnings"] = warnings;
   nb::list advice;
-  if (const std::string text = convert::few_bits_text(summary.warnings); !text.empty()) advice.append(text);
+  if (const std::string few = convert::few_bits_text(summary.warnings); !few.empty())
+    advice.append(text(few));
   result["advice"] = advice;
   result["shards"] = summary.shards;
   result["size_bytes"] = summary.size_bytes;
