@@ -66,7 +66,7 @@ struct Requests : ::testing::Test {
     HttpObject from = object(server, path, size);
     std::vector<std::byte> bytes(size);
     client->read(from, 0, bytes);
-    for (const std::byte byte : bytes) ASSERT_EQ(byte, std::byte{'x'});
+    EXPECT_EQ(bytes, std::vector<std::byte>(size, std::byte{'x'}));
   }
   static std::size_t places() { return HttpClient::threads() * HttpClient::requests_of_thread(); }
 
