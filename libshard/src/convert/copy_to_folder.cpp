@@ -212,9 +212,10 @@ class CopyToFolder : public Copy {
     const std::uint64_t size =
         table.object ? table.object->size_bytes() : regular_file_size(open_read(here).get(), here);
     if (table.object && size > kMostTableBytes)
-      throw Error(ErrorCode::resource,
-                  fmt::format("{}: the server says that it has {} bytes; tables of a data set have at most {}",
-                              quoted(table.object->name()), size, kMostTableBytes));
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("{}: the server says that it has {} bytes; tables of a data set have at most {}",
+                      quoted(table.object->name()), size, kMostTableBytes));
     TempFile file(to_ / table.name);
     from_.read(table.object.get(), table.name, 0, size, file.fd());
     file.publish_same();

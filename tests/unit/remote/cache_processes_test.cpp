@@ -174,7 +174,7 @@ int pass(const std::filesystem::path& folder, std::uint64_t seed, bool kills) {
     auto file = area.get(entry(number).name, entry(number).size_bytes,
                          [&](int fd) {
                            const std::string bytes = content(number);
-          pwrite_all(fd, std::as_bytes(std::span(bytes)), 0, "file");
+                           pwrite_all(fd, std::as_bytes(std::span(bytes)), 0, "file");
                            ::usleep(static_cast<useconds_t>(below(random, 1000)));
                            if (turn == last) ::_exit(kKilled);
                          },
