@@ -183,10 +183,17 @@ class Join(JoinCase):
         self.assertEqual(digests(self.new), digests(self.a))
 
     def test_data_sets_of_earlier_versions_have_no_inputs_table(self):
-        (self.a / "inputs.csv").unlink()
-        self.assert_code(self.join(self.a, self.b), 0)
+        old = [shutil.copytree(Path(__file__).resolve().parents[1] / "golden" / "dataset", self.path / f"old{number}") for number in range(2)]
+        self.assertNotIn("tables", info(old[0]))
+        self.assert_code(self.join(*old), 0)
         self.assertFalse((self.new / "inputs.csv").exists())
+        self.assertEqual([table["file"] for table in info(self.new)["tables"]], ["rejects.csv"])
         self.assert_code(shardctl("verify", self.new), 0)
+
+    def test_a_table_that_is_lost_is_not_left_out(self):
+        (self.a / "inputs.csv").unlink()
+        self.refused(self.join(self.a, self.b), self.a / "inputs.csv")
+        self.assertFalse((self.new / "dataset.json").exists())
 
 
 class Refused(JoinCase):

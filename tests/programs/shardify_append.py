@@ -132,10 +132,12 @@ class Append(AppendCase):
             self.assertEqual(os.stat(shard["file"], dir_fd=folder).st_size, shard["size_bytes"])
         os.close(folder)
 
-    def test_a_data_set_of_an_earlier_version_has_no_inputs_table_afterwards_either(self):
+    def test_a_table_that_is_lost_is_not_left_out(self):
+        table = (self.out / "inputs.csv").read_bytes()
         (self.out / "inputs.csv").unlink()
+        self.assert_refused(self.append(), self.out / "inputs.csv")
+        (self.out / "inputs.csv").write_bytes(table)
         self.assert_code(self.append(), 1)
-        self.assertFalse((self.out / "inputs.csv").exists())
         self.assert_code(shardctl("verify", self.out), 0)
 
     def test_a_repaired_reject_may_be_appended_under_its_old_key(self):

@@ -203,7 +203,8 @@ void decide(const fs::path& out, DatasetInfo whole, const std::string& source_di
   std::vector<TableSummary> tables;
   const auto join_tables = [&](const char* name, std::string_view header) {
     TableFile table(draft.folder(), name, header);
-    if (has_table(out, name)) append_rows(table, out / name, header, whole.table(name));
+    if (has_table(out, name) || whole.table(name) != nullptr)
+      append_rows(table, out / name, header, whole.table(name));
     append_rows(table, staging / name, header, added.table(name));
     table.publish();
     tables.push_back(table.summary());

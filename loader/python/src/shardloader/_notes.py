@@ -17,7 +17,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 def warn(message: str) -> None:
     """The warning names the line outside of this package that led to it."""
-    level, frame = 1, sys._getframe(1)
+    level, frame = 2, sys._getframe(1)
     while frame is not None and os.path.abspath(frame.f_code.co_filename).startswith(_HERE):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(message, ConversionWarning, stacklevel=level)
