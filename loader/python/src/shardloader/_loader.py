@@ -256,13 +256,13 @@ class Loader:
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
-        given = {"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop, "scale": scale, "ratio": ratio}
-        check_given_once({**given, "flip": flip, "dtype": dtype, "layout": layout, "mean": mean, "std": std}, augment, views)
+        geometry = {"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop, "scale": scale, "ratio": ratio}
+        check_given_once({**geometry, "flip": flip, "dtype": dtype, "layout": layout, "mean": mean, "std": std}, augment, views)
         mean, std = mean_and_std(self.data, mean, std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
         self._own = {
-            **given,
+            **geometry,
             "flip": flip,
             "dtype": dtype,
             "layout": layout,

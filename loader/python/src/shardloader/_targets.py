@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Optional, Union
 
-from . import _core
+from . import _check, _core
 from ._arrays import dtype_name
 from ._augment import Instruction
 from ._errors import InvalidArgumentError
@@ -102,10 +102,7 @@ def options_of(fields: "Union[Mapping[str, Target], Sequence[str]]", data: Any, 
         fields = {name: _known(name, data) for name in fields}
     if not isinstance(fields, Mapping):
         raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names')
-    names = [as_stored] if isinstance(as_stored, str) else list(as_stored)
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidArgumentError(f'as_stored is {as_stored!r}; expected names of columns, such as ["boxes"]')
+    names = _check.names("as_stored", as_stored)
     result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
         if isinstance(of, Boxes):
