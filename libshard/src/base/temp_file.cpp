@@ -85,7 +85,7 @@ std::int64_t seconds_of(clockid_t clock) noexcept {
 // Where a temporary file was written, by its name.
 enum class Origin { this_boot, earlier_boot, elsewhere };
 
-Origin origin_of(std::string_view name) {
+Origin origin_in_name(std::string_view name) {
   constexpr std::string_view kTail = ".part";
   name.remove_suffix(kTail.size());
   name = name.substr(0, name.rfind('.'));  // RANDOM
@@ -202,7 +202,7 @@ std::uint64_t remove_temporaries(const std::filesystem::path& folder) {
     if (!is_temporary_name(path.filename().native())) continue;
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) continue;  // its writer has just finished
-    const bool lock_is_enough = lock_counts(origin_of(path.filename().native()), status);
+    const bool lock_is_enough = lock_counts(origin_in_name(path.filename().native()), status);
     if (!lock_is_enough && !is_old(status)) continue;
     const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd) {
