@@ -130,19 +130,19 @@ class Join(PartsCase):
     def test_a_kill_at_any_call(self):
         for more in ([], ["--copy"]):
             killed = self.check("signal=SIGKILL", more)
-            for call in ("pwrite64", "fsync", "rename", "mkdir") + (() if more else ("link",)):
+            for call in ("pwrite64", "fsync", "rename", "mkdir") + (() if more else ("linkat",)):
                 self.assertGreater(killed.get(call, 0), 0, f"no kill at {call}: {killed}")
 
     def test_a_full_and_a_failing_disk_at_any_call(self):
         for error in TEXT:
             failed = self.check(f"error={error}")
-            for call in ("pwrite64", "fsync", "link", "mkdir"):
+            for call in ("pwrite64", "fsync", "linkat", "mkdir"):
                 self.assertGreater(failed.get(call, 0), 0, f"no failure at {call}: {failed}")
 
     def test_where_links_are_refused_shards_are_copied(self):
         for error in ("EXDEV", "EPERM", "EMLINK", "EOPNOTSUPP"):
             shutil.rmtree(self.new, ignore_errors=True)
-            self.assert_code(self.disturb(self.join(), "link", f"error={error}", "1+"), 0)
+            self.assert_code(self.disturb(self.join(), "linkat", f"error={error}", "1+"), 0)
             self.assertEqual(digests(self.new), self.expected)
             inodes = {path.stat().st_ino for path in [*shards(self.a), *shards(self.b)]}
             self.assertEqual(inodes & {path.stat().st_ino for path in shards(self.new)}, set())
@@ -150,7 +150,7 @@ class Join(PartsCase):
     def test_two_joins_at_once_of_the_same_parts_and_of_others(self):
         for parts in ((self.a, self.b), (self.b, self.a)):
             shutil.rmtree(self.new, ignore_errors=True)
-            slow = self.start(self.strace(self.join(), "fsync,link", delay=0.1))
+            slow = self.start(self.strace(self.join(), "fsync,linkat", delay=0.1))
             self.wait_for(lambda: shards(self.new), "shard")
             second = run(self.join(parts=parts))
             self.assert_code(second, 2)
@@ -177,7 +177,7 @@ class Join(PartsCase):
             self.assert_code(shardctl("verify", self.new), 0)
 
     def test_a_part_that_is_replaced_meanwhile(self):
-        slow = self.start(self.strace(self.join(), "link", delay=0.3))
+        slow = self.start(self.strace(self.join(), "linkat", delay=0.3))
         self.wait_for(lambda: shards(self.new), "shard")
         write(self.images["a"] / "ant" / "more.png", png(1))
         self.assert_code(run(self.convert("a", self.a, "--overwrite")), 0)
