@@ -204,8 +204,8 @@ void decide(const fs::path& out, DatasetInfo whole, const std::string& source_di
   const auto join_tables = [&](const char* name, std::string_view header) {
     TableFile table(draft.folder(), name, header);
     if (has_table(out, name) || whole.table(name) != nullptr)
-      append_rows(table, out / name, header, whole.table(name));
-    append_rows(table, staging / name, header, added.table(name));
+      append_rows(old_guard, table, out / name, header, whole.table(name));
+    append_rows(staged_guard, table, staging / name, header, added.table(name));
     table.publish();
     tables.push_back(table.summary());
   };

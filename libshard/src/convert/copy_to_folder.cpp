@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
+#include <vector>
 
 #include "base/bytes.hpp"
+#include "base/checksum.hpp"
 #include "base/file.hpp"
 #include "base/file_io.hpp"
 #include "base/parallel.hpp"
@@ -217,8 +220,29 @@ class CopyToFolder : public Copy {
           fmt::format("{}: the server says that it has {} bytes; tables of a data set have at most {}",
                       quoted(table.object->name()), size, kMostTableBytes));
     TempFile file(to_ / table.name);
-    from_.read(table.object.get(), table.name, 0, size, file.fd());
-    file.publish_same();
+    const TableSummary* const recorded = table.object ? from_.info().table(table.name) : nullptr;
+    for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+      from_.read(table.object.get(), table.name, 0, size, file.fd());
+      if (recorded == nullptr || digest_of_table(file.fd(), size) == recorded->digest) {
+        file.publish_same();
+        return;
+      }
+    }
+    throw Error(ErrorCode::corrupt,
+                fmt::format("{} does not match its digest in {} attempts: it is damaged there, or is being "
+                            "changed; upload it again, or restore it",
+                            quoted(here), kAttempts));
+  }
+
+  static std::uint64_t digest_of_table(int fd, std::uint64_t size) {
+    Xxh3Stream digest;
+    std::vector<std::byte> piece;
+    for (std::uint64_t at = 0; at < size; at += piece.size()) {
+      piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(std::uint64_t{1} << 20U, size - at)));
+      pread_all(fd, piece, at, "the copy of a table");
+      digest.update(piece);
+    }
+    return digest.digest();
   }
 
   void publish() const {

@@ -260,9 +260,9 @@ class Joining {
       const DatasetInfo& of = part.data.info();
       const TableSummary* const recorded = of.table(kInputsFile);
       if (of.rejects != 0 || has_table(part.path, kRejectsFile))
-        append_rows(rejects, part.path / kRejectsFile, kRejectsHeader, of.table(kRejectsFile));
+        append_rows(part.guard, rejects, part.path / kRejectsFile, kRejectsHeader, of.table(kRejectsFile));
       all_inputs = all_inputs && (recorded != nullptr || has_table(part.path, kInputsFile));
-      if (all_inputs) append_rows(inputs, part.path / kInputsFile, kInputsHeader, recorded);
+      if (all_inputs) append_rows(part.guard, inputs, part.path / kInputsFile, kInputsHeader, recorded);
       part.guard.check();
     }
     if (all_inputs) info_.tables.push_back(inputs.summary());

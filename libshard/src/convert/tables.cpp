@@ -52,7 +52,10 @@ void TableFile::append(std::span<const std::byte> bytes) {
   size_bytes_ += bytes.size();
 }
 
-void append_rows(TableFile& to, const fs::path& from, std::string_view header, const TableSummary* recorded) {
+namespace {
+
+void append_rows_of(TableFile& to, const fs::path& from, std::string_view header,
+                    const TableSummary* recorded) {
   constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
   const UniqueFd file = open_read(from);
   const std::uint64_t size = regular_file_size(file.get(), from);
@@ -76,6 +79,18 @@ void append_rows(TableFile& to, const fs::path& from, std::string_view header, c
   if (piece.back() != std::byte{'\n'}) refuse("is cut short");
   if (recorded != nullptr && (recorded->size_bytes != size || recorded->digest != digest.digest()))
     refuse(fmt::format("is not as {} says: it was edited or damaged", kDatasetFile));
+}
+
+}  // namespace
+
+void append_rows(const TableGuard& guard, TableFile& to, const fs::path& from, std::string_view header,
+                 const TableSummary* recorded) {
+  try {
+    append_rows_of(to, from, header, recorded);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::corrupt) guard.check();  // while images are appended, tables are ahead
+    throw;
+  }
 }
 
 bool append_is_pending(const fs::path& folder) { return has_table(folder / kAppendLog, kDatasetFile); }

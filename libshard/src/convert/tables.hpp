@@ -54,9 +54,10 @@ class TableFile {
 };
 
 // Appends the rows of `from`, which starts with the line `header`, to `to`. `recorded`: what dataset.json says of it, if it does.
-// Errors: not_found, io, corrupt (also if it is not what was recorded).
-void append_rows(TableFile& to, const std::filesystem::path& from, std::string_view header,
-                 const TableSummary* recorded);
+// `guard`: of the folder of `from`.
+// Errors: not_found, io, corrupt (also if it is not what was recorded), resource (the data set is being changed).
+void append_rows(const TableGuard& guard, TableFile& to, const std::filesystem::path& from,
+                 std::string_view header, const TableSummary* recorded);
 
 // Where an append keeps the files that it puts into the data set (append.hpp), below the folder of the data set.
 inline constexpr const char* kAppendLog = ".shardify-next/joined";
