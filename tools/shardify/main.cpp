@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <mutex>
@@ -114,8 +115,10 @@ convert::Summary run_watched(const shard::shardify::Arguments& arguments, conver
       convert::Hooks hooks{&counters, &g_cancel};
       hooks.planned = [&found](const convert::Listing& listing) {
         found = listing;
-        for (const std::string& text : listing.warnings)
-          fmt::print(stderr, "shardify: warning: {}\n", shard::cli::with_flags(text));
+        for (const std::string& text : listing.warnings) {
+          const std::string line = fmt::format("shardify: warning: {}\n", shard::cli::with_flags(text));
+          std::fwrite(line.data(), 1, line.size(), stderr);  // a lost warning does not end the run
+        }
       };
       summary = convert::run(arguments.options, hooks);
     } catch (...) {
