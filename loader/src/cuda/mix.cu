@@ -46,7 +46,10 @@ __global__ void mix_batch(const MixPair* pairs, std::uint32_t count, std::byte* 
 
 }  // namespace
 
-std::size_t mix_scratch_bytes(const TransformWork& work) noexcept { return work.pairs.size_bytes(); }
+// Whole words of 16 bytes, as launch_upload() copies them.
+std::size_t mix_scratch_bytes(const TransformWork& work) noexcept {
+  return (work.pairs.size_bytes() + 15) / 16 * 16;
+}
 
 void launch_mix(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream) {
   if (work.pairs.empty()) return;
