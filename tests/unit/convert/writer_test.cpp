@@ -21,6 +21,7 @@
 
 #include "convert/key_set.hpp"
 #include "expect_error.hpp"
+#include "idle_threads.hpp"
 #include "shard/convert/convert.hpp"
 #include "shard/dataset.hpp"
 #include "temp_dir.hpp"
@@ -379,6 +380,7 @@ TEST_F(WriterTest, IsDestroyedWhileAThreadWaitsInIt) {
 TEST_F(WriterTest, RefusesToWorkInTheChildOfAFork) {
   Writer writer(options());
   writer.add(row(0));
+  ASSERT_TRUE(wait_for_idle_threads());
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
