@@ -51,6 +51,15 @@ void LentSlot::give_back() {
   }
 }
 
+void LentSlot::rethrow_to_loader() {
+  try {
+    rethrow_named(dataset_);
+  } catch (...) {
+    ring_->spoiled(*slot_, std::current_exception());
+    throw;
+  }
+}
+
 void LentSlot::wait() {
   if (ring_->made_by_another_process())
     throw Error(ErrorCode::unsupported,
@@ -60,7 +69,7 @@ void LentSlot::wait() {
     slot_->copied_event.wait();  // has ended by now; throws if it failed
     check_verdict(*slot_);
   } catch (const Error&) {
-    rethrow_named(dataset_);
+    rethrow_to_loader();
   }
   const std::lock_guard lock(mutex_);
   waited_ = true;
@@ -90,7 +99,7 @@ void LentSlot::wait_on(StreamRef stream) {
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument) throw;  // the stream is not valid
-    rethrow_named(dataset_);
+    rethrow_to_loader();
   }
   remember_locked(stream);
   waited_ = true;

@@ -41,6 +41,8 @@ class LentSlot {
   void give_back();
 
  private:
+  // The error that is being handled, naming the shard; the loader's next() throws it too.
+  [[noreturn]] void rethrow_to_loader();
   void remember_locked(StreamRef stream);
 
   const std::shared_ptr<Ring> ring_;

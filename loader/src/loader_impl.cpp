@@ -144,9 +144,16 @@ std::shared_ptr<const LoaderSetup> Loader::Impl::setup_with(std::vector<Transfor
   return setup_->views_text == setup->views_text ? setup_ : setup;
 }
 
-// If the device decodes samples, it is known only when a batch is on the device whether its samples are
-// valid.
+// What wait() of a batch threw is thrown by next() too. If the device decodes samples, it is known only when a
+// batch is on the device whether its samples are valid.
 void Loader::Impl::check_last_batch() {
+  if (works_) {
+    if (std::exception_ptr spoiled = works_->ring->spoiled_by()) {
+      const std::lock_guard lock(mutex_);
+      fail(std::move(spoiled));
+      return;
+    }
+  }
   if (last_.verdict == nullptr) return;
   try {
     last_.ready.wait();

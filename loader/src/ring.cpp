@@ -88,6 +88,7 @@ Ring::Pop Ring::pop_ready(Slot*& slot) {
   slot = ready_.front();
   ready_.pop_front();
   slot->lent = true;
+  slot->run = run_;
   ++lent_;
   return Pop::slot;
 }
@@ -123,6 +124,8 @@ void Ring::drain() {
     free_.push_back(slot);
   }
   ready_.clear();
+  ++run_;
+  spoiled_by_ = nullptr;
   stopped_ = false;
   changed_.notify_all();
 }
@@ -140,6 +143,16 @@ void Ring::lost(std::exception_ptr why) noexcept {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = std::move(why);
   changed_.notify_all();
+}
+
+void Ring::spoiled(const Slot& slot, std::exception_ptr why) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!spoiled_by_ && slot.run == run_) spoiled_by_ = std::move(why);
+}
+
+std::exception_ptr Ring::spoiled_by() const {
+  const std::lock_guard lock(mutex_);
+  return spoiled_by_;
 }
 
 std::exception_ptr Ring::failure() const {

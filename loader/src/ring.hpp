@@ -65,6 +65,11 @@ class Ring {
   // Why the ring can no longer be used; null if it can.
   std::exception_ptr failure() const;
 
+  // A lent batch of the current run cannot be read. The first error stays until drain().
+  void spoiled(const Slot& slot, std::exception_ptr why) noexcept;
+  // The first error of a lent batch of the current run; null if there was none.
+  std::exception_ptr spoiled_by() const;
+
   // True in a child after fork(), where a thread that no longer exists may hold the mutex.
   bool made_by_another_process() const noexcept;
 
@@ -85,6 +90,9 @@ class Ring {
   bool stopped_ = false;
   bool retired_ = false;
   std::exception_ptr failure_;
+  // Runs are counted by drain().
+  std::uint64_t run_ = 0;
+  std::exception_ptr spoiled_by_;
 };
 
 }  // namespace shard

@@ -82,6 +82,8 @@ struct Slot {
   // True once nobody will read the batch, which is then not made to the end. Each batch has its own. The ring guards both.
   std::shared_ptr<std::atomic<bool>> unwanted;
   bool lent = false;
+  // The run of the ring in which it was lent last. The ring guards it.
+  std::uint64_t run = 0;
 
   // What is mixed (LoaderOptions::mix): half as many as samples.
   std::vector<MixPair> pairs;

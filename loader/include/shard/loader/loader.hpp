@@ -322,8 +322,8 @@ class Loader {
   // samples that stayed on the device are uploaded again. If this fails (resource), the epoch has not started: set other views, or start
   // it again. Called twice, the last call counts. Throws invalid_argument, naming view and bound, and changes nothing.
   void set_views(TransformOptions transform, std::vector<TransformOptions> further_views = {});
-  // The next batch, or nothing at the end of the epoch. Throws the error of a worker, naming shard and
-  // sample, and the same again until start_epoch() or resume(). Throws cancelled after cancel(), and resource
+  // The next batch, or nothing at the end of the epoch. Throws the error of a worker, or what wait() of a batch of this epoch
+  // threw, naming shard and sample, and the same again until start_epoch() or resume(). Throws cancelled after cancel(), and resource
   // if all slots are lent.
   std::optional<Batch> next();
   // True if next() would not wait for the loader; false if `timeout` passed before. For callers that must
