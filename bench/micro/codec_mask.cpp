@@ -1,13 +1,14 @@
-// bench_mask [SIDE [SECONDS]]: lossless codecs on masks of SIDE x SIDE bytes (default 256): bits per value, and masks encoded and decoded a second
-// on one core. The masks are made here, 64 of each kind:
+// bench_mask [SIDE [SECONDS]]: lossless codecs on masks of SIDE x SIDE bytes (default 256): bits per value,
+// and masks encoded and decoded a second on one core. The masks are made here, 64 of each kind:
 //
 //   shapes   3 to 8 ellipses over background, as in a data set of shapes
 //   objects  1 to 3 irregular objects with a border of 255 around them, as in Pascal VOC
-//   scene    every pixel labelled: 40 to 80 regions of 19 classes with irregular borders, as in Cityscapes or ADE20K
+//   scene    every pixel labelled: 40 to 80 regions of 19 classes with irregular borders, as in Cityscapes or
+//            ADE20K
 //   noise    21 classes, each pixel by itself
 //
-// Codecs take turns, so that a machine which is slower for a while is so for all; the figures are medians. Each must give back every
-// mask before it is timed.
+// Codecs take turns, so that a machine which is slower for a while is so for all; the figures are medians.
+// Each must give back every mask before it is timed.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,6 @@
-// bench_order [SAMPLES [BATCH [SECONDS]]]: what a batch's indices cost (default 10^9 samples, batches of 256): microseconds for a
-// batch (the median; batches at random places), and the memory of the order. Weights are of at most 10^8 samples.
+// bench_order [SAMPLES [BATCH [SECONDS]]]: what a batch's indices cost (default 10^9 samples, batches of
+// 256): microseconds for a batch (the median; batches at random places), and the memory of the order. Weights
+// are of at most 10^8 samples.
 #include <malloc.h>
 
 #include <algorithm>

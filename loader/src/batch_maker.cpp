@@ -341,7 +341,8 @@ void BatchMaker::write_columns(Slot& slot) {
   columns_.gather(slot, work_[slot.number].draws.steps());
 }
 
-// Where the samples of the images or of a further field are, for the device. If it reads them in place, the transport knows.
+// Where the samples of the images or of a further field are, for the device.
+// If it reads them in place, the transport knows.
 std::span<const std::byte* const> BatchMaker::sources_of(const Slot& slot, std::size_t part) const {
   const Work& work = work_[slot.number];
   const std::size_t rows = slot.locations.size();

@@ -74,8 +74,8 @@ class BatchMaker {
     // A copy, because the consumer's work may still read Slot::indices of the batch before.
     BatchIndices indices;
     ViewDraws draws;
-    // Where each sample is on the device: those of the images, then those of each further field. Null: the device reads it where it
-    // is mapped.
+    // Where each sample is on the device: those of the images, then those of each further field.
+    // Null: the device reads it where it is mapped.
     std::vector<const std::byte*> sources;
     // The bytes of each of them that go to the device.
     std::vector<std::uint64_t> sizes;
@@ -116,15 +116,17 @@ class BatchMaker {
   const Mailbox& mailbox_;
   Counts counts_;
 
-  // Declared before the streams and the pool, whose work reads and writes them: so they are destroyed after those.
+  // Declared before the streams and the pool, whose work reads and writes them:
+  // so they are destroyed after those.
   std::optional<ShardFiller> filler_;  // of a data set on servers, if shards are brought here
   std::vector<Work> work_;             // by slot
   std::optional<ResidentSamples> resident_;
   std::unique_ptr<Transport> transport_;
   std::string reason_;
   std::unique_ptr<ThreadPool> pool_;
-  // One stream for all copies of the copy engine. Two streams that alternate were slower (batches of 32: 0.92 of the link,
-  // 0.94 with one). Two if kernels copy: the next batch's kernel begins while the last blocks of this one end.
+  // One stream for all copies of the copy engine. Two streams that alternate were slower (batches of 32:
+  // 0.92 of the link, 0.94 with one). Two if kernels copy: the next batch's kernel begins while the last
+  // blocks of this one end.
   std::vector<std::unique_ptr<Stream>> copy_streams_;
   std::vector<Lane> lanes_;  // batches take turns
   std::size_t lane_ = 0;     // of the batch in end()

@@ -58,7 +58,8 @@ bool has_a_row_for_each(const Dataset& dataset, const std::string& boxes, const 
   return false;
 }
 
-// Boxes that are gone take the rows along that belong to them. `stated`: the boxes of which it was said which columns those are.
+// Boxes that are gone take the rows along that belong to them.
+// `stated`: the boxes of which it was said which columns those are.
 void refuse_rows_that_may_go_along(const Dataset& dataset, const LoaderOptions& options,
                                    const std::set<std::string>& stated) {
   if (options.as_stored.count("*") != 0) return;

@@ -39,9 +39,10 @@ struct DeliveredColumn {
   bool follows = false;
 };
 
-// Fills in the options of targets (resolve_target_columns()), and sets options.ragged[...].max_rows of every ragged column: for those that are not stated, the most rows that any sample has,
-// for which all shards are opened. Errors: invalid_argument (a name that is no ragged column; names that two tensors of the
-// batch would have; a column that may belong to boxes and was not named), and those of Dataset::shard().
+// Fills in the options of targets (resolve_target_columns()), and sets options.ragged[...].max_rows of every
+// ragged column: for those that are not stated, the most rows that any sample has, for which all shards are
+// opened. Errors: invalid_argument (a name that is no ragged column; names that two tensors of the batch
+// would have; a column that may belong to boxes and was not named), and those of Dataset::shard().
 void set_row_limits(const Dataset& dataset, LoaderOptions& options);
 
 // In the order of the columns. The limits are set.

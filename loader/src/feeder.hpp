@@ -22,7 +22,8 @@ namespace shard {
 class Feeder {
  public:
   // Allocates what the slots of the ring and the transport need. All of them must outlive the feeder. Errors:
-  // resource, not_found, corrupt, io, unsupported (the transport). `first_epoch`: that of the loader, if one has started.
+  // resource, not_found, corrupt, io, unsupported (the transport).
+  // `first_epoch`: that of the loader, if one has started.
   Feeder(const LoaderSetup& setup, Ring& ring, Mailbox& mailbox, std::optional<std::uint64_t> first_epoch);
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;

@@ -13,7 +13,8 @@
 
 namespace shard {
 
-// Queues the decoding of frames of codec packed: samples, one after the other, at `target`. Sets `decoded` to where each one is.
+// Queues the decoding of frames of codec packed: samples, one after the other, at `target`.
+// Sets `decoded` to where each one is.
 void queue_decoding(Stream& stream, const StoredForm& form, std::span<const std::byte* const> sources,
                     std::span<const std::uint64_t> sizes, std::byte* target, std::uint32_t* broken,
                     std::vector<const std::byte*>& decoded);
@@ -24,7 +25,8 @@ class FieldMaker {
   // Allocates FieldMemory. Errors: resource.
   explicit FieldMaker(const LoaderSetup& setup);
 
-  // Where a slot has each field and view is appended to slot.fields. `offsets`: in slot.images, field by field.
+  // Where a slot has each field and view is appended to slot.fields.
+  // `offsets`: in slot.images, field by field.
   void prepare(Slot& slot, std::span<const std::uint64_t> offsets) const;
 
   // One field of a batch: its stored samples, and the bytes of each.

@@ -5,7 +5,8 @@
 //   bilinear   transform: box, resize, flip, and all of the above if the view has no operations
 //              else ─▶ follow: steps ─▶ [transform: cast, normalise, layout]
 //
-// Frames of codec packed are decoded before, once for all views. [ ]: left out if the pixels are what is delivered.
+// Frames of codec packed are decoded before, once for all views.
+// [ ]: left out if the pixels are what is delivered.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace shard {
 
 // How a field is delivered with one view. The works have no samples of a batch.
 struct FieldView {
-  // From the stored sample, with the view's crop: to what is delivered, or if follows, to pixels. Not used for nearest.
+  // From the stored sample, with the view's crop: to what is delivered, or if follows, to pixels.
+  // Not used for nearest.
   TransformWork from_stored;
   // From pixels of the stored dtype to what is delivered.
   TransformWork from_pixels;
@@ -30,7 +32,8 @@ struct FieldView {
   SampleSpec delivered;
   // Of a delivered sample. Masks have no axis of channels.
   std::vector<std::uint64_t> shape;
-  // Bytes of the pixels that are neither stored nor delivered: what transform or follow leave for the next step, and the scratch of follow.
+  // Bytes of the pixels that are neither stored nor delivered: what transform or follow leave for the next
+  // step, and the scratch of follow.
   std::uint64_t pixels_bytes = 0;
   std::uint64_t between_bytes = 0;
   std::uint64_t scratch_bytes = 0;

@@ -8,7 +8,8 @@ namespace shard {
 namespace {
 
 constexpr double kGain = 0.2;  // a width that is half more must bring a tenth more
-// A measurement ends with so many shards for each that is on its way, but not before the first time, and at the second.
+// A measurement ends with so many shards for each that is on its way, but not before the first time,
+// and at the second.
 constexpr unsigned kRounds = 2;
 constexpr double kLeastSeconds = 0.03;
 constexpr double kMostSeconds = 1;

@@ -1,10 +1,14 @@
-// FillWidth: how many shards are brought at a time. As few as bring as many bytes per second as more would: of those that share a line,
-// all come later than the first would alone, and it is the first that a batch waits for.
+// FillWidth: how many shards are brought at a time. As few as bring as many bytes per second as more
+// would: of those that share a line, all come later than the first would alone, and it is the first
+// that a batch waits for.
 //
-//   kFirst --more by half, while that brings more--> settled --after a while--> again, from kLeast on if there was a pause
+//   kFirst --more by half, while that brings more--> settled --after a while--> again
 //
-// More help where each request is held up (a far server, an object store that limits a connection, small shards), or where several CPUs
-// receive. Until the first pause there is more to bring than time, as when a cache is filled. Not thread safe.
+// again: from kLeast on if there was a pause.
+//
+// More help where each request is held up (a far server, an object store that limits a connection, small
+// shards), or where several CPUs receive. Until the first pause there is more to bring than time, as when a
+// cache is filled. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +26,8 @@ class FillWidth {
   void came(std::uint64_t received_bytes, double seconds);
   // While a batch waits for a shard: the time that passes counts too.
   void waiting(std::uint64_t received_bytes, double seconds) { look(received_bytes, seconds); }
-  // Fewer than now() are on their way, as no others are wanted or have room: more are of no use, and it is no measure of the line.
+  // Fewer than now() are on their way, as no others are wanted or have room: more are of no use,
+  // and it is no measure of the line.
   void paused() noexcept;
 
  private:

@@ -27,7 +27,8 @@ Matrix3 inverse(const Matrix3& m) noexcept {
   return result;
 }
 
-// Instructions have the way back: from a pixel to where it comes from, in units of half of the size (pixel_math.hpp).
+// Instructions have the way back: from a pixel to where it comes from,
+// in units of half of the size (pixel_math.hpp).
 Matrix3 affine_matrix(const Instruction& step, double width, double height) noexcept {
   const auto& m = step.real;
   const double w = width / 2;

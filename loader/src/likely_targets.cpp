@@ -98,7 +98,8 @@ bool is_number(const ColumnSpec& column) {
   return column.kind == ColumnKind::fixed && column.row_shape.empty();
 }
 
-// The name of the other coordinate: "nose_x" -> "nose_y", "xmin" -> "ymin", "left" -> "top". Empty: it is no coordinate.
+// The name of the other coordinate: "nose_x" -> "nose_y", "xmin" -> "ymin", "left" -> "top".
+// Empty: it is no coordinate.
 std::string other_coordinate(const std::string& name) {
   constexpr std::array<std::string_view, 9> kX{"x",    "cx",   "xc",      "xmin", "xmax",
                                                "minx", "maxx", "xcenter", "left"};

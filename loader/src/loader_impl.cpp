@@ -144,8 +144,8 @@ std::shared_ptr<const LoaderSetup> Loader::Impl::setup_with(std::vector<Transfor
   return setup_->views_text == setup->views_text ? setup_ : setup;
 }
 
-// What wait() of a batch threw is thrown by next() too. If the device decodes samples, it is known only when a
-// batch is on the device whether its samples are valid.
+// What wait() of a batch threw is thrown by next() too. If the device decodes samples, it is known only when
+// a batch is on the device whether its samples are valid.
 void Loader::Impl::check_last_batch() {
   if (works_) {
     if (std::exception_ptr spoiled = works_->ring->spoiled_by()) {
@@ -288,7 +288,8 @@ void Loader::Impl::check_state(const LoaderState& state) const {
                 "cannot resume: the state is of another selection of samples, or of other data sets put "
                 "together; select "
                 "and put together as in the run that wrote it");
-  // A state of an earlier version, whose sequence was another one, is good where no batch of its epoch was taken, or all were.
+  // A state of an earlier version, whose sequence was another one,
+  // is good where no batch of its epoch was taken, or all were.
   const bool earlier = state.order != mine.order && state.order == setup_->order.earlier_digest();
   const bool between_epochs =
       state.position == 0 || state.position == setup_->order.batches() * mine.global_batch;

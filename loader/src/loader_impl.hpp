@@ -11,7 +11,8 @@
 //
 //   cancel() leads from any state to cancelled; start_epoch() and resume() from there to starting.
 //
-// set_views() only replaces the setup. The next start() makes ring and feeder again, if theirs is another one.
+// set_views() only replaces the setup. The next start() makes ring and feeder again,
+// if theirs is another one.
 #pragma once
 
 #include <chrono>

@@ -15,7 +15,8 @@ namespace shard {
 
 namespace {
 
-// They wait for answers, not for a CPU: the first batch of a shuffle needs the heads of as many shards as it has samples.
+// They wait for answers, not for a CPU: the first batch of a shuffle needs the heads of as many
+// shards as it has samples.
 constexpr unsigned kRemoteThreads = 16;
 
 unsigned default_threads() { return std::min(cpu_count(), 8U); }

@@ -16,7 +16,8 @@ namespace shard {
 struct LoaderSetup {
   // Errors: invalid_argument (no device; naming option and bounds).
   LoaderSetup(Dataset data, std::shared_ptr<Device> to, LoaderOptions with);
-  // The same loader with other views: `views` are LoaderOptions::transform and further_views. Errors: invalid_argument (naming view and bound).
+  // The same loader with other views: `views` are LoaderOptions::transform and further_views.
+  // Errors: invalid_argument (naming view and bound).
   LoaderSetup(const LoaderSetup& before, std::vector<TransformOptions> views);
 
   Dataset dataset;

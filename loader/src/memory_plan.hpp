@@ -19,7 +19,8 @@ namespace shard {
 // Bytes of all shards.
 std::uint64_t shard_bytes(const DatasetInfo& info);
 
-// The samples of each field of a batch begin at a multiple of this many bytes, in staging memory and on the device.
+// The samples of each field of a batch begin at a multiple of this many bytes,
+// in staging memory and on the device.
 inline constexpr std::uint64_t kPartAlign = 256;
 // The bytes of a batch's samples of these fields, one field after the other, before they are delivered.
 std::uint64_t parts_bytes(std::span<const std::shared_ptr<const StoredForm>> forms, std::uint64_t batch_size);
@@ -39,9 +40,9 @@ SlotMemory slot_memory(const DatasetInfo& info, const DeviceInfo& device, const 
                        TransportKind link);
 // Device memory that the work on a batch needs beside its slot.
 struct ComputeMemory {
-  // Batches that the device works on at once: two with operations on a GPU, where a block executes the program of a
-  // sample. When the last programs of a batch end, those of the next one have begun (H200, two views with blur: 362,499 views/s,
-  // 274,602 with one lane).
+  // Batches that the device works on at once: two with operations on a GPU, where a block executes the
+  // program of a sample. When the last programs of a batch end, those of the next one have begun (H200, two
+  // views with blur: 362,499 views/s, 274,602 with one lane).
   std::uint64_t lanes = 1;
   // Of each lane.
   std::uint64_t decoded_bytes = 0;  // in which the transform decodes samples; 0: none is needed

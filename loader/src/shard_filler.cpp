@@ -28,7 +28,8 @@ std::vector<std::uint64_t> shard_bytes(const Dataset& data) {
   return bytes;
 }
 
-// By shard: all numbers that it has in the data set, if there are several. concat(data, data) has each shard twice.
+// By shard: all numbers that it has in the data set, if there are several.
+// concat(data, data) has each shard twice.
 std::map<std::uint32_t, std::vector<std::uint32_t>> twins_of(const Dataset& data) {
   std::map<const ShardSummary*, std::vector<std::uint32_t>> numbers;
   for (std::uint32_t shard = 0; shard < data.info().shards.size(); ++shard)
@@ -162,8 +163,9 @@ std::optional<ShardSchedule::Job> ShardFiller::next() {
   return job;
 }
 
-// Its head, and then the turn to be brought: as many shards as width_ says are, and a few others have their heads already, so that no time passes between
-// two shards. What the head throws, it throws again where it is needed.
+// Its head, and then the turn to be brought: as many shards as width_ says are, and a few others have
+// their heads already, so that no time passes between two shards. What the head throws, it throws
+// again where it is needed.
 void ShardFiller::prepare(std::uint32_t shard, std::unique_lock<std::mutex>& lock,
                           const std::stop_token& stop) {
   lock.unlock();
@@ -188,7 +190,8 @@ void ShardFiller::done(const ShardSchedule::Job& job, ShardSchedule::Result resu
   start_threads();
 }
 
-// The batch that needs the shard gets the error, unless its samples can be read without the folders of this machine: then problem() has it.
+// The batch that needs the shard gets the error, unless its samples can be read without the folders of this
+// machine: then problem() has it.
 ShardSchedule::Result ShardFiller::carry_out(const ShardSchedule::Job& job, const Event& read,
                                              const std::stop_token& stop) const noexcept {
   using Kind = ShardSchedule::Job::Kind;

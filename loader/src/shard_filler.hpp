@@ -1,8 +1,10 @@
-// ShardFiller: threads that bring the shards of a data set on servers to this machine, as a ShardSchedule says.
+// ShardFiller: threads that bring the shards of a data set on servers to this machine,
+// as a ShardSchedule says.
 //
-// An order that goes shard by shard (sequential, windowed, by_shard) waits for the shards of its next batch. A global shuffle, which needs all
-// shards at once, does not wait: until a shard is here, its samples are requested one by one. A shard that cannot be brought, because there is
-// no room or its server fails, is read in that way too, so an error reaches the batch that needs it.
+// An order that goes shard by shard (sequential, windowed, by_shard) waits for the shards of its next batch.
+// A global shuffle, which needs all shards at once, does not wait: until a shard is here, its samples are
+// requested one by one. A shard that cannot be brought, because there is no room or its server fails, is read
+// in that way too, so an error reaches the batch that needs it.
 #pragma once
 
 #include <condition_variable>
@@ -33,7 +35,8 @@ class ShardFiller {
 
   // Whether before_batch() will not wait for what earlier batches, which are not over, hold.
   bool ready(std::uint64_t epoch, std::uint64_t index);
-  // Before batch `index` is made of these shards. At the first call the threads start. Returns soon after stopping() is true.
+  // Before batch `index` is made of these shards. At the first call the threads start.
+  // Returns soon after stopping() is true.
   void before_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards,
                     const std::function<bool()>& stopping);
   // After the samples of this batch and of all before it have been read, or will have been at `read`.

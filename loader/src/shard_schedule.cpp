@@ -140,7 +140,8 @@ std::optional<ShardSchedule::Job> ShardSchedule::next(bool more) {
   if (!more) return std::nullopt;
   if (walks_)
     if (const auto job = next_in_order()) return job;
-  // Shards of other ranks and epochs, from another one in each rank: ranks of a node share the cache, and so the work.
+  // Shards of other ranks and epochs, from another one in each rank: ranks of a node share the cache,
+  // and so the work.
   const OrderOptions& options = order_.options();
   const auto first = static_cast<std::size_t>(shards_.size() * options.rank / options.world_size);
   while (cache_ && other_ < shards_.size()) {
@@ -150,7 +151,8 @@ std::optional<ShardSchedule::Job> ShardSchedule::next(bool more) {
   return std::nullopt;
 }
 
-// The shard whose turn is next. Nothing: the plans end. Of the next epoch, only the first window is requested before it begins: it may be the last one.
+// The shard whose turn is next. Nothing: the plans end. Of the next epoch, only the first window is requested
+// before it begins: it may be the last one.
 std::optional<std::uint32_t> ShardSchedule::at_cursor() {
   cursor_ = std::max(cursor_, now_);
   const Plan* plan = plan_of(cursor_.epoch);

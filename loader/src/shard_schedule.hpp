@@ -1,15 +1,19 @@
-// ShardSchedule: which shard of a data set on servers is brought to this machine next, and when it may go. It does nothing itself.
+// ShardSchedule: which shard of a data set on servers is brought to this machine next, and when it may go.
+// It does nothing itself.
 //
 //   unknown --bring--> here        in the cache, or a file: it stays
-//              '-----> outside --pass--> passing --leave--> outside      through the transit area, each time that it is needed
+//              '-----> outside --pass--> passing --leave--> outside      through the transit area, each time
+//                                                                        that it is needed
 //
-// While a batch that was started is not over, none of its shards leaves, whatever it was brought for: batches may read shards where they are mapped.
+// While a batch that was started is not over, none of its shards leaves, whatever it was brought for:
+// batches may read shards where they are mapped.
 //
-// The shards are requested in the order in which batches need them, over the end of an epoch into the first window of the next one, as far as the transit area has
-// room. What does not fit there is read by range. A shard leaves when the last batch that needs it is over.
+// The shards are requested in the order in which batches need them, over the end of an epoch into the first
+// window of the next one, as far as the transit area has room. What does not fit there is read by range. A
+// shard leaves when the last batch that needs it is over.
 //
-// Where a consumer begins, nothing is here yet. There the first batches are read by range instead of waiting for whole shards, as long as that is a
-// small part of these shards' bytes.
+// Where a consumer begins, nothing is here yet. There the first batches are read by range instead of waiting
+// for whole shards, as long as that is a small part of these shards' bytes.
 //
 // Not thread safe. The order must outlive it.
 #pragma once
@@ -27,7 +31,8 @@ namespace shard {
 
 class ShardSchedule {
  public:
-  // `shard_bytes`: the size of each shard's file. `transit_bytes`: of the shards in the transit area at most; 0: there is none.
+  // `shard_bytes`: the size of each shard's file. `transit_bytes`: of the shards in the transit area at most;
+  // 0: there is none.
   ShardSchedule(const Order& order, std::vector<std::uint64_t> shard_bytes, bool cache,
                 std::uint64_t transit_bytes);
 
@@ -44,15 +49,17 @@ class ShardSchedule {
     std::uint32_t shard;
     std::optional<Turn> turn;  // for which it is done; none: for a later epoch
   };
-  // What can be done now. Each job must be reported by done(). Jobs may be carried out at the same time. Not `more`: what leaves, and no other shards.
+  // What can be done now. Each job must be reported by done(). Jobs may be carried out at the same time. Not
+  // `more`: what leaves, and no other shards.
   std::optional<Job> next(bool more = true);
   enum class Result : std::uint8_t { done, refused, failed };  // refused: there is no room
   void done(const Job& job, Result result);
 
-  // In the order of the batches, or from any other batch on. The batches between are over or given up. `shards`: those that the batch reads, each once.
+  // In the order of the batches, or from any other batch on. The batches between are over or given up.
+  // `shards`: those that the batch reads, each once.
   void start_batch(std::uint64_t epoch, std::uint64_t index, const std::vector<std::uint32_t>& shards);
-  // Whether this shard of the batch that was started last need not be waited for: it is here, or it is read by range. Right if all batches
-  // before that one are over. Never while the shard leaves.
+  // Whether this shard of the batch that was started last need not be waited for: it is here, or it is read
+  // by range. Right if all batches before that one are over. Never while the shard leaves.
   bool decided(std::uint32_t shard) const;
   // It must not be read where it is mapped.
   bool leaves(std::uint32_t shard) const { return shards_[shard].state == State::leaving; }

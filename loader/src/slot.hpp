@@ -15,8 +15,8 @@
 
 namespace shard {
 
-// A stored sample of a field that the batch needs. It is copied to device memory or, if `target` is null, read by the
-// device where it is in host memory.
+// A stored sample of a field that the batch needs. It is copied to device memory or, if `target` is null,
+// read by the device where it is in host memory.
 struct FetchItem {
   // Index in the data set.
   std::uint64_t sample = 0;
@@ -50,7 +50,8 @@ struct Slot {
   // 0 to slots - 1: its index in the ring.
   std::size_t number = 0;
 
-  // Device: the delivered batch, view after view, then each further field likewise. Where each begins: 256-byte aligned.
+  // Device: the delivered batch, view after view, then each further field likewise.
+  // Where each begins: 256-byte aligned.
   std::unique_ptr<Block> images;
   std::vector<std::uint64_t> images_offsets;
   // Columns, ids and mask, one after the other, each 256-aligned: in pinned memory, and on the device.
@@ -79,7 +80,8 @@ struct Slot {
   // still be read.
   BatchIndices indices;
 
-  // True once nobody will read the batch, which is then not made to the end. Each batch has its own. The ring guards both.
+  // True once nobody will read the batch, which is then not made to the end. Each batch has its own.
+  // The ring guards both.
   std::shared_ptr<std::atomic<bool>> unwanted;
   bool lent = false;
   // The run of the ring in which it was lent last. The ring guards it.

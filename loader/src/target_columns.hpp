@@ -15,9 +15,10 @@
 
 namespace shard {
 
-// Fills in the boxes and keypoints that the data set knows, if views move pixels, and which columns go along with boxes, and checks all
-// options of boxes, keypoints and as_stored. Errors: invalid_argument, naming option, column and what is possible; a column of which it cannot
-// be told whether it must move (likely_targets.hpp).
+// Fills in the boxes and keypoints that the data set knows, if views move pixels, and which columns go along
+// with boxes, and checks all options of boxes, keypoints and as_stored. Errors: invalid_argument, naming
+// option, column and what is possible; a column of which it cannot be told whether it must move
+// (likely_targets.hpp).
 void resolve_target_columns(const DatasetInfo& info, LoaderOptions& options);
 // True if each view has its own values of the column. The options are resolved.
 bool follows_views(const ColumnSpec& column, const LoaderOptions& options);
@@ -32,7 +33,8 @@ class TargetColumns {
   void start_batch(std::span<const DrawnSteps> views) { views_ = views; }
   // Reads the boxes of the sample that is row `row` of the batch. Errors: corrupt, io.
   void start_sample(const ShardReader& shard, std::uint64_t sample, std::size_t row);
-  // Replaces the rows of a column, as they are stored, by those of a view. `column`: its position in DatasetInfo::columns.
+  // Replaces the rows of a column, as they are stored, by those of a view.
+  // `column`: its position in DatasetInfo::columns.
   void follow(std::size_t column, std::size_t view, std::vector<std::byte>& rows);
   // From the stored sample to each view: 9 values for each, in C order.
   void write_matrices(float* out) const;

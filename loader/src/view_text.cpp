@@ -97,7 +97,8 @@ void members(Words& words, ops::AugMix& of) {
   words(of.severity, of.width, of.depth, of.alpha, of.all_operations, of.interpolation, of.fill,
         of.probability);
 }
-// Grayscale, Equalize, AutoContrast, Invert, VerticalFlip, ThreeAugment: a struct with further members does not compile.
+// Grayscale, Equalize, AutoContrast, Invert, VerticalFlip, ThreeAugment:
+// a struct with further members does not compile.
 template <class Words, class Plain>
 void members(Words& words, Plain& of) {
   static_assert(sizeof(Plain) == sizeof(double), "members() of an operation is missing");

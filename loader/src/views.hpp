@@ -1,4 +1,5 @@
-// The views of each sample that a batch delivers: LoaderOptions::transform is view 0, further_views are the others.
+// The views of each sample that a batch delivers: LoaderOptions::transform is view 0,
+// further_views are the others.
 #pragma once
 
 #include <cstdint>

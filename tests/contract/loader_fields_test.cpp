@@ -1,5 +1,5 @@
-// Ragged and text columns in a batch: padded with counts, or flat with offsets; whatever transport, order, rest of the epoch and
-// slot of the ring.
+// Ragged and text columns in a batch: padded with counts, or flat with offsets;
+// whatever transport, order, rest of the epoch and slot of the ring.
 #include <fmt/format.h>
 
 #include <map>

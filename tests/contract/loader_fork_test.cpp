@@ -42,8 +42,9 @@ bool refuses(const std::function<void()>& call) {
   return false;
 }
 
-// The allocators of AddressSanitizer and ThreadSanitizer (g++ 12) have locks that fork() does not take: a child that
-// allocates finds one held for ever when a thread of its parent was allocating. (glibc's allocator takes its own.)
+// The allocators of AddressSanitizer and ThreadSanitizer (g++ 12) have locks that fork() does not take: a
+// child that allocates finds one held for ever when a thread of its parent was allocating. (glibc's
+// allocator takes its own.)
 #define SKIP_IF_THE_ALLOCATOR_DOES_NOT_SURVIVE_FORK() \
   if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator keeps its locks over fork()"
 

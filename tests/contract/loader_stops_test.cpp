@@ -318,7 +318,8 @@ TEST_P(LoaderStops, TellsItsStatisticsAndStateToOtherThreadsWhileAnEpochRuns) {
   EXPECT_EQ(loader.stats().samples, 1000U);
 }
 
-// A batch of many views takes the host seconds. What is begun and will not be read is left out; a batch that is lent is made.
+// A batch of many views takes the host seconds. What is begun and will not be read is left out;
+// a batch that is lent is made.
 TEST(LoaderStopsOnTheHost, DoesNotMakeTheBatchesThatNobodyWillRead) {
   const TempDir dir;
   write_dataset(dir.path(), {{64}, {DType::u8, Layout::nhwc, 3, 128, 128}, {}});

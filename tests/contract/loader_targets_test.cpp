@@ -1,5 +1,5 @@
-// Image fields, boxes and keypoints in a batch: the same for every device and transport, ordered before the consumer and after the
-// batch before, and in the memory that was planned.
+// Image fields, boxes and keypoints in a batch: the same for every device and transport, ordered before the
+// consumer and after the batch before, and in the memory that was planned.
 #include <fmt/format.h>
 
 #include <map>

@@ -1,12 +1,13 @@
-// Two hosts and a line between them: network namespaces with the kernel's own TCP, whose packets this program delays, bounds and loses.
-// For tests and benchmarks of data sets on servers, where the kernel has no netem. Needs the rights of root, or those of a
-// user namespace whose user may open /dev/net/tun.
+// Two hosts and a line between them: network namespaces with the kernel's own TCP, whose packets this program
+// delays, bounds and loses. For tests and benchmarks of data sets on servers, where the kernel has no netem.
+// Needs the rights of root, or those of a user namespace whose user may open /dev/net/tun.
 //
 //   ip_link [latency_ms=10] [mbit_per_s=1000] [queue_ms=40] [loss=0] [seed=1] [congestion=NAME]
 //
-// Prints the files of the two namespaces: of `near`, whose address is 192.0.2.1, and of `far`, 192.0.2.2. A program runs there by
-// `nsenter --net=FILE PROGRAM`. Lines "name=value" on standard input change an option. Ends when its standard input ends, and the
-// namespaces with it and the programs in them; then it prints how many packets were sent to `near` and how many of those were lost.
+// Prints the files of the two namespaces: of `near`, whose address is 192.0.2.1, and of `far`, 192.0.2.2. A
+// program runs there by `nsenter --net=FILE PROGRAM`. Lines "name=value" on standard input change an option.
+// Ends when its standard input ends, and the namespaces with it and the programs in them; then it prints how
+// many packets were sent to `near` and how many of those were lost.
 //
 //   latency_ms   of each direction
 //   mbit_per_s   of each direction, of packets with their heads; 0: without limit
@@ -14,7 +15,9 @@
 //   loss         probability, of each packet in both directions
 //   congestion   how TCP of both hosts avoids congestion (cubic, bbr, ...)
 //
-//   near (tun) ──read──▶ Line: free, loss, queue ──latency──▶ write ── (tun) far       and the same in the other direction
+//   near (tun) ──read──▶ Line: free, loss, queue ──latency──▶ write ── (tun) far
+//
+// and the same in the other direction.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>

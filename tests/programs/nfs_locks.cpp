@@ -1,5 +1,6 @@
-// Loaded before the C library (LD_PRELOAD): a file system that locks as NFS does, which takes flock() for a lock on the bytes of a file: alone only through
-// a descriptor that may write, so never on a folder. SHARD_TEST_LOCKS=none: it has no locks.
+// Loaded before the C library (LD_PRELOAD): a file system that locks as NFS does, which takes flock() for a
+// lock on the bytes of a file: alone only through a descriptor that may write, so never on a folder.
+// SHARD_TEST_LOCKS=none: it has no locks.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>

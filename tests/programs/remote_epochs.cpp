@@ -1,9 +1,10 @@
-// Loads epochs of a data set and prints, for each, a digest of what was delivered and what was fetched. For remote_loading.py.
+// Loads epochs of a data set and prints, for each, a digest of what was delivered and what was fetched.
+// For remote_loading.py.
 //
 //   remote_epochs PATH ORDER EPOCHS CACHE CACHE_BYTES [TRANSIT TRANSIT_BYTES [RANK WORLD_SIZE [step]]]
 //
-// ORDER: shuffle, windowed, sequential, by_shard; CACHE, TRANSIT "-": none. step: prints an empty line after each batch, and waits for one, so
-// that ranks keep step with each other as in a training.
+// ORDER: shuffle, windowed, sequential, by_shard; CACHE, TRANSIT "-": none. step: prints an empty line after
+// each batch, and waits for one, so that ranks keep step with each other as in a training.
 #include <fmt/format.h>
 
 #include <algorithm>

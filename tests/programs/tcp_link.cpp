@@ -1,16 +1,18 @@
-// A TCP proxy that behaves like a line: latency, a rate that all connections share, and bits that flip on the way. For tests and
-// benchmarks of data sets on servers, where the kernel has no netem.
+// A TCP proxy that behaves like a line: latency, a rate that all connections share, and bits that flip on the
+// way. For tests and benchmarks of data sets on servers, where the kernel has no netem.
 //
 //   tcp_link PORT [latency_ms=10] [mb_per_s=125] [flip_every=10000000] [seed=1]
 //
-// Connects to 127.0.0.1:PORT for each connection it accepts. Prints its own port. Ends when its standard input ends; then it prints the
-// bytes that came from the server and the number of bytes that it changed.
+// Connects to 127.0.0.1:PORT for each connection it accepts. Prints its own port. Ends when its standard
+// input ends; then it prints the bytes that came from the server and the number of bytes that it changed.
 //
 //   latency_ms   in each direction, also of the three packets by which TCP connects, before the first byte
 //   mb_per_s     of each direction; 0: without limit. A byte leaves when those before it have left
 //   flip_every   one bit in so many bytes from the server, at random places; 0: none
 //
-//   client <── out ── Way ◀── Line (rate, latency, flips) ◀── in ── server       and the same in the other direction
+//   client <── out ── Way ◀── Line (rate, latency, flips) ◀── in ── server
+//
+// and the same in the other direction.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>

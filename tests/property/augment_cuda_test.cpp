@@ -1,4 +1,5 @@
-// Random pipelines of up to 6 operations: the CUDA kernel equals the host, bit for bit. Skips where there is no device.
+// Random pipelines of up to 6 operations: the CUDA kernel equals the host, bit for bit.
+// Skips where there is no device.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -96,7 +97,8 @@ class AugmentCuda : public ::testing::Test {
       }
   }
 
-  // Every sample has a program of its own, of `most` operations or fewer; the same operations for all samples.
+  // Every sample has a program of its own, of `most` operations or fewer;
+  // the same operations for all samples.
   void expect_same(Random& random, RandomWork work, std::uint32_t most) {
     const SampleSpec pixels = augment::pixels_of(work.delivered);
     const std::vector<Operation> operations = testing::random_operations(random, pixels, most);

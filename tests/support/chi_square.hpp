@@ -10,8 +10,9 @@ namespace shard::testing {
 // A test fails where chance alone would exceed its chi-square in one of 10^7 cases.
 constexpr double kChiSquareSigmas = 5.2;
 
-// Chi-square of counts whose expectations are `expected`, as standard deviations of a normal distribution (Wilson and Hilferty,
-// "The distribution of chi-square", PNAS, 1931). Cells that expect nothing must be empty; `fixed` relations hold between the counts.
+// Chi-square of counts whose expectations are `expected`, as standard deviations of a normal distribution
+// (Wilson and Hilferty, "The distribution of chi-square", PNAS, 1931). Cells that expect nothing must be
+// empty; `fixed` relations hold between the counts.
 inline double chi_square_sigmas(std::span<const double> counts, std::span<const double> expected,
                                 double fixed = 1) {
   double chi_square = 0;

@@ -1,5 +1,5 @@
-// Waits until no other thread of this process runs: before fork() in a test whose child uses memory. An allocator of a sanitizer does not
-// give back, in the child, a lock that another thread had.
+// Waits until no other thread of this process runs: before fork() in a test whose child uses memory. An
+// allocator of a sanitizer does not give back, in the child, a lock that another thread had.
 #pragma once
 
 #include <chrono>

@@ -108,8 +108,8 @@ TEST_P(LoaderContract, DeliversEachSampleOnceOverAllRanksWithAShortTail) {
   }
 }
 
-// Rank 0 of 3 gets nothing of the last two samples: in a slot that held 11 before, with a transform that reads
-// samples wherever the transport has them.
+// Rank 0 of 3 gets nothing of the last two samples: in a slot that held 11 before, with a transform that
+// reads samples wherever the transport has them.
 TEST_P(LoaderContract, TransformsNothingOfABatchWithoutRows) {
   auto data = dataset();
   for (TransportKind kind : all_transports(dir_.path())) {
@@ -432,8 +432,8 @@ TEST_P(LoaderContract, NamesTheShardThatWasCutWhileItRan) {
   }
 }
 
-// A batch touches more shards than the feeder's thread looks at itself. Of a shard that was replaced, only this look
-// tells: what is mapped is still the old one.
+// A batch touches more shards than the feeder's thread looks at itself. Of a shard that was replaced, only
+// this look tells: what is mapped is still the old one.
 TEST_P(LoaderContract, NamesTheShardThatWasCutOrReplacedAmongMany) {
   const auto cut = [](const std::filesystem::path& shard) { std::filesystem::resize_file(shard, 4096); };
   const auto replace = [](const std::filesystem::path& shard) {

@@ -90,7 +90,8 @@ TEST_P(LoaderContract, ReplacesViewsAtTheStartOfTheNextEpochAndNotBefore) {
   }
 }
 
-// A state at every batch of three epochs, in loaders that were made with the views of the first one, and in two ranks.
+// A state at every batch of three epochs, in loaders that were made with the views of the first one,
+// and in two ranks.
 TEST_P(LoaderContract, ResumesWithTheViewsOfTheState) {
   auto data = dataset();
   const auto expected = epochs_of_own_loaders(device_, data, options());

@@ -11,8 +11,8 @@ namespace shard::testing {
 
 inline constexpr std::uint32_t kOperationKinds = std::variant_size_v<Operation>;
 
-// One of `kind`, with random parameters, that samples of this shape can have; they are 16 x 16 or larger. Kinds that need 1 or 3
-// channels, or a square, become others where they are not possible.
+// One of `kind`, with random parameters, that samples of this shape can have; they are 16 x 16 or larger.
+// Kinds that need 1 or 3 channels, or a square, become others where they are not possible.
 inline Operation random_operation(Random& random, const SampleSpec& pixels, std::uint32_t kind) {
   const auto real = [&](double low, double high) {
     return low + (high - low) * random.between(0, 1000) / 1000.0;

@@ -1,5 +1,5 @@
-// TinyServer: an HTTP server on the loopback interface. A function of the test answers each request, on a thread of its own, and may wait.
-// A connection is closed after its answer.
+// TinyServer: an HTTP server on the loopback interface. A function of the test answers each request, on a
+// thread of its own, and may wait. A connection is closed after its answer.
 #pragma once
 
 #include <arpa/inet.h>

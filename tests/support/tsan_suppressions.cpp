@@ -18,7 +18,8 @@ extern "C" const char* __tsan_default_suppressions() {  // NOLINT(bugprone-reser
   return "race:std::__exception_ptr::exception_ptr::_M_release\n";
 }
 
-// A suppression needs the names of functions, and their first use opens files, which a test may have used up by then: a use before.
+// A suppression needs the names of functions, and their first use opens files,
+// which a test may have used up by then: a use before.
 extern "C" void __sanitizer_symbolize_pc(void*, const char*, char*,
                                          std::size_t);  // NOLINT(bugprone-reserved-identifier)
 namespace {

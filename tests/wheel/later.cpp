@@ -1,4 +1,5 @@
-// tools/wheel.d/later.c as a system with an old glibc sees it: no function is found, so it has to wait by the real-time clock.
+// tools/wheel.d/later.c as a system with an old glibc sees it: no function is found,
+// so it has to wait by the real-time clock.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// How --help looks. Help texts are plain paragraphs, so that they can be raw string literals, indented like the
-// code around them: the formatter joins their lines and wraps them. A blank line separates paragraphs, and a
-// line that starts with "- " is an item of a list.
+// How --help looks. Help texts are plain paragraphs, so that they can be raw string literals, indented like
+// the code around them: the formatter joins their lines and wraps them. A blank line separates paragraphs,
+// and a line that starts with "- " is an item of a list.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,8 +11,8 @@
 
 namespace shard::cli {
 
-// `text` in lines of at most `width` columns; longer words stay whole. All lines but the first are indented by
-// `indent` spaces, which do not count as columns. No line feed at the end.
+// `text` in lines of at most `width` columns; longer words stay whole. All lines but the first are indented
+// by `indent` spaces, which do not count as columns. No line feed at the end.
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 // An option is shown as its names and a placeholder for its value. Default, range and dependencies follow its

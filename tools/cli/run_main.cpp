@@ -33,8 +33,9 @@ void occupy_standard_descriptors() {
   }
 }
 
-// Where hardly anything is left beside the program itself, small allocations fail first, also in functions of libraries that cannot report
-// it (destructors of JSON values, directory_iterator with an error_code), and the program would abort. Larger ones fail first later on.
+// Where hardly anything is left beside the program itself, small allocations fail first, also in functions of
+// libraries that cannot report it (destructors of JSON values, directory_iterator with an error_code), and
+// the program would abort. Larger ones fail first later on.
 void require_memory() {
   constexpr std::size_t kLeastBytes = std::size_t{32} << 20U;
   void* const some = ::mmap(nullptr, kLeastBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

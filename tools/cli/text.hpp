@@ -15,8 +15,8 @@ std::string counted(std::uint64_t count, std::string_view singular);  // "1 imag
 std::string human_duration(
     double seconds);  // "0.42 s", "12.3 s", "3 min 05 s", "2 h 07 min", "3 d 04 h"; "unknown" if not finite
 
-// A word of a command line for a POSIX shell that people copy: as it is, in single quotes, or, with bytes that a terminal would not show, as
-// $'...' of bash and zsh.
+// A word of a command line for a POSIX shell that people copy: as it is, in single quotes, or, with bytes
+// that a terminal would not show, as $'...' of bash and zsh.
 std::string shell_word(std::string_view text);
 
 // "4096", "64KiB", "256 MiB", "1.5GB", "2g": decimal (K, KB, ...: 1000, as sold) or binary (KiB, ...: 1024)

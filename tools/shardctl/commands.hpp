@@ -56,7 +56,8 @@ struct CompareOptions {
   std::string path;
   std::string images;
   std::string array_layout;  // nhwc, nchw; empty: as the shape says
-  // Folders of further images, as shardify takes them: "DIR", and "NAME=DIR" for each. Only names and folders count.
+  // Folders of further images, as shardify takes them: "DIR", and "NAME=DIR" for each.
+  // Only names and folders count.
   std::string mask_dir;
   std::vector<std::string> pairs;
   std::uint64_t samples = 0;  // 0: all, else as many, evenly spread

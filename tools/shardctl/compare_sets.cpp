@@ -1,4 +1,5 @@
-// compare with another data set: which samples both have, and whether pixels, labels and columns of these are the same.
+// compare with another data set: which samples both have, and whether pixels,
+// labels and columns of these are the same.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -56,7 +56,8 @@ void write_labels(const Source& source, PendingFile& file) {
   }
 }
 
-// NAME.npy of each column beside the labels; of those that are ragged or text the rows of all samples, and NAME_offsets.npy.
+// NAME.npy of each column beside the labels; of those that are ragged or text the rows of all samples,
+// and NAME_offsets.npy.
 class ColumnFiles {
  public:
   ColumnFiles(const Source& source, const fs::path& folder) {

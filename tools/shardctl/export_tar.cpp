@@ -5,7 +5,8 @@
 //   cat/1.NAME.npy   a further image of the sample
 //   cat/1.json    {"class": "cat", "boxes": [[...], ...], ...}: the name of the class, and the columns
 //
-// Members in the order of the samples, always the same bytes. Memory: a sample, and 8 bytes for each (their names' hashes).
+// Members in the order of the samples, always the same bytes.
+// Memory: a sample, and 8 bytes for each (their names' hashes).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,8 +91,9 @@ class TarWriter {
   PendingFile& file_;
 };
 
-// The names of samples: keys without the extension of an image and without further dots, which would end a WebDataset's name. One
-// that another sample has, or that no archive should have, gets the number of the sample.
+// The names of samples: keys without the extension of an image and without further dots, which would
+// end a WebDataset's name. One that another sample has, or that no archive should have, gets the
+// number of the sample.
 class SampleNames {
  public:
   std::string name_of(std::string_view key, std::uint64_t index) {

@@ -8,8 +8,8 @@
 
 namespace shard::ctl {
 
-// The operation, applied always. None: there is none of this name. Names are those of sl.ops in Python, with "-" for "_", and the parts of
-// color-jitter.
+// The operation, applied always. None: there is none of this name. Names are those of sl.ops in Python, with
+// "-" for "_", and the parts of color-jitter.
 std::optional<Operation> operation_named(std::string_view name);
 inline constexpr const char* kOperationNames =
     "brightness, contrast, saturation, hue, color-jitter, grayscale, gaussian-blur, solarize, posterize, "

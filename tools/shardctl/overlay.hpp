@@ -1,4 +1,5 @@
-// Draws the targets of samples over their pictures: masks, boxes, keypoints; and further images as pictures of their own.
+// Draws the targets of samples over their pictures: masks, boxes, keypoints;
+// and further images as pictures of their own.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +27,18 @@ struct SampleTargets {
 
 // Which fields and columns of a data set are drawn:
 //
-//   fields of role mask    each class in a colour of its own, half transparent; class 0 is left as it is, 255 of u8 becomes white
-//   column boxes           ragged f32 [4]: a frame in the colour of box_labels (1 where there is none), with the name of the class in its
-//                          upper left corner, if the data set names the classes of boxes ("categories") and the name's begin fits into it
-//   column keypoints       ragged f32 [K, 3]: a dot for each point whose third number is not 0, in the colour of its position
-//   fields of role image   a picture of its own: three channels as they are; one channel from its smallest to its largest value, where it is not 0
+//   fields of role mask    each class in a colour of its own, half transparent; class 0 is left as it is, 255
+//                          of u8 becomes white
+//   column boxes           ragged f32 [4]: a frame in the colour of box_labels (1 where there is none), with
+//                          the name of the class in its upper left corner, if the data set names the classes
+//                          of boxes ("categories") and the name's begin fits into it
+//   column keypoints       ragged f32 [K, 3]: a dot for each point whose third number is not 0, in the colour
+//                          of its position
+//   fields of role image   a picture of its own: three channels as they are; one channel from its smallest to
+//                          its largest value, where it is not 0
 //
-// Fields of another height or width than the samples, and those of layout tensor, are passed over. Const members may be called from several threads
-// at once.
+// Fields of another height or width than the samples, and those of layout tensor, are passed over. Const
+// members may be called from several threads at once.
 class Overlay {
  public:
   explicit Overlay(const DatasetInfo& info);

@@ -18,8 +18,8 @@ namespace shard::ctl {
 // be called from several threads at once.
 class Denormalizer {
  public:
-  // Samples of images: throws unsupported for layout tensor. A value of u16 becomes the nearest of byte x 257;
-  // floats of more than four channels become the nearest byte.
+  // Samples of images: throws unsupported for layout tensor. A value of u16 becomes the nearest of byte x
+  // 257; floats of more than four channels become the nearest byte.
   Denormalizer(const SampleSpec& spec, const Normalization& normalization);
 
   const SampleSpec& spec() const noexcept { return spec_; }

@@ -35,14 +35,16 @@ class Source {
   // Errors: corrupt when the head of the shard does not have its digest.
   const ShardReader& shard(std::uint32_t index) const;
 
-  // Before all shards are used: opens those on a server, several at a time. Does nothing where they are files.
+  // Before all shards are used: opens those on a server, several at a time.
+  // Does nothing where they are files.
   void open_shards() const;
 
   struct Sample {
     const ShardReader& reader;
     std::uint64_t index;  // inside the shard
   };
-  // Calls f(index, sample) for the samples of a shard that belong to the data set; `sample` counts inside the shard.
+  // Calls f(index, sample) for the samples of a shard that belong to the data set;
+  // `sample` counts inside the shard.
   template <class F>
   void each_of(std::uint32_t shard, const F& f) const {
     const std::uint64_t begin = first_[shard];

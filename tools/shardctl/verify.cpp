@@ -52,8 +52,8 @@ convert::TableChecks check_folder(const fs::path& folder, const DatasetInfo& inf
   return convert::verify_tables(folder, info, findings);
 }
 
-// The same, if the folder still holds this data set. While images are appended, or after that was stopped, it has files that
-// belong to the data set to come.
+// The same, if the folder still holds this data set. While images are appended, or after that was stopped, it
+// has files that belong to the data set to come.
 convert::TableChecks check_settled_folder(const fs::path& folder, const DatasetInfo& info,
                                           VerifyFindings& findings) {
   VerifyFindings found;

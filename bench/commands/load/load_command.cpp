@@ -65,7 +65,8 @@ Dataset drawn(const Dataset& data, const std::string& draw, LoaderOptions& optio
   return data;
 }
 
-// An epoch without a whole batch would deliver nothing, for ever. The default is made smaller, and the report says what it was.
+// An epoch without a whole batch would deliver nothing, for ever.
+// The default is made smaller, and the report says what it was.
 void fit_batch(const LoadArguments& arguments, std::uint64_t samples, std::size_t ranks,
                LoaderOptions& options) {
   const std::uint64_t most = samples / ranks / options.repeats * options.repeats;

@@ -1,4 +1,5 @@
-// What each part of an input pipeline contributes: six ways to feed the same batches to the same training step.
+// What each part of an input pipeline contributes: six ways to feed the same batches to
+// the same training step.
 #pragma once
 
 #include <atomic>

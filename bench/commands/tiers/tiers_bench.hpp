@@ -85,8 +85,8 @@ struct ServerTier {
 // Where the copies are: `place` itself if there is one data set, else the folders' names below it.
 std::vector<std::filesystem::path> addresses_of(const std::filesystem::path& place,
                                                 const std::vector<std::filesystem::path>& folders);
-// Two rows for each data set: an epoch into an empty cache (cold), and epochs from the cache (warm). Errors: invalid_argument (no copy), and
-// those of requests.
+// Two rows for each data set: an epoch into an empty cache (cold), and epochs from the cache (warm).
+// Errors: invalid_argument (no copy), and those of requests.
 std::vector<TierTask> server_tasks(const ServerTier& tier, const std::vector<std::string>& labels,
                                    const std::shared_ptr<Device>& device, const TierOptions& options,
                                    const std::atomic<bool>& cancel);

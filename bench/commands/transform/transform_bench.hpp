@@ -1,5 +1,5 @@
-// The measurements behind `shardbench transform`: operations of augmentation on samples that lie in the device's memory, without
-// a link and without a disk.
+// The measurements behind `shardbench transform`: operations of augmentation on samples that lie in the
+// device's memory, without a link and without a disk.
 #pragma once
 
 #include <atomic>
@@ -44,8 +44,9 @@ struct TransformResult {
 // Every operation alone, policies and chains; after a random-resized-crop and a flip.
 std::vector<TransformCase> transform_cases();
 
-// In each repeat: the limit, then each case once, as the loader works: batches take turns in two streams on a GPU. Errors:
-// invalid_argument (options, naming the bounds; an unknown case), cancelled. What a transform throws becomes the case's problem.
+// In each repeat: the limit, then each case once, as the loader works: batches take turns in two streams on a
+// GPU. Errors: invalid_argument (options, naming the bounds; an unknown case), cancelled. What a transform
+// throws becomes the case's problem.
 TransformResult bench_transform(Device& device, const TransformBenchOptions& options,
                                 const std::atomic<bool>& cancel,
                                 const std::function<void(const TransformResult&)>& done);

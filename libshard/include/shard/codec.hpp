@@ -13,8 +13,8 @@
 
 namespace shard {
 
-// A codec for samples of one SampleSpec. Immutable and cheap to copy. Several threads may call const members at
-// once.
+// A codec for samples of one SampleSpec. Immutable and cheap to copy.
+// Several threads may call const members at once.
 //
 // Codec packed stores bytes. Float samples are stored as the bytes from which (byte / 255 - mean) / std was
 // computed, and restored exactly through a table.

@@ -1,5 +1,5 @@
-// Dataset: a folder with dataset.json, the shards it names, and rejects.csv; or one shard file alone; or several of these as
-// one; or a selection of the samples of any of them.
+// Dataset: a folder with dataset.json, the shards it names, and rejects.csv; or one shard file alone; or
+// several of these as one; or a selection of the samples of any of them.
 //
 // dataset.json is written last and atomically, so a folder that has it is complete. It ends with a digest of
 // itself.
@@ -60,17 +60,19 @@ struct DatasetInfo : DatasetSpec {
 
   // Escaped names; the class id is the position. Empty if the labels come from a table.
   std::vector<std::string> classes;
-  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels. With parts: over their digests.
+  // 16 hexadecimal digits over the sorted list of inputs, their sizes and labels.
+  // With parts: over their digests.
   std::string source_digest;
   // inputs = samples + rejects.
   std::uint64_t inputs = 0;
   std::uint64_t rejects = 0;
   // The conversions whose shards these are, in order: at least two. Empty: all shards are of one conversion.
   std::vector<SourcePart> parts;
-  // Inputs per shard, of which rejects were left out; the last shard of each part has the rest. It is part of the
-  // fingerprint. 0: not recorded (data sets of earlier versions).
+  // Inputs per shard, of which rejects were left out; the last shard of each part has the rest. It is part of
+  // the fingerprint. 0: not recorded (data sets of earlier versions).
   std::uint64_t samples_per_shard = 0;
-  // The columns that the conversion knows to be boxes or keypoints. Shards do not record it. See known_targets().
+  // The columns that the conversion knows to be boxes or keypoints. Shards do not record it.
+  // See known_targets().
   TargetKinds targets;
   // Of several data sets whose codecs differ, also of further image fields: `codec` is that of the first.
   bool mixed_codecs = false;
@@ -83,8 +85,9 @@ struct DatasetInfo : DatasetSpec {
   std::uint64_t samples() const noexcept;
 };
 
-// Which columns are certainly boxes or keypoints: DatasetInfo::targets, and in data sets of versions that did not record them, the
-// columns of --coco, --yolo and --voc, which are known by what else these conversions record.
+// Which columns are certainly boxes or keypoints: DatasetInfo::targets, and in data sets of versions
+// that did not record them, the columns of --coco, --yolo and --voc, which are known by what else
+// these conversions record.
 TargetKinds known_targets(const DatasetInfo& info);
 
 // JSON with a digest of everything before it; deterministic.
@@ -103,8 +106,8 @@ enum class FolderState { absent, empty, foreign, incomplete, complete };
 FolderState folder_state(const std::filesystem::path& folder);
 inline constexpr const char* kPlanFile = "conversion.json";
 
-// What a path of a data set names: FOLDER#NAME is the selection NAME of FOLDER, which save_selection() has written. A path that
-// exists is itself.
+// What a path of a data set names: FOLDER#NAME is the selection NAME of FOLDER,
+// which save_selection() has written. A path that exists is itself.
 struct DatasetPath {
   std::filesystem::path folder;  // or shard file
   std::string selection;         // empty: all samples
@@ -130,35 +133,41 @@ class Dataset {
   // Errors: not_found (also for an incomplete conversion, which the message says), corrupt, unsupported,
   // resource, io.
   static Dataset open(const std::filesystem::path& path);
-  // Several data sets as one: the samples of the first, then those of the second, and so on. Sample, normalization and
-  // columns must agree. Classes are joined by name: those of the first data set keep their labels, new ones follow, and labels
-  // are mapped when they are read. The codecs may differ. Errors: those of open() and concat().
+  // Several data sets as one: the samples of the first, then those of the second, and so on. Sample,
+  // normalization and columns must agree. Classes are joined by name: those of the first data set keep their
+  // labels, new ones follow, and labels are mapped when they are read. The codecs may differ. Errors: those
+  // of open() and concat().
   static Dataset open(std::span<const std::filesystem::path> paths);
   static Dataset open(std::initializer_list<std::filesystem::path> paths);
   // Errors: invalid_argument, naming the two data sets and what differs.
   static Dataset concat(std::span<const Dataset> parts);
 
-  // The selected samples, in the order of this data set, as a data set. It shares the mappings, and needs at most 0.15 bytes
-  // for each sample of the shards that it touches. info() has these shards only, with the number of selected samples of each.
-  // Errors: invalid_argument (nothing is selected), and those of the selection.
+  // The selected samples, in the order of this data set, as a data set. It shares the mappings, and
+  // needs at most 0.15 bytes for each sample of the shards that it touches. info() has these shards
+  // only, with the number of selected samples of each. Errors: invalid_argument (nothing is selected),
+  // and those of the selection.
   Dataset select(const Selection& selection) const;
-  // The samples whose key's hash is in the first `fraction` of all hashes, and the others: Selection::hashed(). A split of a part
-  // is independent of the split that made it, also with the same seed: it takes the first hash of the seed that has not cut the
-  // data yet. FOLDER#NAME knows by which hashes it was cut.
+  // The samples whose key's hash is in the first `fraction` of all hashes, and the others:
+  // Selection::hashed(). A split of a part is independent of the split that made it, also with the
+  // same seed: it takes the first hash of the seed that has not cut the data yet. FOLDER#NAME knows by
+  // which hashes it was cut.
   std::pair<Dataset, Dataset> split(double fraction, std::uint64_t seed = 0) const;
   // Cross validation: the samples to train with, and those of part k of n, which are held out.
   std::pair<Dataset, Dataset> fold(std::uint32_t k, std::uint32_t n, std::uint64_t seed = 0) const;
-  // How many hashes of this seed have cut the data: the level for Selection::hashed() of a further, independent cut.
+  // How many hashes of this seed have cut the data: the level for Selection::hashed() of a further,
+  // independent cut.
   std::uint32_t cuts(std::uint64_t seed) const;
-  // Writes which samples this data set has to the file NAME.selection in its folder, atomically, for open("FOLDER#NAME")
-  // (docs/format.md, "Selections"). Not a copy: the data set that is opened later must have the same shards, else open() throws
-  // corrupt and says so. Errors: those of check_selection_name(); invalid_argument (a lone shard; several data sets as one); io.
+  // Writes which samples this data set has to the file NAME.selection in its folder, atomically, for
+  // open("FOLDER#NAME") (docs/format.md, "Selections"). Not a copy: the data set that is opened later must
+  // have the same shards, else open() throws corrupt and says so. Errors: those of check_selection_name();
+  // invalid_argument (a lone shard; several data sets as one); io.
   void save_selection(const std::string& name) const;
-  // Says which samples of which shards the data set has, by a digest of the shards' heads and of the selection. 0: exactly
-  // those of one folder or file.
+  // Says which samples of which shards the data set has, by a digest of the shards' heads and of the
+  // selection. 0: exactly those of one folder or file.
   std::uint64_t selection_digest() const;
 
-  // Shards are on a server (shard/remote.hpp), and not all of them were in the cache, proven, when this object was made.
+  // Shards are on a server (shard/remote.hpp), and not all of them were in the cache, proven,
+  // when this object was made.
   bool is_remote() const noexcept;
   // Where whole shards of data sets on servers lie on this machine (docs/remote.md).
   struct Storage {
@@ -172,18 +181,22 @@ class Dataset {
   };
   // The same samples, with shards there. Folders that are missing are made. Errors: io.
   Dataset with_storage(const Storage& storage) const;
-  // The first thing that kept a shard out of the cache, and what to do, but for a lack of room or of the right to write; empty: nothing did.
+  // The first thing that kept a shard out of the cache, and what to do,
+  // but for a lack of room or of the right to write; empty: nothing did.
   std::string storage_problem() const;
   // The next three are thread safe; errors: those of shard(); cancelled.
   //
-  // Brings a shard into the cache, or waits for the process that does. From then on its samples are read there. False: there is no
-  // room, or no cache, so its samples come from the server. True at once if it is a file.
+  // Brings a shard into the cache, or waits for the process that does. From then on its samples are
+  // read there. False: there is no room, or no cache, so its samples come from the server. True at
+  // once if it is a file.
   bool bring(std::uint32_t index, const std::stop_token& stop = {}) const;
   // The same for the transit area, until leave() is called. False: there is none, or its disk is full.
   bool pass(std::uint32_t index, const std::stop_token& stop = {}) const;
-  // Its samples come from the server again, and its file is removed unless another process needs it. The shard came by pass().
+  // Its samples come from the server again, and its file is removed unless another process needs it.
+  // The shard came by pass().
   void leave(std::uint32_t index) const;
-  // What all parts on servers have received and sent: bodies in bytes, requests, and how many of them were repeated.
+  // What all parts on servers have received and sent: bodies in bytes, requests,
+  // and how many of them were repeated.
   struct RemoteStats {
     std::uint64_t bytes = 0;
     std::uint64_t requests = 0;
@@ -217,14 +230,14 @@ class Dataset {
   std::int64_t label(std::uint64_t index) const;
   // An escaped key (keys.hpp).
   std::string key(std::uint64_t index) const;
-  // Copies what column `name` has for the sample to `out`, which is resized: one row, or any number of them if the column is
-  // ragged, or UTF-8 text. Labels are as they are stored. Errors: not_found (no such column), and those of locate(), shard()
-  // and ShardReader::read_column().
+  // Copies what column `name` has for the sample to `out`, which is resized: one row, or any number of them
+  // if the column is ragged, or UTF-8 text. Labels are as they are stored. Errors: not_found (no such
+  // column), and those of locate(), shard() and ShardReader::read_column().
   void read_column(std::uint64_t index, std::string_view name, std::vector<std::byte>& out) const;
   // Errors: those of read_column(), and unsupported if the column is not text.
   std::string text(std::uint64_t index, std::string_view name) const;
-  // The sample of a further image field, info().fields[field], decoded, is copied to `out` (as long as the field's spec says).
-  // Errors: those of locate(), shard() and ShardReader::read_field().
+  // The sample of a further image field, info().fields[field], decoded, is copied to `out` (as long as the
+  // field's spec says). Errors: those of locate(), shard() and ShardReader::read_field().
   void read_field(std::size_t field, std::uint64_t index, std::span<std::byte> out) const;
   // The label in this data set of a sample that has the label `stored` in that shard. Errors: corrupt.
   std::int64_t label_of(std::uint32_t shard, std::int64_t stored) const;

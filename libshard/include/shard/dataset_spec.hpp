@@ -47,8 +47,8 @@ struct SampleSpec {
   void check() const;
   bool operator==(const SampleSpec&) const = default;
 };
-// The spec of tensors: layout tensor with these axes. Throws invalid_argument: not 1 to 4 axes, an axis of 0, more
-// than kMaxTensorElements.
+// The spec of tensors: layout tensor with these axes. Throws invalid_argument: not 1 to 4 axes, an axis of 0,
+// more than kMaxTensorElements.
 SampleSpec tensor_spec(DType dtype, std::span<const std::uint64_t> axes);
 // The spec with this shape in stored order, which must have three axes if the layout is not tensor. Throws
 // invalid_argument, also for what check() refuses.
@@ -57,8 +57,8 @@ SampleSpec spec_of_shape(DType dtype, Layout layout, std::span<const std::uint64
 // How the samples were made: "filter" -> "bilinear", "resize" -> "256", ... Keys [a-z_]+, values UTF-8.
 using Provenance = std::map<std::string, std::string>;
 
-// Which codec samples are stored with: "none", "zstd" with its level, or "packed" (docs/format.md). What encodes
-// and decodes them is a Codec (codec.hpp).
+// Which codec samples are stored with: "none", "zstd" with its level, or "packed" (docs/format.md). What
+// encodes and decodes them is a Codec (codec.hpp).
 struct CodecSpec {
   enum class Kind : std::uint8_t { none, zstd, packed };
   Kind kind = Kind::none;
@@ -105,7 +105,8 @@ enum class FieldRole : std::uint8_t {
 std::string_view to_string(FieldRole role) noexcept;  // "image", "mask"
 std::optional<FieldRole> field_role_from_string(std::string_view name) noexcept;
 
-// A further image field: an image or tensor that each sample has beside its main one. It has a shape and a codec of its own.
+// A further image field: an image or tensor that each sample has beside its main one.
+// It has a shape and a codec of its own.
 struct FieldSpec {
   std::string name;
   FieldRole role = FieldRole::image;

@@ -46,7 +46,8 @@ struct ShardHeader : DatasetSpec {
   // File offsets of `images` or `image_frames`: a multiple of 4096, and the size of the file.
   std::uint64_t images_begin = 0;
   std::uint64_t images_end = 0;
-  // File offsets of the rows or frames of each further field, in the order of `fields`. Each begins at a multiple of 4096.
+  // File offsets of the rows or frames of each further field, in the order of `fields`.
+  // Each begins at a multiple of 4096.
   struct Range {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -95,8 +96,9 @@ struct Column {
 
 class ShardReader {
  public:
-  // Reads and checks everything before the images. `path` may be an address (shard/remote.hpp). Errors, each naming the path: not_found, io, corrupt,
-  // unsupported, resource (open files, mappings, address space; the message says which limit to raise).
+  // Reads and checks everything before the images. `path` may be an address (shard/remote.hpp). Errors, each
+  // naming the path: not_found, io, corrupt, unsupported, resource (open files, mappings, address space; the
+  // message says which limit to raise).
   static ShardReader open(const std::filesystem::path& path);
   // The same for a file that is known to have `size_bytes`, else corrupt: on a server it saves a request.
   static ShardReader open(const std::filesystem::path& path, std::uint64_t size_bytes);
@@ -110,18 +112,21 @@ class ShardReader {
   std::uint64_t file_size_bytes() const noexcept;
   // The whole file; of a shard on a server, its bytes before the images.
   std::span<const std::byte> mapping() const noexcept;
-  // On a server (https://...): its head is here, and samples are read by range when they are requested, and compared with their digests.
-  // frame() and field_frame() throw unsupported unless samples_mapped(), and reopen() fails with EREMOTE.
+  // On a server (https://...): its head is here, and samples are read by range when they are requested, and
+  // compared with their digests. frame() and field_frame() throw unsupported unless samples_mapped(), and
+  // reopen() fails with EREMOTE.
   bool is_remote() const noexcept;
-  // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache or the transit area is mapped that nobody
-  // has changed since (change() looks whether). Until Dataset::leave() frame() can be used.
+  // Its samples are in the mapping, and proven: a file, or a shard on a server of which a copy in the cache
+  // or the transit area is mapped that nobody has changed since (change() looks whether). Until
+  // Dataset::leave() frame() can be used.
   bool samples_mapped() const noexcept;
   const FileIdentity& identity() const noexcept;  // of the file that is mapped
 
   // Compares the file that is under the path now with the one that was opened, by device, inode and size.
   // Returns what is different and what to do, or an empty string. A file that was deleted or replaced counts
   // as changed, although the mapping still holds its bytes. A relative path means the same as in open().
-  // Of a shard on a server, it is empty. If its copy in the cache was changed, it is not samples_mapped() any more: every sample is compared with its digest.
+  // Of a shard on a server, it is empty. If its copy in the cache was changed, it is not samples_mapped() any
+  // more: every sample is compared with its digest.
   std::string change() const;
   // Opens the file under the path for reading, with further flags of open(2) and close-on-exec. The caller
   // compares its file_identity() and closes the descriptor. -1: errno says why.
@@ -137,11 +142,11 @@ class ShardReader {
   const std::map<std::string, Column>& columns() const noexcept;
   // One of them. Throws not_found, naming those that there are.
   const Column& column(std::string_view name) const;
-  // Copies rows of one of columns(), which must be fixed, from sample `first` on, until `out` is full (a multiple of
-  // row_bytes). Errors: invalid_argument, io, corrupt.
+  // Copies rows of one of columns(), which must be fixed, from sample `first` on, until `out` is full (a
+  // multiple of row_bytes). Errors: invalid_argument, io, corrupt.
   void read_rows(const Column& column, std::uint64_t first, std::span<std::byte> out) const;
-  // The rows of one of columns() that belong to a sample: the first of them, and how many. A fixed column has one.
-  // Errors: io, corrupt.
+  // The rows of one of columns() that belong to a sample: the first of them, and how many.
+  // A fixed column has one. Errors: io, corrupt.
   struct Rows {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
@@ -149,7 +154,8 @@ class ShardReader {
   Rows rows_of(const Column& column, std::uint64_t sample) const;
   // Copies these rows, of any kind of column, to `out`, which is resized. Errors: io, corrupt.
   void read_column(const Column& column, std::uint64_t sample, std::vector<std::byte>& out) const;
-  // The text of a sample. Errors: unsupported (the column is not text), io, corrupt (also if it is not UTF-8).
+  // The text of a sample. Errors: unsupported (the column is not text), io,
+  // corrupt (also if it is not UTF-8).
   std::string text(const Column& column, std::uint64_t sample) const;
   // The label of a sample. Throws unsupported if labels are not I64 [N].
   std::int64_t label(std::uint64_t sample) const;
@@ -185,17 +191,19 @@ class ShardReader {
   // Checks the whole head: head digest, order of keys, offsets, UTF-8 rules, and that padding
   // is zero. Throws corrupt.
   void verify_head() const;
-  // The stored samples of all image fields, in the order of the file: how many there are, one of them, and the first that begins at `offset` or behind
-  // it (stored_samples(): none). Errors: io, corrupt (the file was changed).
+  // The stored samples of all image fields, in the order of the file: how many there are, one of them,
+  // and the first that begins at `offset` or behind it (stored_samples(): none). Errors: io, corrupt
+  // (the file was changed).
   std::uint64_t stored_samples() const noexcept;
   StoredSampleRange stored_sample(std::uint64_t number) const;
   std::uint64_t first_stored_from(std::uint64_t offset) const;
-  // The ranges of `file`, which should have the bytes of this shard, that do not match the digests in the head: samples, padding, and the
-  // head itself. Samples whose number is `proven` are not read. Errors: io (it is too short, or cannot be read).
+  // The ranges of `file`, which should have the bytes of this shard, that do not match the digests in the
+  // head: samples, padding, and the head itself. Samples whose number is `proven` are not read. Errors: io
+  // (it is too short, or cannot be read).
   std::vector<FileRange> damaged_ranges(int file,
                                         const std::function<bool(std::uint64_t)>& proven = {}) const;
-  // Compares the stored frames and the decoded sample, of each image field, with their XXH3-64. `scratch` is resized as
-  // needed, and has the decoded sample of the main images at the end. Throws corrupt.
+  // Compares the stored frames and the decoded sample, of each image field, with their XXH3-64. `scratch` is
+  // resized as needed, and has the decoded sample of the main images at the end. Throws corrupt.
   void verify_sample(std::uint64_t sample, std::vector<std::byte>& scratch) const;
 
  private:
@@ -205,7 +213,8 @@ class ShardReader {
   // `folder` is the open folder of `path`, in which the file is looked up. It may have been renamed since.
   static ShardReader open_in(std::shared_ptr<const UniqueHandle<FdTraits>> folder,
                              const std::filesystem::path& path);
-  // `path`: the address, for messages. `copy`: an open file to read the head from, instead of the server, which is not adopted; -1: none. Errors: also io.
+  // `path`: the address, for messages. `copy`: an open file to read the head from, instead of the server,
+  // which is not adopted; -1: none. Errors: also io.
   static ShardReader open_remote(std::unique_ptr<const RemoteFile> file, const std::filesystem::path& path,
                                  int copy = -1);
   // Whether `file` begins with the head of this shard. Errors: io (it is too short).
@@ -216,12 +225,14 @@ class ShardReader {
     doubtful,  // others may have written to it: each sample is compared with its digest
     proven     // all of it matched its digests, or its proof
   };
-  // From now on, samples are read from `file`, which has all bytes of this shard on a server. Thread safe; views of the head stay valid.
+  // From now on, samples are read from `file`, which has all bytes of this shard on a server. Thread safe;
+  // views of the head stay valid.
   void adopt(int file, CopyState state) const;
   // The same for a file `name` in `folder`, which change() looks at. Not more than once.
   void adopt_named(int file, std::shared_ptr<const UniqueHandle<FdTraits>> folder, std::string name,
                    CopyState state) const;
-  // Ends adopt(): samples come from the server again. A sample that is being read meanwhile does not match its digest, and is requested there.
+  // Ends adopt(): samples come from the server again. A sample that is being read meanwhile does not match
+  // its digest, and is requested there.
   void abandon() const;
   bool has_samples() const noexcept;  // on a server, and adopt() was called
   std::unique_ptr<Impl> impl_;

@@ -33,8 +33,8 @@ struct ShardWriterOptions : DatasetSpec {
   std::uint64_t planned_key_bytes = 0;
   // A hint like that: how many rows all samples have of each column that is ragged or text. Empty: not known.
   std::vector<std::uint64_t> planned_rows;
-  // False: the file grows as samples are stored, for a shard that may get far fewer than planned. True: its space is taken at
-  // the start (codec none), so a full disk is found before work is lost.
+  // False: the file grows as samples are stored, for a shard that may get far fewer than planned. True: its
+  // space is taken at the start (codec none), so a full disk is found before work is lost.
   bool preallocate = true;
   // True: the target may exist. publish() keeps a file with the same bytes and replaces any other. The target
   // is never removed before.
@@ -61,12 +61,12 @@ class ShardWriter {
   ShardWriter& operator=(ShardWriter&&) noexcept;
   ~ShardWriter();
 
-  // Stores planned sample `index`. `sample` is spec.size_bytes() long, and `key` is an escaped key (keys.hpp).
-  // `rows` has the bytes of each column, in the order of options.columns: one row, or any number of them if the
-  // column is ragged, or UTF-8 text. Thread safe; once for each index. Compression and hashing run on the
-  // caller's thread. Frames of variable size are written in the order of the indices, so frames that wait for
-  // an earlier one are held in memory. Errors: invalid_argument (sizes, text that is not UTF-8), io.
-  // `fields` has the samples of options.fields, in that order, each with the size of its spec.
+  // Stores planned sample `index`. `sample` is spec.size_bytes() long, and `key` is an escaped key
+  // (keys.hpp). `rows` has the bytes of each column, in the order of options.columns: one row, or any number
+  // of them if the column is ragged, or UTF-8 text. Thread safe; once for each index. Compression and hashing
+  // run on the caller's thread. Frames of variable size are written in the order of the indices, so frames
+  // that wait for an earlier one are held in memory. Errors: invalid_argument (sizes, text that is not
+  // UTF-8), io. `fields` has the samples of options.fields, in that order, each with the size of its spec.
   void put(std::uint64_t index, std::string_view key, std::span<const std::span<const std::byte>> rows,
            std::span<const std::byte> sample, std::span<const std::span<const std::byte>> fields = {});
   // For fixed columns alone and no further fields: their rows, one after the other.

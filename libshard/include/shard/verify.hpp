@@ -1,6 +1,6 @@
 // Verification of shards: every rule and every digest, labels against the classes of the data set, and
-// dataset.json against the heads. It goes on after each failure and reports all of them. `shardctl verify` and
-// Python's Dataset.verify() are this.
+// dataset.json against the heads. It goes on after each failure and reports all of them.
+// `shardctl verify` and Python's Dataset.verify() are this.
 #pragma once
 
 #include <atomic>
@@ -54,8 +54,9 @@ std::vector<VerifyTask> verify_tasks(const std::filesystem::path& folder, const 
 std::vector<VerifyTask> verify_tasks(const Dataset& data);
 
 // Each shard is opened once; memory: a few samples per thread. What is wrong goes to `findings` and is not
-// thrown. `progress` is called now and then, from any of the threads. A request to stop ends it soon, with what
-// was found until then. If the system gives fewer threads, it takes longer. Errors: resource (no memory).
+// thrown. `progress` is called now and then, from any of the threads. A request to stop ends it soon,
+// with what was found until then. If the system gives fewer threads, it takes longer.
+// Errors: resource (no memory).
 void verify_shards(const std::vector<VerifyTask>& tasks, unsigned threads, VerifyFindings& findings,
                    const std::function<void()>& progress = {}, const std::stop_token& stop = {});
 

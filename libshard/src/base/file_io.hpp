@@ -22,13 +22,14 @@ namespace shard {
 std::string descriptor_advice(int error_number);
 
 UniqueFd open_read(const std::filesystem::path& path);
-// A regular file, which is not reached through a symbolic link; with O_CREAT its mode is 0644 less the umask. Invalid: errno says why there is none (0: it is
-// something else).
+// A regular file, which is not reached through a symbolic link; with O_CREAT its mode is 0644 less the umask.
+// Invalid: errno says why there is none (0: it is something else).
 UniqueFd open_plain(const std::filesystem::path& path, int flags) noexcept;
 // Whether `path` names the file that `fd` has open.
 bool names_file(const std::filesystem::path& path, int fd) noexcept;
-// A new file without a name in `folder`, for reading and writing. The kernel removes it with its last descriptor and mapping, however the process ends.
-// Where the file system has no such files, its name is removed at once.
+// A new file without a name in `folder`, for reading and writing. The kernel removes it with its
+// last descriptor and mapping, however the process ends. Where the file system has no such files,
+// its name is removed at once.
 UniqueFd open_unnamed(const std::filesystem::path& folder);
 // TMPDIR, or /tmp if that is no folder.
 std::filesystem::path temporary_folder();

@@ -1,4 +1,5 @@
-// MappedFile: a regular file, or a range of one, mapped read-only and shared. The one place that knows Boost.Interprocess.
+// MappedFile: a regular file, or a range of one, mapped read-only and shared.
+// The one place that knows Boost.Interprocess.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ class MappedFile {
   // Maps `size_bytes`, at least 1, of the open file `fd`. Checks before and after that the file has this
   // size. `path` is for messages. Errors: io, resource (no address space).
   MappedFile(int fd, std::uint64_t size_bytes, const std::filesystem::path& path);
-  // Maps `size_bytes` from `offset`, a multiple of the page size, on. What is not inside of the file must not be read. Errors: io, resource.
+  // Maps `size_bytes` from `offset`, a multiple of the page size, on.
+  // What is not inside of the file must not be read. Errors: io, resource.
   MappedFile(int fd, std::uint64_t offset, std::uint64_t size_bytes, const std::filesystem::path& path);
   MappedFile(MappedFile&&) noexcept;
   MappedFile& operator=(MappedFile&&) noexcept;
@@ -22,8 +24,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept;
 
-  // From byte `begin` of the mapping on, a multiple of page_bytes(), maps `fd` instead, from the same byte of that file on. They must be inside of the file.
-  // Whoever reads meanwhile sees bytes of one or of the other file. Nothing if `begin` is not inside of the mapping. Errors: io, resource.
+  // From byte `begin` of the mapping on, a multiple of page_bytes(), maps `fd` instead, from the same byte of
+  // that file on. They must be inside of the file. Whoever reads meanwhile sees bytes of one or of the other
+  // file. Nothing if `begin` is not inside of the mapping. Errors: io, resource.
   void replace(std::uint64_t begin, int fd, const std::filesystem::path& path);
   // The same with zeros, which take no memory. Errors: io, resource.
   void clear(std::uint64_t begin);

@@ -1,4 +1,5 @@
-// MD5 (RFC 1321): what object stores compare uploads with (Content-MD5, ETag). Not for anything that must resist an attacker.
+// MD5 (RFC 1321): what object stores compare uploads with (Content-MD5, ETag).
+// Not for anything that must resist an attacker.
 #pragma once
 
 #include <array>

@@ -23,7 +23,8 @@ constexpr std::array<std::uint32_t, 64> primes() {
   return found;
 }
 
-// The first 32 bits of the fractional part of the `degree`-th root (2 or 3) of n: the largest r with (r / 2^32)^degree <= n.
+// The first 32 bits of the fractional part of the `degree`-th root (2 or 3) of n:
+// the largest r with (r / 2^32)^degree <= n.
 constexpr std::uint32_t fraction_of_root(std::uint32_t n, int degree) {
   std::uint64_t low = 0;
   std::uint64_t high = std::uint64_t{1} << 37U;  // the square root of 311 is less than 32

@@ -1,5 +1,6 @@
-// What messages of a conversion advise about the data set in its folder. A conversion into an object store can do none of it: to_store.cpp
-// puts something else in their place. Each is a part of a sentence, as it stands in the message.
+// What messages of a conversion advise about the data set in its folder. A conversion into an object store
+// can do none of it: to_store.cpp puts something else in their place. Each is a part of a sentence, as it
+// stands in the message.
 #pragma once
 
 #include <filesystem>
@@ -21,7 +22,8 @@ inline constexpr const char* kAdviseForParts =
 inline constexpr const char* kAdviseToAppend = "; use `append` to add them";
 inline constexpr const char* kAdviseForChange = "and with `refresh` if it reports changed inputs";
 
-// The same message for a conversion that works in `folder`, in `work`, and writes to `address`: it names the address, and advises what helps there.
+// The same message for a conversion that works in `folder`, in `work`, and writes to `address`:
+// it names the address, and advises what helps there.
 std::string advice_for_store(std::string message, const std::filesystem::path& folder,
                              const std::filesystem::path& work, const std::string& address);
 

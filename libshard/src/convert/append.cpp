@@ -150,7 +150,8 @@ void refuse_known_keys(const Dataset& data, const Plan& plan) {
       fmt::format("{} was changed by another process meanwhile: run the same command again", quoted(out)));
 }
 
-// What an append is going to put into OUT, in a folder of its own name inside the staging folder. Removed unless it was decided.
+// What an append is going to put into OUT, in a folder of its own name inside the staging folder.
+// Removed unless it was decided.
 class Draft {
  public:
   explicit Draft(const fs::path& out) : log_(out / kAppendLog) {
@@ -182,9 +183,9 @@ class Draft {
   fs::path folder_;
 };
 
-// Writes what will be in OUT, all three files at once: from then on the append is decided. `whole` is what OUT holds. Where
-// locks do not work, another process may append at the same time: then only one of them decides, and for the data set that
-// its tables were read from.
+// Writes what will be in OUT, all three files at once: from then on the append is decided. `whole` is what
+// OUT holds. Where locks do not work, another process may append at the same time: then only one of them
+// decides, and for the data set that its tables were read from.
 void decide(const fs::path& out, DatasetInfo whole, const std::string& source_digest) {
   const fs::path staging = out / kStagingFolder;
   const TableGuard old_guard(out);
@@ -264,8 +265,8 @@ constexpr const char* kAppendsTo = "appends_to";
 
 std::string state_digest(const DatasetInfo& info) { return to_hex(xxh3(serialize_dataset(info))); }
 
-// What a process staged for a data set that has changed since is of no use to anybody: where locks exclude nobody, one of two
-// equal appends may leave it.
+// What a process staged for a data set that has changed since is of no use to anybody: where locks exclude
+// nobody, one of two equal appends may leave it.
 void drop_outdated_staging(const fs::path& out, const DatasetInfo& info) {
   const fs::path staging = out / kStagingFolder;
   if (!is_present(staging)) return;

@@ -233,8 +233,8 @@ std::optional<ArrayImages> element_of(const std::string& dtype) {
   return images;
 }
 
-// Of four axes with neither of 1, 3 or 4 channels: where two neighbours are the sides of a square, the other one has the
-// channels; else the smaller one has.
+// Of four axes with neither of 1, 3 or 4 channels: where two neighbours are the sides of a square, the other
+// one has the channels; else the smaller one has.
 bool channels_first(const std::vector<std::uint64_t>& shape) {
   if (shape[1] == shape[2] || shape[2] == shape[3]) return shape[2] == shape[3];
   return shape[1] < shape[3];

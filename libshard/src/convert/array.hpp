@@ -1,5 +1,6 @@
-// Headers of files that hold arrays: .npy (numpy), IDX (MNIST), members of .npz, records of CIFAR; and how an item of an array of
-// images is handed on. All functions look only at the bytes that they are given; nothing is allocated by what these say.
+// Headers of files that hold arrays: .npy (numpy), IDX (MNIST), members of .npz, records of CIFAR; and how an
+// item of an array of images is handed on. All functions look only at the bytes that they are given; nothing
+// is allocated by what these say.
 #pragma once
 
 #include <cstddef>
@@ -27,13 +28,15 @@ struct ArrayHeader {
 // No header is longer: more of the file need not be given.
 inline constexpr std::size_t kMaxArrayHeaderBytes = std::size_t{64} << 10U;
 
-// `begin`: the first bytes of the file. Errors: corrupt; unsupported (Fortran order, objects, structures, other versions).
+// `begin`: the first bytes of the file. Errors: corrupt; unsupported (Fortran order, objects, structures,
+// other versions).
 ArrayHeader parse_npy_header(std::span<const std::byte> begin);
 // Unsigned bytes only. Errors: corrupt, unsupported.
 ArrayHeader parse_idx_header(std::span<const std::byte> begin);
 bool is_idx_of_images(std::span<const std::byte> begin) noexcept;
 
-// The number of elements. Errors: corrupt, if they are not all in the `file_bytes` behind data_offset, or too many to count.
+// The number of elements. Errors: corrupt, if they are not all in the `file_bytes` behind data_offset,
+// or too many to count.
 std::uint64_t count_elements(const ArrayHeader& header, std::uint64_t element_bytes,
                              std::uint64_t file_bytes);
 
@@ -58,13 +61,14 @@ struct ArrayImages {
   }
 };
 
-// What the axes are: of four, the channels are the second or the last, whichever is 1, 3 or 4, or else not a side of a square,
-// or else the smaller one. dtypes: integers of
-// 8 and 16 bits, floats. Errors: unsupported (other dtypes, other shapes; what to do), invalid_argument (either layout is possible:
-// `array_layout` says which), corrupt (an axis of 0).
+// What the axes are: of four, the channels are the second or the last, whichever is 1, 3 or 4, or else not a
+// side of a square, or else the smaller one. dtypes: integers of 8 and 16 bits, floats. Errors: unsupported
+// (other dtypes, other shapes; what to do), invalid_argument (either layout is possible: `array_layout` says
+// which), corrupt (an axis of 0).
 ArrayImages images_of(const ArrayHeader& header, ArrayLayout layout);
 
-// An uncompressed TIFF file up to its samples, which are those of an item as the array has them. So an item is a file like others.
+// An uncompressed TIFF file up to its samples, which are those of an item as the array has them.
+// So an item is a file like others.
 std::vector<std::byte> tiff_header(const ArrayImages& images);
 
 // A member of a ZIP archive: stored as it is, or compressed with Deflate.
@@ -79,7 +83,8 @@ struct ZipMember {
 };
 // Fills `out` from `offset` on; returns how many bytes there were.
 using FileBytes = std::function<std::size_t(std::uint64_t offset, std::span<std::byte> out)>;
-// The members of an .npz file. Errors: corrupt; unsupported (encrypted members, other compression: what to do).
+// The members of an .npz file. Errors: corrupt; unsupported (encrypted members, other compression:
+// what to do).
 std::vector<ZipMember> list_npz(const FileBytes& bytes, std::uint64_t file_bytes);
 
 }  // namespace shard::convert

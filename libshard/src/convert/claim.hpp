@@ -38,8 +38,8 @@ void record_values(Provenance& options, const DatasetSpec& spec);
 // The plan from which a complete data set was made. What the data set does not record is taken from `asked`.
 PlanRecord recorded_plan(const DatasetInfo& info, const PlanRecord& asked);
 
-// Throws invalid_argument if the data set was put together from several conversions: then no single source is the one that it
-// was made from.
+// Throws invalid_argument if the data set was put together from several conversions:
+// then no single source is the one that it was made from.
 void refuse_parts(const DatasetInfo& info, const std::filesystem::path& out,
                   const std::string& source_digest);
 
@@ -53,7 +53,8 @@ void require_space(const Plan& plan, const Options& options, const std::vector<s
 DatasetInfo read_dataset_info(const std::filesystem::path& out);
 bool dataset_is_there(const std::filesystem::path& out);
 
-// Makes `folder` and its missing parents, and flushes each to the disk. Errors: invalid_argument (an address), io.
+// Makes `folder` and its missing parents, and flushes each to the disk.
+// Errors: invalid_argument (an address), io.
 void make_folders(const std::filesystem::path& folder);
 
 // Throws invalid_argument: `out` has something in it that no conversion made.

@@ -27,8 +27,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxClassFolders = 1'000'000;
 
-// Names that say something else than the classes that were found: the first class whose number differs. Nothing if none does, or if the
-// two have no name in common, so that the names are not those of these classes.
+// Names that say something else than the classes that were found: the first class whose number
+// differs. Nothing if none does, or if the two have no name in common, so that the names are not
+// those of these classes.
 std::optional<std::string> difference_to(const std::vector<std::string>& names,
                                          const std::vector<std::string>& found) {
   std::unordered_map<std::string_view, std::uint64_t> numbers;
@@ -62,7 +63,8 @@ void each_name(const fs::path& folder, const Visit& visit) {
   }
 }
 
-// The folders in a folder that have anything in them, sorted: its classes, unless there are no images in some.
+// The folders in a folder that have anything in them, sorted: its classes,
+// unless there are no images in some.
 std::vector<std::string> class_folders(const fs::path& folder) {
   std::vector<std::string> found;
   each_name(folder, [&](std::string_view name) {

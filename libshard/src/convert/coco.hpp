@@ -1,6 +1,7 @@
 // Annotations in the format of COCO (https://cocodataset.org/#format-data) as columns.
 //
-//   boxes, box_labels, areas, crowd, keypoints   objects.hpp; a label is the position of the category among all, sorted by id
+//   boxes, box_labels, areas, crowd, keypoints   objects.hpp; a label is the position of the category among
+//                                                all, sorted by id
 //   captions                                     text, one a line
 //
 // A column is left out if no annotation has its value.
@@ -12,8 +13,8 @@
 
 namespace shard::convert {
 
-// The annotations of options.coco. The geometry is that of options.preprocess. Errors: invalid_argument (no such JSON, an image
-// twice, what options.missing refuses), not_found, io; each names the file.
+// The annotations of options.coco. The geometry is that of options.preprocess. Errors: invalid_argument (no
+// such JSON, an image twice, what options.missing refuses), not_found, io; each names the file.
 class CocoAnnotations {
  public:
   // `options` must outlive the object.

@@ -87,8 +87,9 @@ std::optional<std::int64_t> whole_of(double value) {
   return static_cast<std::int64_t>(value);
 }
 
-// Depth 1 is the document, 2 the list of a section, 3 an entry of it, 4 a list in the entry. A member that is read has its type, or the file is
-// refused: a number that is text, or null, is not taken for one that is missing.
+// Depth 1 is the document, 2 the list of a section, 3 an entry of it, 4 a list in the entry. A member
+// that is read has its type, or the file is refused: a number that is text, or null, is not taken for
+// one that is missing.
 class CocoBuilder final : public JsonHandler {
  public:
   Coco coco;

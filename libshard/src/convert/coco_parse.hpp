@@ -44,11 +44,12 @@ struct Coco {
   std::vector<std::string> captions;
 };
 
-// Members that are read have their types: a number that is text, or a null, is refused and not passed over. Ids are unique, categories have names,
-// objects a category. Errors: corrupt (no JSON), invalid_argument, naming the entry and the value.
+// Members that are read have their types: a number that is text, or a null, is refused and not passed over.
+// Ids are unique, categories have names, objects a category. Errors: corrupt (no JSON), invalid_argument,
+// naming the entry and the value.
 Coco parse_coco(std::string_view text);
-// Takes memory for what it returns; the text itself is mapped. Errors: invalid_argument (naming the file and what is wrong),
-// not_found, io, resource.
+// Takes memory for what it returns; the text itself is mapped. Errors: invalid_argument (naming the file and
+// what is wrong), not_found, io, resource.
 Coco read_coco(const std::filesystem::path& path);
 
 }  // namespace shard::convert

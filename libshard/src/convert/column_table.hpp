@@ -35,8 +35,9 @@ class ColumnTable {
   std::vector<std::uint64_t> ends_;  // of each input, in values_; not used if the column is fixed
 };
 
-// The rows that a field of a table of text stands for. Numbers are separated by spaces: one for each element of a row, and for
-// each row if the column is ragged; no numbers are no rows. Throws invalid_argument, saying what is wrong with the field.
+// The rows that a field of a table of text stands for. Numbers are separated by spaces: one for each element
+// of a row, and for each row if the column is ragged; no numbers are no rows. Throws invalid_argument, saying
+// what is wrong with the field.
 std::vector<std::byte> parse_rows(const ColumnSpec& column, std::string_view field);
 
 }  // namespace shard::convert

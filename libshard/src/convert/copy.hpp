@@ -4,9 +4,9 @@
 //     -> rejects.csv, inputs.csv, selections
 //     -> dataset.json
 //
-// So a copy that was stopped, however, is no data set yet, and the same call goes on: what is there is proven and not moved again. A folder or
-// prefix that holds another data set is refused, and nothing in it changes; one with an equal data set is complete. Where the same
-// data set lacks shards, these are copied.
+// So a copy that was stopped, however, is no data set yet, and the same call goes on: what is there is proven
+// and not moved again. A folder or prefix that holds another data set is refused, and nothing in it changes;
+// one with an equal data set is complete. Where the same data set lacks shards, these are copied.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,14 @@ struct CopySummary {
 
 class Copy {
  public:
-  // `from` and `to` as in Dataset::open(); `to` is a folder or s3://BUCKET/PREFIX. Opens `from`, and changes nothing. Errors: invalid_argument (no
-  // whole data set; `to` is in `from`, or such a combination is not possible), and those of Dataset::open().
+  // `from` and `to` as in Dataset::open(); `to` is a folder or s3://BUCKET/PREFIX. Opens `from`, and changes
+  // nothing. Errors: invalid_argument (no whole data set; `to` is in `from`, or such a combination is not
+  // possible), and those of Dataset::open().
   static std::unique_ptr<Copy> open(const std::string& from, const std::string& to);
   virtual ~Copy() = default;
 
-  // Once. Errors: invalid_argument (`to` holds something else), resource (another process writes there; not enough room), corrupt (a shard of `from`
-  // is damaged, or was changed meanwhile), io, and those of servers.
+  // Once. Errors: invalid_argument (`to` holds something else), resource (another process writes there; not
+  // enough room), corrupt (a shard of `from` is damaged, or was changed meanwhile), io, and those of servers.
   virtual CopySummary run() = 0;
   // Thread safe.
   virtual CopyProgress progress() const = 0;

@@ -36,9 +36,10 @@ class CopySource {
   const std::vector<std::byte>& document() const noexcept { return document_; }
   std::uint64_t shards_bytes() const noexcept;
 
-  // rejects.csv, inputs.csv and selections, by name: those that there are. On a server each is asked for, but those that `has` says are here.
-  // What the server does not tell is a note: names of selections (only S3 lists its files, if the keys may), and files that
-  // are refused: so stores hide what is not there from keys that may not list it. Errors: io, and those of HttpClient.
+  // rejects.csv, inputs.csv and selections, by name: those that there are. On a server each is asked for, but
+  // those that `has` says are here. What the server does not tell is a note: names of selections (only S3
+  // lists its files, if the keys may), and files that are refused: so stores hide what is not there from keys
+  // that may not list it. Errors: io, and those of HttpClient.
   struct Table {
     std::string name;
     std::unique_ptr<HttpObject> object;  // null: a file of the folder

@@ -1,8 +1,10 @@
 // A copy from a folder or a server to a folder.
 //
-//   .NAME.part, as long as the shard --> the ranges that do not match their digests are fetched --> all match --> NAME
+//   .NAME.part, as long as the shard
+//     --> the ranges that do not match their digests are fetched --> all match --> NAME
 //
-// There is no other state: which bytes of a part are there already follows from the digests in the head of the shard.
+// There is no other state: which bytes of a part are there already follows from the digests in
+// the head of the shard.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

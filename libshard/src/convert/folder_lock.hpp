@@ -7,8 +7,8 @@
 //                and world size cannot both hold it. The range starts at an offset computed from rank and
 //                world size, and is 1 + process id bytes long: a process that is refused can name the
 //                holder, even one on another node.
-//   ShardLocks   the same at offsets that stand for shards: of processes that claim shards (--claim), one works
-//                at a shard.
+//   ShardLocks   the same at offsets that stand for shards: of processes that claim shards (--claim), one
+//                works at a shard.
 //
 // If a file system has no such locks, or if they are valid on one node only, they exclude nobody. Then the
 // other rules of a conversion protect finished data (docs/architecture.md, "A conversion").

@@ -27,7 +27,8 @@ constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
   throw Error(ErrorCode::invalid_argument, fmt::format("{} of {}: {}", from.name, quoted(from.folder), why));
 }
 
-// The image files of its folder, sorted. Those that cannot be looked at are among them, so that their images become rejects.
+// The image files of its folder, sorted. Those that cannot be looked at are among them,
+// so that their images become rejects.
 InputList list_files(const FurtherImages& from) {
   std::error_code error;
   if (!std::filesystem::is_directory(from.folder, error))

@@ -30,13 +30,15 @@ struct FurtherField {
 
 class FurtherFolders {
  public:
-  // Lists the folders. `options` must outlive the object. Errors: those of scan(); invalid_argument (pages of files have no further images).
+  // Lists the folders. `options` must outlive the object. Errors: those of scan();
+  // invalid_argument (pages of files have no further images).
   explicit FurtherFolders(const Options& options);
-  // Notes what is missing. Inputs without a further image leave the list if options.missing says so. Errors: invalid_argument (no input
-  // has one, two files fit an input, what options.missing refuses), naming folder and input.
+  // Notes what is missing. Inputs without a further image leave the list if options.missing says so.
+  // Errors: invalid_argument (no input has one, two files fit an input, what options.missing refuses),
+  // naming folder and input.
   void choose(InputList& list);
-  // Of the inputs that are left in the end. `preprocess` is that of the images. Errors: as above; invalid_argument (no file tells
-  // dtype and channels; a codec or dtype that the field cannot have).
+  // Of the inputs that are left in the end. `preprocess` is that of the images. Errors: as above;
+  // invalid_argument (no file tells dtype and channels; a codec or dtype that the field cannot have).
   std::vector<FurtherField> fields(const InputList& list, const image::PreprocessOptions& preprocess) const;
   const std::vector<FurtherCounts>& counts() const noexcept { return counts_; }
 
@@ -50,10 +52,12 @@ class FurtherFolders {
   std::vector<FurtherCounts> counts_;
 };
 
-// How the fields were made, for the record of the data set: "mask nearest classes 21 ignore 255, depth bilinear".
+// How the fields were made, for the record of the data set: "mask nearest classes 21 ignore 255,
+// depth bilinear".
 std::string record_of_further(const std::vector<FurtherField>& fields);
-// The fields of a data set, to make their samples again from their files. `folders`: names and folders; all else is as recorded. `inputs`:
-// the paths of the samples, by their index. Errors: invalid_argument (no such field, no file fits), unsupported (not made by shardify), io.
+// The fields of a data set, to make their samples again from their files. `folders`: names and folders; all
+// else is as recorded. `inputs`: the paths of the samples, by their index. Errors: invalid_argument (no such
+// field, no file fits), unsupported (not made by shardify), io.
 std::vector<FurtherField> recorded_fields(const DatasetInfo& info, const std::vector<FurtherImages>& folders,
                                           const InputList& inputs, std::uint64_t max_pixels);
 

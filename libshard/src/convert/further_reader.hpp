@@ -20,14 +20,15 @@ class FurtherReader {
   // `fields` must outlive the reader.
   explicit FurtherReader(const std::vector<FurtherField>& fields);
 
-  // Reads the files of an input, whose own digest is `image`. Returns the digest over all of them, which inputs.csv records:
-  // `image` itself if there are no fields. Errors: UnreadableInput, naming field and file; invalid_argument (a file has another size
-  // than when the plan was made); resource.
+  // Reads the files of an input, whose own digest is `image`. Returns the digest over all of them, which
+  // inputs.csv records: `image` itself if there are no fields. Errors: UnreadableInput, naming field and
+  // file; invalid_argument (a file has another size than when the plan was made); resource.
   std::uint64_t read(std::uint64_t input, std::uint64_t image);
   // Of the files read last.
   std::uint64_t bytes_read() const noexcept;
-  // The samples of the files that were read last, in the order of the fields. Valid until the next call. `upright` is the size of the image, which a
-  // file must have too. Errors: corrupt, naming field, file, value and bound; cancelled.
+  // The samples of the files that were read last, in the order of the fields. Valid until the next call.
+  // `upright` is the size of the image, which a file must have too. Errors: corrupt, naming field, file,
+  // value and bound; cancelled.
   std::span<const std::span<const std::byte>> samples(image::Decoder& decoder, image::Size upright,
                                                       const image::DecodeOptions& decode);
 

@@ -1,6 +1,6 @@
 // InputFetcher: brings inputs from servers before workers ask for them.
 //
-//   get(i) --> its group: inputs that follow each other in an archive, up to 4 MiB in one request; or one file
+//   get(i) --> its group: one file, or inputs that follow each other in an archive, up to 4 MiB a request
 //                |  is requested now, and those behind it in the same shard too, up to kAheadBytes in all
 //                '- waits for it; the group is dropped when each of its inputs was got
 //
@@ -30,7 +30,8 @@ class InputFetcher {
  public:
   static constexpr std::uint64_t kAheadBytes = std::uint64_t{64} << 20U;
 
-  // All inputs of `list`, which must outlive it, are on servers. `stopped`: whether the run ends; asked from any thread.
+  // All inputs of `list`, which must outlive it, are on servers. `stopped`: whether the run ends;
+  // asked from any thread.
   InputFetcher(const InputList& list, std::uint64_t per_shard, std::function<bool()> stopped);
   InputFetcher(const InputFetcher&) = delete;
   InputFetcher& operator=(const InputFetcher&) = delete;

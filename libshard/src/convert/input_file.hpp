@@ -31,8 +31,8 @@ class InputReader {
   explicit InputReader(std::filesystem::path root) : root_(std::move(root)) {}
   // `list` must outlive the reader.
   explicit InputReader(const InputList& list) : root_(list.root), list_(&list) {}
-  // The bytes of an input of the list; otherwise as below. Throws invalid_argument if its archive has another size than when it was
-  // listed.
+  // The bytes of an input of the list; otherwise as below. Throws invalid_argument if its archive has another
+  // size than when it was listed.
   std::span<const std::byte> read(const Input& input);
   // The bytes of the file, valid until the next call. Reads only regular files of at most 1 GiB. Throws
   // UnreadableInput, Error (resource).

@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, 15> kLitter{
     "$recycle.bin",      "thumbs.db",   "ehthumbs.db", "icon\r",    "lost+found", "system volume information",
     "ehthumbs_vista.db", "desktop.ini", "__pycache__"};
 
-// In lower case. What is decoded is decided by the content: JPEG 2000, QOI, SVG, and formats whose library a build lacks, become rejects that
-// name the format.
+// In lower case. What is decoded is decided by the content: JPEG 2000, QOI, SVG, and formats whose library a
+// build lacks, become rejects that name the format.
 constexpr std::array<std::string_view, 24> kImageExtensions{
     "jpg",  "jpeg", "jpe", "jfif", "png", "apng", "webp", "tif", "tiff", "gif", "bmp", "dib",
     "heic", "heif", "hif", "avif", "jp2", "j2k",  "jpx",  "jpf", "jpc",  "jxl", "qoi", "svg"};

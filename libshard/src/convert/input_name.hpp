@@ -18,14 +18,15 @@ std::optional<SkipReason> skip_by_name(std::string_view name);
 // The same for every part of a path between slashes: the reason of the first part that is skipped.
 std::optional<SkipReason> skip_by_path(std::string_view path);
 
-// What the members of one sample have in common in a WebDataset: the path up to the first dot of its last part.
+// What the members of one sample have in common in a WebDataset:
+// the path up to the first dot of its last part.
 std::string sample_name(std::string_view path);
 
 // "ant/1.b.jpg" -> "ant/1.b": files that belong to one image have this in common.
 std::string_view without_extension(std::string_view path);
 
-// True for the extensions of JPEG, PNG, WebP, TIFF and GIF, and of image formats that are not decoded (BMP, HEIC, ...),
-// in upper or lower case.
+// True for the extensions of JPEG, PNG, WebP, TIFF and GIF, and of image formats that are not decoded (BMP,
+// HEIC, ...), in upper or lower case.
 bool has_image_name(std::string_view name);
 
 // True for formats that the decoder reads, and for image formats that it recognises and refuses. Looks at no

@@ -139,7 +139,8 @@ enum class Made : std::uint8_t { linked, copied, there };
 
 // False: this file system, or these two, cannot do it.
 bool try_link(const ShardReader& from, const fs::path& to) {
-  // What a symbolic link leads to, as in the cache of a hub: not the link, which leads elsewhere from another folder.
+  // What a symbolic link leads to, as in the cache of a hub: not the link,
+  // which leads elsewhere from another folder.
   if (::linkat(AT_FDCWD, from.path().c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) != 0) {
     const int error = errno;
     if (error == EXDEV || error == EPERM || error == EMLINK || error == EOPNOTSUPP || error == ENOSYS ||

@@ -1,9 +1,11 @@
 // Joins data sets: the shards of all of them, in order, as one ordinary data set.
 //
-//   lock NEW -> each shard: hard link, copy, or copy with other labels -> rejects.csv, inputs.csv -> dataset.json
+//   lock NEW -> each shard: hard link, copy, or copy with other labels
+//            -> rejects.csv, inputs.csv -> dataset.json
 //
-// Every file appears whole or not at all, and dataset.json last. So NEW is no data set until it is complete, and a join that
-// was stopped goes on with the same parts: what is there is compared with what belongs there, and kept.
+// Every file appears whole or not at all, and dataset.json last. So NEW is no data set until it is
+// complete, and a join that was stopped goes on with the same parts: what is there is compared with what
+// belongs there, and kept.
 #pragma once
 
 #include <cstdint>
@@ -38,18 +40,18 @@ struct JoinSummary {
   std::uint64_t relabelled = 0;
 };
 
-// Errors: invalid_argument (what differs between two parts, and what to do; `folder` holds something else), not_found,
-// corrupt, io, resource (another process is at work in `folder`, or changes a part).
+// Errors: invalid_argument (what differs between two parts, and what to do; `folder` holds something else),
+// not_found, corrupt, io, resource (another process is at work in `folder`, or changes a part).
 JoinSummary join(const JoinOptions& options);
 
-// What both dataset.json state alike, and must, if their shards shall be one data set. Throws invalid_argument naming both
-// paths, what differs, and what to do.
+// What both dataset.json state alike, and must, if their shards shall be one data set. Throws
+// invalid_argument naming both paths, what differs, and what to do.
 void require_joinable(const DatasetInfo& first, const std::filesystem::path& first_path,
                       const DatasetInfo& other, const std::filesystem::path& other_path);
 
-// Adds the counts and the parts of `part` to `whole`, but neither shards nor classes. The source digest becomes that over all
-// parts: XXH3-64 of their digests in hexadecimal, each followed by a space. So it does not matter in which steps parts are put
-// together.
+// Adds the counts and the parts of `part` to `whole`, but neither shards nor classes. The source digest
+// becomes that over all parts: XXH3-64 of their digests in hexadecimal, each followed by a space. So it does
+// not matter in which steps parts are put together.
 void add_part(DatasetInfo& whole, const DatasetInfo& part);
 
 // The number of the shard that follows those of `info`.

@@ -34,7 +34,8 @@ struct PlanRecord {
   Stage stage = Stage::converting;
   // Not recorded: source_digest as earlier versions made it, without the sizes of the inputs.
   std::string names_digest = {};
-  // Not recorded: the bound on pixels of this run; 0: none is known. A receipt with an image that only a lower bound refused does not count.
+  // Not recorded: the bound on pixels of this run; 0: none is known.
+  // A receipt with an image that only a lower bound refused does not count.
   std::uint64_t max_pixels = 0;
   // Of a Writer: its columns (writer_journal.hpp). Not compared; empty for a conversion of files.
   std::string writer = {};
@@ -43,8 +44,8 @@ std::string serialize_plan(const PlanRecord& plan);
 PlanRecord parse_plan(const std::string& json);  // throws corrupt, unsupported
 // conversion.json in `out`. Errors: those of parse_plan, naming the file and what to do; not_found, io.
 PlanRecord read_plan(const std::filesystem::path& out);
-// A line for each option that differs, and one if the numbers of inputs do, each after a line feed. Sources and stages are not
-// compared. Empty: no difference.
+// A line for each option that differs, and one if the numbers of inputs do, each after a line feed. Sources
+// and stages are not compared. Empty: no difference.
 std::string differences_between(const PlanRecord& there, const PlanRecord& asked);
 // Throws invalid_argument if the conversion in the folder and the requested one differ, naming the
 // differences. Stages are not compared. `changed_inputs` returns lines about inputs that changed, or an empty
@@ -71,8 +72,9 @@ std::filesystem::path receipt_path(const std::filesystem::path& out, std::uint64
 // The numbers of the shards for which `out` holds receipts, ascending. Errors: io.
 std::vector<std::uint64_t> receipts_in(const std::filesystem::path& out);
 
-// The receipt of a finished shard. Nothing if there is no receipt, if it is damaged or of another conversion, if it rejects an image
-// because of a lower bound on pixels than plan.max_pixels, or if the shard's file is missing or has another size. Errors: io.
+// The receipt of a finished shard. Nothing if there is no receipt, if it is damaged or of another conversion,
+// if it rejects an image because of a lower bound on pixels than plan.max_pixels, or if the shard's file is
+// missing or has another size. Errors: io.
 std::optional<Receipt> finished_shard(const std::filesystem::path& out, const PlanRecord& plan,
                                       std::uint64_t shard);
 

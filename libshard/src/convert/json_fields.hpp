@@ -18,8 +18,9 @@ struct JsonField {
   std::string problem;
 };
 
-// The members that are named like columns: text as it is, and numbers with spaces between them. Numbers may stand in lists of any depth,
-// whose ends must not lie inside rows: [[1, 2, 3], [4]] is no two rows of two. Throws corrupt if it is not JSON.
+// The members that are named like columns: text as it is, and numbers with spaces between them. Numbers may
+// stand in lists of any depth, whose ends must not lie inside rows: [[1, 2, 3], [4]] is no two rows of two.
+// Throws corrupt if it is not JSON.
 std::vector<JsonField> json_fields(std::string_view json, const std::vector<ColumnSpec>& columns);
 
 }  // namespace shard::convert

@@ -1,5 +1,5 @@
-// The keys of a data set that is being written: a set of 128-bit hashes, 16 bytes each in a table that is at most 3/4 full. Two keys
-// of 10^12 would share a hash with a probability of 10^-15.
+// The keys of a data set that is being written: a set of 128-bit hashes, 16 bytes each in a table that is at
+// most 3/4 full. Two keys of 10^12 would share a hash with a probability of 10^-15.
 #pragma once
 
 #include <cstddef>

@@ -31,12 +31,14 @@ struct LabelFile {
   AnnotationCounts::Count invalid_boxes;
 };
 
-// YOLO: a line for each object, "class cx cy w h": fractions of width and height. With `keypoints`, that many points follow: "x y" or
-// "x y visibility" each. Coordinates are left in fractions. Errors: corrupt, naming line, value and rule.
+// YOLO: a line for each object, "class cx cy w h": fractions of width and height. With `keypoints`, that many
+// points follow: "x y" or "x y visibility" each. Coordinates are left in fractions. Errors: corrupt, naming
+// line, value and rule.
 LabelFile parse_yolo(std::string_view text, std::uint32_t keypoints);
 
-// Pascal VOC. Its boxes count pixels from 1 and include the last; here the first pixel reaches from 0 to 1. `difficult` makes `crowd`.
-// Entities of a DOCTYPE are never expanded: a file with one is refused. Errors: corrupt, naming line or object, value and rule.
+// Pascal VOC. Its boxes count pixels from 1 and include the last; here the first pixel reaches from 0 to 1.
+// `difficult` makes `crowd`. Entities of a DOCTYPE are never expanded: a file with one is refused.
+// Errors: corrupt, naming line or object, value and rule.
 LabelFile parse_voc(std::string_view text);
 
 }  // namespace shard::convert

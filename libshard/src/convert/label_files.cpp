@@ -166,7 +166,8 @@ class LabelFiles::Impl {
     }
   }
 
-  // A file that names another input is not that of the image with its own name, or one of the two names is wrong.
+  // A file that names another input is not that of the image with its own name,
+  // or one of the two names is wrong.
   void refuse_files_of_others(const InputList& list) {
     const auto stem = [](std::string_view path) {
       return std::string(without_extension(path.substr(path.find_last_of("/\\") + 1)));
@@ -251,7 +252,8 @@ class LabelFiles::Impl {
   // Fractions of an image that is squashed are those of the result.
   bool by_fraction_of_result() const { return yolo_ && options_.preprocess.squash.has_value(); }
 
-  // As the files say, or as the images are. {0, 0}: without objects, or an image that cannot be read and becomes a reject.
+  // As the files say, or as the images are. {0, 0}: without objects,
+  // or an image that cannot be read and becomes a reject.
   std::vector<image::Size> sizes_of_images(const InputList& list) const {
     std::vector<image::Size> sizes(list.inputs.size());
     std::vector<InputReader> readers;

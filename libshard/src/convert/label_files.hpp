@@ -1,4 +1,5 @@
-// Annotations from a folder with a file for each image, in the format of YOLO or Pascal VOC, as columns (objects.hpp).
+// Annotations from a folder with a file for each image, in the format of YOLO or Pascal VOC,
+// as columns (objects.hpp).
 //
 //   images/ant/1.jpg   labels/ant/1.txt     the same path with the extension of the format
 //
@@ -11,8 +12,9 @@
 
 namespace shard::convert {
 
-// The files below options.yolo or options.voc. Errors: invalid_argument (no such folder, no file fits an input, a list of names with one
-// twice, what options.missing refuses), corrupt (a file that cannot be used, with OnError::fail), io.
+// The files below options.yolo or options.voc. Errors: invalid_argument (no such folder, no file fits an
+// input, a list of names with one twice, what options.missing refuses), corrupt (a file that cannot be used,
+// with OnError::fail), io.
 class LabelFiles {
  public:
   // `options` must outlive the object.
@@ -20,11 +22,11 @@ class LabelFiles {
   LabelFiles(const LabelFiles&) = delete;
   LabelFiles& operator=(const LabelFiles&) = delete;
   ~LabelFiles();
-  // Notes what is missing. Inputs without a file leave the list if options.missing says so; those with one that cannot be used become
-  // rejects.
+  // Notes what is missing. Inputs without a file leave the list if options.missing says so;
+  // those with one that cannot be used become rejects.
   void choose(InputList& list);
-  // The columns of the inputs that are left in the end. YOLO's fractions need the sizes of the images, unless options.preprocess squashes
-  // them: then each image is looked at.
+  // The columns of the inputs that are left in the end. YOLO's fractions need the sizes of the images, unless
+  // options.preprocess squashes them: then each image is looked at.
   AnnotationTable table(const InputList& list);
 
  private:

@@ -10,9 +10,9 @@
 
 namespace shard::convert {
 
-// The columns, for the inputs that have all of them. The others leave the list and the table of labels: as rejects or, with
-// Unlisted::skip, counted in list.unlisted. Errors: invalid_argument (a value that does not fit its column, naming image,
-// column and value), io, resource.
+// The columns, for the inputs that have all of them. The others leave the list and the table of labels: as
+// rejects or, with Unlisted::skip, counted in list.unlisted. Errors: invalid_argument (a value that does not
+// fit its column, naming image, column and value), io, resource.
 std::vector<ColumnTable> columns_from_members(InputList& list, LabelTable& labels,
                                               const std::vector<ColumnSpec>& columns, Unlisted unlisted);
 

@@ -19,7 +19,8 @@ namespace {
 constexpr std::uint64_t kMaxNames = 1'000'000;
 constexpr std::uint64_t kMaxNameBytes = std::uint64_t{1} << 30U;  // of all of them
 
-// What stands between braces: "a,b,c", or numbers from "000..146". None: it is neither, and the braces are part of the name.
+// What stands between braces: "a,b,c", or numbers from "000..146".
+// None: it is neither, and the braces are part of the name.
 struct Alternatives {
   std::vector<std::string_view> words;
   std::uint64_t from = 0;

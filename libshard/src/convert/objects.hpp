@@ -32,8 +32,8 @@ struct AnnotationTable {
   AnnotationCounts counts;
 };
 
-// From coordinates in an image to pixels of its stored sample. An upright image of size `of` reaches from 0 to `extent`: its size, or 1 and 1
-// where coordinates are fractions of it.
+// From coordinates in an image to pixels of its stored sample. An upright image of size `of` reaches from 0
+// to `extent`: its size, or 1 and 1 where coordinates are fractions of it.
 struct SampleView {
   double scale_x = 1;
   double scale_y = 1;

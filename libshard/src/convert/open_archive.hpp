@@ -1,4 +1,5 @@
-// A file that holds many inputs: while it is listed, and longer where it could not be opened again as cheaply.
+// A file that holds many inputs: while it is listed, and longer where it could not be
+// opened again as cheaply.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,8 @@ std::uint64_t file_stamp(int fd);
 
 class OpenArchive {
  public:
-  // A path, or an address. Errors: not_found, io, invalid_argument (not a regular file), naming the path; those of HttpClient.
+  // A path, or an address. Errors: not_found, io, invalid_argument (not a regular file), naming the path;
+  // those of HttpClient.
   explicit OpenArchive(const std::filesystem::path& path);
   // A file that is open. `path` is for messages.
   OpenArchive(std::filesystem::path path, UniqueFd fd, std::uint64_t size_bytes) noexcept
@@ -33,7 +35,8 @@ class OpenArchive {
   std::uint64_t size() const noexcept { return size_; }
   // Returns how many bytes there were. Thread safe. Errors: io; those of RemoteArchive.
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;
-  // Of one on a server: `size_bytes` inside of it, into `out`, which grows with what was received. Errors: those of RemoteArchive.
+  // Of one on a server: `size_bytes` inside of it, into `out`, which grows with what was received.
+  // Errors: those of RemoteArchive.
   void read_into(std::vector<std::byte>& out, std::uint64_t offset, std::uint64_t size_bytes,
                  const std::stop_token& stop = {}) const;
 

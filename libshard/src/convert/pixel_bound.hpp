@@ -1,7 +1,7 @@
 // Rejects that a higher bound on pixels would store.
 //
-// The bound is no part of what a data set records, because it does not change the bytes of a sample. The reasons of rejects have it:
-// what a run with a higher one finds there is not finished.
+// The bound is no part of what a data set records, because it does not change the bytes of a sample. The
+// reasons of rejects have it: what a run with a higher one finds there is not finished.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct BoundRejects {
   std::string first;  // its key
   std::uint64_t first_bound = 0;
 };
-// The rejects in the rejects.csv of a data set that a lower bound than `max_pixels` refused; with `list` only those that are in it.
-// Without a file: none. Errors: io, corrupt.
+// The rejects in the rejects.csv of a data set that a lower bound than `max_pixels` refused; with `list` only
+// those that are in it. Without a file: none. Errors: io, corrupt.
 BoundRejects rejects_below(const std::filesystem::path& out, std::uint64_t max_pixels,
                            const InputList* list = nullptr);
 // "2 of its rejects have more pixels than the bound of then (first ...), and `max_pixels` is larger now".

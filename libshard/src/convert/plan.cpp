@@ -104,7 +104,8 @@ void stop_at_rejects(const Options& options, const InputList& list) {
                           list.rejects.front().reason));
 }
 
-// The head of a shard holds keys and columns. Where the default number of samples would be too many for one, it is halved until all shards fit.
+// The head of a shard holds keys and columns. Where the default number of samples would be too many for one,
+// it is halved until all shards fit.
 std::uint64_t fitting_per_shard(const Options& options, const Plan& plan, const DatasetSpec& spec) {
   const std::uint64_t row = head_bytes_per_sample(spec);
   // At most four bytes of a key for one of a path, and the number of a page.

@@ -17,8 +17,8 @@ namespace shard::convert {
 // which images are stored is recorded too if it is not the default: a run with another choice must not
 // continue with these shards.
 Provenance provenance_of(const Options& options);
-// True: a data set that an earlier version made with `pages` and without `channels`. Each of its pages has the pixels of the first page of
-// its file.
+// True: a data set that an earlier version made with `pages` and without `channels`. Each of its pages has
+// the pixels of the first page of its file.
 bool has_wrong_pages(const Provenance& provenance);
 // Throws invalid_argument for one.
 void refuse_wrong_pages(const Provenance& provenance, const std::filesystem::path& of);
@@ -29,8 +29,8 @@ inline constexpr std::string_view kWrongPages =
     "copies of these";
 
 // What every shard of the conversion records. Its fingerprint is a digest of everything that shapes the bytes
-// of the shards: provenance, sample, normalisation, codec, kinds of columns, further image fields and samples per shard.
-// `more` is recorded besides provenance_of(options). `fields`: the further image fields.
+// of the shards: provenance, sample, normalisation, codec, kinds of columns, further image fields and samples
+// per shard. `more` is recorded besides provenance_of(options). `fields`: the further image fields.
 DatasetSpec spec_of(const Options& options, std::vector<ColumnSpec> columns, const Provenance& more = {},
                     std::vector<FieldSpec> fields = {});
 // The digest over everything that shapes the bytes.

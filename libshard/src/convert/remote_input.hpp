@@ -1,8 +1,9 @@
 // Inputs on servers: archives, and the files of a list.
 //
-// What one file of a list does wrong (it is not there, refused, or its answers contradict each other) is an UnreadableInput, so a reject.
-// What the server, the network or the keys do is a ServerFailure and ends the run: the same command goes on later. A file that is not the
-// one that was listed (another size or ETag) is invalid_argument, as a local file is.
+// What one file of a list does wrong (it is not there, refused, or its answers contradict each other) is an
+// UnreadableInput, so a reject. What the server, the network or the keys do is a ServerFailure and ends the
+// run: the same command goes on later. A file that is not the one that was listed (another size or ETag) is
+// invalid_argument, as a local file is.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ class ServerFailure : public Error {
   using Error::Error;
 };
 
-// Makes `out` as long as `size_bytes` in steps, each filled by `fill` before there is memory for the next: a size is only a claim.
-// Throws UnreadableInput (resource: no memory) and what `fill` throws.
+// Makes `out` as long as `size_bytes` in steps, each filled by `fill` before there is memory for the next: a
+// size is only a claim. Throws UnreadableInput (resource: no memory) and what `fill` throws.
 void grow_by_steps(std::vector<std::byte>& out, std::uint64_t size_bytes,
                    const std::function<void(std::uint64_t at, std::span<std::byte> step)>& fill);
 
@@ -56,8 +57,8 @@ class RemoteFiles {
   };
   // Asks for a file, by its path below the address. Errors: UnreadableInput, ServerFailure.
   State look(const std::string& path) const;
-  // The bytes of a file that look() has seen, into `out`. Errors: as look(); invalid_argument (it is another one now); UnreadableInput of
-  // code resource (no memory).
+  // The bytes of a file that look() has seen, into `out`. Errors: as look(); invalid_argument (it is another
+  // one now); UnreadableInput of code resource (no memory).
   void read(const std::string& path, const State& seen, std::vector<std::byte>& out,
             const std::stop_token& stop = {}) const;
 

@@ -34,15 +34,18 @@ using RunIn = std::function<Summary(const Options&, const PlanRecord&, Claim&)>;
 Summary replace_dataset(const Plan& plan, const Options& options, const PlanRecord& record,
                         const Hooks& hooks, const RunIn& run_in);
 
-// Makes the staging folder. What an earlier run left in it stays if it has the same plan, and is removed if not. Errors: io.
+// Makes the staging folder. What an earlier run left in it stays if it has the same plan,
+// and is removed if not. Errors: io.
 void prepare_staging(const std::filesystem::path& staging, const PlanRecord& record);
 
-// Before a new data set is put into the staging folder of `out`: finishes what other runs have begun there. The caller holds the exclusive lock
-// of the folder. Errors: io, corrupt.
+// Before a new data set is put into the staging folder of `out`: finishes what other runs have begun there.
+// The caller holds the exclusive lock of the folder. Errors: io, corrupt.
 void prepare_replacement(const std::filesystem::path& out);
-// Makes the staging folder. What is in it stays if its plan is one of a staged data set that `keep` accepts. Errors: io.
+// Makes the staging folder. What is in it stays if its plan is one of a staged data set that `keep`
+// accepts. Errors: io.
 void clear_staging(const std::filesystem::path& staging, const std::function<bool(const PlanRecord&)>& keep);
-// Puts the finished data set in the staging folder in the place of `out`. Its conversion.json and receipts stay: see remove_journal(). Errors: io.
+// Puts the finished data set in the staging folder in the place of `out`.
+// Its conversion.json and receipts stay: see remove_journal(). Errors: io.
 void put_in_place(const std::filesystem::path& out);
 
 // Finishes a replacement that was stopped. The caller holds the exclusive lock of the folder. Returns true if

@@ -27,7 +27,8 @@ struct ImagesOfSample {
   bool elsewhere = false;
 };
 
-// Their paths are the name of the sample, alone or with a dot behind it, so they lie in two places of the sorted list.
+// Their paths are the name of the sample, alone or with a dot behind it,
+// so they lie in two places of the sorted list.
 ImagesOfSample images_of_sample(const std::vector<Input>& inputs, const std::string& sample,
                                 std::uint32_t archive) {
   ImagesOfSample found;

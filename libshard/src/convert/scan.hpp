@@ -28,7 +28,8 @@ struct Input {
   std::string path;  // relative to the root, '/' between parts; of a tar archive: the name of the member
   std::string key() const;  // escaped (shard/keys.hpp); of a page with #PAGE behind it
 
-  // In an archive: its position in InputList::archives, and where the bytes of the member are. On a server: the size of the file.
+  // In an archive: its position in InputList::archives, and where the bytes of the member are.
+  // On a server: the size of the file.
   std::uint32_t archive = kNoArchive;
   // Of a file whose pages are inputs (Options::pages), from 0 on.
   static constexpr std::uint32_t kNoPage = ~std::uint32_t{0};
@@ -72,26 +73,29 @@ struct InputList {
   std::vector<Input> inputs;
   // Files that contain inputs.
   std::vector<std::filesystem::path> archives;
-  // Of arrays: where the first item begins, the distance of two and how many there are. With the order of the archives these give each
-  // input its position.
+  // Of arrays: where the first item begins, the distance of two and how many there are. With the order of the
+  // archives these give each input its position.
   struct Items {
     std::uint64_t first = 0;
     std::uint64_t step = 1;
     std::uint64_t count = 0;
   };
   std::vector<Items> items;
-  // True: the order of the archives is the one that was asked for, so positions in an array of labels mean something.
+  // True: the order of the archives is the one that was asked for,
+  // so positions in an array of labels mean something.
   bool archives_in_order = false;
   // Their sizes when they were listed.
   std::vector<std::uint64_t> archive_bytes;
   // Which files they were then (file_stamp()).
   std::vector<std::uint64_t> archive_stamps;
-  // Those that stay open: they are on servers, or were unpacked into files without names. Null: archives[i] is opened to be read.
-  // Empty: all are.
+  // Those that stay open: they are on servers, or were unpacked into files without names.
+  // Null: archives[i] is opened to be read. Empty: all are.
   std::vector<std::shared_ptr<const OpenArchive>> kept;
-  // Bytes that come in front of each input of an archive; no elements: none do. Items of arrays are so handed on as files.
+  // Bytes that come in front of each input of an archive; no elements: none do.
+  // Items of arrays are so handed on as files.
   std::vector<std::vector<std::byte>> archive_headers;
-  // Labels that come with the inputs, sorted: the path of an input and its number, in its .cls member (WebDataset) or in an array.
+  // Labels that come with the inputs, sorted: the path of an input and its number,
+  // in its .cls member (WebDataset) or in an array.
   std::vector<std::pair<std::string, std::int64_t>> numbers;
   // Inputs whose number cannot be told, sorted, and why.
   std::vector<std::pair<std::string, std::string>> unclear_numbers;
@@ -99,7 +103,8 @@ struct InputList {
   bool has_numbers = false;
   // Members that were asked for, sorted by input and extension: one at most of each.
   std::vector<SideMember> side;
-  // What the paths of the inputs of each archive begin with, if it is not in the archive: "train-000/". Empty: nothing.
+  // What the paths of the inputs of each archive begin with, if it is not in the archive: "train-000/".
+  // Empty: nothing.
   std::vector<std::string> prefixes;
   // The path without it: its first folder is the class.
   std::string_view path_inside(const Input& input) const {
@@ -120,10 +125,10 @@ struct InputList {
   std::uint64_t unlisted = 0;
 };
 
-// `images` as in Options: a folder (with all folders below it, symbolic links too), tar archives, arrays, "@FILE" or "-". The
-// result depends only on the files, not on the order in which a folder is read or on the locale. Errors:
-// not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not obvious), naming
-// the path.
+// `images` as in Options: a folder (with all folders below it, symbolic links too), tar archives, arrays,
+// "@FILE" or "-". The result depends only on the files, not on the order in which a folder is read or on the
+// locale. Errors: not_found, io, invalid_argument (nothing found, duplicate paths, a list whose root is not
+// obvious), naming the path.
 //
 // Links to folders: within one top-level folder, each folder (device, inode) is walked once. So loops end,
 // and the work is bounded by the number of folders. Folders that are reached without a link come first, then
@@ -142,16 +147,16 @@ const Input* find_key(const InputList& list, std::string_view raw);
 InputList scan_folder(const std::string& images);
 InputList scan_list(std::istream& in, const std::string& name, const std::filesystem::path& root);
 InputList scan_tars(const std::string& images, const std::set<std::string>& side);
-// True: `images` is the name of a tar archive, or a pattern of such names, and not a folder. Throws unsupported for compressed
-// archives, which cannot be read in place.
+// True: `images` is the name of a tar archive, or a pattern of such names, and not a folder. Throws
+// unsupported for compressed archives, which cannot be read in place.
 bool names_tars(const std::string& images);
 
-// True: `images` names arrays of images (scan_arrays.cpp), or is a folder of CIFAR's binary files. Throws unsupported for
-// compressed ones, except for .npy.gz and -ubyte.gz.
+// True: `images` names arrays of images (scan_arrays.cpp), or is a folder of CIFAR's binary files. Throws
+// unsupported for compressed ones, except for .npy.gz and -ubyte.gz.
 bool names_arrays(const std::string& images);
 InputList scan_arrays(const std::string& images, ArrayLayout layout);
-// Expands the braces of a pattern in the order that it gives, as a shell does: "{b,a}{1..2}" -> b1, b2, a1, a2. Throws invalid_argument
-// for more than a million names, before they are made.
+// Expands the braces of a pattern in the order that it gives, as a shell does: "{b,a}{1..2}" -> b1, b2, a1,
+// a2. Throws invalid_argument for more than a million names, before they are made.
 std::vector<std::string> expanded_pattern(const std::string& pattern);
 
 struct LabelTable {
@@ -170,8 +175,9 @@ LabelTable labels_from_folders(InputList& list);
 // The numbers that come with the inputs; inputs without one are moved to list.rejects.
 LabelTable labels_from_numbers(InputList& list);
 
-// An array (.npy, IDX), or a pattern of several, with a whole number for each input: in the order of the arrays of images as they were
-// given, not in that of the inputs. Only for inputs from arrays. Errors: invalid_argument, corrupt, unsupported, io.
+// An array (.npy, IDX), or a pattern of several, with a whole number for each input: in the order of the
+// arrays of images as they were given, not in that of the inputs. Only for inputs from arrays.
+// Errors: invalid_argument, corrupt, unsupported, io.
 LabelTable labels_from_array(const InputList& list, const std::filesystem::path& path);
 bool names_label_array(const std::filesystem::path& path);
 
@@ -180,8 +186,8 @@ bool names_label_array(const std::filesystem::path& path);
 LabelTable labels_from_csv(InputList& list, const std::filesystem::path& file,
                            Unlisted unlisted = Unlisted::reject);
 
-// The same with further columns: the first line of the table names them. The labels are those of its column "label" or
-// "labels", or else of the folders.
+// The same with further columns: the first line of the table names them. The labels are those of its column
+// "label" or "labels", or else of the folders.
 struct CsvTable {
   LabelTable labels;
   std::vector<ColumnTable> columns;

@@ -1,9 +1,10 @@
-// Lists arrays of images: .npy and .npz (numpy), IDX (MNIST), binary files of CIFAR-10 and CIFAR-100. Items are read where they lie,
-// except for those of compressed arrays, which are unpacked first (unpack.hpp).
+// Lists arrays of images: .npy and .npz (numpy), IDX (MNIST), binary files of CIFAR-10 and CIFAR-100. Items
+// are read where they lie, except for those of compressed arrays, which are unpacked first (unpack.hpp).
 //
-//   x.npy, x.npz          x.npy/000000, x.npy/000001, ...        labels: the array of .npz that is named so
-//   train-images-idx3-ubyte                                      labels: the file beside it, train-labels-idx1-ubyte
-//   data_batch_1.bin                                             labels: in the records; of CIFAR-100 the fine ones
+//   x.npy, x.npz             x.npy/000000, x.npy/000001, ...   labels: the array of .npz that is named so
+//   train-images-idx3-ubyte                                    labels: train-labels-idx1-ubyte, beside it
+//   data_batch_1.bin                                           labels: in the records; of CIFAR-100 the fine
+//                                                              ones
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +49,8 @@ bool is_idx_file(const fs::path& path) {
   return is_idx_of_images(header_bytes(file, 0, 4));
 }
 
-// data_batch_1.bin, test_batch.bin (CIFAR-10), train.bin, test.bin (CIFAR-100): how many bytes of labels a record has.
+// data_batch_1.bin, test_batch.bin (CIFAR-10), train.bin, test.bin (CIFAR-100):
+// how many bytes of labels a record has.
 std::optional<std::uint64_t> cifar_labels(const fs::path& path) {
   const std::string name = path.filename().string();
   if ((name.starts_with("data_batch_") && has_ending(name, ".bin")) || name == "test_batch.bin") return 1;
@@ -175,7 +177,8 @@ class ArrayLister {
     return images.count;
   }
 
-  // Errors: corrupt, if the file ends before its array does or goes on behind it. Returns the number of elements.
+  // Errors: corrupt, if the file ends before its array does or goes on behind it.
+  // Returns the number of elements.
   static std::uint64_t require_exact(const Found& found, std::uint64_t element_bytes) {
     const std::uint64_t count = count_elements(found.header, element_bytes, found.size_bytes);
     const std::uint64_t end = found.header.data_offset + count * element_bytes;
@@ -411,7 +414,8 @@ LabelTable labels_from_array(const InputList& list, const fs::path& path) {
                             "have no order: name them with a pattern, like data_batch_{{1..5}}.bin",
                             quoted(path)));
   const std::vector<std::int64_t> values = read_label_arrays(list, path);
-  // Inputs are sorted by their keys, and some may be left out; labels are in the order of the arrays as they were given.
+  // Inputs are sorted by their keys, and some may be left out;
+  // labels are in the order of the arrays as they were given.
   std::vector<std::uint64_t> begin{0};
   for (const InputList::Items& items : list.items) begin.push_back(begin.back() + items.count);
   LabelTable table;

@@ -55,8 +55,8 @@ class Scheduler {
  public:
   // `todo`: the shards to convert, in order. A shard that another process finishes before its turn is
   // skipped. `missing`: the shards that a complete data set has lost; what is converted must be equal to
-  // them. Empty if the data set is not complete. `claim`: other processes have the same shards to convert; each is
-  // converted by the one that locks it. All references must outlive the scheduler.
+  // them. Empty if the data set is not complete. `claim`: other processes have the same shards to convert;
+  // each is converted by the one that locks it. All references must outlive the scheduler.
   Scheduler(const Plan& plan, const Options& options, const PlanRecord& record,
             const ShardWriterOptions& writer, std::vector<std::uint64_t> todo,
             const std::map<std::uint64_t, ShardSummary>& missing, bool claim, const Hooks& hooks);

@@ -23,8 +23,8 @@ class ShardClaims {
  public:
   enum class Found : std::uint8_t { shard, wait, none };
 
-  // `lock_file`: conversion.json of `out`, or dataset.json. `todo`: the shards that were not finished at the start.
-  // `finished`: another process has finished a shard. `on_finished` is called for each such shard.
+  // `lock_file`: conversion.json of `out`, or dataset.json. `todo`: the shards that were not finished at the
+  // start. `finished`: another process has finished a shard. `on_finished` is called for each such shard.
   ShardClaims(const std::filesystem::path& out, const std::filesystem::path& lock_file,
               std::vector<std::uint64_t> todo, std::function<bool(std::uint64_t)> finished,
               std::function<void(std::uint64_t)> on_finished);

@@ -1,4 +1,5 @@
-// How many of the images a conversion would enlarge: pixels that no camera has seen, and many times the bytes.
+// How many of the images a conversion would enlarge: pixels that no camera has seen,
+// and many times the bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 namespace shard::convert {
 
 struct SmallImages {
-  // Images whose sizes were looked at, evenly spaced, and those of them that do not cover the size to which they are resized.
+  // Images whose sizes were looked at, evenly spaced, and those of them that do not cover the size to
+  // which they are resized.
   std::uint64_t sampled = 0;
   std::uint64_t smaller = 0;
   // The size of all that were looked at, if they have one.

@@ -1,7 +1,7 @@
 // rejects.csv and inputs.csv of complete data sets, as they are copied and joined.
 //
-// `shardify --append` replaces them and then dataset.json, each atomically, but not all at once. A reader that needs them to
-// fit together reads dataset.json first, then the tables, and then asks TableGuard:
+// `shardify --append` replaces them and then dataset.json, each atomically, but not all at once. A reader
+// that needs them to fit together reads dataset.json first, then the tables, and then asks TableGuard:
 //
 //   dataset.json as before, and no append is about to replace it   the tables belong to it
 //   anything else                                                   they may not
@@ -53,15 +53,18 @@ class TableFile {
   Xxh3Stream digest_;
 };
 
-// Appends the rows of `from`, which starts with the line `header`, to `to`. `recorded`: what dataset.json says of it, if it does.
-// `guard`: of the folder of `from`.
-// Errors: not_found, io, corrupt (also if it is not what was recorded), resource (the data set is being changed).
+// Appends the rows of `from`, which starts with the line `header`, to `to`. `recorded`: what dataset.json
+// says of it, if it does. `guard`: of the folder of `from`.
+// Errors: not_found, io, corrupt (also if it is not what was recorded),
+// resource (the data set is being changed).
 void append_rows(const TableGuard& guard, TableFile& to, const std::filesystem::path& from,
                  std::string_view header, const TableSummary* recorded);
 
-// Where an append keeps the files that it puts into the data set (append.hpp), below the folder of the data set.
+// Where an append keeps the files that it puts into the data set (append.hpp),
+// below the folder of the data set.
 inline constexpr const char* kAppendLog = ".shardify-next/joined";
-// Whether an append has started to put its files into the data set in `folder`, and not replaced dataset.json yet. Errors: io.
+// Whether an append has started to put its files into the data set in `folder`,
+// and not replaced dataset.json yet. Errors: io.
 bool append_is_pending(const std::filesystem::path& folder);
 
 // Whether the data set has this file. Errors: io.

@@ -40,7 +40,8 @@ constexpr Field kChecksum{148, 8};
 constexpr std::size_t kType = 156;
 constexpr Field kMagic{257, 6};
 constexpr Field kPrefix{345, 155};
-// Whether blocks with more pieces of a sparse file follow: in the header of GNU tar, in that of star, in such a block.
+// Whether blocks with more pieces of a sparse file follow: in the header of GNU tar, in that of star,
+// in such a block.
 constexpr std::size_t kGnuMorePieces = 482;
 constexpr std::size_t kStarMorePieces = 355;
 constexpr std::size_t kMorePieces = 504;

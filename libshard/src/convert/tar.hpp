@@ -1,8 +1,9 @@
 // Lists the members of a tar archive with the places of their bytes, so that they can be read in any order.
 //
-// Reads ustar (POSIX.1-1988), the names and sizes of pax (POSIX.1-2001) and of GNU tar, and old archives without a magic number.
-// Every header is a block of 512 bytes; the bytes of members are passed over. Our own reader, because libarchive does not say
-// where the bytes of a member begin, and reads an archive in sequence only.
+// Reads ustar (POSIX.1-1988), the names and sizes of pax (POSIX.1-2001) and of GNU tar, and old archives
+// without a magic number. Every header is a block of 512 bytes; the bytes of members are passed over.
+// Our own reader, because libarchive does not say where the bytes of a member begin, and reads an
+// archive in sequence only.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,11 @@ struct TarMember {
 };
 
 struct TarListing {
-  // Regular files, in the order of the archive. Folders are left out; links, devices and sparse files have a problem.
+  // Regular files, in the order of the archive. Folders are left out;
+  // links, devices and sparse files have a problem.
   std::vector<TarMember> members;
-  // Not empty: why the archive could not be read to its end, or may not be whole: it has no end, or data behind it. The members before
-  // that place are in `members`.
+  // Not empty: why the archive could not be read to its end, or may not be whole: it has no end, or data
+  // behind it. The members before that place are in `members`.
   std::string problem;
 };
 

@@ -22,7 +22,8 @@ struct TextOptions {
   std::string classes;
   // A folder of masks, as the pair "mask"; numbers.
   std::string mask_dir, mask_suffix, mask_classes, mask_ignore;
-  // "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F", ",codec=C" and ",size=any" behind it.
+  // "NAME=DIR", with any of ",suffix=S", ",role=mask", ",classes=N", ",ignore=N", ",dtype=D", ",filter=F",
+  // ",codec=C" and ",size=any" behind it.
   std::vector<std::string> pairs;
 };
 

@@ -108,7 +108,8 @@ class Publisher {
   }
 
  private:
-  // What an earlier run has finished and not sent. Not before the conversion has found that it goes on with that run.
+  // What an earlier run has finished and not sent. Not before the conversion has found that it
+  // goes on with that run.
   void take_leftovers() {
     if (std::exchange(has_leftovers_, false))
       for (const std::string& name : finished_here())
@@ -189,7 +190,8 @@ class Publisher {
   std::thread thread_;
 };
 
-// The data set that the store has already, as a finished one with hollow shards. So the conversion finds it complete, or says what differs.
+// The data set that the store has already, as a finished one with hollow shards.
+// So the conversion finds it complete, or says what differs.
 void take_over(const S3Store& store, const fs::path& work) {
   const FolderState state = folder_state(work / kSet);
   if ((state != FolderState::empty && state != FolderState::absent) || !store.stat(kDatasetFile)) return;
@@ -224,7 +226,8 @@ void remove_remains(const fs::path& work) {
   }
 }
 
-// That no shard was removed from the store or replaced since it was sent. One that was is made again by the next run.
+// That no shard was removed from the store or replaced since it was sent.
+// One that was is made again by the next run.
 void require_shards(const S3Store& store, const fs::path& folder, const DatasetInfo& info) {
   const std::vector<StoredShard> found = look_at_stored(store, info.shards);
   std::string first;

@@ -1,6 +1,7 @@
-// Compressed arrays: members of .npz that numpy.savez_compressed wrote (Deflate), and .gz. Their items cannot be read in place, so they are
-// unpacked once, when they are listed, into a file without a name in the folder for temporary files ($TMPDIR, else /tmp). It is gone when
-// the run ends, however it ends. Memory: 1 MiB. zlib is named here.
+// Compressed arrays: members of .npz that numpy.savez_compressed wrote (Deflate), and .gz. Their items
+// cannot be read in place, so they are unpacked once, when they are listed, into a file without a name in
+// the folder for temporary files ($TMPDIR, else /tmp). It is gone when the run ends, however it ends.
+// Memory: 1 MiB. zlib is named here.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,8 @@ class Unpacker {
   Unpacker& operator=(const Unpacker&) = delete;
   ~Unpacker();
 
-  // How many bytes there were: fewer only at the end. Errors: corrupt (damaged, cut off, a wrong checksum of gzip), io.
+  // How many bytes there were: fewer only at the end. Errors: corrupt (damaged, cut off,
+  // a wrong checksum of gzip), io.
   std::size_t read(std::span<std::byte> out);
   // Of all bytes that read() has returned (CRC-32).
   std::uint32_t checksum() const noexcept;
@@ -38,8 +40,9 @@ class Unpacker {
   std::unique_ptr<Impl> impl_;
 };
 
-// `begin`, which has been read already, and what follows, `size_bytes` in all, as a file without a name. `checksum`: of all of it. Errors:
-// corrupt (more or fewer bytes, another checksum), resource (no space for it, with the number of bytes and the folder), io.
+// `begin`, which has been read already, and what follows, `size_bytes` in all, as a file without a name.
+// `checksum`: of all of it. Errors: corrupt (more or fewer bytes, another checksum), resource (no space for
+// it, with the number of bytes and the folder), io.
 std::shared_ptr<const OpenArchive> unpack_file(Unpacker& unpacker, std::span<const std::byte> begin,
                                                std::uint64_t size_bytes,
                                                std::optional<std::uint32_t> checksum = std::nullopt);

@@ -2,8 +2,9 @@
 //
 //   dataset.json has their digests        every byte is checked
 //   it has none (earlier versions)        rejects.csv: its form, and as many lines as there are rejects
-//                                         inputs.csv: its form, and its keys are those of the samples and rejects, in their order;
-//                                         what it says of the sizes and digests of inputs cannot be checked, nor can reasons of rejects
+//                                         inputs.csv: its form, and its keys are those of the samples and
+//                                         rejects, in their order; what it says of the sizes and digests of
+//                                         inputs cannot be checked, nor can reasons of rejects
 #pragma once
 
 #include <filesystem>
@@ -22,7 +23,8 @@ struct TableChecks {
   TableCheck rejects = TableCheck::absent;
 };
 
-// `path`: the folder of `info`, or its address. What is wrong goes to `findings`. Errors: resource, and those of the server.
+// `path`: the folder of `info`, or its address. What is wrong goes to `findings`.
+// Errors: resource, and those of the server.
 TableChecks verify_tables(const std::filesystem::path& path, const DatasetInfo& info,
                           VerifyFindings& findings);
 

@@ -84,7 +84,8 @@ ShardResult WorkPlan::convert_shard(std::uint64_t shard, const Hooks& hooks) con
   }
   result.was_complete = false;
   require_space(plan, options, {shard});
-  // Without its lock: who hands out a shard a second time wants it to be done, whatever has become of the first one.
+  // Without its lock: who hands out a shard a second time wants it to be done,
+  // whatever has become of the first one.
   Options alone = options;
   alone.claim = false;
   Summary unused;

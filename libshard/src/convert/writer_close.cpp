@@ -1,4 +1,5 @@
-// How a Writer ends: the last shard, the tables and dataset.json, and with `overwrite` the exchange of the folders.
+// How a Writer ends: the last shard, the tables and dataset.json,
+// and with `overwrite` the exchange of the folders.
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,7 +1,9 @@
-// The writer's threads and what they share. Private to writer.cpp, writer_folder.cpp, writer_rows.cpp and writer_close.cpp.
+// The writer's threads and what they share. Private to writer.cpp, writer_folder.cpp,
+// writer_rows.cpp and writer_close.cpp.
 //
-// add() gives each row a shard and a place in it, and queues it. Threads decode and store rows (work); another publishes full shards in
-// order (publish_loop). Everything that they share is guarded by one mutex; a shard's rejects and warnings by the shard's own.
+// add() gives each row a shard and a place in it, and queues it. Threads decode and store rows (work);
+// another publishes full shards in order (publish_loop). Everything that they share is guarded by one mutex;
+// a shard's rejects and warnings by the shard's own.
 #pragma once
 
 #include <unistd.h>

@@ -95,7 +95,8 @@ PlanRecord writer_record(const WriterOptions& options, const std::vector<ColumnS
 }
 
 std::uint64_t keep_full_shards(const fs::path& out, const PlanRecord& record) {
-  // A shard may have fewer rows because its columns filled it: then another one follows. The last one may have been cut short by close().
+  // A shard may have fewer rows because its columns filled it: then another one follows.
+  // The last one may have been cut short by close().
   std::uint64_t shards = 0;
   std::uint64_t last = record.samples_per_shard;
   while (const auto receipt = finished_shard(out, record, shards)) {

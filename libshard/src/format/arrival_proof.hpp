@@ -1,6 +1,8 @@
-// ArrivalProof: compares the stored samples of a shard with their digests while its bytes arrive from a server, when they are still in the processor's cache.
+// ArrivalProof: compares the stored samples of a shard with their digests while its bytes arrive from a
+// server, when they are still in the processor's cache.
 //
-// The bytes come in pieces, each of them in order. A sample that lies in two pieces is not proven here, and is read again from the file.
+// The bytes come in pieces, each of them in order. A sample that lies in two pieces is not proven here,
+// and is read again from the file.
 //
 // Thread safe for different pieces. The reader must outlive it.
 #pragma once
@@ -23,7 +25,8 @@ class ArrivalProof {
   // The bytes come from `begin` on, in pieces of `piece_bytes`.
   ArrivalProof(const ShardReader& reader, std::uint64_t begin, std::uint64_t piece_bytes);
 
-  // The next bytes of a piece, from byte `offset` of the shard on. Errors: io (the head of the shard cannot be read any more).
+  // The next bytes of a piece, from byte `offset` of the shard on.
+  // Errors: io (the head of the shard cannot be read any more).
   void take(std::uint64_t offset, std::span<const std::byte> bytes);
   // Of ShardReader::stored_sample(): whether its bytes came and match its digest.
   bool proven(std::uint64_t number) const noexcept {

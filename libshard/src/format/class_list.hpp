@@ -1,5 +1,5 @@
-// The classes of several data sets as one list: those of the first keep their labels, and names that are new follow in the
-// order in which they appear.
+// The classes of several data sets as one list: those of the first keep their labels, and names that are new
+// follow in the order in which they appear.
 #pragma once
 
 #include <cstdint>

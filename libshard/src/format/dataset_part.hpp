@@ -1,4 +1,5 @@
-// DatasetPart: a folder of shards, or a shard file alone, as it was opened; here or on a server. A Dataset consists of such parts.
+// DatasetPart: a folder of shards, or a shard file alone, as it was opened; here or on a server.
+// A Dataset consists of such parts.
 #pragma once
 
 #include <atomic>
@@ -42,8 +43,9 @@ class DatasetPart {
   const HttpClient* client() const noexcept;
   // On a server, and all shards are in the cache, proven.
   bool is_in(const ShardCache& cache) const;
-  // The same part of a server, with shards in `cache` and `transit`, of which either may be null. `as_files`: all are in the cache, and are read like those of
-  // a folder. Else the server is asked for what is not there, or not right.
+  // The same part of a server, with shards in `cache` and `transit`, of which either may be null. `as_files`:
+  // all are in the cache, and are read like those of a folder. Else the server is asked for what is not
+  // there, or not right.
   std::shared_ptr<const DatasetPart> with_storage(std::shared_ptr<const ShardCache> cache,
                                                   std::shared_ptr<const TransitArea> transit,
                                                   bool as_files) const;

@@ -1,4 +1,5 @@
-// How a part of a data set on a server gets shards to this machine: into the cache, or through the transit area.
+// How a part of a data set on a server gets shards to this machine: into the cache,
+// or through the transit area.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +82,8 @@ ShardReader DatasetPart::open_cached(const ShardSummary& shard) const {
           quoted(reader.path())));
 }
 
-// What is in the cache is used from the beginning, head and samples, and the server is asked for what is not right or not there any more.
+// What is in the cache is used from the beginning, head and samples,
+// and the server is asked for what is not right or not there any more.
 ShardReader DatasetPart::open_remote(const ShardSummary& shard) const {
   const auto file = [&] {
     return std::make_unique<const RemoteFile>(remote_, shard.file, shard.size_bytes,

@@ -1,4 +1,5 @@
-// What a Dataset is made of: shards of one or several opened folders, and which of their samples belong to it.
+// What a Dataset is made of: shards of one or several opened folders,
+// and which of their samples belong to it.
 #pragma once
 
 #include <cstdint>

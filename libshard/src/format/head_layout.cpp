@@ -99,7 +99,8 @@ TensorInfo image_tensor(std::string name, const SampleSpec& spec, const CodecSpe
   return images;
 }
 
-// The images of further fields, each with what fills it up to the next multiple of kImagesAlignment, and the main ones.
+// The images of further fields, each with what fills it up to the next multiple of kImagesAlignment,
+// and the main ones.
 std::vector<TensorInfo> image_tensors(const ShardWriterOptions& options, std::uint64_t samples,
                                       std::span<const std::uint64_t> field_bytes,
                                       std::uint64_t images_bytes) {

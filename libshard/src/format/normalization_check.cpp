@@ -8,7 +8,8 @@
 namespace shard {
 namespace {
 
-// No mean of values from 0 to 1 lies beyond, and no deviation comes near: both leave room for scales of one's own.
+// No mean of values from 0 to 1 lies beyond, and no deviation comes near:
+// both leave room for scales of one's own.
 constexpr float kMostMean = 1.0F;
 constexpr float kMostStd = 10.0F;
 

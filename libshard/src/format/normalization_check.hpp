@@ -7,8 +7,8 @@
 
 namespace shard {
 
-// For values that are divided to 0 to 1 first (those of u8 and u16): what is wrong with a mean and a std that count in bytes, as an error
-// says it. Empty: nothing.
+// For values that are divided to 0 to 1 first (those of u8 and u16): what is wrong with a mean and a std that
+// count in bytes, as an error says it. Empty: nothing.
 std::string scale_mistake(const Normalization& normalization);
 
 }  // namespace shard

@@ -1,8 +1,9 @@
 // SampleSet: which samples of one shard belong to a selection, and the k-th of them.
 //
-// Stored as runs of neighbours (8 bytes each) or, where those would be larger, as a bitmap with a directory of ranks:
-// 1 bit a sample of the shard, 32 bits for each 512 samples, and 32 bits for each 512 members. So it never exceeds 0.15
-// bytes a sample. The k-th member is found by a binary search over the runs, or in the directory near a hint.
+// Stored as runs of neighbours (8 bytes each) or, where those would be larger, as a bitmap with a directory
+// of ranks: 1 bit a sample of the shard, 32 bits for each 512 samples, and 32 bits for each 512 members. So
+// it never exceeds 0.15 bytes a sample. The k-th member is found by a binary search over the runs, or in the
+// directory near a hint.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ class SampleSet {
   std::uint64_t universe() const noexcept { return universe_; }
   // The member with `rank` members before it; rank < size().
   std::uint64_t operator[](std::uint64_t rank) const noexcept;
-  // The first run of members that begins at `from` or later or contains it, cut off before it. Empty: there is none.
+  // The first run of members that begins at `from` or later or contains it, cut off before it.
+  // Empty: there is none.
   struct Run {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;

@@ -1,8 +1,8 @@
 // SampleStore: the images of one field (the main one, or a further one) while their shard is written.
 //
-// Without codec, the row of a planned sample is written to its planned place at once. With other codecs, its frame
-// follows the frames of all samples before it. Frames that come too early wait in memory, and one thread at a time
-// writes those that can be written.
+// Without codec, the row of a planned sample is written to its planned place at once. With other codecs, its
+// frame follows the frames of all samples before it. Frames that come too early wait in memory, and one
+// thread at a time writes those that can be written.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ namespace shard {
 // Of a planned sample: open, then claimed by the one call that may store it, then stored or skipped.
 enum class SampleState : std::uint8_t { open, claimed, stored, skipped };
 
-// put() may be called by several threads for different samples. Everything else is guarded by the writer's lock.
+// put() may be called by several threads for different samples.
+// Everything else is guarded by the writer's lock.
 class SampleStore {
  public:
   // Errors: invalid_argument (codec and spec do not fit each other).
@@ -31,14 +32,14 @@ class SampleStore {
 
   bool framed() const noexcept { return framed_; }
   std::uint64_t row_bytes() const noexcept { return row_bytes_; }
-  // Before the first put(), and takes the memory of the tables: the file, open as long as this object, and where the first planned sample begins. `path`
-  // is for messages.
+  // Before the first put(), and takes the memory of the tables: the file, open as long as this object, and
+  // where the first planned sample begins. `path` is for messages.
   void write_to(int fd, std::uint64_t begin, const std::filesystem::path& path);
 
   // Stores a claimed sample of row_bytes(). `mutex`: the writer's. Errors: those of Codec::encode(); io.
   void put(std::uint64_t index, std::span<const std::byte> sample, std::mutex& mutex);
-  // Writes the frames before which no other frame is missing, and lets other threads have the lock meanwhile. An
-  // error becomes the `failure`, if there was none.
+  // Writes the frames before which no other frame is missing, and lets other threads have the lock meanwhile.
+  // An error becomes the `failure`, if there was none.
   void drain(std::unique_lock<std::mutex>& lock, std::span<const SampleState> states,
              std::exception_ptr& failure);
 
@@ -46,8 +47,8 @@ class SampleStore {
   std::uint64_t stored_bytes(std::uint64_t samples) const noexcept;
   // Puts them to [begin, begin + stored_bytes()) of `fd`, which may be the file they are in. Errors: io.
   void place(int fd, std::uint64_t begin, std::span<const SampleState> states) const;
-  // Fills the tables of the stored samples. The places are positions in `head`; those of frames count for codecs with
-  // frames only.
+  // Fills the tables of the stored samples. The places are positions in `head`;
+  // those of frames count for codecs with frames only.
   struct Tables {
     std::size_t checksums = 0;
     std::size_t frame_offsets = 0;

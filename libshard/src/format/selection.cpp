@@ -194,7 +194,8 @@ SampleBits Selection::apply(const Dataset& data) const { return (*rule_)(data); 
 
 namespace {
 
-// The shard's samples whose bits, from `first` on, are set; `known` are those that the shard has in the data set.
+// The shard's samples whose bits, from `first` on, are set;
+// `known` are those that the shard has in the data set.
 SampleSet members_of(const SampleBits& bits, std::uint64_t first, std::uint64_t count, const SampleSet* known,
                      std::uint64_t universe) {
   SampleSet members(universe);

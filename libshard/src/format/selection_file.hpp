@@ -14,8 +14,8 @@ struct RecordedSelection {
   HashCuts cuts;
 };
 
-// The samples of the part. Errors: not_found, io; corrupt, naming file and rule, also if the part's shards are others than
-// those that the selection was made of.
+// The samples of the part. Errors: not_found, io; corrupt, naming file and rule, also if the part's shards
+// are others than those that the selection was made of.
 RecordedSelection read_selection(const DatasetPart& part, const std::string& name);
 // A digest of the shards that a selection is made of: names, samples and heads.
 std::uint64_t digest_of_shards(const DatasetInfo& info);

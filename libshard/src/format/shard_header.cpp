@@ -144,7 +144,8 @@ std::uint64_t count_samples(const ShardHeader& header) {
   return samples;
 }
 
-// Version 2: what the metadata say about the kinds of columns, by name. Those that are image fields go to header.fields.
+// Version 2: what the metadata say about the kinds of columns, by name.
+// Those that are image fields go to header.fields.
 std::map<std::string, ColumnKind> column_kinds(ShardHeader& header) {
   std::map<std::string, ColumnKind> kinds;
   if (header.container.metadata.at(std::string(kProfileKey)) == "1") return kinds;
@@ -168,8 +169,8 @@ std::map<std::string, ColumnKind> column_kinds(ShardHeader& header) {
   return kinds;
 }
 
-// Checks the tensors of the further image fields, and puts the fields into the order of their images. Returns the names of
-// these tensors.
+// Checks the tensors of the further image fields, and puts the fields into the order of their images.
+// Returns the names of these tensors.
 std::set<std::string> set_fields(ShardHeader& header) {
   std::set<std::string> names;
   const std::uint64_t n = header.samples;
@@ -207,7 +208,8 @@ std::set<std::string> set_fields(ShardHeader& header) {
   return names;
 }
 
-// From head_end on, the images of each further field, its padding and at last the main images follow one another.
+// From head_end on, the images of each further field, its padding and at last the main
+// images follow one another.
 void check_image_order(const ShardHeader& header) {
   const std::vector<TensorInfo>& tensors = header.container.tensors;
   const std::size_t first = tensors.size() - 1 - 2 * header.fields.size();

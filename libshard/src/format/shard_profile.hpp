@@ -62,8 +62,8 @@ inline constexpr std::uint64_t kLastVersion = 2;
 // The tensor with the offsets of a ragged or text column.
 std::string offsets_name(const ColumnSpec& column);
 
-// The tensors of a further image field: NAME (codec none) or NAME.frames, and NAME. with "checksums", "frame_offsets",
-// "frame_checksums" or "padding".
+// The tensors of a further image field: NAME (codec none) or NAME.frames, and NAME. with "checksums",
+// "frame_offsets", "frame_checksums" or "padding".
 std::string field_tensor(const FieldSpec& field, std::string_view part);
 std::string field_images(const FieldSpec& field);
 
@@ -86,8 +86,8 @@ HeadLayout lay_out_head(const ShardWriterOptions& options, std::uint64_t samples
 std::uint64_t head_bytes_per_sample(const DatasetSpec& spec);
 // What all samples of a shard may add together: the rest is for the JSON header and padding.
 inline constexpr std::uint64_t kMaxHeadRowBytes = kMaxHeadBytes - 2 * kMaxShardHeaderBytes;
-// Throws invalid_argument if the JSON header of a shard would be too large, whatever the shard holds: names and what is recorded of
-// the source have a bound together. The message names the longest.
+// Throws invalid_argument if the JSON header of a shard would be too large, whatever the shard holds: names
+// and what is recorded of the source have a bound together. The message names the longest.
 void check_header_bytes(const ShardWriterOptions& options);
 
 }  // namespace shard

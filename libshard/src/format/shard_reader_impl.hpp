@@ -1,5 +1,5 @@
-// What a ShardReader holds. Private to shard_reader_open.cpp (opening and checking a file), shard_reader_bytes.cpp (reading from it) and
-// shard_reader.cpp (the class).
+// What a ShardReader holds. Private to shard_reader_open.cpp (opening and checking a file),
+// shard_reader_bytes.cpp (reading from it) and shard_reader.cpp (the class).
 #pragma once
 
 #include <fcntl.h>
@@ -111,7 +111,8 @@ struct ShardReader::Impl {
   void doubt_changed_copy() const;
   bool has_copy() const noexcept { return copied.load(std::memory_order_acquire) != CopyState::none; }
 
-  // Remote: from here on, a copy is mapped. What is before it, the head, stays that of the local area, which nobody else can write to.
+  // Remote: from here on, a copy is mapped. What is before it, the head, stays that of the local area,
+  // which nobody else can write to.
   std::uint64_t samples_begin() const noexcept {
     return header.head_end / MappedFile::page_bytes() * MappedFile::page_bytes();
   }

@@ -63,8 +63,9 @@ void append_zeros(std::vector<std::byte>& out, std::size_t bytes) {
   out.insert(out.end(), bytes, std::byte{0});
 }
 
-// The number of colours where the header does not say it: as many as there is room for, 256 at most. `room`: the bytes between header and
-// pixels. Files exist whose entries have another size than their header stands for: what may be one is refused.
+// The number of colours where the header does not say it: as many as there is room for, 256 at most. `room`:
+// the bytes between header and pixels. Files exist whose entries have another size than their header stands
+// for: what may be one is refused.
 std::uint32_t implied_colors(std::span<const std::byte> room, std::size_t color_bytes) {
   constexpr std::size_t kAll = 256;
   if (room.size() >= kAll * color_bytes && (color_bytes == 4 || room.size() != kAll * 4))

@@ -1,7 +1,8 @@
 // The filters of a resize as functions, and where an output's taps lie: what Pillow's precompute_coeffs
 // computes. Included by files that are compiled with -ffp-contract=off: each step of the arithmetic rounds.
 //
-// Source of the algorithm: Pillow, src/libImaging/Resample.c (filters, support, rounding to 22 bits) and Geometry.c (nearest).
+// Source of the algorithm: Pillow, src/libImaging/Resample.c (filters, support,
+// rounding to 22 bits) and Geometry.c (nearest).
 #pragma once
 
 #include <algorithm>
@@ -93,8 +94,8 @@ class OutputTaps {
   double inverse_ = 0;
 };
 
-// Filter::nearest: the source positions of the outputs [begin, begin + count). As in Pillow, the centres are a running sum, whose
-// rounding decides where one lies between two pixels.
+// Filter::nearest: the source positions of the outputs [begin, begin + count). As in Pillow, the centres are
+// a running sum, whose rounding decides where one lies between two pixels.
 inline std::vector<std::uint32_t> nearest_positions(std::uint32_t source, std::uint32_t resized,
                                                     std::uint32_t begin, std::uint32_t count) {
   const double scale = static_cast<double>(static_cast<float>(source)) / resized;

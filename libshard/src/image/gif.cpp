@@ -107,7 +107,8 @@ class GifReader {
   bool interlaced() const noexcept { return gif_->Image.Interlace; }
   std::uint8_t background() const noexcept { return transparent_.value_or(0); }
 
-  // The colour of each index. Black behind the palette; gray without one, and, as in Pillow, with one of grays in order.
+  // The colour of each index. Black behind the palette; gray without one, and, as in Pillow,
+  // with one of grays in order.
   GifColors colors() const {
     GifColors colors{};
     const ColorMapObject* map = gif_->Image.ColorMap != nullptr ? gif_->Image.ColorMap : gif_->SColorMap;

@@ -1,6 +1,6 @@
-// GIF files through giflib: the first frame on its canvas, which grows where the frame reaches beyond it. As in Pillow,
-// transparency is ignored: a transparent pixel has the colour of its index, and so have the parts of the canvas without a frame
-// (index 0 where the frame has no transparent index).
+// GIF files through giflib: the first frame on its canvas, which grows where the frame reaches beyond it. As
+// in Pillow, transparency is ignored: a transparent pixel has the colour of its index, and so have the parts
+// of the canvas without a frame (index 0 where the frame has no transparent index).
 #pragma once
 
 #include <cstddef>

@@ -37,7 +37,8 @@ void check_heif(const heif_error& error) {
               fmt::format("HEIC: {}", text.substr(0, text.find_last_not_of(" \n") + 1)));
 }
 
-// --- The sizes in HEVC's own headers: libheif checks those of the container only, and libde265 allocates by these.
+// --- The sizes in HEVC's own headers: libheif checks those of the container only,
+// and libde265 allocates by these.
 
 // The bits of a NAL unit. Behind the end there are zeros.
 class NalBits {
@@ -162,7 +163,8 @@ OpenHeif open_heif(std::span<const std::byte> file, std::uint64_t max_pixels) {
   return opened;
 }
 
-// libde265's frame and libheif's copies of its planes, before and after each change of form, up to 16 bits each.
+// libde265's frame and libheif's copies of its planes, before and after each change of form,
+// up to 16 bits each.
 constexpr std::uint64_t kHeifPixelBytes = 13;
 
 }  // namespace

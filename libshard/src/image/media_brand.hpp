@@ -11,7 +11,8 @@ namespace shard::image {
 
 enum class MediaBrand : std::uint8_t { none, avif, heic, heif, canon, other };
 
-// By the first brand that says it; none: no such file. `heif` is an image in a coding that the brands do not name.
+// By the first brand that says it; none: no such file. `heif` is an image in a coding that
+// the brands do not name.
 inline MediaBrand media_brand(std::string_view text) noexcept {
   using namespace std::string_view_literals;
   constexpr std::array kAvif{"avif"sv, "avis"sv};

@@ -1,5 +1,6 @@
-// The formats whose library may be missing from a build: BMP and PNM (TurboJPEG), AVIF (libavif), HEIC (libheif), JPEG XL (libjxl).
-// CMake finds the libraries: SHARD_TURBOJPEG, SHARD_AVIF, SHARD_HEIF, SHARD_JXL. All other files see them as one codec.
+// The formats whose library may be missing from a build: BMP and PNM (TurboJPEG), AVIF (libavif), HEIC
+// (libheif), JPEG XL (libjxl). CMake finds the libraries: SHARD_TURBOJPEG, SHARD_AVIF, SHARD_HEIF, SHARD_JXL.
+// All other files see them as one codec.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ namespace shard::image {
 // Whether this build reads the format; true for all that are not optional.
 bool is_built_in(Format format) noexcept;
 
-// Of an optional format that is built in: else unsupported. Errors: corrupt, unsupported, resource, cancelled.
+// Of an optional format that is built in: else unsupported.
+// Errors: corrupt, unsupported, resource, cancelled.
 ImageInfo read_optional_info(Format format, std::span<const std::byte> file, std::uint64_t max_pixels);
 StoredImage decode_optional(Format format, std::span<const std::byte> file, const DecodeOptions& options,
                             PixelBuffer& pixels);

@@ -49,15 +49,16 @@ class PngReader {
 
 StoredImage decode_png(std::span<const std::byte> file, const DecodeOptions& options, PixelBuffer& pixels);
 
-// What wide images (shard/image/wide.hpp) have of a PNG file: one or three channels without alpha, of 16 bits or less. A palette is
-// three.
+// What wide images (shard/image/wide.hpp) have of a PNG file: one or three channels without alpha,
+// of 16 bits or less. A palette is three.
 struct PngKind {
   bool sixteen = false;
   bool palette = false;
   std::uint32_t channels = 3;
 };
 PngKind read_png_kind(std::span<const std::byte> file, std::uint64_t max_pixels);
-// color: not of palettes; fewer than 8 bits are scaled to 8. as_stored: the numbers that the file has, of a palette its indices.
+// color: not of palettes; fewer than 8 bits are scaled to 8.
+// as_stored: the numbers that the file has, of a palette its indices.
 enum class PngValues : std::uint8_t { color, as_stored };
 WideImage decode_wide_png(std::span<const std::byte> file, const DecodeOptions& options,
                           PngValues values = PngValues::color);

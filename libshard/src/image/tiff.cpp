@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint32_t kBlocksBetweenPolls = 16;
 
-// One row of the samples of a block: the high byte of the first sample of each band, and the step to the next pixel.
+// One row of the samples of a block: the high byte of the first sample of each band,
+// and the step to the next pixel.
 struct SampleRow {
   std::array<const std::uint8_t*, 4> band{};
   std::size_t step = 1;
@@ -132,7 +133,8 @@ class TiffExpander {
   unsigned used_ = 0;  // all samples of 16 bits, or-ed
 };
 
-// DecodeOptions::depth, of a block with all its planes. Only of what belongs to the image: the rest of a tile may hold anything.
+// DecodeOptions::depth, of a block with all its planes. Only of what belongs to the image:
+// the rest of a tile may hold anything.
 void raise_block(const TiffPage& page, unsigned depth, std::uint32_t rows, std::uint32_t columns,
                  std::uint8_t* samples) {
   constexpr bool kBig = std::endian::native == std::endian::big;

@@ -77,7 +77,8 @@ int on_error(TIFF*, void* user, const char* module, const char* format, va_list 
   return 1;
 }
 
-// Of warnings, only those about damaged samples matter: unknown and odd tags, of which most warnings are, leave all pixels there.
+// Of warnings, only those about damaged samples matter: unknown and odd tags, of which most warnings are,
+// leave all pixels there.
 int on_warning_of(TIFF*, void* user, const char* module, const char* format, va_list arguments) noexcept {
   auto& client = *static_cast<TiffClient*>(user);
   const std::string_view from = module == nullptr ? "" : module;
@@ -115,7 +116,8 @@ struct TiffDeleter {
 };
 using Handle = std::unique_ptr<TIFF, TiffDeleter>;
 
-// The most that libtiff may allocate at once: what is decoded goes to our memory, and its tables are made from what is in the file.
+// The most that libtiff may allocate at once: what is decoded goes to our memory,
+// and its tables are made from what is in the file.
 std::uint64_t allocation_bound(std::uint64_t file_bytes) noexcept {
   return (std::uint64_t{64} << 20U) + 4 * file_bytes;
 }
@@ -141,7 +143,8 @@ Handle open_tiff(TiffClient& client) {
 
 constexpr std::uint32_t kMostPages = 65535;
 
-// A page of camera raw files is a small preview of what cannot be decoded. Their first directory says what they are.
+// A page of camera raw files is a small preview of what cannot be decoded.
+// Their first directory says what they are.
 void check_is_no_raw(TIFF* tiff) {
   const void* version = nullptr;
   if (TIFFGetField(tiff, TIFFTAG_DNGVERSION, &version) == 1 ||

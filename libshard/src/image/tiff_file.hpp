@@ -1,7 +1,8 @@
-// One TIFF file in memory, opened with libtiff: what a page is, and its samples, row by row or block by block.
+// One TIFF file in memory, opened with libtiff: what a page is, and its samples,
+// row by row or block by block.
 //
-// libtiff's messages are kept here and never printed: an error, or a warning about damaged samples, is thrown. Each file has a
-// handle of its own, so no file affects the next.
+// libtiff's messages are kept here and never printed: an error, or a warning about damaged samples, is
+// thrown. Each file has a handle of its own, so no file affects the next.
 #pragma once
 
 #include <array>
@@ -21,8 +22,8 @@ enum class TiffColor : std::uint8_t { gray, gray_inverted, palette, rgb, cmyk };
 
 enum class TiffNumber : std::uint8_t { whole, negative_too, floating };
 
-// rgb: what can become RGB of 8 bits. as_stored: bands of numbers, whatever they mean; not palettes, CMYK, YCbCr, and less than
-// 8 bits.
+// rgb: what can become RGB of 8 bits. as_stored: bands of numbers, whatever they mean;
+// not palettes, CMYK, YCbCr, and less than 8 bits.
 enum class TiffMode : std::uint8_t { rgb, as_stored };
 
 struct TiffPage {
@@ -60,8 +61,9 @@ class TiffFile {
   ~TiffFile();
 
   const TiffPage& page() const noexcept;
-  // The samples of the block of `plane` whose first pixel is (x, y), in the byte order of this machine, packed to whole bytes per
-  // row. Rows must be read from top to bottom. The last block of a strip has fewer rows. Errors: corrupt, resource.
+  // The samples of the block of `plane` whose first pixel is (x, y), in the byte order of this machine,
+  // packed to whole bytes per row. Rows must be read from top to bottom. The last block of a strip has fewer
+  // rows. Errors: corrupt, resource.
   void read_block(std::uint32_t x, std::uint32_t y, unsigned plane, std::uint8_t* out);
   // Whether a warning about damaged samples was accepted.
   bool warned() const noexcept;
@@ -71,9 +73,11 @@ class TiffFile {
   std::unique_ptr<Impl> impl_;
 };
 
-// The numbers of the pages that are neither previews nor masks. Errors: corrupt, unsupported (none; more than 65535 pages).
+// The numbers of the pages that are neither previews nor masks. Errors: corrupt, unsupported (none;
+// more than 65535 pages).
 std::vector<std::uint32_t> tiff_pages(std::span<const std::byte> file);
-// Whether TiffMode::as_stored can read that page; otherwise it is for TiffMode::rgb. Errors: corrupt, unsupported, not_found (no such page).
+// Whether TiffMode::as_stored can read that page; otherwise it is for TiffMode::rgb.
+// Errors: corrupt, unsupported, not_found (no such page).
 bool is_read_as_stored(std::span<const std::byte> file, std::uint32_t page);
 
 // "libtiff 4.5.0"

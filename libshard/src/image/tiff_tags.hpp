@@ -7,8 +7,8 @@
 
 namespace shard::image {
 
-// True: the pixels of the directory at this offset are indices of a palette, and it has none. libtiff takes those of 8 bits and more for
-// gray.
+// True: the pixels of the directory at this offset are indices of a palette, and it has none.
+// libtiff takes those of 8 bits and more for gray.
 inline bool lacks_palette(std::span<const std::byte> file, std::uint64_t directory) noexcept {
   constexpr std::uint64_t kPhotometric = 262;
   constexpr std::uint64_t kColorMap = 320;

@@ -1,14 +1,17 @@
 // Wide images (shard/image/wide.hpp): turned upright, resized, and written as samples.
 //
-// A resize is the antialiased one of 8-bit images (filters, sizes and crop; Pillow's), but computed in float64: columns first, then
-// rows, each output the sum of value x weight over its taps from left to right and from top to bottom, where the weights of an
-// output are divided by their sum. It is rounded once, at the end:
+// A resize is the antialiased one of 8-bit images (filters, sizes and crop; Pillow's), but computed
+// in float64: columns first, then rows, each output the sum of value x weight over its taps from left
+// to right and from top to bottom, where the weights of an output are divided by their sum. It is
+// rounded once, at the end:
 //
-//   to u8, u16      to the nearest whole number, halves up, and clamped; an 8-bit image that becomes u16 is multiplied by 257 first
-//   to floats       integers are rounded as above, and become (value / 255 - mean) / std, or value / 65535, step by step in
-//                   float32; floats stay what they are. Then rounded once to the dtype
+//   to u8, u16      to the nearest whole number, halves up, and clamped; an 8-bit image that becomes u16 is
+//                   multiplied by 257 first
+//   to floats       integers are rounded as above, and become (value / 255 - mean) / std, or value / 65535,
+//                   step by step in float32; floats stay what they are. Then rounded once to the dtype
 //
-// An axis whose size does not change is not resized, and weights of 0 take no part, so a NaN reaches only what is near it.
+// An axis whose size does not change is not resized, and weights of 0 take no part,
+// so a NaN reaches only what is near it.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +30,8 @@ void turn_wide_upright(std::vector<std::byte>& pixels, std::uint32_t width, std:
 class WideWriter {
  public:
   explicit WideWriter(const PreprocessOptions& options);
-  // Errors: unsupported, if dtype or channels of the image are not those of the samples (gray becomes three channels; nothing else
-  // is converted), or integers would lose bits; invalid_argument (sizes).
+  // Errors: unsupported, if dtype or channels of the image are not those of the samples (gray becomes three
+  // channels; nothing else is converted), or integers would lose bits; invalid_argument (sizes).
   void write(const WideView& image, std::span<std::byte> sample);
 
  private:

@@ -2,9 +2,10 @@
 //
 //   fetched ---- used ---- due ---------------- expires
 //                           |  one thread renews them; the others go on with those that are still valid
-//                           '- after a failure again, from time to time, until they expire: then it is an error
+//                           '- after a failure again, from time to time; when they expire it is an error
 //
-// `due` is 10 minutes before the end, or a quarter of what was left when they were fetched, whichever is later.
+// `due` is 10 minutes before the end, or a quarter of what was left when they were fetched,
+// whichever is later.
 #pragma once
 
 #include <sys/types.h>
@@ -46,16 +47,18 @@ class AwsKeys {
  public:
   // Keys that stay as they are.
   explicit AwsKeys(SigningKeys keys) : keys_(std::move(keys)) {}
-  // Fetches them. `clock`: the time by which they are due and expire. Errors: those of the source; io, if they have expired.
+  // Fetches them. `clock`: the time by which they are due and expire. Errors: those of the source;
+  // io, if they have expired.
   explicit AwsKeys(std::unique_ptr<KeySource> source,
                    std::function<WallTime()> clock = std::chrono::system_clock::now);
 
   // As they are now. Does not wait.
   SigningKeys current() const;
-  // Before a request: renews keys that expire soon. Waits only if there are none that are valid. Errors: those of the source.
+  // Before a request: renews keys that expire soon. Waits only if there are none that are valid.
+  // Errors: those of the source.
   void prepare();
-  // The server refused the keys of this version as expired. True: there are others now. False: there is no way to others. Errors: those
-  // of the source.
+  // The server refused the keys of this version as expired. True: there are others now. False: there is no
+  // way to others. Errors: those of the source.
   bool replace(std::uint64_t refused_version);
 
  private:

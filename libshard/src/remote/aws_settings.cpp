@@ -33,7 +33,8 @@ std::string in_lower_case(std::string_view text) {
   return lower;
 }
 
-// A file of settings: sections with "NAME = VALUE" lines. What is indented more than a name without a value belongs to that name.
+// A file of settings: sections with "NAME = VALUE" lines. What is indented more than a name without a value
+// belongs to that name.
 class SettingsFile {
  public:
   // A file that is missing has no sections.

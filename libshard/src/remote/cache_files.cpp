@@ -90,8 +90,8 @@ bool has_proof(const fs::path& file, int fd) {
   return count == static_cast<ssize_t>(found.size()) && found == expected;
 }
 
-// Not renamed from another name, which would be one more file to count. A piece of a proof proves nothing, and it is not flushed: it does not outlive the
-// start of the system.
+// Not renamed from another name, which would be one more file to count. A piece of a proof proves nothing,
+// and it is not flushed: it does not outlive the start of the system.
 bool write_proof(const fs::path& file, int fd) noexcept {
   try {
     const fs::path proof = proof_of(file);

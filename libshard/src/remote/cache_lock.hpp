@@ -1,7 +1,9 @@
-// CacheLock: the lock of a cache folder. Whoever has it may count what is in the folder, take room in it, and give files their names.
+// CacheLock: the lock of a cache folder. Whoever has it may count what is in the folder, take room in it,
+// and give files their names.
 //
-// It is a lock of the kernel (flock) on the folder. On file systems that lock only what can be written to (NFS), it is one on the file
-// `.shard-cache.lock`, which is removed when the lock is given back. It ends with its process, however that ends, and a child after fork() does not keep it.
+// It is a lock of the kernel (flock) on the folder. On file systems that lock only what can be written to
+// (NFS), it is one on the file `.shard-cache.lock`, which is removed when the lock is given back. It ends
+// with its process, however that ends, and a child after fork() does not keep it.
 #pragma once
 
 #include <chrono>
@@ -20,7 +22,8 @@ class CacheLock {
  public:
   static constexpr std::string_view kFile = ".shard-cache.lock";
 
-  // Waits for others, at most as long as `most`. Nothing: another process had it all that time. Errors: cancelled; io (no such folder, or no locks there).
+  // Waits for others, at most as long as `most`. Nothing: another process had it all that time.
+  // Errors: cancelled; io (no such folder, or no locks there).
   static std::optional<CacheLock> take(const std::filesystem::path& folder,
                                        std::chrono::duration<double> most, const std::stop_token& stop);
   CacheLock(CacheLock&&) noexcept = default;

@@ -15,8 +15,9 @@ struct Certificates {
 // Where distributions keep the certificates of authorities.
 std::span<const char* const> system_certificates() noexcept;
 
-// The first of: the file that SHARD_CA_BUNDLE, AWS_CA_BUNDLE, CURL_CA_BUNDLE or SSL_CERT_FILE names, which need not exist; `built_in`, which
-// libcurl was built with, if it is a file; the first of `system` that is a file; `built_in_folder`. The last two of libcurl may be null.
+// The first of: the file that SHARD_CA_BUNDLE, AWS_CA_BUNDLE, CURL_CA_BUNDLE or SSL_CERT_FILE names, which
+// need not exist; `built_in`, which libcurl was built with, if it is a file; the first of `system` that is a
+// file; `built_in_folder`. The last two of libcurl may be null.
 Certificates find_certificates(const char* built_in, const char* built_in_folder,
                                std::span<const char* const> system = system_certificates());
 

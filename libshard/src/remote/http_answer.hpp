@@ -1,4 +1,5 @@
-// What answers of servers say, as text. Pure functions of hostile text: nothing where it is not what it should be.
+// What answers of servers say, as text. Pure functions of hostile text:
+// nothing where it is not what it should be.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,9 @@ struct HttpReply {
   std::string body;  // at most 64 KiB
 };
 
-// In the calling thread, which waits at most attempts x (whole_time + 1 s). Redirects are not followed: they are answers. Errors: io (no
-// answer; it has more than 64 KiB), unsupported (no libcurl). Messages name the server, but neither the path nor headers. Thread safe.
+// In the calling thread, which waits at most attempts x (whole_time + 1 s). Redirects are not followed: they
+// are answers. Errors: io (no answer; it has more than 64 KiB), unsupported (no libcurl). Messages name the
+// server, but neither the path nor headers. Thread safe.
 HttpReply call_http(const HttpCall& call);
 
 }  // namespace shard

@@ -1,17 +1,21 @@
-// HttpClient: requests to servers, many at a time: for ranges of objects, and with bodies. Only http_request.hpp and what includes it know libcurl.
+// HttpClient: requests to servers, many at a time: for ranges of objects, and with bodies. Only
+// http_request.hpp and what includes it know libcurl.
 //
-//   read() --> pieces of at most 8 MiB --> queues --> threads(), with kRequests of each kind at a time --> memory or file
-//                                            ^                                          |
-//                                            '--------- again, after a pause -----------'   429, 5xx, resets, stalls
+//   read() --> pieces of at most 8 MiB --> queues --> threads(): kRequests of each kind at once --> memory
+//                                            ^                          |                      or file
+//                                            '-- again, after a pause --'   429, 5xx, resets, stalls
 //
-// What a server says is checked before its bytes count: the status, Content-Range, the size of the object, and that its ETag is the
-// same for all pieces. Each failed request is repeated from the first byte that is missing, with growing pauses and jitter, until
-// `patience` has passed without a new byte since the first attempt. So no call waits forever: what waits in a queue has no patience to lose,
-// and what is waited for (reads into memory, requests without a body) does not queue behind copy_to() and uploads. Keys that expire are renewed by the threads that read, before a
-// request, and once more if the server says that they have expired. Redirects to another server are followed without credentials.
+// What a server says is checked before its bytes count: the status, Content-Range, the size of the object,
+// and that its ETag is the same for all pieces. Each failed request is repeated from the first byte that is
+// missing, with growing pauses and jitter, until `patience` has passed without a new byte since the first
+// attempt. So no call waits forever: what waits in a queue has no patience to lose, and what is waited for
+// (reads into memory, requests without a body) does not queue behind copy_to() and uploads. Keys that expire
+// are renewed by the threads that read, before a request, and once more if the server says that they have
+// expired. Redirects to another server are followed without credentials.
 //
-// Errors: not_found (404, 410), io (refused, unreachable, TLS, no ranges, too many failures), corrupt (another size or ETag than before,
-// lengths that contradict each other), unsupported (this build has no libcurl), cancelled. Each names the object. Secrets are in no message.
+// Errors: not_found (404, 410), io (refused, unreachable, TLS, no ranges, too many failures), corrupt
+// (another size or ETag than before, lengths that contradict each other), unsupported (this build has no
+// libcurl), cancelled. Each names the object. Secrets are in no message.
 //
 // Thread safe. In a child after fork() it works as a new client.
 #pragma once
@@ -89,7 +93,8 @@ struct ObjectReply {
   std::vector<std::byte> body{};  // of 2xx
 };
 
-// The server was reached, and does not give this object: 401, 403 and other answers that the next request would get too.
+// The server was reached, and does not give this object: 401, 403 and other answers that the next
+// request would get too.
 class HttpRefused : public Error {
  public:
   using Error::Error;
@@ -110,7 +115,8 @@ class HttpClient {
   static constexpr std::uint64_t kPieceBytes = std::uint64_t{8} << 20U;
   static constexpr std::size_t kRequests = 128;  // of each kind at a time, of all threads
   static constexpr std::size_t kMostThreads = 8;
-  // One for two CPUs of this process, and at least two: receiving, hashing and writing 2 to 3 GB takes one of them a second.
+  // One for two CPUs of this process, and at least two: receiving,
+  // hashing and writing 2 to 3 GB takes one of them a second.
   static std::size_t threads();
   static std::size_t requests_of_thread() { return std::min(kRequests / threads(), std::size_t{32}); }
 
@@ -125,15 +131,18 @@ class HttpClient {
   // Bytes from `begin` on, until `out` is full. Does not wait for requests of copy_to().
   void read(HttpObject& object, std::uint64_t begin, std::span<std::byte> out,
             const std::stop_token& stop = {});
-  // Bytes from byte `begin` of an object on, which have arrived. Those of a piece come in order; pieces are kPieceBytes each, from the beginning of what was
-  // asked for. Called by the client's threads, by one at a time for each piece.
+  // Bytes from byte `begin` of an object on, which have arrived. Those of a piece come in order; pieces are
+  // kPieceBytes each, from the beginning of what was asked for. Called by the client's threads, by one at a
+  // time for each piece.
   using Arrived = std::function<void(std::uint64_t begin, std::span<const std::byte> bytes)>;
-  // Writes `size_bytes` from `begin` to `fd`, at `offset`. The errors of write are io, and those of `arrived` end it.
+  // Writes `size_bytes` from `begin` to `fd`, at `offset`.
+  // The errors of write are io, and those of `arrived` end it.
   void copy_to(HttpObject& object, std::uint64_t begin, std::uint64_t size_bytes, int fd,
                std::uint64_t offset, const std::stop_token& stop = {}, const Arrived& arrived = {});
 
-  // Sends a request until it is answered by 2xx or an expected status; it must do no harm to send it twice. `object` is where to, and what
-  // messages name. 409 is repeated too, and what a server says was damaged on the way. Errors: as above; the answer has more than 16 MiB: resource.
+  // Sends a request until it is answered by 2xx or an expected status; it must do no harm to send it twice.
+  // `object` is where to, and what messages name. 409 is repeated too, and what a server says was damaged on
+  // the way. Errors: as above; the answer has more than 16 MiB: resource.
   ObjectReply call(HttpObject& object, const ObjectCall& call, const std::stop_token& stop = {});
 
   const HttpStats& stats() const noexcept { return stats_; }

@@ -95,7 +95,8 @@ std::string HttpRequest::status_text() const {
                       : fmt::format("HTTP {}, {}", answer_.status, code);
 }
 
-// What to set, if S3 says that the bucket is in another region: with 301, 307 and 400, in a header or in the document.
+// What to set, if S3 says that the bucket is in another region: with 301, 307 and 400,
+// in a header or in the document.
 std::string HttpRequest::region_hint() const {
   if (!job_.object.name().starts_with("s3://")) return {};
   const std::string region = answer_.region.empty() ? xml_text(answer_.excerpt, "Region") : answer_.region;

@@ -1,4 +1,5 @@
-// HttpEngine: the thread that moves all requests of a client, with its connections and the requests that wait or run.
+// HttpEngine: the thread that moves all requests of a client, with its connections and the
+// requests that wait or run.
 #pragma once
 
 #include <curl/curl.h>
@@ -26,7 +27,8 @@ class HttpEngine {
 
   // False in a child after fork(), which does not have the thread.
   bool of_this_process() const noexcept;
-  // Every `step`-th piece of the job, from piece `first` on. It must live until all of its pieces have finished. Thread safe.
+  // Every `step`-th piece of the job, from piece `first` on.
+  // It must live until all of its pieces have finished. Thread safe.
   void submit(HttpJob& job, std::size_t first, std::size_t step);
   // That wait or run. Any thread may ask.
   std::size_t requests() const noexcept { return requests_.load(std::memory_order_relaxed); }
@@ -34,7 +36,8 @@ class HttpEngine {
   void wake() noexcept { curl_multi_wakeup(multi_); }
 
  private:
-  // Requests of one kind: those that are waited for (HttpJob::urgent), or the others. Neither waits for a place of the other.
+  // Requests of one kind: those that are waited for (HttpJob::urgent), or the others.
+  // Neither waits for a place of the other.
   struct Lane {
     std::deque<std::unique_ptr<HttpRequest>> waiting;  // with mutex_
     std::size_t active = 0;                            // the thread only; at most requests_of_thread()

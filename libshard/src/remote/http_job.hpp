@@ -1,4 +1,5 @@
-// HttpJob: what one call of HttpClient waits for. Its pieces are requests of their own; each ends by finish().
+// HttpJob: what one call of HttpClient waits for. Its pieces are requests of their own;
+// each ends by finish().
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,8 @@ struct HttpJob {
   std::size_t left = 0;  // pieces
   std::exception_ptr error{};
 
-  // The version of keys that the server called expired; 0: none. Requests wait until the thread that waits for the job has got others.
+  // The version of keys that the server called expired; 0: none.
+  // Requests wait until the thread that waits for the job has got others.
   std::atomic<std::uint64_t> expired_keys{0};
 
   // Keys of this version have expired. Thread safe.

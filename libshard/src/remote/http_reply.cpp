@@ -1,4 +1,5 @@
-// What a request reads from an answer: its headers, which are checked before the first byte counts, and its bytes.
+// What a request reads from an answer: its headers, which are checked before the first byte counts,
+// and its bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -106,7 +107,8 @@ void HttpRequest::check_answer() {
     if (answer_.status == 206) answer_.lie = "the server answers 206 (a part) to a request for the whole";
     return;
   }
-  // Some servers ignore ranges: the whole object will do where it was asked for. Others send the range with this status.
+  // Some servers ignore ranges: the whole object will do where it was asked for.
+  // Others send the range with this status.
   if (answer_.status == 200 && answer_.content_range.empty()) {
     const auto length = whole_number(answer_.content_length);
     if (begin_ != 0 || !length || *length != end_)

@@ -82,7 +82,8 @@ void HttpRequest::set_options() {
       static_cast<long>(CURL_HTTP_VERSION_1_1));  // a connection per request is faster than streams in one
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_USERAGENT, "shardify");
-  // Refused for a handle that still has its buffer, because its last host was not found: it goes on with that one.
+  // Refused for a handle that still has its buffer, because its last host was not found:
+  // it goes on with that one.
   curl_easy_setopt(easy_, CURLOPT_BUFFERSIZE, 512L * 1024);
   set(CURLOPT_CONNECTTIMEOUT_MS,
       static_cast<long>(std::chrono::milliseconds(std::min(kConnectTime, shared_.patience)).count()));

@@ -1,9 +1,11 @@
-// HttpRequest: a piece of an object, asked for again and again until it is complete, or until its error is final.
+// HttpRequest: a piece of an object, asked for again and again until it is complete,
+// or until its error is final.
 //
-//   start() --> libcurl calls back with headers and bytes --> ended(): complete | again after a pause | throws
+//   start() --> libcurl calls back with headers, bytes --> ended(): complete | again after a pause | throws
 //
-// Used by the thread of HttpEngine only. http_request.cpp has the options, http_end.cpp what the end of a request means, http_reply.cpp what is
-// read from an answer, and object_call.cpp what is special of requests that are no reads.
+// Used by the thread of HttpEngine only. http_request.cpp has the options, http_end.cpp what the end of a
+// request means, http_reply.cpp what is read from an answer, and object_call.cpp what is special of
+// requests that are no reads.
 #pragma once
 
 #include <curl/curl.h>
@@ -50,7 +52,8 @@ class HttpRequest {
 
   // Prepares `easy`, which is the request's until release(). Errors: unsupported (an old libcurl), resource.
   void start(CURL* easy);
-  // After libcurl is done with it. True: it is complete. False: it is to be started again when it is due. Throws its error.
+  // After libcurl is done with it. True: it is complete. False: it is to be started again when it is due.
+  // Throws its error.
   bool ended(CURLcode result);
   // The handle of start(), to be used for other requests; null: none.
   CURL* release() noexcept;

@@ -19,7 +19,8 @@ constexpr std::uint64_t kStepBytes = std::uint64_t{1} << 20U;
 
 std::atomic<std::uint64_t> forks_so_far{0};
 
-// Counted from the first call on. posix_spawn() and vfork() do not count: what they start cannot read this process's files.
+// Counted from the first call on. posix_spawn() and vfork() do not count:
+// what they start cannot read this process's files.
 std::uint64_t forks() {
   static const int counted = ::pthread_atfork(
       nullptr, [] { ++forks_so_far; }, nullptr);

@@ -1,4 +1,5 @@
-// Requests that are no reads: their options, and what their end means. And HttpClient::call(), which sends them.
+// Requests that are no reads: their options, and what their end means.
+// And HttpClient::call(), which sends them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +19,8 @@ constexpr std::size_t kSignedBytes = std::size_t{1} << 20U;  // larger bodies ar
 constexpr long kAnswerSeconds = 30;                          // a server may work as long before it answers
 constexpr long kContinueMilliseconds = 300;  // to wait for "100 Continue" before a body is sent
 
-// With TLS nobody changes a body on its way, and Content-MD5 tells damage: its digest can be left out of the signature.
+// With TLS nobody changes a body on its way, and Content-MD5 tells damage:
+// its digest can be left out of the signature.
 std::string payload_of(const HttpObject& object, const ObjectCall& call) {
   const bool large = call.body.size() > kSignedBytes;
   return large && object.url().starts_with("https://") ? "UNSIGNED-PAYLOAD" : sha256_hex(call.body);

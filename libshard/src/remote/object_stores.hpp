@@ -1,10 +1,13 @@
-// Addresses of object stores: s3://BUCKET/PREFIX and hf://datasets/OWNER/NAME[@REVISION]/FOLDER become URLs and what allows requests to them.
+// Addresses of object stores: s3://BUCKET/PREFIX and hf://datasets/OWNER/NAME[@REVISION]/FOLDER become URLs
+// and what allows requests to them.
 //
-// S3: keys and region are looked for as the AWS tools do it (aws_key_sources.hpp, aws_settings.hpp). AWS_ENDPOINT_URL_S3 or
-// AWS_ENDPOINT_URL, or endpoint_url of the profile, names another store than Amazon's; the bucket is then the first part of the path, or
-// with SHARD_S3_STYLE=virtual of the host. SHARD_S3_ANONYMOUS=1: no keys.
+// S3: keys and region are looked for as the AWS tools do it (aws_key_sources.hpp, aws_settings.hpp).
+// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, or endpoint_url of the profile, names another store than Amazon's;
+// the bucket is then the first part of the path, or with SHARD_S3_STYLE=virtual of the host.
+// SHARD_S3_ANONYMOUS=1: no keys.
 //
-// Hugging Face: HF_TOKEN, or the file HF_HOME/token (~/.cache/huggingface/token); none: anonymous. HF_ENDPOINT: another hub.
+// Hugging Face: HF_TOKEN, or the file HF_HOME/token (~/.cache/huggingface/token); none: anonymous.
+// HF_ENDPOINT: another hub.
 #pragma once
 
 #include <string>
@@ -20,7 +23,8 @@ struct StorePlace {
   HttpAccess access;
 };
 
-// Errors: invalid_argument (no such address; no keys), io, corrupt. May ask a service for keys, for a bounded time.
+// Errors: invalid_argument (no such address; no keys), io, corrupt.
+// May ask a service for keys, for a bounded time.
 StorePlace resolve_s3(std::string_view address);
 StorePlace resolve_hf(std::string_view address);
 

@@ -182,7 +182,8 @@ class Upload {
     return best;
   }
 
-  // `alone`: in an upload of its own, not in one that was begun. Nothing: the upload has been removed meanwhile, or has parts of another file.
+  // `alone`: in an upload of its own, not in one that was begun. Nothing: the upload has been removed
+  // meanwhile, or has parts of another file.
   std::optional<Uploaded> send_parts(bool alone) {
     std::optional<Begun> begun;
     if (!alone) begun = find_begun(store_.list_uploads(name_, stop_));
@@ -239,7 +240,8 @@ class Upload {
     return Uploaded::sent;
   }
 
-  // The object is there, with the size, the ETag and the first bytes of the file. Some stores make another ETag of multipart uploads.
+  // The object is there, with the size, the ETag and the first bytes of the file.
+  // Some stores make another ETag of multipart uploads.
   void read_back(const std::string& etag) const {
     const std::string name = store_.folder().address_of(name_);
     const auto there = store_.stat(name_, stop_);

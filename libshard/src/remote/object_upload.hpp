@@ -1,14 +1,17 @@
 // Uploads files as objects of a store, resumable and verified.
 //
-//   the object is there:  its bytes are proven equal (ETag, or read back)  -> was_there, nothing is sent
-//                         they differ                                     -> invalid_argument, nothing is changed
+//   the object is there:  its bytes are proven equal (ETag, or read back) -> was_there, nothing is sent
+//                         they differ -> invalid_argument, nothing is changed
 //   at most 16 MiB:       one request
-//   larger:               parts of 8 MiB or more, several at a time. Parts of an upload that was not finished, by this or another process, are
-//                         kept if their digest is that of the file's bytes; so they are not sent twice
-//   then:                 the object is asked for again: its size, ETag and first bytes must be those of the file
+//   larger:               parts of 8 MiB or more, several at a time. Parts of an upload that was not
+//                         finished, by this or another process, are kept if their digest is that of the
+//                         file's bytes; so they are not sent twice
+//   then:                 the object is asked for again: its size, ETag and first bytes must be those of the
+//                         file
 //
-// Several processes may upload the same file at once: one of them completes the object, and the others find it. A file that is changed
-// meanwhile is an error (corrupt), and no object appears. Thread safe. Errors: those of S3Store; invalid_argument, corrupt, io.
+// Several processes may upload the same file at once: one of them completes the object, and the others find
+// it. A file that is changed meanwhile is an error (corrupt), and no object appears. Thread safe.
+// Errors: those of S3Store; invalid_argument, corrupt, io.
 #pragma once
 
 #include <atomic>
@@ -33,7 +36,8 @@ struct UploadCounters {
 
 enum class Uploaded : std::uint8_t { sent, was_there };
 
-// The file that `fd` is open on; `path` is for messages. `prove` is called first, and may throw: what it has read is what is sent.
+// The file that `fd` is open on; `path` is for messages. `prove` is called first, and may throw:
+// what it has read is what is sent.
 Uploaded upload_file(const S3Store& store, const std::string& name, int fd, const std::filesystem::path& path,
                      UploadCounters& counters, const std::stop_token& stop = {},
                      const std::function<void()>& prove = {});

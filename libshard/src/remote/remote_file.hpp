@@ -1,6 +1,7 @@
 // RemoteFile: a file on a server whose size is known, with a place for its head in a LocalArea.
 //
-// The head of a shard is kept in that place, where it is mapped; samples are read on demand, by range, into memory. Thread safe.
+// The head of a shard is kept in that place, where it is mapped;
+// samples are read on demand, by range, into memory. Thread safe.
 #pragma once
 
 #include <atomic>
@@ -33,12 +34,13 @@ class RemoteFile {
 
   // Reads from the server. Errors: those of HttpClient.
   void read(std::uint64_t begin, std::span<std::byte> out) const;
-  // The same, for readers that go through a file from its beginning: a thread that reads where it ended before gets the bytes up to `end`
-  // ahead, at most kAheadBytes, in one request.
+  // The same, for readers that go through a file from its beginning: a thread that reads where it ended
+  // before gets the bytes up to `end` ahead, at most kAheadBytes, in one request.
   void read_ahead(std::uint64_t begin, std::span<std::byte> out, std::uint64_t end) const;
   // Forgets what this thread has read ahead.
   void forget_ahead() const noexcept;
-  // Writes the head of the file to the area, instead of one that is there. Returns its offset. Called by one thread, before others know the file. Errors: io.
+  // Writes the head of the file to the area, instead of one that is there. Returns its offset. Called by one
+  // thread, before others know the file. Errors: io.
   std::uint64_t keep_head(std::span<const std::byte> bytes) const;
 
   static constexpr std::uint64_t kAheadBytes = std::uint64_t{4} << 20U;

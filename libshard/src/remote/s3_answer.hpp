@@ -1,5 +1,5 @@
-// What S3 answers about multipart uploads, from its XML. Pure functions of hostile text: what is not as it should be is left out, or
-// makes an error.
+// What S3 answers about multipart uploads, from its XML. Pure functions of hostile text: what is not as it
+// should be is left out, or makes an error.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ S3KeyList parse_keys(std::string_view xml);
 // The body of CompleteMultipartUpload.
 std::string parts_to_xml(const std::vector<S3Part>& parts);
 
-// An ETag that is an MD5, or that of a multipart upload: lower-case hexadecimal digits, without quotes, and "-COUNT".
-// Empty: it is neither.
+// An ETag that is an MD5, or that of a multipart upload: lower-case hexadecimal digits, without quotes,
+// and "-COUNT". Empty: it is neither.
 std::string plain_etag(std::string_view etag);
 
 }  // namespace shard

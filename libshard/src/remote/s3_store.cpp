@@ -75,7 +75,8 @@ std::optional<S3Store::Object> S3Store::stat(const std::string& name, const std:
   ObjectCall call{"HEAD"};
   call.expected = {kBadRequest, kForbidden, kNotFound};
   ObjectReply reply = send(name, call, stop);
-  // An answer to HEAD has no document that says why: that the keys have expired, or are wrong. With a GET, keys are renewed as always.
+  // An answer to HEAD has no document that says why: that the keys have expired, or are wrong.
+  // With a GET, keys are renewed as always.
   if (reply.status == kBadRequest || reply.status == kForbidden) reply = ask(name, stop);
   if (reply.status == kNoRange) return Object{};
   if (reply.status >= 300)

@@ -28,7 +28,8 @@ constexpr std::chrono::milliseconds kLockTurn{20};
 constexpr double kFolderShare = 0.25;     // of the patience: for the lock of the folder
 constexpr double kImpatient = 1.0 / 120;  // of it, once somebody was waited for in vain
 
-// Where room cannot be taken in advance, a disk becomes full while a shard is written. And a folder may be made read-only.
+// Where room cannot be taken in advance, a disk becomes full while a shard is written.
+// And a folder may be made read-only.
 bool takes_nothing(const fs::path& folder) noexcept {
   constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
   std::error_code error;
@@ -174,7 +175,8 @@ std::optional<CacheLock> ShardCache::lock_folder(const std::stop_token& stop) co
   return std::nullopt;
 }
 
-// A file without a proof that counts: as of another start of the system, or of another user. `locked`: its part is, so that a proof can be written.
+// A file without a proof that counts: as of another start of the system, or of another user. `locked`: its
+// part is, so that a proof can be written.
 std::optional<ShardCache::Copy> ShardCache::prove_file(const Entry& entry, const Prove& prove, bool locked,
                                                        const std::stop_token& stop) const {
   const fs::path path = folder_ / entry.name;

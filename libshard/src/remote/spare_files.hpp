@@ -1,8 +1,9 @@
-// SpareFiles: files without names for shards in transit, used one after the other. Their pages and blocks exist already when the next shard is written, which
-// is most of what writing takes (docs/benchmarks.md, "Data sets on servers").
+// SpareFiles: files without names for shards in transit, used one after the other. Their pages and blocks
+// exist already when the next shard is written, which is most of what writing takes (docs/benchmarks.md,
+// "Data sets on servers").
 //
-// All files together are never longer than those were that were in use at the same time. The kernel removes them when the process ends, however it does.
-// A child after fork() makes files of its own. Thread safe.
+// All files together are never longer than those were that were in use at the same time. The kernel removes
+// them when the process ends, however it does. A child after fork() makes files of its own. Thread safe.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +24,8 @@ class SpareFiles {
  public:
   SpareFiles();
 
-  // A file of `size_bytes` for reading and writing, in the first of the folders whose disk has room; its bytes are any. It is in use until it is given back.
-  // Nothing: there is no room. Errors: io.
+  // A file of `size_bytes` for reading and writing, in the first of the folders whose disk has room; its
+  // bytes are any. It is in use until it is given back. Nothing: there is no room. Errors: io.
   std::optional<UniqueFd> take(std::uint64_t size_bytes, std::span<const std::filesystem::path> folders);
   // Takes back a file of this size, which nobody reads any more, by a mapping neither.
   void give_back(UniqueFd fd, std::uint64_t size_bytes) noexcept;

@@ -69,7 +69,8 @@ std::optional<TransitArea::File> TransitArea::get(const std::string& name, std::
   return File{std::move(*fd), size_bytes, false};
 }
 
-// While it is filled, the file is a byte longer than the shard. So one that its process left unfinished is never taken for a shard.
+// While it is filled, the file is a byte longer than the shard.
+// So one that its process left unfinished is never taken for a shard.
 std::optional<UniqueFd> TransitArea::get_shared(const fs::path& path, std::uint64_t size_bytes,
                                                 const Fetch& fetch, const std::stop_token& stop) const {
   const Stopwatch waited;

@@ -1,8 +1,10 @@
-// TransitArea: whole shards on their way through this machine: files in a folder, which are gone when nobody needs them.
+// TransitArea: whole shards on their way through this machine: files in a folder,
+// which are gone when nobody needs them.
 //
 //   alone     a file without a name, in which one shard follows the other (SpareFiles)
-//   shared    .NAME.transit, which processes of a node find: locked alone (flock) by the one that fetches it, and then together by all that have it
-//             mapped, so that each shard is fetched once; the last one to give it back removes it. Whoever opens the area removes what killed processes left
+//   shared    .NAME.transit, which processes of a node find: locked alone (flock) by the one that fetches it,
+//             and then together by all that have it mapped, so that each shard is fetched once; the last one
+//             to give it back removes it. Whoever opens the area removes what killed processes left
 //
 // How many bytes are in it at a time is the caller's business. Thread safe. Errors of all: io.
 #pragma once
@@ -40,11 +42,13 @@ class TransitArea {
     std::uint64_t size_bytes = 0;
     bool shared = false;
   };
-  // A file of `size_bytes` with a shard, until it is given back; `name` is the same for the same shard in all processes. A process that takes a minute to
-  // fetch it is not waited for. Nothing: the disk is full (or the folder read-only), also that of TMPDIR. Errors: those of `fetch`; cancelled.
+  // A file of `size_bytes` with a shard, until it is given back; `name` is the same for the same shard in all
+  // processes. A process that takes a minute to fetch it is not waited for. Nothing: the disk is full (or the
+  // folder read-only), also that of TMPDIR. Errors: those of `fetch`; cancelled.
   std::optional<File> get(const std::string& name, std::uint64_t size_bytes, const Fetch& fetch,
                           const std::stop_token& stop) const;
-  // This process has unmapped the file: another shard will be written to it or, if it is shared, it is removed after the last process has given it back.
+  // This process has unmapped the file: another shard will be written to it or, if it is shared, it is
+  // removed after the last process has given it back.
   void give_back(const std::string& name, File file) const noexcept;
 
  private:

@@ -11,11 +11,12 @@
 
 namespace shard::python {
 
-// A list of tuples (name, dict), those of this view. Throws invalid_argument naming view, operation and parameter.
+// A list of tuples (name, dict), those of this view. Throws invalid_argument naming view,
+// operation and parameter.
 std::vector<Operation> operations_of(const nb::list& given, std::size_t view);
 
-// Crop (top, left, height, width, flip), size of the view, geometric instructions and matrix of one sample. `shape`: rows, columns and
-// channels as it is stored.
+// Crop (top, left, height, width, flip), size of the view, geometric instructions and matrix of one sample.
+// `shape`: rows, columns and channels as it is stored.
 nb::tuple draw_places(TransformOptions view, const std::array<std::uint32_t, 3>& shape, std::uint64_t seed,
                       std::uint64_t epoch, std::uint64_t sample, std::uint32_t number);
 

@@ -18,8 +18,9 @@ namespace nb = nanobind;
 
 inline constexpr std::chrono::milliseconds kTick{50};
 
-// A thread that asks for the GIL while the interpreter ends does not get it. Before Python 3.14 it is ended then, by unwinding its stack, which
-// C++ functions do not survive: the process would abort. So it stays here until the process has ended, as it does from Python 3.14 on.
+// A thread that asks for the GIL while the interpreter ends does not get it. Before Python 3.14 it is ended
+// then, by unwinding its stack, which C++ functions do not survive: the process would abort. So it stays here
+// until the process has ended, as it does from Python 3.14 on.
 template <class Take>
 auto take_gil(Take take) noexcept {
   try {

@@ -18,7 +18,8 @@
 
 namespace shard::python {
 
-// Work of the library. Runs on a thread of its own, which no signal reaches: they are Python's, and no write or fsync ends early.
+// Work of the library. Runs on a thread of its own, which no signal reaches: they are Python's,
+// and no write or fsync ends early.
 class Background {
  public:
   using Work = std::function<void(const convert::Hooks&)>;

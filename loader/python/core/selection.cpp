@@ -81,8 +81,8 @@ Tensor column(const DatasetHandle& self, const std::string& name) {
   return tensor;
 }
 
-// The rows of a column that is ragged or text, and int64 [sample + 1] with the row at which each sample begins. Of the samples
-// [first, first + count); new copies.
+// The rows of a column that is ragged or text, and int64 [sample + 1] with the row at which each sample
+// begins. Of the samples [first, first + count); new copies.
 std::pair<Tensor, Tensor> rows(const DatasetHandle& self, const std::string& name, std::uint64_t first,
                                std::uint64_t count) {
   const Dataset& data = *self.data;

@@ -105,7 +105,8 @@ class PyWriter {
   PyWriter& operator=(const PyWriter&) = delete;
   ~PyWriter() { abandon(); }
 
-  // Calls in other threads end, and the last of them lets go of the folder. In the child of a fork nothing happens.
+  // Calls in other threads end, and the last of them lets go of the folder.
+  // In the child of a fork nothing happens.
   void abandon() {
     std::shared_ptr<convert::Writer> writer = std::exchange(writer_, nullptr);
     if (!writer) return;
@@ -124,8 +125,8 @@ class PyWriter {
     return list;
   }
 
-  // `image`: bytes of an image file, with `size` None; or pixels, with (height, width, channels); or the path of a file, as bytes,
-  // with `size` 0.
+  // `image`: bytes of an image file, with `size` None; or pixels, with (height, width, channels);
+  // or the path of a file, as bytes, with `size` 0.
   // `images`: of the further image fields.
   bool add(const nb::bytes& key, nb::handle image, const nb::object& size, const nb::list& columns,
            const nb::list& images) {

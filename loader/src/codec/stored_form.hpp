@@ -1,5 +1,5 @@
-// StoredForm: what a loader must know about how samples are stored. There are three implementations, each in a
-// file of this folder. The rest of the loader knows the codec through this interface only.
+// StoredForm: what a loader must know about how samples are stored. There are three implementations, each in
+// a file of this folder. The rest of the loader knows the codec through this interface only.
 //
 //   codec    stored        reaches the device    decoded
 //   none     the sample    as it is stored       -
@@ -9,8 +9,8 @@
 //
 // mixed: a data set that was put together from several, whose codecs differ.
 //
-// Each image field of a data set has a form: `images`, and further fields, which have a codec of their own. To decode one frame on the
-// host, codec() is used.
+// Each image field of a data set has a form: `images`, and further fields, which have a codec of their own.
+// To decode one frame on the host, codec() is used.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Programs of augmentation as a kernel: a block executes the program of its sample, instruction by instruction, with a
-// barrier between them. Pixels stay in the L2 cache meanwhile. Same bits as the host's Interpreter, by the same functions.
+// Programs of augmentation as a kernel: a block executes the program of its sample, instruction by
+// instruction, with a barrier between them. Pixels stay in the L2 cache meanwhile. Same bits as the host's
+// Interpreter, by the same functions.
 //
 // Built without contraction of floating-point expressions (see CMakeLists.txt).
 #include <cuda_runtime_api.h>

@@ -9,7 +9,8 @@
 
 namespace shard::gpu {
 
-// Where a sample's pixels are, u8 [row, column, channel]. Instructions that swap go back and forth between two buffers.
+// Where a sample's pixels are, u8 [row, column, channel].
+// Instructions that swap go back and forth between two buffers.
 struct AugmentLaunch {
   const Instruction* instructions;
   const std::uint32_t* begins;  // samples + 1

@@ -28,9 +28,9 @@ struct ChosenCopy {
 };
 
 // The best method that the driver and the device have. `kernels_read_host`: kernels of the device read
-// registered memory at the host's addresses. The environment variable SHARD_CUDA_COPY (driver, driver-13, kernel,
-// one-by-one) asks for another one. Errors: invalid_argument (the variable's value), unsupported (what it asks for
-// is not there).
+// registered memory at the host's addresses. The environment variable SHARD_CUDA_COPY (driver, driver-13,
+// kernel, one-by-one) asks for another one. Errors: invalid_argument (the variable's value), unsupported
+// (what it asks for is not there).
 ChosenCopy choose_copy(bool kernels_read_host);
 
 // The arrays that the driver's call takes; used again from call to call.

@@ -57,9 +57,10 @@ class CudaStream final : public Stream {
     copy_each(items, cudaMemcpyHostToDevice);
   }
   // To queue a range for the copy engine takes the host 1 us (batches of 32 frames, H200), which for small
-  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges. Where tiny ranges stand between large ones,
-  // as packed masks between images, a kernel copies only these (256 packed images with masks of 2 KiB: 724 us a batch, by the copy
-  // engine alone 822 us). Masks of 64 KiB are for the copy engine (1,218 us, and 1,253 us with a kernel).
+  // ranges is longer than the copy. One launch of a kernel takes as long as a few ranges. Where tiny ranges
+  // stand between large ones, as packed masks between images, a kernel copies only these (256 packed images
+  // with masks of 2 KiB: 724 us a batch, by the copy engine alone 822 us). Masks of 64 KiB are for the copy
+  // engine (1,218 us, and 1,253 us with a kernel).
   void copy_pinned(std::span<const CopyItem> items) override {
     if (method_ == CopyMethod::kernel) return copy_by_kernel(items, kLargeItems, launch_copy_large);
     if (!kernels_read_registered_) return copy(items);
@@ -192,8 +193,9 @@ class CudaStream final : public Stream {
     }
     return scratch;
   }
-  // The scratch is in use until the next event that is recorded. Of many transforms in a row (views of a batch) some are
-  // recorded in between: whoever needs a scratch again then waits for those, and the others keep the device busy.
+  // The scratch is in use until the next event that is recorded. Of many transforms in a row (views of a
+  // batch) some are recorded in between: whoever needs a scratch again then waits for those, and the others
+  // keep the device busy.
   void mark_used() {
     bool many = false;
     {

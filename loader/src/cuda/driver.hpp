@@ -6,8 +6,8 @@
 
 namespace shard {
 
-// The function as it was in version `version` (1000 * major + 10 * minor) of CUDA, or null if the driver has no
-// such function. Throws Error(io).
+// The function as it was in version `version` (1000 * major + 10 * minor) of CUDA,
+// or null if the driver has no such function. Throws Error(io).
 void* find_driver_function(const char* name, int version);
 
 // Throws Error(unsupported) naming the function if the driver does not have it, Error(io).

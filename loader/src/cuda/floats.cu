@@ -1,6 +1,6 @@
 // Samples stored as floats, and wide samples (transform/check_work.hpp), of which values are computed: cast,
-// normalised or resized, by the arithmetic of transform/float_arithmetic.hpp. Built without contraction of floating-point expressions (see
-// CMakeLists.txt).
+// normalised or resized, by the arithmetic of transform/float_arithmetic.hpp. Built without contraction of
+// floating-point expressions (see CMakeLists.txt).
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

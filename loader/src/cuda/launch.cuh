@@ -132,7 +132,8 @@ void check_launch(const char* what);
 void launch_copy(const TransformWork& work, const Launch& launch, cudaStream_t stream);
 // Boxes of any size.
 void launch_resize(const TransformWork& work, const Launch& launch, cudaStream_t stream);
-// Stored floats and wide samples (check_work.hpp) whose values are computed. `resized`: some boxes do not have the delivered size.
+// Stored floats and wide samples (check_work.hpp) whose values are computed.
+// `resized`: some boxes do not have the delivered size.
 void launch_floats(const TransformWork& work, const Launch& launch, bool resized, cudaStream_t stream);
 // Frames of codec packed: boxes of the delivered size, or (whole) of any size.
 void launch_unpack(const Launch& launch, const Unpacking& unpacking, cudaStream_t stream);

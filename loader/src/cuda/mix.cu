@@ -1,5 +1,5 @@
-// Mixup and cutmix over pairs of a delivered batch. Same bits as the host's mix_pairs(). Built without contraction of
-// floating-point expressions (see CMakeLists.txt).
+// Mixup and cutmix over pairs of a delivered batch. Same bits as the host's mix_pairs(). Built without
+// contraction of floating-point expressions (see CMakeLists.txt).
 #include <cuda_runtime_api.h>
 
 #include <cstdint>

@@ -34,7 +34,8 @@ struct Quad<std::uint32_t> {
   static __device__ Vector of(const std::uint32_t* e) { return {e[0], e[1], e[2], e[3]}; }
 };
 
-// Four pixels, of which the first `pixels` are there, to the elements at `out`. value_of(channel, byte): the element.
+// Four pixels, of which the first `pixels` are there, to the elements at `out`.
+// value_of(channel, byte): the element.
 template <class Element, std::uint32_t kChannels, class ValueOf>
 __device__ void store_pixels(const Launch& launch, bool aligned, std::uint32_t pixels, std::uint64_t out,
                              const std::uint8_t (&bytes)[kChannels][kQuad], const ValueOf& value_of) {

@@ -1,8 +1,9 @@
 // Boxes of any size: bilinear, antialiased when shrinking, in two passes through shared memory.
 //
-// A thread resizes one column of all stored rows of a tile: what its column sees stays in registers. Then a thread makes four
-// pixels of one output row at a time, with all their channels. (H200, 256 random boxes of 256x256 to 224x224: 121 us; 299 us when a
-// thread made one value at a time and looked up its taps and weights.)
+// A thread resizes one column of all stored rows of a tile: what its column sees stays in registers.
+// Then a thread makes four pixels of one output row at a time, with all their channels. (H200, 256
+// random boxes of 256x256 to 224x224: 121 us; 299 us when a thread made one value at a time and looked
+// up its taps and weights.)
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -63,8 +64,8 @@ struct ResizeBlock {
   std::uint32_t sample;
 };
 
-// The columns of stored rows [first, first + stored), for columns that see at most kTaps pixels; 0: any number. Where a column
-// sees fewer, the others have weight 0, and a term with weight 0 is 0.
+// The columns of stored rows [first, first + stored), for columns that see at most kTaps pixels; 0: any
+// number. Where a column sees fewer, the others have weight 0, and a term with weight 0 is 0.
 template <std::uint32_t kChannels, std::uint32_t kTaps, bool kInterleaved>
 __device__ void resize_columns(const ResizeBlock& block, const Axes& in, std::uint32_t lanes,
                                std::uint32_t first, std::uint32_t stored) {
@@ -124,8 +125,8 @@ __device__ void resize_columns(const ResizeBlock& block, const Axes& in, std::ui
   resize_columns<kChannels, 0, kInterleaved>(block, in, lanes, first, stored);
 }
 
-// Output rows [begin, end) of the band, from the values of the stored rows from `first` on. Values behind the last column, up to
-// a multiple of four, are not known, and what is made of them is not stored.
+// Output rows [begin, end) of the band, from the values of the stored rows from `first` on. Values behind the
+// last column, up to a multiple of four, are not known, and what is made of them is not stored.
 template <std::uint32_t kChannels>
 __device__ void resize_rows(const Launch& launch, const ResizeBlock& block, bool aligned, std::uint32_t first,
                             std::uint32_t begin, std::uint32_t end) {

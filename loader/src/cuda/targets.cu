@@ -1,5 +1,5 @@
-// Pixels of targets (targets.hpp). Same bits as the host's follow_rows(). Built without contraction of floating-point expressions
-// (see CMakeLists.txt).
+// Pixels of targets (targets.hpp). Same bits as the host's follow_rows(). Built without contraction of
+// floating-point expressions (see CMakeLists.txt).
 //
 //   scratch  [ records ][ pairs of cutmix ][ steps ]
 #include <cuda_runtime_api.h>
@@ -116,8 +116,8 @@ __global__ void __launch_bounds__(gpu::kThreads) follow_nearest(const __grid_con
   }
 }
 
-// Step `number` of each row that has so many; rows without steps are copied by the first. The last step of a row writes the target, the
-// one before it the scratch, and so on.
+// Step `number` of each row that has so many; rows without steps are copied by the first. The last step of a
+// row writes the target, the one before it the scratch, and so on.
 template <class Type>
 __global__ void __launch_bounds__(gpu::kThreads)
     follow_bilinear(const __grid_constant__ TargetLaunch launch, std::uint32_t number) {

@@ -83,8 +83,8 @@ void check_frame(const TransformWork& work, std::size_t row) {
               "transform: row " + std::to_string(row) + ": its frame is not 16-byte aligned");
 }
 
-// Behind the records: the mean and std of each channel, if there are too many for the parameters of a launch. In
-// units of 16 bytes, as launch_upload() takes them.
+// Behind the records: the mean and std of each channel, if there are too many for the parameters of a launch.
+// In units of 16 bytes, as launch_upload() takes them.
 std::size_t normalization_bytes(const TransformWork& work) noexcept {
   return work.stored.channels > 4 ? (2 * sizeof(float) * work.stored.channels + 15) / 16 * 16 : 0;
 }

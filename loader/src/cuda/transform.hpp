@@ -40,12 +40,14 @@ struct TransformLaunch {
 bool launch_transform(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const TransformLaunch& with = {});
 
-// The same for a work with programs (TransformWork::begins); launch_transform() calls it. `upload`: as in TransformLaunch.
+// The same for a work with programs (TransformWork::begins); launch_transform() calls it.
+// `upload`: as in TransformLaunch.
 std::size_t augmented_scratch_bytes(const TransformWork& work) noexcept;
 void launch_augmented(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream,
                       const CopyItem& upload);
 
-// Mixes the pairs of a transform that was queued before (TransformWork::pairs), if there are any. Scratches as above.
+// Mixes the pairs of a transform that was queued before (TransformWork::pairs), if there are any.
+// Scratches as above.
 std::size_t mix_scratch_bytes(const TransformWork& work) noexcept;
 void launch_mix(const TransformWork& work, std::byte* pinned, std::byte* device, cudaStream_t stream);
 

@@ -22,7 +22,8 @@ namespace shard {
 
 namespace {
 
-// Of the sequence as it is, and as versions before 2 of the sequence had it. A number of another version means other samples.
+// Of the sequence as it is, and as versions before 2 of the sequence had it.
+// A number of another version means other samples.
 struct GroupDigests {
   std::uint64_t now = 0;
   std::uint64_t earlier = 0;
@@ -69,8 +70,8 @@ class Groups final : public Sampling {
       const std::uint64_t slot = block->shuffled(place.at);
       const GroupSlots slots = shares.slots(place, positions[i], slot);
       const std::uint64_t size = members_.size(slots.group);
-      // Visits are counted in the order of the slots, but where a pass through the group ends in this block: there the draws of
-      // the one pass come before those of the next.
+      // Visits are counted in the order of the slots, but where a pass through the group ends in this block:
+      // there the draws of the one pass come before those of the next.
       std::uint64_t pass = slots.before / size;
       std::uint64_t in_pass = slots.before % size + slot - slots.begin;
       if (slots.before % size + (slots.end - slots.begin) > size) {

@@ -206,8 +206,8 @@ void Order::batch(std::uint64_t epoch, std::uint64_t index, BatchIndices& out) c
   out.draws = out.samples;
 }
 
-// Replaces positions by samples. With repeats k, the rows of a global batch of b samples are k times the same b / k draws, one
-// after the other.
+// Replaces positions by samples. With repeats k, the rows of a global batch of b samples are k times the same
+// b / k draws, one after the other.
 void Order::draw(std::uint64_t epoch, BatchIndices& out) const {
   const std::uint64_t repeats = options_.repeats;
   const std::uint64_t global = options_.batch_size * options_.world_size;

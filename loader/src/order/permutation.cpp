@@ -16,12 +16,12 @@ constexpr std::uint64_t round_value(std::uint64_t half, std::uint64_t key) noexc
 
 constexpr std::size_t kLanes = 8;  // positions whose rounds overlap in apply()
 
-// Rounds for few items. After 32, each order of 4, 5 or 6 items is as likely as any other to 6 parts in 10^7 (computed from the
-// chances of all orders, round by round).
+// Rounds for few items. After 32, each order of 4, 5 or 6 items is as likely as any other to 6 parts in 10^7
+// (computed from the chances of all orders, round by round).
 constexpr std::uint64_t kFewRounds = 32;
 
-// One round of swap-or-not: an item changes places with its partner, or not. It is its own inverse. Without branches, as half of
-// them would be mispredicted.
+// One round of swap-or-not: an item changes places with its partner, or not. It is its own inverse. Without
+// branches, as half of them would be mispredicted.
 std::uint64_t swap_or_not(std::uint64_t item, std::uint64_t n, std::uint64_t key,
                           std::uint64_t round) noexcept {
   const std::uint64_t round_key = mix64(key + round * 0xD1B54A32D192ED03U);

@@ -1,8 +1,8 @@
 // Quotas: how many of the positions of a block belong to each group, and how many did in all blocks before.
 //
-// A block has `size` positions. C(g) = size x (p(0) + ... + p(g - 1)) is where group g would begin if positions could be divided. In
-// block j it begins at floor(C(g) + r(j)), where r(j) in [0, 1) is the j-th number of van der Corput's sequence to base 2. C is
-// kept in units of 2^-20.
+// A block has `size` positions. C(g) = size x (p(0) + ... + p(g - 1)) is where group g would begin if
+// positions could be divided. In block j it begins at floor(C(g) + r(j)), where r(j) in [0, 1) is the j-th
+// number of van der Corput's sequence to base 2. C is kept in units of 2^-20.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ class Quotas {
     return __builtin_bswap32(bits) >> (32 - kBits);
   }
 
-  // How many of the first `blocks` < kOne offsets are less than `bound`. Those of 2^i blocks in a row, the first of which is a
-  // multiple of 2^i, are one progression with steps of kOne / 2^i.
+  // How many of the first `blocks` < kOne offsets are less than `bound`. Those of 2^i blocks in a row, the
+  // first of which is a multiple of 2^i, are one progression with steps of kOne / 2^i.
   static std::uint64_t offsets_below(std::uint64_t blocks, std::uint64_t bound) noexcept {
     std::uint64_t count = 0;
     std::uint64_t first = 0;  // the offset of the first block of the part

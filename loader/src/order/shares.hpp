@@ -1,7 +1,7 @@
 // Shares: which group each position of a sequence belongs to, and how often the group came before.
 //
-// A sequence is divided into blocks. A block has slots, as many as positions, in the order of the groups, and a permutation says
-// which slot a position has:
+// A sequence is divided into blocks. A block has slots, as many as positions, in the order of the groups, and
+// a permutation says which slot a position has:
 //
 //   positions of a block   0 1 2 3 4 5 6 7 8 9
 //   slots                  6 0 9 2 5 7 1 3 8 4
@@ -37,7 +37,8 @@ struct GroupSlots {
   std::uint64_t before = 0;
 };
 
-// The number of an epoch, reduced so that positions of all epochs can be counted. So far nobody trains for so long.
+// The number of an epoch, reduced so that positions of all epochs can be counted.
+// So far nobody trains for so long.
 constexpr std::uint64_t countable(const Sampling::Epoch& epoch) noexcept {
   return epoch.number % ((std::uint64_t{1} << 62U) / (epoch.length + 1));
 }
@@ -46,8 +47,9 @@ constexpr std::uint64_t countable(const Sampling::Epoch& epoch) noexcept {
 //
 //   whole blocks | a short block | n mod m positions
 //
-// The whole blocks have 1,000 / m positions of each group, at least one; the short block has fewer, but also as many of each. The
-// positions that are left go around: those of all epochs together are rounds, each of which has every group once.
+// The whole blocks have 1,000 / m positions of each group, at least one; the short block has fewer, but also
+// as many of each. The positions that are left go around: those of all epochs together are rounds, each of
+// which has every group once.
 class EqualShares {
  public:
   // groups: those that are drawn, ascending.
@@ -118,9 +120,10 @@ class EqualShares::InEpoch {
   Permutation round_;  // that has begun when the epoch begins
 };
 
-// Groups in any proportions, by quotas (quotas.hpp). Up to 100 groups: an epoch has blocks of 1,000 positions, and the last one may
-// be shorter. With more groups there are blocks of 8 positions for each group, which do not end with the epoch. Quotas alone would
-// give a regular choice of groups to each small block; the groups are then in no order, too.
+// Groups in any proportions, by quotas (quotas.hpp). Up to 100 groups: an epoch has blocks of 1,000
+// positions, and the last one may be shorter. With more groups there are blocks of 8 positions for each
+// group, which do not end with the epoch. Quotas alone would give a regular choice of groups to each small
+// block; the groups are then in no order, too.
 class UnequalShares {
  public:
   // proportions: their sum is 1.

@@ -11,7 +11,8 @@
 
 namespace shard {
 
-// Whether samples, shards or the samples of a window may be so few that their permutation was another one in earlier versions.
+// Whether samples, shards or the samples of a window may be so few that their permutation was another one
+// in earlier versions.
 bool Order::permutes_few() const noexcept {
   const auto few = [](std::uint64_t n) { return n > 1 && n <= Permutation::kFew; };
   if (sampling_) return false;  // its own digest says what it draws
@@ -27,7 +28,8 @@ bool Order::permutes_few() const noexcept {
   return false;
 }
 
-// Everything but seed and epoch that determines the sequence. drawn: the digest of the sampling, if there is one.
+// Everything but seed and epoch that determines the sequence.
+// drawn: the digest of the sampling, if there is one.
 std::string Order::described(std::uint64_t drawn) const {
   const bool windowed = options_.order == OrderMode::windowed;
   std::string text = fmt::format("mode {} tail {} partition {} window {}", static_cast<int>(options_.order),

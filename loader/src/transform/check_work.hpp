@@ -36,7 +36,8 @@ inline bool is_float(DType dtype) noexcept {
   return dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::f32;
 }
 
-// What values are divided by before they are normalised: 255 and 65535 where u8 and u16 become floats, else 1.
+// What values are divided by before they are normalised: 255 and 65535 where u8 and u16
+// become floats, else 1.
 inline float scale_of(const TransformWork& work) noexcept {
   return is_float(work.delivered.dtype) ? full_scale(work.stored.dtype) : 1.0F;
 }

@@ -1,5 +1,5 @@
-// The arithmetic of the transform for samples stored as floats, shared by host and CUDA; also for u16, and for all
-// samples of more than four channels.
+// The arithmetic of the transform for samples stored as floats, shared by host and CUDA; also for u16, and
+// for all samples of more than four channels.
 //
 // A stored value of any type is a float32 exactly. Everything is computed in float32, one rounded operation
 // after the other (to nearest, ties to even; no fused steps), in the order that is written here, and rounded
@@ -11,10 +11,10 @@
 //              in between.
 //   scale      u8 and u16 that become floats: value / 255, value / 65535
 //   normalise  (value - mean) / std
-//   cast       rounded to nearest even; beyond the largest value: infinity. u8 and u16 that stay what they are
-//              (resized): rounded to nearest even. Before that, a value of u16 with
-//              n terms per pass is off by at most n / 128 of a unit: 0.02 where the box is not shrunk (n = 2), and
-//              in theory half a unit where it is shrunk 32 times
+//   cast       rounded to nearest even; beyond the largest value: infinity. u8 and u16 that stay what they
+//              are (resized): rounded to nearest even. Before that, a value of u16 with n terms per pass is
+//              off by at most n / 128 of a unit: 0.02 where the box is not shrunk (n = 2), and in theory half
+//              a unit where it is shrunk 32 times
 //
 // Only the taps of an output are read, so a NaN or an infinity reaches the outputs that see it and no others.
 // A NaN that was computed or cast is delivered as kFloatNan*, whatever its sign and payload were.

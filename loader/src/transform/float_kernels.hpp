@@ -48,8 +48,8 @@ struct FloatColumns {
   FloatTaps taps_;
 };
 
-// What becomes of the values of a row: value / divisor, then (value - mean) / std. mean and std lie lane by lane:
-// those of one channel, or of interleaved channels in turn.
+// What becomes of the values of a row: value / divisor, then (value - mean) / std. mean and std lie lane by
+// lane: those of one channel, or of interleaved channels in turn.
 struct FloatNormalization {
   static constexpr std::size_t kLanes = 32;  // more than a vector has: so many lie behind the channels
   float divisor = 1;
@@ -69,8 +69,8 @@ struct FloatKernels {
   void (*columns)(const FloatColumns& columns, const float* row, float* out);
   // Weighted sum of `taps` rows, n values of each rounded up to a multiple of kFloatRowMultiple.
   void (*rows)(const float* const* rows, const float* weights, std::size_t taps, std::size_t n, float* out);
-  // n floats -> delivered values, normalised first. u8 and u16: rounded to nearest, ties to even, and clamped;
-  // not for NaN.
+  // n floats -> delivered values, normalised first. u8 and u16: rounded to nearest, ties to even,
+  // and clamped; not for NaN.
   void (*store)(DType delivered, const FloatNormalization& normalization, const float* in, std::size_t n,
                 std::byte* out);
 };

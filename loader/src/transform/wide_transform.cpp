@@ -10,8 +10,8 @@ namespace shard {
 
 namespace {
 
-// Of pixels of up to this many channels the columns are resized by the kernel for rows of values, of others pixel
-// by pixel.
+// Of pixels of up to this many channels the columns are resized by the kernel for rows of values,
+// of others pixel by pixel.
 constexpr std::uint32_t kFewChannels = 4;
 constexpr std::size_t kPieceValues = 16384;  // that are converted at once
 

@@ -11,8 +11,8 @@ namespace shard {
 class Error;
 
 // The transports to try for LoaderOptions::transport, in this order. automatic and resident: the best first,
-// staged last. `available_bytes`: of host memory. `remote`: Dataset::is_remote(), for which there is only staged; throws
-// invalid_argument if mapped or direct are asked for.
+// staged last. `available_bytes`: of host memory. `remote`: Dataset::is_remote(), for which there is only
+// staged; throws invalid_argument if mapped or direct are asked for.
 std::vector<TransportKind> transports_to_try(const DatasetInfo& info, const DeviceInfo& device,
                                              const LoaderOptions& options, std::uint64_t available_bytes,
                                              bool remote = false);

@@ -28,7 +28,8 @@ namespace shard {
 namespace {
 
 // For each shard of a batch it is checked once whether its file is still complete. The feeder's thread checks
-// up to this many shards itself (2 us each, H200). For more shards, the pool's threads do it while the batch before is copied.
+// up to this many shards itself (2 us each, H200). For more shards,
+// the pool's threads do it while the batch before is copied.
 constexpr std::size_t kShardsCheckedHere = 64;
 
 class Mapped final : public Transport {

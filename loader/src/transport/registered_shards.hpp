@@ -31,7 +31,8 @@
 
 namespace shard {
 
-// The images of a shard; with fields, also those of the further fields, which are stored before them. Begins at a page.
+// The images of a shard; with fields, also those of the further fields, which are stored before them.
+// Begins at a page.
 std::span<const std::byte> registered_range(const ShardReader& shard, bool with_fields);
 
 // Used by the feeder's thread; any thread may call bytes(), holds_all() and remark(). The destructor stops a
@@ -55,8 +56,8 @@ class RegisteredShards {
   // again. `stopping` is called every few milliseconds; true ends the wait. Errors: io, corrupt, unsupported,
   // resource, cancelled.
   void use(std::uint32_t shard, const std::function<bool()>& stopping = {});
-  // Ends one use of each of the shards. The device reads them until `done`, which was recorded in `stream`: its work is done in
-  // the order of release(), and that of other streams in any order.
+  // Ends one use of each of the shards. The device reads them until `done`, which was recorded in `stream`:
+  // its work is done in the order of release(), and that of other streams in any order.
   void release(std::span<const std::uint32_t> shards, const Event& done, const Stream* stream = nullptr);
   // The shards that are needed from now on, in this order. Replaces the earlier list.
   void prefetch(std::vector<std::uint32_t> shards);

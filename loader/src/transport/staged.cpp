@@ -1,5 +1,6 @@
 // staged: threads copy (or decompress) the samples of a batch into pinned memory, and one copy takes them to
-// the device. Of a data set on a server, a device that reads host memory reads samples that are mapped in place, and others where the threads put them.
+// the device. Of a data set on a server, a device that reads host memory reads samples that are mapped in
+// place, and others where the threads put them.
 #include <chrono>
 #include <future>
 #include <memory>
@@ -16,7 +17,8 @@ namespace shard {
 
 namespace {
 
-// Whether the targets of samples are memory of their batch alone: neither what consumers read, nor what stays on the device.
+// Whether the targets of samples are memory of their batch alone: neither what consumers read,
+// nor what stays on the device.
 bool stages_to_target(const Dataset& dataset, const LoaderOptions& options) {
   return options.transport != TransportKind::resident && !delivers_stored(dataset.info(), options);
 }
@@ -89,7 +91,8 @@ class Staged final : public Transport {
     return batch.buffer == nullptr ? item.target : batch.buffer->memory->data() + item.offset;
   }
 
-  // A device that reads host memory reads samples where they are mapped, if the host need not decode or verify them.
+  // A device that reads host memory reads samples where they are mapped,
+  // if the host need not decode or verify them.
   void find_samples(const Slot& slot) {
     Batch& batch = batches_[slot.number];
     batch.sources.clear();

@@ -24,10 +24,10 @@ struct StagingPlan {
 // Bytes of the processor's last cache; 0: not known.
 std::uint64_t last_cache_bytes() noexcept;
 
-// `batch_bytes`: the most that a batch takes; greater than 0. The plan has at most prefetch + 1 buffers. If at
-// least two of them fit into half of the cache, it has no more than fit there, and more than three only if
-// they take at most 32 MiB together; they are filled with plain stores. Else it has all of them, filled past
-// the caches.
+// `batch_bytes`: the most that a batch takes; greater than 0. The plan has at most prefetch + 1 buffers.
+// If at least two of them fit into half of the cache, it has no more than fit there, and more than three
+// only if they take at most 32 MiB together; they are filled with plain stores. Else it has all of them,
+// filled past the caches.
 StagingPlan staging_plan(std::uint64_t batch_bytes, std::uint32_t prefetch,
                          std::uint64_t cache_bytes) noexcept;
 

@@ -30,7 +30,8 @@ struct TransportContext {
   const Order* order = nullptr;
   Stream* copy_stream = nullptr;
   ThreadPool* pool = nullptr;  // copy, decompression and verification
-  // Where it is useful that copies of two batches overlap, a transport may queue every second batch here. Null: not.
+  // Where it is useful that copies of two batches overlap, a transport may queue every second
+  // batch here. Null: not.
   Stream* other_copy_stream = nullptr;
   std::uint64_t cache_bytes = last_cache_bytes();
   // True if the epoch must end. Long waits in begin() and end() call it every few milliseconds, and then

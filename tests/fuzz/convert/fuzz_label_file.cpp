@@ -1,5 +1,5 @@
-// Any bytes as the annotations of an image: the first byte chooses Pascal VOC (0) or YOLO with so many keypoints less one. What is taken has finite
-// boxes with an area.
+// Any bytes as the annotations of an image: the first byte chooses Pascal VOC (0) or YOLO with so many
+// keypoints less one. What is taken has finite boxes with an area.
 #include <cmath>
 #include <cstdlib>
 #include <string_view>

@@ -1,4 +1,5 @@
-// Any bytes as a tar archive: as they are, and with the checksums of all blocks made right, so that what is behind them is reached.
+// Any bytes as a tar archive: as they are, and with the checksums of all blocks made right,
+// so that what is behind them is reached.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

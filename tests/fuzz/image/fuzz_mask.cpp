@@ -1,4 +1,5 @@
-// Any bytes as a mask: what is decoded is as the header says, and the nearest resize makes no value that it does not have.
+// Any bytes as a mask: what is decoded is as the header says, and the nearest resize makes no value
+// that it does not have.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

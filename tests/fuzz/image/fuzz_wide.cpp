@@ -1,4 +1,5 @@
-// Any bytes as a file whose channels and bits are kept: decoded, resized and written as a sample. The last byte chooses the dtype.
+// Any bytes as a file whose channels and bits are kept: decoded, resized and written as a sample.
+// The last byte chooses the dtype.
 #include <cstdlib>
 
 #include "shard/image/preprocess.hpp"

@@ -133,7 +133,8 @@ TEST(Tar, NamesWhatCannotBeUsed) {
 }
 
 TEST(Tar, FindsWhatFollowsASparseFileOfManyPieces) {
-  // GNU tar: four pieces in the header, 21 in each block behind it, which the size of the member does not count.
+  // GNU tar: four pieces in the header, 21 in each block behind it,
+  // which the size of the member does not count.
   for (const std::size_t blocks : {0U, 1U, 2U, 5U}) {
     std::string sparse = header_of({"sparse", std::string(1024, 's'), 'S'});
     sparse.replace(257, 8, "ustar  ", 8);
@@ -187,7 +188,8 @@ TEST(Tar, SaysWhereAnArchiveIsDamaged) {
   const TarListing half = list(flipped);
   EXPECT_EQ(half.members.size(), 1U);
   EXPECT_EQ(half.problem, "damaged at byte 1536: a header without its checksum");
-  // Cut inside the block that the last member ends in, and behind it: the members are there, but others may have followed.
+  // Cut inside the block that the last member ends in, and behind it: the members are there,
+  // but others may have followed.
   const TarListing padding = list(good.substr(0, 1536 + 513));
   EXPECT_EQ(padding.members.size(), 2U);
   EXPECT_EQ(padding.problem,

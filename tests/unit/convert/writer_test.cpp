@@ -450,7 +450,8 @@ TEST_F(WriterTest, AShardEndsWhereItsColumnsFillIt) {
   WriterOptions with = options();
   with.samples_per_shard = 100;
   with.fields.push_back({"tokens", DType::u8, {1 << 20}, ColumnKind::ragged});
-  // Images that are rejects, so that their columns need no memory: 12 rows of 100 MiB, and an image before and behind them.
+  // Images that are rejects, so that their columns need no memory: 12 rows of 100 MiB,
+  // and an image before and behind them.
   const auto add_all = [&](Writer& writer) {
     std::uint64_t added = 0;
     for (int i = 0; i < 14; ++i) {

@@ -1,4 +1,5 @@
-// Further image fields: what is written comes back, whatever the order, the threads and the samples that are left out.
+// Further image fields: what is written comes back, whatever the order,
+// the threads and the samples that are left out.
 #include <gtest/gtest.h>
 
 #include <filesystem>

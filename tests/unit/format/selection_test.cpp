@@ -268,7 +268,8 @@ TEST_F(Selections, ASplitOfASplitIsIndependentOfIt) {
   EXPECT_EQ(keys(recorded.split(0.5).first), keys(train.split(0.5).first));
 }
 
-// The first cut by a seed is what it was in every version: no sample moves from a training set into one for tests.
+// The first cut by a seed is what it was in every version: no sample moves from a training
+// set into one for tests.
 TEST_F(Selections, AFirstSplitIsTheOneOfEveryVersion) {
   const Dataset data = open("a", {{12, 8}});
   const auto numbers = [&](const Dataset& part) {

@@ -1,5 +1,5 @@
-// Formats whose library a build may lack: BMP, PNM, AVIF, HEIC, JPEG XL. Where it lacks one, its files are refused, and the reason
-// says what to install.
+// Formats whose library a build may lack: BMP, PNM, AVIF, HEIC, JPEG XL. Where it lacks one, its files are
+// refused, and the reason says what to install.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,8 @@ TEST(OptionalFormats, GivePillowsPixels) {
   }
 }
 
-// libavif before 1.1.1 puts tiles into the places of their items. The file has two of 64 x 64 pixels side by side, and lists them in "dimg".
+// libavif before 1.1.1 puts tiles into the places of their items.
+// The file has two of 64 x 64 pixels side by side, and lists them in "dimg".
 TEST(OptionalFormats, TilesOfAGridAreNeverInAnotherPlaceThanTheListOfTheGridSays) {
   if (!is_read(image::Format::avif)) GTEST_SKIP() << "this build reads no AVIF";
   Bytes file = read_file(golden_path("../optional/grid.avif"));
@@ -159,7 +160,8 @@ TEST(OptionalFormats, StopWhenCancelled) {
   }
 }
 
-// libjxl as Debian 12 builds it and dav1d print what is wrong with a file, and have no switch for it. The others are silent.
+// libjxl as Debian 12 builds it and dav1d print what is wrong with a file, and have no switch for it.
+// The others are silent.
 TEST(OptionalFormats, SurviveTruncationAndDamage) {
   image::Decoder decoder;
   std::mt19937 random(16);

@@ -121,8 +121,9 @@ TEST(Decoder, StopsWhenCancelled) {
   }
 }
 
-// Every length for some, some lengths for every file. Bytes behind the end of the image are no part of it. TIFF has pixels and
-// directory anywhere, and GIF further frames, so what is cut off may be of no importance; then the pixels are there.
+// Every length for some, some lengths for every file. Bytes behind the end of the image are no part of it.
+// TIFF has pixels and directory anywhere, and GIF further frames, so what is cut off may be of no importance;
+// then the pixels are there.
 TEST(Decoder, FindsEveryTruncation) {
   image::Decoder decoder;
   for (const auto& path : golden_files("images")) {

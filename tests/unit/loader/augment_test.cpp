@@ -1,5 +1,5 @@
-// Each instruction against a plain reference, for every instruction set of this CPU; what is drawn; what is refused.
-// tests/golden/check_augment_with_torchvision.py compares the same with torchvision.
+// Each instruction against a plain reference, for every instruction set of this CPU; what is drawn; what is
+// refused. tests/golden/check_augment_with_torchvision.py compares the same with torchvision.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -387,7 +387,8 @@ TEST(Augment, PoliciesHaveTheirOperationsEquallyOften) {
               5 * std::sqrt(kSamples * 0.23));
 }
 
-// Beta(a, a) of a small a is near 0 or 1: between 0.1 and 0.9 in about 2.2 a of all cases, and as often on either side.
+// Beta(a, a) of a small a is near 0 or 1: between 0.1 and 0.9 in about 2.2 a of all cases,
+// and as often on either side.
 TEST(Augment, SharesOfMixesAreThoseOfTheBetaDistributionForAnyAlpha) {
   const SampleSpec pixels{DType::u8, Layout::nhwc, 3, 1000, 1000};
   for (const double alpha : {1e-6, 0.0005, 0.001, 0.003, 0.01}) {

@@ -9,7 +9,8 @@
 namespace shard {
 namespace {
 
-// What each width was used for, in seconds, while `shards` of 10 MB came one after the other; the line brings rate(width) bytes per second.
+// What each width was used for, in seconds, while `shards` of 10 MB came one after the other;
+// the line brings rate(width) bytes per second.
 template <typename Rate>
 std::map<unsigned, double> widths_of(FillWidth& width, int shards, Rate rate) {
   constexpr double kBytes = 1e7;

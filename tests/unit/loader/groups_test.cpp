@@ -37,7 +37,8 @@ Indices drawn(const Sampling& sampling, std::uint64_t epoch, std::uint64_t lengt
   return positions;
 }
 
-// Pairs of groups within batches of 250, positions i and i + 125 of the batch: chi-square over the kinds of both groups.
+// Pairs of groups within batches of 250, positions i and i + 125 of the batch:
+// chi-square over the kinds of both groups.
 template <class Kind>
 double sigmas_of_pairs(const Sampling& sampling, std::uint64_t length,
                        const std::vector<double>& share_of_kind, const Kind& kind_of) {
@@ -97,7 +98,8 @@ TEST(Groups, OfOtherSharesMeetInBatchesAsOftenAsTheyShould) {
   }
 }
 
-// Where an epoch has fewer positions than there are groups, its groups are others each time, not one of two halves.
+// Where an epoch has fewer positions than there are groups, its groups are others each time,
+// not one of two halves.
 TEST(Groups, OfShortEpochsAreDrawnAnew) {
   const auto sampling = equal_groups(2'000, 3);
   const auto groups_of = [&](std::uint64_t epoch) {

@@ -100,7 +100,8 @@ TEST_F(RegisteredShardsTest, AreGivenUpAfterTheDeviceHasReadThem) {
   EXPECT_EQ(device.races(), std::vector<std::string>{});
 }
 
-// Where kernels copy, every second batch is copied in another stream, and the last one to be queued may be over first.
+// Where kernels copy, every second batch is copied in another stream,
+// and the last one to be queued may be over first.
 TEST_F(RegisteredShardsTest, AreGivenUpAfterEachStreamHasReadThem) {
   StepDevice device;
   const auto shared = std::shared_ptr<Device>(&device, [](Device*) {});

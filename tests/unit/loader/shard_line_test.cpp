@@ -1,4 +1,5 @@
-// ShardSchedule with a line of limited rate, a cache of half of the data and a consumer that takes time: simulated, event by event.
+// ShardSchedule with a line of limited rate, a cache of half of the data and a consumer that takes time:
+// simulated, event by event.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +31,8 @@ struct Epoch {
   double by_range = 0;
 };
 
-// A second is what the consumer needs for the samples of a byte: an epoch takes as many seconds as there are bytes, if nothing is waited for.
+// A second is what the consumer needs for the samples of a byte:
+// an epoch takes as many seconds as there are bytes, if nothing is waited for.
 class Line {
  public:
   // `shard_rate`: of one shard, at most.
@@ -205,8 +207,9 @@ TEST(ShardLine, HalfACacheHalvesTheBytes) {
     }
 }
 
-// A line of rate 0.5 brings half of the data while the consumer needs all of it: then every run of cached shards that is longer than what the transit area
-// takes costs time. (Fetched one shard at a time, that is 6 % at most; three that share the line come later than one.)
+// A line of rate 0.5 brings half of the data while the consumer needs all of it: then every run of cached
+// shards that is longer than what the transit area takes costs time. (Fetched one shard at a time, that is 6
+// % at most; three that share the line come later than one.)
 TEST(ShardLine, AnEpochTakesAsLongAsTheConsumerOrTheLine) {
   for (const Case& one : cases())
     for (const std::uint32_t window : {2U, 8U})

@@ -109,7 +109,8 @@ TEST(ShardSchedule, FetchesEachShardThatDoesNotFitOnceInAnEpoch) {
       std::size_t before = 0;
       for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
         EXPECT_EQ(machine.epoch(epoch), 0U) << "every shard was here in time";
-        // Some of the next epoch are here already. What both epochs need within the area's room is fetched once for both.
+        // Some of the next epoch are here already. What both epochs need within the area's room is
+        // fetched once for both.
         const std::size_t ahead = machine.passing.size();
         EXPECT_LE(machine.fetched - ahead, before + (epoch == 0 ? 20 : 20 - cache));
         EXPECT_GE(machine.fetched - ahead + 4, before + (epoch == 0 ? 20 : 20 - cache));

@@ -1,4 +1,5 @@
-// Stream::follow() on the host, against the interpreter of augmentation, which does the same to the pixels of images.
+// Stream::follow() on the host, against the interpreter of augmentation,
+// which does the same to the pixels of images.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Samples that only version 2 of the profile has: u16, many channels, tensors. transform_rows() against plain loops
-// for every instruction set of this CPU, and a resize of u16 against float64.
+// Samples that only version 2 of the profile has: u16, many channels, tensors. transform_rows() against plain
+// loops for every instruction set of this CPU, and a resize of u16 against float64.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// ShardCache and TransitArea, used by eight processes at once, of which some are killed: never more bytes than were allowed, never other bytes than those of
-// the shard, and in transit nothing that stays.
+// ShardCache and TransitArea, used by eight processes at once, of which some are killed: never more bytes
+// than were allowed, never other bytes than those of the shard, and in transit nothing that stays.
 // SHARD_TEST_ROUNDS and SHARD_TEST_SEED: how often, and with which random numbers.
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -291,7 +291,8 @@ TEST_F(Cache, WhatOthersCanWriteToIsProvenAgainAndNotTrusted) {
   EXPECT_NE(cache.problem().find("others may write to it"), std::string::npos) << cache.problem();
 }
 
-// Runs `check` as another user; `owner` has the files of `shards` in a folder where only owners may remove files.
+// Runs `check` as another user; `owner` has the files of `shards` in a folder where only
+// owners may remove files.
 template <typename Check>
 int as_nobody_in_sticky(const std::filesystem::path& folder, const std::filesystem::path& file, uid_t owner,
                         Check check) {

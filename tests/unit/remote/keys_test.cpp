@@ -16,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::comes_true;
 
-// A clock that the test sets, and a service that counts how often it was asked; it gives keys K1, K2, ... that live for `life`, or fails.
+// A clock that the test sets, and a service that counts how often it was asked; it gives keys K1, K2, ...
+// that live for `life`, or fails.
 struct Script {
   std::atomic<std::chrono::milliseconds> now{0ms};
   std::atomic<int> asked{0};

@@ -17,8 +17,8 @@ struct Found {
 };
 
 // Samples with equal bytes: those with equal digests; with `verify`, their bytes are read and compared too.
-// Damaged samples are left out and noted. Memory: group_by_digest(), and two samples per thread. Errors: those
-// of require_same_bytes_for_same_pixels().
+// Damaged samples are left out and noted. Memory: group_by_digest(), and two samples per thread.
+// Errors: those of require_same_bytes_for_same_pixels().
 Found find_equal(const SetList& sets, bool verify, unsigned threads, cli::Progress& progress, Damage& damage);
 
 // Samples whose perceptual hashes differ in at most `distance` bits. All samples are read. The data sets may

@@ -12,8 +12,8 @@ namespace shard::ctl {
 
 // Compares the bytes of all members of each group. A group whose members are of several kinds becomes several
 // groups; members that equal no other one are left out, and so are those for which `read` returns false
-// (damaged samples). `read` fills `out` with the bytes of a sample and is called from several threads at once.
-// Each thread has two buffers of `sample_bytes`.
+// (damaged samples). `read` fills `out` with the bytes of a sample and is called from several threads at
+// once. Each thread has two buffers of `sample_bytes`.
 void keep_same_bytes(Members& members, std::size_t sample_bytes, unsigned threads,
                      const std::function<bool(std::uint64_t sample, std::span<std::byte> out)>& read);
 

@@ -15,8 +15,8 @@
 namespace shard::ctl {
 namespace {
 
-// Whether the samples of one are among those of the other. Two parts of a data set have none in common, or are
-// meant to be compared.
+// Whether the samples of one are among those of the other. Two parts of a data set have none in common,
+// or are meant to be compared.
 bool is_same_set(const std::string& a, const std::string& b) {
   const DatasetPath first = parse_dataset_path(a);
   const DatasetPath second = parse_dataset_path(b);

@@ -15,8 +15,8 @@ struct PageClass {
   std::uint64_t samples = 0;
 };
 
-// By id, also those without samples. Empty if labels are no class ids, or are of more than kMostClasses kinds.
-// Errors: those of Source::locate().
+// By id, also those without samples. Empty if labels are no class ids, or are of more than kMostClasses
+// kinds. Errors: those of Source::locate().
 inline constexpr std::size_t kMostClasses = 10'000;
 std::vector<PageClass> count_page_classes(const Source& source);
 

@@ -21,8 +21,9 @@ struct Rejects {
   bool readable = true;  // false: the file is missing or damaged, after so many rows
 };
 
-// Reasons that differ only in numbers and in what stands in quotation marks are one group. At most kMostReasons
-// groups (the last one takes what is left) with kRejectExamples each, whatever the file holds. Errors: io.
+// Reasons that differ only in numbers and in what stands in quotation marks are one group. At most
+// kMostReasons groups (the last one takes what is left) with kRejectExamples each, whatever the
+// file holds. Errors: io.
 inline constexpr std::size_t kMostReasons = 50;
 inline constexpr std::size_t kRejectExamples = 20;
 Rejects read_rejects(const std::filesystem::path& file);

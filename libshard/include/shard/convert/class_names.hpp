@@ -11,9 +11,9 @@
 
 namespace shard::convert {
 
-// A text file with one name a line (UTF-8; blanks at the end of a line do not count), or a data set: its folder, its dataset.json, an
-// address. The names are not escaped. Errors: invalid_argument (an empty line, a name that occurs twice, no names, a data set whose labels
-// are numbers), and those of Dataset::open().
+// A text file with one name a line (UTF-8; blanks at the end of a line do not count), or a data set: its
+// folder, its dataset.json, an address. The names are not escaped. Errors: invalid_argument (an empty line, a
+// name that occurs twice, no names, a data set whose labels are numbers), and those of Dataset::open().
 std::vector<std::string> read_class_names(const std::filesystem::path& from);
 
 }  // namespace shard::convert

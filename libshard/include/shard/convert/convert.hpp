@@ -3,9 +3,10 @@
 //
 // The plan is a pure function of the sorted list of inputs and the options: sample i lies in shard floor(i /
 // per_shard). So the bytes of every shard are the same for any number of threads and processes, first run or
-// resumed. Several processes may work on one OUT, by ranks or by claiming shards; whoever finds the last shard finished
-// writes dataset.json. What is finished is never removed, whoever else is at work in OUT: a shard is replaced
-// only by one with the right bytes, and a data set by another one that is complete (replace.hpp).
+// resumed. Several processes may work on one OUT, by ranks or by claiming shards; whoever finds the
+// last shard finished writes dataset.json. What is finished is never removed, whoever else is at work
+// in OUT: a shard is replaced only by one with the right bytes, and a data set by another one that is
+// complete (replace.hpp).
 #pragma once
 
 #include <atomic>
@@ -81,22 +82,23 @@ struct Hooks {
   // Called once, on the thread that calls run(), when inputs and labels are known and before anything is
   // written.
   std::function<void(const Listing&)> planned = nullptr;
-  // Called for each shard that this run has finished, with its file name, on the thread that publishes them. While it runs, one further shard
-  // is filled at most. What it throws ends the run.
+  // Called for each shard that this run has finished, with its file name, on the thread that publishes them.
+  // While it runs, one further shard is filled at most. What it throws ends the run.
   std::function<void(const std::string&)> published = nullptr;
 };
 
-// What to do about images of which 8 bits keep little (image::Warning::few_bits), with their number, as a sentence. Empty: there are none.
+// What to do about images of which 8 bits keep little (image::Warning::few_bits), with their number,
+// as a sentence. Empty: there are none.
 std::string few_bits_text(const image::WarningCounts& warnings);
 
 // Of a complete data set.
 Summary summary_of(const DatasetInfo& info);
 
-// `out` may be s3://BUCKET/PREFIX: then shards are uploaded when they are finished, and dataset.json is last (docs/shardify.md, "Into an
-// object store").
+// `out` may be s3://BUCKET/PREFIX: then shards are uploaded when they are finished, and dataset.json is last
+// (docs/shardify.md, "Into an object store").
 // Errors: invalid_argument, not_found, io, cancelled; resource (also if another process works in OUT as the
-// same rank); corrupt (what an earlier run left cannot be read). After any of them nothing partial is visible,
-// and the same call continues the conversion.
+// same rank); corrupt (what an earlier run left cannot be read). After any of them nothing partial is
+// visible, and the same call continues the conversion.
 Summary run(const Options& options, const Hooks& hooks = {});
 
 }  // namespace shard::convert

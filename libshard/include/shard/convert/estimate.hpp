@@ -26,7 +26,8 @@ struct Estimate {
   // Images that were decoded for this estimate, evenly spaced.
   std::uint64_t sampled = 0;
   std::uint64_t sampled_rejects = 0;
-  // Images whose sizes were looked at, and those of them that would be enlarged (Listing::warnings says so too).
+  // Images whose sizes were looked at, and those of them that would be enlarged
+  // (Listing::warnings says so too).
   std::uint64_t sized = 0;
   std::uint64_t smaller = 0;
   // The first few of them.

@@ -51,7 +51,8 @@ struct AnnotationCounts {
   Count images_without;
   // Annotations whose image is not among the inputs.
   Count without_image;
-  // Objects that are left out: their category is not in the file; their box has no area; they lie outside of the crop.
+  // Objects that are left out: their category is not in the file; their box has no area;
+  // they lie outside of the crop.
   Count unknown_category;
   Count invalid_boxes;
   Count cut_away;
@@ -88,8 +89,8 @@ struct Listing {
   std::uint64_t unlisted = 0;
   // Escaped names of the classes of Options::classes that no image has.
   std::vector<std::string> absent_classes;
-  // What a person should know before this is converted, a sentence each: other data beside the images gives their classes other numbers;
-  // images would be enlarged. They name options as messages of errors do.
+  // What a person should know before this is converted, a sentence each: other data beside the images gives
+  // their classes other numbers; images would be enlarged. They name options as messages of errors do.
   std::vector<std::string> warnings;
   AnnotationCounts annotations;
   std::vector<FurtherCounts> further;

@@ -1,12 +1,14 @@
-// A conversion whose shards are handed out by somebody else: Ray, Dask, Spark, a queue. Each process makes the same WorkPlan;
-// whoever hands out the work calls convert_shard() for each number, in any order and anywhere, then finish() once.
+// A conversion whose shards are handed out by somebody else: Ray, Dask, Spark, a queue. Each process makes
+// the same WorkPlan; whoever hands out the work calls convert_shard() for each number, in any order and
+// anywhere, then finish() once.
 //
 //   WorkPlan plan(options);
 //   for (i in any order, on any machine) plan.convert_shard(i);
 //   plan.finish();
 //
-// convert_shard() has the same result however often it is called, also at the same time in several processes: the files that it
-// writes depend on the plan and the number only. shardify with the same options does what is left of such a conversion.
+// convert_shard() has the same result however often it is called, also at the same time in several processes:
+// the files that it writes depend on the plan and the number only. shardify with the same options does what
+// is left of such a conversion.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,8 @@ struct ShardResult {
 // Thread safe.
 class WorkPlan {
  public:
-  // Lists the inputs; writes nothing. Ranks, `overwrite`, `refresh` and `append` are refused. Errors: those of run().
+  // Lists the inputs; writes nothing. Ranks, `overwrite`, `refresh` and `append` are refused.
+  // Errors: those of run().
   explicit WorkPlan(const Options& options);
   WorkPlan(WorkPlan&&) noexcept;
   WorkPlan& operator=(WorkPlan&&) noexcept;
@@ -48,8 +51,8 @@ class WorkPlan {
 
   // Errors: those of run(); invalid_argument if there is no such shard.
   ShardResult convert_shard(std::uint64_t shard, const Hooks& hooks = {}) const;
-  // Writes dataset.json. It may be called again. Errors: those of run(); invalid_argument naming the first shard that is not
-  // finished.
+  // Writes dataset.json. It may be called again. Errors: those of run();
+  // invalid_argument naming the first shard that is not finished.
   Summary finish() const;
 
  private:

@@ -1,9 +1,11 @@
 // Decoder: bytes of an image file -> upright RGB, 8 bits per channel.
 //
-// Decodes JPEG (libjpeg-turbo, ISLOW, fancy upsampling), PNG (libspng), WebP (libwebp), TIFF (libtiff) and GIF (giflib), and where
-// the build has their libraries BMP and PNM (TurboJPEG), AVIF (libavif), HEIC (libheif) and JPEG XL (libjxl), recognised by content. The result equals Pillow's `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: alpha is
-// dropped, gray is replicated, CMYK and YCCK are converted as in Pillow, 16 bits keep the high byte, and
-// of an animation the first picture is taken, of a TIFF file the page that is asked for.
+// Decodes JPEG (libjpeg-turbo, ISLOW, fancy upsampling), PNG (libspng), WebP (libwebp), TIFF (libtiff) and
+// GIF (giflib), and where the build has their libraries BMP and PNM (TurboJPEG), AVIF (libavif), HEIC
+// (libheif) and JPEG XL (libjxl), recognised by content. The result equals Pillow's
+// `ImageOps.exif_transpose(Image.open(f)).convert("RGB")`: alpha is dropped, gray is replicated, CMYK and
+// YCCK are converted as in Pillow, 16 bits keep the high byte, and of an animation the first picture is
+// taken, of a TIFF file the page that is asked for.
 #pragma once
 
 #include <atomic>
@@ -43,8 +45,9 @@ class TooManyPixels : public Error {
   using Error::Error;
 };
 
-// Reads the header only, of a TIFF file that of a page. Errors: corrupt, unsupported (unknown format; the message has the first bytes; a
-// page other than 0 of another format), not_found (no such page), resource (TooManyPixels).
+// Reads the header only, of a TIFF file that of a page. Errors: corrupt, unsupported (unknown format;
+// the message has the first bytes; a page other than 0 of another format), not_found (no such page),
+// resource (TooManyPixels).
 ImageInfo read_info(std::span<const std::byte> file, std::uint64_t max_pixels, std::uint32_t page = 0);
 
 // uint8 [row, column, channel] with rows of `stride_bytes`, channels red, green, blue. A view: whoever
@@ -66,18 +69,18 @@ struct DecodeOptions {
   OnWarning on_warning = OnWarning::harmless;
   // Of a TIFF file, from 0 on. Other formats have page 0 only; another one is unsupported.
   std::uint32_t page = 0;
-  // PNG and TIFF files of 16 bits have numbers of so many bits, 9 to 16, of which the highest 8 are kept; an image with a larger number is
-  // unsupported. 0: 16. Not for decode_wide(), which keeps the numbers.
+  // PNG and TIFF files of 16 bits have numbers of so many bits, 9 to 16, of which the highest 8 are kept; an
+  // image with a larger number is unsupported. 0: 16. Not for decode_wide(), which keeps the numbers.
   unsigned depth = 0;
   // Checked between rows; if it is true, cancelled is thrown. Null: never.
   const std::atomic<bool>* cancel = nullptr;
-  // What the decoders of several threads may take together. An image that needs more than all of it is refused
-  // (resource); others wait for their turn. Null: not bounded.
+  // What the decoders of several threads may take together. An image that needs more than all of it is
+  // refused (resource); others wait for their turn. Null: not bounded.
   MemoryBudget* memory = nullptr;
 };
 
-// "libjpeg-turbo 2.1.5; libspng 0.7.3; libwebp 1.2.4; libtiff 4.5.0; giflib 5.2.1", and what else the build has. Data sets record
-// it, because it affects the bytes.
+// "libjpeg-turbo 2.1.5; libspng 0.7.3; libwebp 1.2.4; libtiff 4.5.0; giflib 5.2.1", and what else the build
+// has. Data sets record it, because it affects the bytes.
 std::string decoder_versions();
 // "JPEG, PNG, WebP, TIFF, GIF, AVIF": what this build reads.
 std::string decodable_formats();
@@ -91,9 +94,9 @@ class Decoder {
   ~Decoder();
 
   // The whole image, upright. The view is valid until the next call. Errors: corrupt (also for a warning of
-  // the JPEG decoder that options.on_warning does not accept), unsupported, not_found (no such page), resource, cancelled. No input can
-  // crash it or make it allocate more than the number of pixels in the header justifies. No file affects how
-  // a later one is decoded.
+  // the JPEG decoder that options.on_warning does not accept), unsupported, not_found (no such page),
+  // resource, cancelled. No input can crash it or make it allocate more than the number of pixels in the
+  // header justifies. No file affects how a later one is decoded.
   RgbView decode(std::span<const std::byte> file, const DecodeOptions& options);
   // The warnings that the last decode() accepted.
   const WarningSet& warnings() const noexcept;

@@ -34,8 +34,9 @@ struct FileKind {
 FileKind recognize_file(std::span<const std::byte> first_bytes) noexcept;
 
 // Why a file that is not decodable is refused, and what to do: "is a Photoshop image; convert it to PNG or
-// JPEG first", "is a HEIC image, and this build reads none: build with libheif (Debian: libheif-dev), or convert ...", "is a PDF
-// document, not an image", "not one of JPEG, PNG, WebP, TIFF, GIF: the file starts with 01 02 03".
+// JPEG first", "is a HEIC image, and this build reads none: build with libheif (Debian: libheif-dev), or
+// convert ...", "is a PDF document, not an image", "not one of JPEG, PNG, WebP, TIFF, GIF: the file
+// starts with 01 02 03".
 std::string why_not_decodable(std::span<const std::byte> first_bytes);
 
 }  // namespace shard::image

@@ -6,9 +6,10 @@
 // makes the short side N and the long side int(N * long / short); CenterCrop starts at
 // round-half-to-even((size - crop) / 2).
 //
-// With `channels` (wide images) the resize has the same filters and sizes, but is computed in float64 and rounded once, to the
-// nearest value, halves up: within half a unit of the exact result, also of 16 bits. Images of 8 bits become u16 by value x 257.
-// Integers become floats by (value / 255 - mean) / std, or value / 65535; floats are kept, and resized.
+// With `channels` (wide images) the resize has the same filters and sizes, but is computed in float64 and
+// rounded once, to the nearest value, halves up: within half a unit of the exact result, also of 16 bits.
+// Images of 8 bits become u16 by value x 257. Integers become floats by (value / 255 - mean) / std, or value
+// / 65535; floats are kept, and resized.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +26,8 @@
 
 namespace shard::image {
 
-// nearest: Pillow's Image.resize(size, NEAREST), which is not antialiased: each output is the pixel over which its centre lies. No value
-// is made that the image does not have.
+// nearest: Pillow's Image.resize(size, NEAREST), which is not antialiased: each output is the pixel over
+// which its centre lies. No value is made that the image does not have.
 enum class Filter : std::uint8_t { box, bilinear, bicubic, lanczos, nearest };
 std::string_view to_string(Filter filter) noexcept;
 std::optional<Filter> filter_from_string(std::string_view name) noexcept;
@@ -55,8 +56,9 @@ struct PreprocessOptions {
   Filter filter = Filter::bilinear;
   // u8, u16, f16, bf16 or f32.
   DType dtype = DType::f16;
-  // 0: red, green and blue of 8 bits, whatever the images are (decode.hpp); not with u16. 1 to 4096: the samples keep the channels and the
-  // bits of their images, which must all have so many channels; gray becomes three (wide.hpp, and below).
+  // 0: red, green and blue of 8 bits, whatever the images are (decode.hpp); not with u16. 1 to 4096: the
+  // samples keep the channels and the bits of their images, which must all have so many channels; gray
+  // becomes three (wide.hpp, and below).
   std::uint32_t channels = 0;
   bool wide() const noexcept { return channels != 0 || dtype == DType::u16; }
   Layout layout = Layout::nchw;

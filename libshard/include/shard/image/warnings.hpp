@@ -1,5 +1,5 @@
-// What is worth a word about an image that is stored: the warnings of libjpeg-turbo (JWRN_* of its jerror.h), after which it continues
-// to decode, and images of 16 bits that lose most of what they have.
+// What is worth a word about an image that is stored: the warnings of libjpeg-turbo (JWRN_* of its jerror.h),
+// after which it continues to decode, and images of 16 bits that lose most of what they have.
 //
 // The table of docs/architecture.md ("Warnings of the JPEG decoder") explains what each one means and why it
 // is harmless or not. The decoders of PNG and WebP have no such warnings; they refuse
@@ -27,8 +27,9 @@ enum class Warning : std::uint8_t {
   progression,       // JWRN_BOGUS_PROGRESSION: scans of a progressive file that do not fit together
   restart_marker,    // JWRN_MUST_RESYNC: a restart marker is missing or out of turn
   other,             // JWRN_TOO_MUCH_DATA, and what later versions of the library add
-  // Not of the decoder: samples of 16 bits of which the highest two or more are never set, as 12 bits of a sensor, where no
-  // DecodeOptions::depth was given. RGB of 8 bits has 64 of 256 levels of them at most. Never a reject.
+  // Not of the decoder: samples of 16 bits of which the highest two or more are never set, as 12 bits of
+  // a sensor, where no DecodeOptions::depth was given. RGB of 8 bits has 64 of 256 levels of them at
+  // most. Never a reject.
   few_bits,
 };
 inline constexpr std::size_t kWarnings = 13;

@@ -2,15 +2,16 @@
 //
 //   stored sample ─▶ crop, resize, flip ─▶ u8 [row, column, channel] ─▶ operations ─▶ normalise, cast, layout
 //
-// Operations are those of torchvision.transforms.v2 on uint8 tensors, with the same parameters (docs/augment.md has
-// each formula and source). What is drawn for a sample is its program: a short list of instructions with all
-// parameters in them. draw_program() makes it on the host, also for the policies (RandAugment, AutoAugment, ...), so
-// devices know nothing of probabilities. Host and CUDA execute a program with the same bits: all arithmetic is integer,
-// or float32 with one rounding per step in a stated order (loader/src/transform/augment/pixel_math.hpp).
+// Operations are those of torchvision.transforms.v2 on uint8 tensors, with the same parameters
+// (docs/augment.md has each formula and source). What is drawn for a sample is its program: a short list of
+// instructions with all parameters in them. draw_program() makes it on the host, also for the policies
+// (RandAugment, AutoAugment, ...), so devices know nothing of probabilities. Host and CUDA execute a program
+// with the same bits: all arithmetic is integer, or float32 with one rounding per step in a stated order
+// (loader/src/transform/augment/pixel_math.hpp).
 //
-// Draws come from Philox4x32-10, keyed by (seed, epoch, sample, view, kind of operation, how many of this kind came
-// before). So they are the same for every rank, device, thread count and point of resume, and adding an operation
-// does not change what is drawn for others of other kinds.
+// Draws come from Philox4x32-10, keyed by (seed, epoch, sample, view, kind of operation, how many of this
+// kind came before). So they are the same for every rank, device, thread count and point of resume, and
+// adding an operation does not change what is drawn for others of other kinds.
 //
 // Everything here is pure and may be called from any thread. Errors: invalid_argument, naming the view, the
 // operation, the value and its bounds.
@@ -37,16 +38,17 @@ struct Range {
 };
 
 enum class Interpolation : std::uint8_t { nearest, bilinear };
-// What pixels outside of the sample are, per channel, 0 to 255. Channels after the fourth have the first value. None: 0, and with
-// bilinear, pixels at the border are not mixed with it (torchvision's fill=None).
+// What pixels outside of the sample are, per channel, 0 to 255. Channels after the fourth have the first
+// value. None: 0, and with bilinear, pixels at the border are not mixed with it (torchvision's fill=None).
 using Fill = std::optional<std::array<float, 4>>;
 
 namespace ops {
 
 // In all of them, `probability` is that of being applied, 0 to 1.
 
-// torchvision's ColorJitter: factors of brightness, contrast and saturation, at least 0, and the shift of the hue, -0.5 to
-// 0.5. None: this part is left out. The parts come in a random order, or in that of their names here. Samples of 1 or 3 channels.
+// torchvision's ColorJitter: factors of brightness, contrast and saturation, at least 0, and the shift of the
+// hue, -0.5 to 0.5. None: this part is left out. The parts come in a random order, or in that of their names
+// here. Samples of 1 or 3 channels.
 struct ColorJitter {
   std::optional<Range> brightness{};
   std::optional<Range> contrast{};
@@ -96,8 +98,8 @@ struct ChannelPermutation {
   std::optional<std::array<std::uint32_t, 4>> order{};
   double probability = 1;
 };
-// torchvision's RandomAffine about the centre. Degrees; translations as shares of columns and rows, 0 to 1, drawn in whole
-// pixels; scale above 0; shears in degrees, between -90 and 90.
+// torchvision's RandomAffine about the centre. Degrees; translations as shares of columns and rows, 0 to 1,
+// drawn in whole pixels; scale above 0; shears in degrees, between -90 and 90.
 struct Affine {
   Range degrees{};
   std::array<double, 2> translate{};
@@ -122,8 +124,8 @@ struct Perspective {
   Fill fill = std::array<float, 4>{};
   double probability = 0.5;
 };
-// torchvision's RandomErasing of a rectangle: `scale` is its share of the area, `ratio` height / width. Without a value, each byte
-// is uniform in 0 to 255.
+// torchvision's RandomErasing of a rectangle: `scale` is its share of the area, `ratio` height / width.
+// Without a value, each byte is uniform in 0 to 255.
 struct Erasing {
   Range scale{0.02, 0.33};
   Range ratio{0.3, 3.3};
@@ -133,14 +135,14 @@ struct Erasing {
 struct VerticalFlip {
   double probability = 0.5;
 };
-// By 0, 90, 180 or 270 degrees counter-clockwise, each equally often, or always by `turns` quarters. 1 and 3: samples that are
-// as high as wide.
+// By 0, 90, 180 or 270 degrees counter-clockwise, each equally often, or always by `turns` quarters.
+// 1 and 3: samples that are as high as wide.
 struct QuarterTurns {
   std::optional<std::uint32_t> turns{};
   double probability = 1;
 };
-// torchvision's RandomCrop of the view's own size with padding on all sides: the sample moves by at most `padding` rows and
-// columns. reflect: padding is less than the rows and columns.
+// torchvision's RandomCrop of the view's own size with padding on all sides: the sample moves by at most
+// `padding` rows and columns. reflect: padding is less than the rows and columns.
 struct PaddedCrop {
   std::uint32_t padding = 4;
   bool reflect = false;
@@ -150,7 +152,8 @@ struct PaddedCrop {
 
 // Policies. Samples of 1 or 3 channels.
 //
-// Cubuk et al., "RandAugment", 2019: `count` operations, up to 16, of equal strength: magnitude of `bins` steps.
+// Cubuk et al., "RandAugment", 2019: `count` operations, up to 16, of equal strength:
+// magnitude of `bins` steps.
 struct RandAugment {
   std::uint32_t count = 2;
   std::uint32_t magnitude = 9;
@@ -174,8 +177,8 @@ struct AutoAugment {
   Fill fill{};
   double probability = 1;
 };
-// Hendrycks et al., "AugMix", 2019: the sample mixed with `width` chains of operations. severity: 1 to 10; width: 1 to 4;
-// depth: 1 to 4, 0: 1 to 3, drawn per chain; alpha above 0.
+// Hendrycks et al., "AugMix", 2019: the sample mixed with `width` chains of operations. severity: 1 to 10;
+// width: 1 to 4; depth: 1 to 4, 0: 1 to 3, drawn per chain; alpha above 0.
 struct AugMix {
   std::uint32_t severity = 3;
   std::uint32_t width = 3;
@@ -186,8 +189,8 @@ struct AugMix {
   Fill fill{};
   double probability = 1;
 };
-// Touvron et al., "DeiT III", 2022: grayscale, solarize (128) or gaussian blur (sigma 0.1 to 2), each equally often. A ColorJitter of 0.3
-// follows it in the paper.
+// Touvron et al., "DeiT III", 2022: grayscale, solarize (128) or gaussian blur (sigma 0.1 to 2), each equally
+// often. A ColorJitter of 0.3 follows it in the paper.
 struct ThreeAugment {
   double probability = 1;
 };
@@ -203,8 +206,8 @@ using Operation =
 // As in Python: "color_jitter", "rand_augment", ...
 std::string_view name_of(const Operation& operation) noexcept;
 
-// What an instruction does to the pixels. Parameters are in `whole` and `real`, in this order; all of them are float32
-// values when they are drawn. "swaps": the result is written to the other one of two buffers.
+// What an instruction does to the pixels. Parameters are in `whole` and `real`, in this order; all of them
+// are float32 values when they are drawn. "swaps": the result is written to the other one of two buffers.
 enum class Opcode : std::uint32_t {
   // Tables: value -> value.
   brightness,  // real: factor
@@ -250,12 +253,14 @@ struct Instruction {
 };
 static_assert(sizeof(Instruction) == 96);
 
-// Throws unless `operations` can be applied to samples of `pixels`, which is what crop and resize deliver. `view`: named in errors.
+// Throws unless `operations` can be applied to samples of `pixels`, which is what crop and resize deliver.
+// `view`: named in errors.
 void check_operations(const SampleSpec& pixels, const std::vector<Operation>& operations,
                       std::uint32_t view = 0);
 
-// Appends the program of one sample of one view to `program`. `draw`: the sample's index, or what BatchIndices::draws says.
-// Arguments must have passed check_operations(). Instructions that would change nothing are left out, if this is known.
+// Appends the program of one sample of one view to `program`. `draw`: the sample's index, or what
+// BatchIndices::draws says. Arguments must have passed check_operations(). Instructions that would change
+// nothing are left out, if this is known.
 void draw_program(const SampleSpec& pixels, const std::vector<Operation>& operations, std::uint64_t seed,
                   std::uint64_t epoch, std::uint64_t draw, std::uint32_t view,
                   std::vector<Instruction>& program);

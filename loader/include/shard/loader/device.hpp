@@ -110,8 +110,8 @@ class Stream {
   // valid until the work is done. Source and target ranges must not overlap. The array is read before the
   // call returns.
   virtual void copy(std::span<const CopyItem> items) = 0;
-  // The same, if all sources are pinned memory (Device::allocate_pinned) or registered ranges. A kernel of the
-  // device may then read them, if that costs the host less than the copy engine.
+  // The same, if all sources are pinned memory (Device::allocate_pinned) or registered ranges. A kernel of
+  // the device may then read them, if that costs the host less than the copy engine.
   virtual void copy_pinned(std::span<const CopyItem> items) { copy(items); }
   // Queues a host-to-device copy of a small range of pinned memory (Device::allocate_pinned). If the device
   // can, it does not use the copy engine, where the copy would wait for whole batches. Source and target are
@@ -121,11 +121,12 @@ class Stream {
   virtual void gather(std::span<const CopyItem> items) = 0;
   // Queues the transform of a batch (transform.hpp). The arrays in `work` are read before the call returns.
   virtual void transform(const TransformWork& work) = 0;
-  // Queues the pixels of targets (targets.hpp). The arrays in `work` are read before the call returns. Errors: unsupported on a device that
-  // has no targets; invalid_argument.
+  // Queues the pixels of targets (targets.hpp). The arrays in `work` are read before the call returns.
+  // Errors: unsupported on a device that has no targets; invalid_argument.
   virtual void follow(const TargetWork& work);
-  // What transform() and follow() queue from now on is of no use once `unwanted` is true: a device may then leave out what it has not begun. The
-  // target is undefined, and events are done as if it had been made. Null: all of it is made. By default this changes nothing.
+  // What transform() and follow() queue from now on is of no use once `unwanted` is true: a device may then
+  // leave out what it has not begun. The target is undefined, and events are done as if it had been made.
+  // Null: all of it is made. By default this changes nothing.
   virtual void may_leave_out(std::shared_ptr<const std::atomic<bool>> unwanted);
   // Queues device-to-host copies.
   virtual void copy_to_host(std::span<const CopyItem> items) = 0;

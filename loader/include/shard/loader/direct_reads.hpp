@@ -31,8 +31,8 @@ class ReadQueue {
   virtual void flush() = 0;
   // Waits until a request is done, in any order. At least one must be in progress. Errors: io.
   virtual ReadRequest& next_done() = 0;
-  // For a queue that has failed: drops the requests that were not submitted, and waits for the others, so that
-  // no request or target is touched any longer. The queue is empty then, and must not be used again.
+  // For a queue that has failed: drops the requests that were not submitted, and waits for the others, so
+  // that no request or target is touched any longer. The queue is empty then, and must not be used again.
   virtual void drain() noexcept = 0;
 };
 

@@ -1,10 +1,11 @@
-// Where the parts of a stored sample are in a view: what moves masks, boxes and keypoints as the pixels were moved.
+// Where the parts of a stored sample are in a view: what moves masks,
+// boxes and keypoints as the pixels were moved.
 //
 //   stored sample ─▶ box cut out ─▶ resized ─▶ flipped ─▶ steps, one after the other ─▶ view
 //
-// Coordinates are continuous: column c covers [c, c + 1) and its centre is c + 0.5, as in boxes of torchvision. A resize
-// from w to v columns is x * v / w, a flip is v - x. Points are (x, y, 1), x to the right and y down. Matrices are 3 x 3
-// in C order, and the third coordinate of the result divides the others.
+// Coordinates are continuous: column c covers [c, c + 1) and its centre is c + 0.5, as in boxes of
+// torchvision. A resize from w to v columns is x * v / w, a flip is v - x. Points are (x, y, 1), x to the
+// right and y down. Matrices are 3 x 3 in C order, and the third coordinate of the result divides the others.
 //
 // Pure functions, for any thread.
 #pragma once
@@ -36,8 +37,8 @@ struct Geometry {
   bool operator==(const Geometry&) const = default;
 };
 
-// The geometry of one sample. `work`: plan_transform() of the view. The other arguments are those of draw_crop() and
-// draw_program(); `view` counts from 0.
+// The geometry of one sample. `work`: plan_transform() of the view. The other arguments are those of
+// draw_crop() and draw_program(); `view` counts from 0.
 Geometry draw_geometry(const TransformWork& work, const TransformOptions& options, std::uint64_t seed,
                        std::uint64_t epoch, std::uint64_t draw, std::uint32_t view);
 
@@ -67,9 +68,10 @@ struct GeometryStep {
 // Replaces `steps`, whose memory is used again.
 void steps_of(const Geometry& geometry, std::vector<GeometryStep>& steps);
 
-// A box after all steps. As in torchvision, each step makes the smallest upright box around the four moved corners, and
-// clips it. `visible`: the share of the area that no step has clipped. Empty: the box is not finite, is inverted or
-// without area, or after some step no area of it is left, as where it only touches the edge of the crop.
+// A box after all steps. As in torchvision, each step makes the smallest upright box around the four moved
+// corners, and clips it. `visible`: the share of the area that no step has clipped. Empty: the box is not
+// finite, is inverted or without area, or after some step no area of it is left, as where it only touches
+// the edge of the crop.
 struct MovedBox {
   BoxXY box;
   double visible = 1;

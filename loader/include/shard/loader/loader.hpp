@@ -56,16 +56,18 @@ enum class Verify : std::uint8_t { never, first_epoch, always };
 
 // How a ragged column is delivered.
 struct RaggedOptions {
-  // The first rows of each sample, at most this many. 0: as many as any sample has; all shards are then opened when the loader
-  // is made. Boxes and the columns along have one limit: stated for one of them it holds for all, and two that differ are refused.
+  // The first rows of each sample, at most this many. 0: as many as any sample has; all shards are then
+  // opened when the loader is made. Boxes and the columns along have one limit: stated for one of them it
+  // holds for all, and two that differ are refused.
   std::uint64_t max_rows = 0;
-  // False: column(NAME) is [batch, max_rows, ...] with zeros after the rows of a sample, and column(NAME_counts), i64 [batch],
-  // says how many it has. True: column(NAME) has the rows of all samples, one after the other, and column(NAME_offsets),
-  // i64 [batch + 1], says where those of each sample begin.
+  // False: column(NAME) is [batch, max_rows, ...] with zeros after the rows of a sample, and
+  // column(NAME_counts), i64 [batch], says how many it has. True: column(NAME) has the rows of all samples,
+  // one after the other, and column(NAME_offsets), i64 [batch + 1], says where those of each sample begin.
   bool flat = false;
 };
 
-// The layout of views that name none (TransformOptions::layout). It belongs to the consumer: a LoaderState does not have it.
+// The layout of views that name none (TransformOptions::layout).
+// It belongs to the consumer: a LoaderState does not have it.
 enum class UnnamedLayout : std::uint8_t {
   stored,
   // nchw where floats are delivered, else as stored.
@@ -73,31 +75,35 @@ enum class UnnamedLayout : std::uint8_t {
   nchw,
 };
 
-// Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order, tail, seed,
-// ...
+// Which samples, and in which order, is what OrderOptions says: batch_size, rank, world_size, order,
+// tail, seed, ...
 struct LoaderOptions : OrderOptions {
   // What is delivered.
   TransformOptions transform;
-  // Further views of each sample in the same batch: views 1 to 63; view 0 is `transform`. Each has its own crop, size,
-  // operations, dtype and layout. A sample crosses the link once, and is decoded once, for all of them.
+  // Further views of each sample in the same batch: views 1 to 63; view 0 is `transform`. Each has
+  // its own crop, size, operations, dtype and layout. A sample crosses the link once, and is decoded
+  // once, for all of them.
   std::vector<TransformOptions> further_views;
   // Of images; tensors have none.
   UnnamedLayout unnamed_layout = UnnamedLayout::stored;
-  // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has two more columns:
-  // `labels_b`, the labels of each row's neighbour, and `share`, f32 [batch], that of the row's own label. batch_size must be even, and
-  // tail not short_.
+  // Mixup and cutmix of neighbours, for samples stored as u8 or with codec packed; one view. A batch then has
+  // two more columns: `labels_b`, the labels of each row's neighbour, and `share`, f32 [batch], that of the
+  // row's own label. batch_size must be even, and tail not short_.
   MixOptions mix;
   // Targets (targets.hpp). Further image fields that are delivered, by name; none by default.
   std::map<std::string, FieldOptions> fields;
-  // Ragged columns that have boxes, and columns that have keypoints. If a view moves pixels (crop, flip, geometric operations) or samples
-  // are mixed, columns that the data set knows to be boxes or keypoints (known_targets()) are among them by themselves.
+  // Ragged columns that have boxes, and columns that have keypoints. If a view moves pixels (crop, flip,
+  // geometric operations) or samples are mixed, columns that the data set knows to be boxes or keypoints
+  // (known_targets()) are among them by themselves.
   std::map<std::string, BoxOptions> boxes;
   std::map<std::string, KeypointOptions> keypoints;
-  // Columns that are delivered as stored, whatever the views do; "*": all that are not in boxes and keypoints. A column that looks like boxes,
-  // points or masks, and of which the data set does not say what it is, must be here or there if pixels are moved: it is an error at start
-  // otherwise. All other columns are delivered as stored.
+  // Columns that are delivered as stored, whatever the views do; "*": all that are not in boxes and
+  // keypoints. A column that looks like boxes, points or masks, and of which the data set does not say what
+  // it is, must be here or there if pixels are moved: it is an error at start otherwise. All other columns
+  // are delivered as stored.
   std::set<std::string> as_stored{};
-  // A batch then has a column `correspondence`, f32 [batch, views, 3, 3]: from the stored sample to each view (geometry.hpp).
+  // A batch then has a column `correspondence`, f32 [batch, views, 3, 3]:
+  // from the stored sample to each view (geometry.hpp).
   bool correspondence = false;
   // Default: never. Comparing costs CPU time for each sample.
   Verify verify = Verify::never;
@@ -108,7 +114,8 @@ struct LoaderOptions : OrderOptions {
   TransportKind transport = TransportKind::automatic;
   // Batches ahead of the consumer, 1 to 64. There are prefetch + 1 slots, so that one can be lent.
   std::uint32_t prefetch = 4;
-  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8; 16 while shards are on a server.
+  // Threads that copy and decompress. 0: the number of usable CPUs, at most 8;
+  // 16 while shards are on a server.
   std::uint32_t threads = 0;
 
   // Bounds of memory, in bytes.
@@ -126,13 +133,14 @@ struct LoaderOptions : OrderOptions {
   // direct: bytes of reads in flight.
   std::uint64_t readahead_bytes = std::uint64_t{256} << 20U;
 
-  // Of a data set on servers: the folder for whole shards, which all processes of a node may share, and the most bytes that its files have
-  // (0: what the disk has). Nothing is removed from it (docs/remote.md).
+  // Of a data set on servers: the folder for whole shards, which all processes of a node may share, and the
+  // most bytes that its files have (0: what the disk has). Nothing is removed from it (docs/remote.md).
   std::filesystem::path cache{};
   std::uint64_t cache_bytes = 0;
-  // Of a data set on servers: the folder through which shards pass that do not fit in the cache, ahead of the order, and the most bytes that they have
-  // at a time. Empty: the cache folder, or without a cache TMPDIR. 0: what two windows of shards need, at most a quarter of the disk. A global shuffle has
-  // no such area: samples whose shard is not in the cache are requested one by one.
+  // Of a data set on servers: the folder through which shards pass that do not fit in the cache, ahead of the
+  // order, and the most bytes that they have at a time. Empty: the cache folder, or without a cache TMPDIR.
+  // 0: what two windows of shards need, at most a quarter of the disk. A global shuffle has no such area:
+  // samples whose shard is not in the cache are requested one by one.
   std::filesystem::path transit{};
   std::uint64_t transit_bytes = 0;
 };
@@ -156,8 +164,8 @@ struct LoaderStats {
   TransportKind transport = TransportKind::automatic;
   std::string reason;
 
-  // Of a data set on servers: bytes that were received, requests, how many of them were repeated after a failure, and the seconds
-  // that batches waited for their shards. 0 where all shards are in the cache.
+  // Of a data set on servers: bytes that were received, requests, how many of them were repeated after a
+  // failure, and the seconds that batches waited for their shards. 0 where all shards are in the cache.
   std::uint64_t fetched_bytes = 0;
   std::uint64_t requests = 0;
   std::uint64_t retries = 0;
@@ -168,8 +176,8 @@ struct LoaderStats {
   // Of the shards that went through the transit area, and of those that are in it now: on the disk.
   std::uint64_t passed_bytes = 0;
   std::uint64_t transit_bytes = 0;
-  // The first thing that kept a shard out of the cache or the transit area, and what to do, but for a lack of room; empty: nothing did. The batches are right
-  // all the same: such shards are read by range.
+  // The first thing that kept a shard out of the cache or the transit area, and what to do, but for a lack of
+  // room; empty: nothing did. The batches are right all the same: such shards are read by range.
   std::string storage_problem;
 
   // Memory that is used now.
@@ -239,11 +247,12 @@ class Batch {
   //
   // [batch, channel, row, column] or [batch, row, column, channel], as spec() says.
   TensorView images(std::size_t view = 0) const;
-  // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Boxes and keypoints are those of the view, other
-  // columns are the same for all. Throws not_found, and unsupported for a text column.
+  // "labels" or a further column: [batch, ...]; of ragged ones as RaggedOptions says. Boxes and
+  // keypoints are those of the view, other columns are the same for all. Throws not_found, and
+  // unsupported for a text column.
   TensorView column(std::string_view name, std::size_t view = 0) const;
-  // A further image field with a view's crop and operations: [batch, ...], masks [batch, row, column]. Throws not_found if
-  // LoaderOptions::fields does not have it, and invalid_argument if there is no such view.
+  // A further image field with a view's crop and operations: [batch, ...], masks [batch, row, column]. Throws
+  // not_found if LoaderOptions::fields does not have it, and invalid_argument if there is no such view.
   TensorView field(std::string_view name, std::size_t view = 0) const;
   // Indices in the data set: int64 [batch].
   TensorView device_ids() const;
@@ -256,8 +265,8 @@ class Batch {
   std::span<const std::int64_t> labels() const;
   // Errors: those of column().
   TensorView host_column(std::string_view name, std::size_t view = 0) const;
-  // The text column `name` of each sample, UTF-8, read from the shards. Errors: not_found, unsupported (another kind of
-  // column), io, corrupt.
+  // The text column `name` of each sample, UTF-8, read from the shards.
+  // Errors: not_found, unsupported (another kind of column), io, corrupt.
   std::vector<std::string> texts(std::string_view name) const;
   // Empty after release().
   std::span<const std::uint64_t> ids() const noexcept;
@@ -280,11 +289,11 @@ class Batch {
   // mask() are empty, and the other members throw invalid_argument. Errors: see above.
   void release();
 
-  // A view of this batch as a DLPack 1.0 tensor, with the read-only flag. The tensor shares the memory until its
-  // deleter runs, in any thread. The batch or the tensor that ends last gives the memory back, as above. With
-  // `consumer`, wait_on(consumer) is called first; without it the calling thread waits, unless wait() or
-  // wait_on() was called before. Errors: those of wait() and wait_on(); invalid_argument if the view is not of
-  // this batch.
+  // A view of this batch as a DLPack 1.0 tensor, with the read-only flag. The tensor shares the memory
+  // until its deleter runs, in any thread. The batch or the tensor that ends last gives the memory back, as
+  // above. With `consumer`, wait_on(consumer) is called first; without it the calling thread waits, unless
+  // wait() or wait_on() was called before. Errors: those of wait() and wait_on(); invalid_argument if the
+  // view is not of this batch.
   DLManagedTensorVersioned* to_dlpack(const TensorView& view);
   DLManagedTensorVersioned* to_dlpack(const TensorView& view, StreamRef consumer);
 
@@ -306,9 +315,11 @@ class Loader {
   // exist. They stay valid.
   ~Loader();
 
-  // With the views that set_views() or resume() has set, also where the epoch that runs has others. Valid until one of them is called.
+  // With the views that set_views() or resume() has set, also where the epoch that runs has others.
+  // Valid until one of them is called.
   const LoaderOptions& options() const noexcept;
-  // A delivered sample of one of these views; those of a batch are in Batch::spec(). Throws invalid_argument if there is no such view.
+  // A delivered sample of one of these views; those of a batch are in Batch::spec().
+  // Throws invalid_argument if there is no such view.
   SampleSpec delivered(std::size_t view = 0) const;
   // Of this rank; all ranks have the same number.
   std::uint64_t batches_per_epoch() const noexcept;
@@ -316,15 +327,17 @@ class Loader {
   // Drops prefetched batches of another epoch. Waits until the loader's thread has finished its current
   // batch.
   void start_epoch(std::uint64_t epoch);
-  // Other views from the epoch on that starts next, in place of LoaderOptions::transform and further_views (progressive resizing).
-  // An epoch that runs goes on with its own; batches of the next one that are already prepared are dropped. When that epoch starts, the
-  // loader makes its threads and memory again, within the same bounds, as a new loader would; batches that still exist stay valid, and
-  // samples that stayed on the device are uploaded again. If this fails (resource), the epoch has not started: set other views, or start
-  // it again. Called twice, the last call counts. Throws invalid_argument, naming view and bound, and changes nothing.
+  // Other views from the epoch on that starts next, in place of LoaderOptions::transform and further_views
+  // (progressive resizing). An epoch that runs goes on with its own; batches of the next one that are
+  // already prepared are dropped. When that epoch starts, the loader makes its threads and memory again,
+  // within the same bounds, as a new loader would; batches that still exist stay valid, and samples that
+  // stayed on the device are uploaded again. If this fails (resource), the epoch has not started: set other
+  // views, or start it again. Called twice, the last call counts. Throws invalid_argument, naming view and
+  // bound, and changes nothing.
   void set_views(TransformOptions transform, std::vector<TransformOptions> further_views = {});
-  // The next batch, or nothing at the end of the epoch. Throws the error of a worker, or what wait() of a batch of this epoch
-  // threw, naming shard and sample, and the same again until start_epoch() or resume(). Throws cancelled after cancel(), and resource
-  // if all slots are lent.
+  // The next batch, or nothing at the end of the epoch. Throws the error of a worker, or what wait() of a
+  // batch of this epoch threw, naming shard and sample, and the same again until start_epoch() or resume().
+  // Throws cancelled after cancel(), and resource if all slots are lent.
   std::optional<Batch> next();
   // True if next() would not wait for the loader; false if `timeout` passed before. For callers that must
   // check something else from time to time, such as an interpreter its signals. The wait counts in
@@ -337,9 +350,10 @@ class Loader {
   void cancel() noexcept;
 
   LoaderState state() const;
-  // Continues from a state, with the views of the state: those of its epoch for the rest of that epoch, and those that were set for the
-  // epochs after it. To go on with this loader's views, clear LoaderState::views and next_views before. Throws invalid_argument, naming
-  // what differs, if the state is of another data set, seed, global batch size or sequence (order, window, tail, partition).
+  // Continues from a state, with the views of the state: those of its epoch for the rest of that epoch, and
+  // those that were set for the epochs after it. To go on with this loader's views, clear LoaderState::views
+  // and next_views before. Throws invalid_argument, naming what differs, if the state is of another data set,
+  // seed, global batch size or sequence (order, window, tail, partition).
   void resume(const LoaderState& state);
   LoaderStats stats() const;
 

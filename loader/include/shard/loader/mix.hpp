@@ -1,13 +1,14 @@
 // Mixup and cutmix over pairs of a batch: row 2i with row 2i + 1.
 //
-// Zhang et al., "mixup: Beyond Empirical Risk Minimization", 2018; Yun et al., "CutMix", 2019. In both rows of a pair the sample
-// keeps the share `share` and gets the rest from the other one:
+// Zhang et al., "mixup: Beyond Empirical Risk Minimization", 2018; Yun et al., "CutMix", 2019. In both rows
+// of a pair the sample keeps the share `share` and gets the rest from the other one:
 //
 //   mixup    x = x share + other (1 - share)
 //   cutmix   a box comes from the other one; share: of the area outside of it
 //
-// Rows are neighbours in the global batch, and what is drawn depends on (seed, epoch, pair of the epoch) only. So it does not depend on
-// the world size, as long as the batch of each rank is even. Pure functions, for any thread.
+// Rows are neighbours in the global batch, and what is drawn depends on (seed, epoch, pair of the epoch)
+// only. So it does not depend on the world size, as long as the batch of each rank is even. Pure
+// functions, for any thread.
 #pragma once
 
 #include <cstdint>

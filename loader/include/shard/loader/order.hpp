@@ -3,9 +3,9 @@
 //
 // A permutation of [0, n) is a Feistel network on the bits of n - 1, in halves of different width if their
 // number is odd. It is applied again until the result is below n, fewer than two times on average (Black and
-// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle walking"). Up to 256 items, for which the
-// halves of such a network are too narrow to give every order alike, it is a swap-or-not shuffle of 32 rounds
-// (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO 2012).
+// Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, "cycle walking"). Up to 256 items, for which
+// the halves of such a network are too narrow to give every order alike, it is a swap-or-not shuffle of 32
+// rounds (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO 2012).
 //
 // The sequence of global batches does not depend on the world size. Rank r of w takes the slice [r * b/w, (r
 // + 1) * b/w) of each global batch of b samples. A short last global batch of n samples is divided in the
@@ -89,16 +89,18 @@ struct OrderOptions {
   //
   // What is drawn. Null: each sample once per epoch.
   std::shared_ptr<const Sampling> sampling{};
-  // Positions of an epoch, of all ranks together. 0: as many as the data set has samples. With a null `sampling`, an epoch goes
-  // on where the last one ended: each sample is drawn once before any is drawn again.
+  // Positions of an epoch, of all ranks together. 0: as many as the data set has samples. With
+  // a null `sampling`, an epoch goes on where the last one ended: each sample is drawn once
+  // before any is drawn again.
   std::uint64_t samples_per_epoch = 0;
-  // Each global batch has every one of its samples this many times, with different augmentation (Hoffer et al., "Augment your
-  // batch", CVPR 2020; "repeated augmentation" of DeiT and timm). Copies are far apart in the batch, so that ranks get different
-  // ones. It must divide the global batch.
+  // Each global batch has every one of its samples this many times, with different augmentation (Hoffer et
+  // al., "Augment your batch", CVPR 2020; "repeated augmentation" of DeiT and timm). Copies are far apart in
+  // the batch, so that ranks get different ones. It must divide the global batch.
   std::uint32_t repeats = 1;
 };
 
-// Whether batches go through the shards one after the other, or window by window: every order but a global shuffle.
+// Whether batches go through the shards one after the other, or window by window:
+// every order but a global shuffle.
 bool walks_shards(const OrderOptions& options) noexcept;
 
 // The position of a loader: enough to continue, with partition `global` also with another world size, if the
@@ -119,8 +121,8 @@ struct LoaderState {
   std::uint64_t fingerprint = 0;
   // Dataset::selection_digest().
   std::uint64_t selection = 0;
-  // The views of the epoch (LoaderOptions::transform and further_views) as text. Empty: they are not known, as in states of earlier
-  // versions, or not wanted; resume() then leaves the loader's.
+  // The views of the epoch (LoaderOptions::transform and further_views) as text. Empty: they are not known,
+  // as in states of earlier versions, or not wanted; resume() then leaves the loader's.
   std::string views{};
   // Those of the epoch after it, if Loader::set_views() has replaced them. Empty: the same.
   std::string next_views{};
@@ -136,8 +138,8 @@ struct LoaderState {
 struct BatchIndices {
   std::vector<std::uint64_t> samples;
   std::vector<std::uint8_t> mask;
-  // By what augmentation is drawn: the sample or, where an epoch may have a sample more than once, the position with its highest
-  // bit set.
+  // By what augmentation is drawn: the sample or, where an epoch may have a sample more than once,
+  // the position with its highest bit set.
   std::vector<std::uint64_t> draws;
 };
 
@@ -164,8 +166,8 @@ class Order {
   std::vector<std::uint32_t> shards_from(std::uint64_t epoch, std::uint64_t index, std::size_t at_most) const;
   // All shards that this rank walks in an epoch, in their order. Empty for a global shuffle.
   std::vector<std::uint32_t> shards_of(std::uint64_t epoch) const;
-  // The places in shards_of() of the shards that a batch may read: those of its windows. Half-open; where the batch wraps around, up to the end. Of a batch
-  // without rows: the end. Not for a global shuffle.
+  // The places in shards_of() of the shards that a batch may read: those of its windows. Half-open; where the
+  // batch wraps around, up to the end. Of a batch without rows: the end. Not for a global shuffle.
   struct Places {
     std::size_t first = 0;
     std::size_t last = 0;
@@ -173,10 +175,12 @@ class Order {
   Places places(std::uint64_t epoch, std::uint64_t index) const;
   const OrderOptions& options() const noexcept { return options_; }
   // A digest of everything but seed and epoch that determines the sequence: mode, tail, partition and, if
-  // they matter, the window, the sizes of the shards, and what is drawn how often. The same for every rank and world size.
+  // they matter, the window, the sizes of the shards, and what is drawn how often.
+  // The same for every rank and world size.
   std::uint64_t digest() const;
-  // What digest() was in versions of this library whose sequence was another one (before permutations of up to 256 items were
-  // uniform, and groups drawn as in sampling.hpp). The same where the sequence has never changed.
+  // What digest() was in versions of this library whose sequence was another one (before permutations
+  // of up to 256 items were uniform, and groups drawn as in sampling.hpp). The same where the
+  // sequence has never changed.
   std::uint64_t earlier_digest() const;
 
  private:

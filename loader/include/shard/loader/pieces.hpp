@@ -9,8 +9,8 @@
 
 namespace shard {
 
-// Appends `item` to `copies`, divided at the ends of pieces. Its source is `offset` bytes after the start of the
-// registered memory. `piece_bytes`: DeviceInfo::registration_piece_bytes; 0: there is one piece.
+// Appends `item` to `copies`, divided at the ends of pieces. Its source is `offset` bytes after the start of
+// the registered memory. `piece_bytes`: DeviceInfo::registration_piece_bytes; 0: there is one piece.
 inline void add_pieces(CopyItem item, std::uint64_t offset, std::uint64_t piece_bytes,
                        std::vector<CopyItem>& copies) {
   while (piece_bytes != 0 && offset % piece_bytes + item.size_bytes > piece_bytes) {

@@ -4,28 +4,32 @@
 //   weighted                  each sample has a weight
 //   uniform                   each sample is as likely as any other at every position
 //
-// Like every order it is a pure function of (seed, epoch, position), so that neither ranks nor a resume change it.
+// Like every order it is a pure function of (seed, epoch, position),
+// so that neither ranks nor a resume change it.
 //
-// Groups of equal proportions (`balanced`, many mixes), if their number divides 1,000 or is above 100. m groups have blocks of 1,000 / m positions for each group, rounded down, and
-// at least one: every group has exactly so many of them, and these are shuffled. Of an epoch's n positions, n mod m are left. Which
-// groups they go to is decided by rounds: those of all epochs together are a sequence in which each m in a row have every group
-// once, in an order drawn for each round.
+// Groups of equal proportions (`balanced`, many mixes), if their number divides 1,000 or is above 100. m
+// groups have blocks of 1,000 / m positions for each group, rounded down, and at least one: every group has
+// exactly so many of them, and these are shuffled. Of an epoch's n positions, n mod m are left. Which groups
+// they go to is decided by rounds: those of all epochs together are a sequence in which each m in a row have
+// every group once, in an order drawn for each round.
 //
-// Other groups. Up to 100 of them: an epoch is divided into blocks of 1,000 positions; the last one may be shorter. In a
-// block of n positions a group of proportion p has floor(p x n) or ceil(p x n) of them, and these are shuffled. Which groups are
-// rounded up is decided by systematic sampling (Madow, "On the theory of systematic sampling, II", Annals of Mathematical
-// Statistics, 1949) with an offset that follows van der Corput's sequence from block to block. So the share of a group over any
-// number of blocks is exact to a few samples, and how many were drawn before a block is known without counting. With more than 100
-// groups, in which such a choice would be a regular pattern, blocks have 8 positions for each group and go on from one epoch to the
-// next. Proportions are kept to about 1e-9.
+// Other groups. Up to 100 of them: an epoch is divided into blocks of 1,000 positions; the last one may be
+// shorter. In a block of n positions a group of proportion p has floor(p x n) or ceil(p x n) of them, and
+// these are shuffled. Which groups are rounded up is decided by systematic sampling (Madow, "On the theory of
+// systematic sampling, II", Annals of Mathematical Statistics, 1949) with an offset that follows van der
+// Corput's sequence from block to block. So the share of a group over any number of blocks is exact to a few
+// samples, and how many were drawn before a block is known without counting. With more than 100 groups, in
+// which such a choice would be a regular pattern, blocks have 8 positions for each group and go on from one
+// epoch to the next. Proportions are kept to about 1e-9.
 //
-// Inside a group the draws are passes, also from one epoch to the next: in the order of time, every sample is drawn once before any is
-// drawn again.
+// Inside a group the draws are passes, also from one epoch to the next: in the order of time,
+// every sample is drawn once before any is drawn again.
 //
-// Weights. With replacement: an alias table (Walker, "An efficient method for generating discrete random variables with general
-// distributions", ACM TOMS, 1977; built as by Vose, IEEE TSE, 1991): 12 bytes a sample, O(1) a position. Without replacement: the
-// samples with the least keys -ln(u) / weight, in that order (Efraimidis and Spirakis, "Weighted random sampling with a reservoir",
-// Information Processing Letters, 2006): computed once per epoch in O(samples).
+// Weights. With replacement: an alias table (Walker, "An efficient method for generating discrete random
+// variables with general distributions", ACM TOMS, 1977; built as by Vose, IEEE TSE, 1991): 12 bytes a
+// sample, O(1) a position. Without replacement: the samples with the least keys -ln(u) / weight, in that
+// order (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", Information Processing
+// Letters, 2006): computed once per epoch in O(samples).
 #pragma once
 
 #include <cstdint>
@@ -50,19 +54,21 @@ class Sampling {
     // In any unit. A part with 0 is never drawn.
     double proportion = 0;
   };
-  // Errors: invalid_argument (no part; a proportion that is negative or not finite; all are 0; a part without samples that has a
-  // proportion).
+  // Errors: invalid_argument (no part; a proportion that is negative or not finite; all are 0;
+  // a part without samples that has a proportion).
   static std::shared_ptr<const Sampling> mix(std::span<const Part> parts);
-  // group_of: by sample, its position in `proportions`. Memory: 16 bytes for each run of samples of one group or, if they are in
-  // no order, 4 bytes a sample (8 from 2^32 samples on). Errors: as mix(), and a group beyond the last.
+  // group_of: by sample, its position in `proportions`. Memory: 16 bytes for each run of samples of one
+  // group or, if they are in no order, 4 bytes a sample (8 from 2^32 samples on). Errors: as mix(), and a
+  // group beyond the last.
   static std::shared_ptr<const Sampling> grouped(std::span<const std::uint32_t> group_of,
                                                  std::span<const double> proportions);
-  // Every class that has samples as often as any other. Reads all labels. Errors: unsupported (labels are not I64 [N]), and those of
-  // reading the data set.
+  // Every class that has samples as often as any other. Reads all labels. Errors: unsupported (labels are not
+  // I64 [N]), and those of reading the data set.
   static std::shared_ptr<const Sampling> balanced(const Dataset& data);
   // One weight per sample. Errors: invalid_argument (negative, not finite; all 0; none; more than 2^32).
   static std::shared_ptr<const Sampling> weighted(std::span<const double> weights, bool replacement = true);
-  // With replacement, or without it: then every sample is drawn once before any is drawn again, whatever the epoch's length.
+  // With replacement, or without it: then every sample is drawn once before any is drawn again,
+  // whatever the epoch's length.
   static std::shared_ptr<const Sampling> uniform(std::uint64_t samples, bool replacement);
 
   // Of the data set that it is for.

@@ -17,8 +17,8 @@
 //   tensors         no                   no                as stored; floats     none
 //                                                          also as other floats
 //
-// u16 is divided by 65535 where u8 is divided by 255. u8 of more than four channels is resized in float32 too, and
-// rounded to bytes. Resized values that stay u16 differ from the exact ones by half a unit and what
+// u16 is divided by 65535 where u8 is divided by 255. u8 of more than four channels is resized in float32
+// too, and rounded to bytes. Resized values that stay u16 differ from the exact ones by half a unit and what
 // float_arithmetic.hpp says.
 //
 // Codec packed stores floats as bytes, so they are treated as u8. They are delivered in the recorded dtype
@@ -69,16 +69,16 @@ struct TransformOptions {
   std::optional<DType> dtype;
   std::optional<Layout> layout;
   // For samples delivered as floats (see above). None: what the data set recorded. One mean and std for each
-  // channel; up to four channels may have three, and a fourth has mean 0 and std 1 then. If no normalisation is recorded for floats (mean 0, std 1), they become (value - mean) / std
-  // after the resize.
+  // channel; up to four channels may have three, and a fourth has mean 0 and std 1 then. If no normalisation
+  // is recorded for floats (mean 0, std 1), they become (value - mean) / std after the resize.
   std::optional<Normalization> normalization;
-  // Executed in this order on the cropped, resized and flipped pixels, for samples stored as u8 or with codec packed
-  // (augment.hpp).
+  // Executed in this order on the cropped, resized and flipped pixels,
+  // for samples stored as u8 or with codec packed (augment.hpp).
   std::vector<Operation> operations;
 };
 
-// What is cut out of one stored sample: a box, which is resized to the delivered size, and whether the result is
-// flipped.
+// What is cut out of one stored sample: a box, which is resized to the delivered size,
+// and whether the result is flipped.
 struct SampleCrop {
   // Columns [left, left + width) and rows [top, top + height) of the stored sample.
   std::uint32_t left = 0;
@@ -89,8 +89,8 @@ struct SampleCrop {
   bool operator==(const SampleCrop&) const = default;
 };
 
-// The crop of one sample in one epoch. Pure. `draw`: the sample's index, or what BatchIndices::draws says. `stored` and
-// `options` must have passed check_transform().
+// The crop of one sample in one epoch. Pure. `draw`: the sample's index, or what BatchIndices::draws says.
+// `stored` and `options` must have passed check_transform().
 SampleCrop draw_crop(const SampleSpec& stored, const TransformOptions& options, std::uint64_t seed,
                      std::uint64_t epoch, std::uint64_t draw);
 
@@ -107,8 +107,8 @@ struct TransformWork {
   SampleSpec stored;
   SampleSpec delivered;
   Normalization normalization;
-  // True: u8 becomes (byte / 255 - mean) / std, u16 likewise with 65535, and floats become (value - mean) / std.
-  // False: u8 becomes byte / 255, u16 value / 65535, and floats stay.
+  // True: u8 becomes (byte / 255 - mean) / std, u16 likewise with 65535, and floats become (value - mean) /
+  // std. False: u8 becomes byte / 255, u16 value / 65535, and floats stay.
   bool normalize = false;
   // Readable by the device.
   std::span<const std::byte* const> sources;
@@ -126,13 +126,15 @@ struct TransformWork {
   // during the work.
   std::byte* unpacked = nullptr;
 
-  // Programs (augment.hpp), for stored u8: that of sample i is instructions[begins[i]] to instructions[begins[i + 1]].
-  // begins: empty, or sources.size() + 1 entries.
+  // Programs (augment.hpp), for stored u8: that of sample i is instructions[begins[i]] to
+  // instructions[begins[i + 1]]. begins: empty, or sources.size() + 1 entries.
   std::span<const Instruction> instructions{};
   std::span<const std::uint32_t> begins{};
-  // On a GPU, with programs: device memory of augment_scratch_bytes(), 256-byte aligned, used only during the work.
+  // On a GPU, with programs: device memory of augment_scratch_bytes(), 256-byte aligned,
+  // used only during the work.
   std::byte* augment_scratch = nullptr;
-  // Mixup and cutmix (mix.hpp), for stored u8: pair i mixes rows 2i and 2i + 1 of the target. Empty, or sources.size() / 2 entries.
+  // Mixup and cutmix (mix.hpp), for stored u8: pair i mixes rows 2i and 2i + 1 of the target.
+  // Empty, or sources.size() / 2 entries.
   std::span<const MixPair> pairs{};
   // The target is read again soon, so it is not written past the caches.
   bool target_is_read_soon = false;
@@ -142,8 +144,9 @@ struct TransformWork {
 std::uint64_t augment_scratch_bytes(const SampleSpec& delivered, std::uint64_t samples,
                                     bool with_mix) noexcept;
 
-// check_transform() for a data set, with its codec and recorded normalisation. Returns the work without its samples:
-// what is stored (codec packed: u8), what is delivered, and the normalisation. `view`: named in errors of operations. Throws like check_transform().
+// check_transform() for a data set, with its codec and recorded normalisation. Returns the work without its
+// samples: what is stored (codec packed: u8), what is delivered, and the normalisation. `view`: named in
+// errors of operations. Throws like check_transform().
 TransformWork plan_transform(const DatasetInfo& info, const TransformOptions& options,
                              std::uint32_t view = 0);
 // True if the delivered bytes are those in the data set. False for codec packed.

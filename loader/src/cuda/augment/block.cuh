@@ -11,8 +11,8 @@ namespace {
 using namespace augment;
 
 constexpr unsigned kAugmentThreads = 512;
-// Of a multiprocessor. With three, registers of the blur do not suffice (H200, two views with blur: 303,508 views/s, 362,499 with
-// two).
+// Of a multiprocessor. With three, registers of the blur do not suffice (H200, two views with blur:
+// 303,508 views/s, 362,499 with two).
 constexpr unsigned kAugmentBlocks = 2;
 constexpr unsigned kWarps = kAugmentThreads / 32;
 constexpr std::uint32_t kMaxTables = 4;
@@ -73,8 +73,8 @@ __device__ std::uint32_t byte_of(std::uint32_t word, unsigned byte) { return wor
 // True if samples may be read and written as words of four values.
 __device__ bool in_words(const Block& block) { return reinterpret_cast<std::uintptr_t>(block.now) % 4 == 0; }
 
-// Calls each(r, g, b) for the pixels [begin, end) of 3 channels; begin: a multiple of 4. Four pixels at a time are three
-// words: a thread waits for memory a quarter as often.
+// Calls each(r, g, b) for the pixels [begin, end) of 3 channels; begin: a multiple of 4. Four pixels at a
+// time are three words: a thread waits for memory a quarter as often.
 template <class Each>
 __device__ void each_pixel(const Block& block, std::uint32_t begin, std::uint32_t end, const Each& each) {
   const std::uint32_t fours = in_words(block) ? (end - begin) / 4 : 0;

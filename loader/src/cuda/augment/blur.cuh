@@ -8,8 +8,9 @@
 namespace shard::gpu {
 namespace {
 
-// The sums of columns for `here` rows from y0 on, whole rows in words of four values; `sums` has `margin` values before each row and behind
-// it, which become the mirrored columns. Rows of `row` values, a multiple of 4, that are aligned.
+// The sums of columns for `here` rows from y0 on, whole rows in words of four values; `sums` has `margin`
+// values before each row and behind it, which become the mirrored columns. Rows of `row` values, a multiple
+// of 4, that are aligned.
 __device__ void blur_columns(const Block& block, const Step& instruction, std::uint32_t y0,
                              std::uint32_t here, std::uint32_t row, std::uint32_t margin, float* sums) {
   const std::uint32_t channels = block.channels;

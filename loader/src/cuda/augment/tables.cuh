@@ -1,4 +1,5 @@
-// Operations that map values by tables. Tables of instructions that follow each other are composed before they are applied.
+// Operations that map values by tables. Tables of instructions that follow each other are composed
+// before they are applied.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Built without contraction of floating-point expressions (see CMakeLists.txt).
 #include "transform/augment/augment_kernels.hpp"
 
-// Vectors of unknown length cannot lie in arrays; such CPUs have fixed ones as well. The others that are left out would compile
-// to the same loops.
+// Vectors of unknown length cannot lie in arrays; such CPUs have fixed ones as well.
+// The others that are left out would compile to the same loops.
 #define HWY_DISABLED_TARGETS \
   (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | HWY_SSSE3 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -92,8 +92,8 @@ void saturation(std::uint8_t* rgb, std::size_t n, float factor, float rest) {
   }
 }
 
-// hue_shifted() of vectors, which no compiler here makes of its loop: the same steps, but for divisions of a channel that is
-// not used.
+// hue_shifted() of vectors, which no compiler here makes of its loop: the same steps,
+// but for divisions of a channel that is not used.
 namespace hn = hwy::HWY_NAMESPACE;
 using DF = hn::CappedTag<float, 16>;
 using VF = hn::Vec<DF>;
@@ -123,7 +123,8 @@ HWY_INLINE void hue_vector(const Piece& in, std::size_t i, VF shift, Bytes& out)
   const VF s = hn::Div(range, hn::IfThenElse(gray, one, high));
   const MF red_is_high = hn::Eq(high, r);
   const MF green_is_high = hn::Eq(high, g);
-  // (turn + far / range) - near / range, where `far` and `near` are how much the two other channels lie below the highest.
+  // (turn + far / range) - near / range, where `far` and `near` are how much the two other channels
+  // lie below the highest.
   const VF divisor = hn::IfThenElse(gray, one, range);
   const VF far_one = choose(red_is_high, b, green_is_high, r, g);
   const VF near_one = choose(red_is_high, g, green_is_high, b, r);

@@ -1,5 +1,6 @@
-// The inner loops of the host's augmentation, compiled for several instruction sets and chosen at run time: plain
-// loops over the functions of pixel_math.hpp, which compilers turn into vectors, and written ones where they do not (hue).
+// The inner loops of the host's augmentation, compiled for several instruction sets and chosen at run time:
+// plain loops over the functions of pixel_math.hpp, which compilers turn into vectors, and written ones
+// where they do not (hue).
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,14 @@ struct AugmentKernels {
   std::uint64_t (*gray_sum)(const std::uint8_t* rgb, std::size_t n);
   // n values, each by the one table.
   void (*table)(std::uint8_t* values, std::size_t n, const std::uint8_t* table);
-  // The inner n values of a row, between the rows above and below, `channels` apart; values before and after are readable.
+  // The inner n values of a row, between the rows above and below, `channels` apart;
+  // values before and after are readable.
   void (*sharpen)(const std::uint8_t* above, const std::uint8_t* row, const std::uint8_t* below,
                   std::size_t n, std::uint32_t channels, float rest, std::uint8_t* out);
   // sum = weight * row, or sum += weight * row, of n values.
   void (*weigh)(const std::uint8_t* row, std::size_t n, float weight, bool add, float* sum);
-  // n values: out[i] = weighted sum of row[i + k * channels], k = 0 to 2 * radius, with weights[|k - radius|].
+  // n values: out[i] = weighted sum of row[i + k * channels], k = 0 to 2 * radius,
+  // with weights[|k - radius|].
   void (*blur_row)(const float* row, std::size_t n, std::uint32_t channels, const float* weights,
                    std::uint32_t radius, std::uint8_t* out);
   // sum -> bytes, cut off.

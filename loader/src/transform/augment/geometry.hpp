@@ -8,8 +8,8 @@
 
 namespace shard::augment {
 
-// torchvision's _get_inverse_affine_matrix: from a delivered to a source pixel, both from the image's centre. `center` likewise.
-// Degrees and pixels.
+// torchvision's _get_inverse_affine_matrix: from a delivered to a source pixel, both from the image's centre.
+// `center` likewise. Degrees and pixels.
 struct AffineParameters {
   double degrees = 0;
   std::array<double, 2> translate{};

@@ -1,5 +1,5 @@
-// A work with programs (TransformWork::begins), on the calling thread: each sample is made into u8 pixels, its program executed,
-// and the pixels made into the delivered sample.
+// A work with programs (TransformWork::begins), on the calling thread: each sample is made into u8 pixels,
+// its program executed, and the pixels made into the delivered sample.
 #pragma once
 
 #include <cstddef>

@@ -12,8 +12,9 @@
 
 namespace shard::augment {
 
-// A key of its own for each (seed, view, purpose, number), so that what is drawn for one does not depend on whether another one
-// is there. purpose: the index of an operation's kind in Operation, or one of those below.
+// A key of its own for each (seed, view, purpose, number), so that what is drawn for one does not
+// depend on whether another one is there. purpose: the index of an operation's kind in Operation,
+// or one of those below.
 inline constexpr std::uint32_t kDrawCrop = 0x1000;
 inline constexpr std::uint32_t kDrawMix = 0x1001;
 inline std::uint64_t derived_seed(std::uint64_t seed, std::uint32_t view, std::uint32_t purpose,
@@ -39,7 +40,8 @@ class OperationDraws : public SampleRandom {
     for (std::uint32_t i = count; i > 1; --i) std::swap(numbers[i - 1], numbers[below(i)]);
     return numbers;
   }
-  // A number of the gamma distribution. Where the shape is small most of them are too small for a double; their logarithms are not.
+  // A number of the gamma distribution. Where the shape is small most of them are too small for a double;
+  // their logarithms are not.
   struct Gamma {
     double value;
     double log;

@@ -1,8 +1,9 @@
-// The arithmetic of augmentation, shared by host and CUDA: integers, or float32 with one rounding per step in the order
-// that is written here. So both give the same bits. The steps are those of torchvision's kernels for uint8 tensors on CPUs.
+// The arithmetic of augmentation, shared by host and CUDA: integers, or float32 with one rounding per step in
+// the order that is written here. So both give the same bits. The steps are those of torchvision's kernels
+// for uint8 tensors on CPUs.
 //
-// Files that include this are built without contraction of floating-point expressions (see CMakeLists.txt); where a product
-// and a sum are rounded once, fused() says so. Nothing here is a transcendental function.
+// Files that include this are built without contraction of floating-point expressions (see CMakeLists.txt);
+// where a product and a sum are rounded once, fused() says so. Nothing here is a transcendental function.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +83,8 @@ SHARD_PIXEL std::uint8_t stretched(std::uint8_t b, std::uint32_t low, std::uint3
   const float scale = static_cast<float>(high - low) * (1.0F / 255.0F);
   return cut_byte((static_cast<float>(b) - static_cast<float>(low)) / scale);
 }
-// equalize: the table entry for value `b`. `below`: pixels with smaller values. `step`: (pixels - those with the largest value
-// there is) / 255; if it is 0, nothing changes.
+// equalize: the table entry for value `b`. `below`: pixels with smaller values. `step`: (pixels - those with
+// the largest value there is) / 255; if it is 0, nothing changes.
 SHARD_PIXEL std::uint8_t equalized(std::uint32_t b, std::uint32_t below, std::uint32_t step) noexcept {
   if (step == 0) return static_cast<std::uint8_t>(b);
   if (b == 0) return 0;
@@ -143,8 +144,8 @@ SHARD_PIXEL Rgb hue_shifted(float r8, float g8, float b8, float shift) noexcept 
           static_cast<std::uint8_t>(static_cast<std::int32_t>(blue * 255.999F))};
 }
 
-// adjust_sharpness: `ring` is the sum of the 8 neighbours, rest: 1 - factor. The blurred value (ring + 5 value) / 13 is never
-// half-way between two whole numbers.
+// adjust_sharpness: `ring` is the sum of the 8 neighbours, rest: 1 - factor. The blurred value (ring + 5
+// value) / 13 is never half-way between two whole numbers.
 SHARD_PIXEL std::uint8_t sharpened(std::int32_t value, std::int32_t ring, float rest) noexcept {
   const std::int32_t blurred = (2 * (ring + 5 * value) + 13) / 26;
   const auto v = static_cast<float>(value);
@@ -171,7 +172,8 @@ SHARD_PIXEL Place affine_place(const float* m, std::int32_t x, std::int32_t y, s
   return {(gx + 1.0F) * (static_cast<float>(width) * 0.5F) - 0.5F,
           (gy + 1.0F) * (static_cast<float>(height) * 0.5F) - 0.5F};
 }
-// _perspective_grid. c: the first three divided by half of the columns, the next three by half of the rows, then two.
+// _perspective_grid. c: the first three divided by half of the columns,
+// the next three by half of the rows, then two.
 SHARD_PIXEL Place perspective_place(const float* c, std::int32_t x, std::int32_t y, std::int32_t width,
                                     std::int32_t height) noexcept {
   const float across = static_cast<float>(x) + 0.5F;
@@ -247,7 +249,8 @@ SHARD_PIXEL void sample_bilinear(const std::uint8_t* in, std::int32_t width, std
   }
 }
 
-// The bytes of erase_noise: 16 at a time, by Philox4x32-10. block: which 16 of the rectangle's bytes, in C order.
+// The bytes of erase_noise: 16 at a time, by Philox4x32-10.
+// block: which 16 of the rectangle's bytes, in C order.
 SHARD_PIXEL void noise_words(std::uint32_t key0, std::uint32_t key1, std::uint32_t block,
                              std::uint32_t* words) noexcept {
   std::uint32_t c0 = block;

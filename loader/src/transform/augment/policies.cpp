@@ -43,8 +43,8 @@ Strength usual_strength(const SampleSpec& pixels) noexcept {
   return {0.3, 150.0 / 331.0 * pixels.width, 150.0 / 331.0 * pixels.height, 30, 0.9, 8, 4};
 }
 
-// torch.linspace(first, last, bins)[at], in float32: product and sum are rounded once, as by its kernels on processors with fused
-// multiply-add.
+// torch.linspace(first, last, bins)[at], in float32: product and sum are rounded once,
+// as by its kernels on processors with fused multiply-add.
 double spaced(double first, double last, std::uint32_t bins, std::uint32_t at) noexcept {
   if (bins < 2) return static_cast<float>(first);
   const auto begin = static_cast<float>(first);
@@ -66,8 +66,8 @@ void append_affine(const Style& style, const AffineParameters& parameters,
       affine_instruction(style.pixels, inverse_affine_matrix(parameters), style.interpolation, style.fill));
 }
 
-// A factor of an image, from a magnitude: 1 + magnitude. As in torchvision, it is a double until the image is multiplied by it:
-// the factor of the other image is 1 - factor of the double, not of the float32.
+// A factor of an image, from a magnitude: 1 + magnitude. As in torchvision, it is a double until the image is
+// multiplied by it: the factor of the other image is 1 - factor of the double, not of the float32.
 Instruction blended(Opcode opcode, double magnitude) {
   const double factor = 1.0 + magnitude;
   return {opcode, {}, {static_cast<float>(factor), static_cast<float>(1.0 - factor)}};

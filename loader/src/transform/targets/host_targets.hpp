@@ -9,12 +9,12 @@
 
 namespace shard::targets {
 
-// Throws invalid_argument: numbers of crops, begins or pairs that do not fit the sources, a box outside of the stored sample, steps that
-// are not geometric, a dtype or layout that cannot be followed.
+// Throws invalid_argument: numbers of crops, begins or pairs that do not fit the sources, a box outside of
+// the stored sample, steps that are not geometric, a dtype or layout that cannot be followed.
 void check_targets(const TargetWork& work);
 
-// Makes rows first to last - 1 of the target. The work must have been checked. With pairs, a row also reads the source of its
-// neighbour.
+// Makes rows first to last - 1 of the target. The work must have been checked.
+// With pairs, a row also reads the source of its neighbour.
 void follow_rows(const TargetWork& work, std::size_t first, std::size_t last);
 
 // TargetWork::fill as an element of the stored dtype, in the lower bits.

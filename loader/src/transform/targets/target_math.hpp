@@ -106,7 +106,8 @@ SHARD_PIXEL Strides strides_of(bool planar, std::uint32_t channels, std::uint32_
   return {std::uint64_t{width} * channels, channels, 1};
 }
 
-// grid_sample with padding by zeros, then torchvision's fill, of one channel. `load(element)`: the value as float32.
+// grid_sample with padding by zeros, then torchvision's fill, of one channel.
+// `load(element)`: the value as float32.
 template <class Load>
 SHARD_PIXEL float bilinear_at(const Load& load, Place place, std::int32_t width, std::int32_t height,
                               const Strides& in, float fill) noexcept {
