@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """docs/examples/train: it learns, says where the time goes, and a run that was stopped ends in the same bytes.
 
+How to run it:
     train_example.py Host      on the host
     train_example.py Cuda      on CUDA; skipped where there is no device
 """
