@@ -9,6 +9,7 @@ transforms each sample in workers of a DataLoader; ours is `sl.Augment.from_torc
 to show what augmentation is worth. Each way starts from the same weights for a seed. Prints accuracies, their mean and the 95 % interval of the mean
 (Student's t). Exit code 1: the intervals of torchvision and ours do not overlap. Needs torch, torchvision and the package shardloader.
 """
+
 import argparse
 import json
 import math
@@ -40,12 +41,34 @@ OUTLINES = (
     lambda x, y, r, a: r < 0.7 + 0.3 * np.cos(3 * a),
 )
 # Of Student's t distribution with 1, 2, ... degrees of freedom: 95 % are within.
-T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093)
+T95 = (
+    12.706,
+    4.303,
+    3.182,
+    2.776,
+    2.571,
+    2.447,
+    2.365,
+    2.306,
+    2.262,
+    2.228,
+    2.201,
+    2.179,
+    2.160,
+    2.145,
+    2.131,
+    2.120,
+    2.110,
+    2.101,
+    2.093,
+)
 
 
 def stripes(x, y, random):
     """[row, column, 3], about 0."""
-    return np.sin(x * random.uniform(-30, 30) + y * random.uniform(-30, 30))[..., None] * random.uniform(-25, 25, 3)
+    return np.sin(x * random.uniform(-30, 30) + y * random.uniform(-30, 30))[..., None] * random.uniform(
+        -25, 25, 3
+    )
 
 
 def shape(label, side, random):
@@ -64,7 +87,9 @@ def shape(label, side, random):
 
 def generated(out, count, side, seed):
     random = np.random.default_rng(seed)
-    with sl.Writer(out, preset="train", resize=side, crop=side, classes=list(map(str, range(len(OUTLINES))))) as writer:
+    with sl.Writer(
+        out, preset="train", resize=side, crop=side, classes=list(map(str, range(len(OUTLINES))))
+    ) as writer:
         for i in range(count):
             writer.add(f"{i:06}", shape(i % len(OUTLINES), side, random), i % len(OUTLINES))
     return sl.Dataset(out)
@@ -73,8 +98,11 @@ def generated(out, count, side, seed):
 class Network(nn.Sequential):
     def __init__(self, width, classes):
         widths = [3, width, width, 2 * width, 4 * width, 8 * width]
-        layers = [layer for stage, (i, o) in enumerate(zip(widths, widths[1:]))
-                  for layer in (nn.Conv2d(i, o, 3, 2 if stage else 1, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU())]
+        layers = [
+            layer
+            for stage, (i, o) in enumerate(zip(widths, widths[1:]))
+            for layer in (nn.Conv2d(i, o, 3, 2 if stage else 1, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU())
+        ]
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], classes))
 
 
@@ -82,7 +110,9 @@ class InMemory(torch.utils.data.Dataset):
     """uint8 tensors [channel, row, column], each transformed when it is taken."""
 
     def __init__(self, data, transform):
-        self.images = torch.from_numpy(np.stack([image for image, _ in data])).permute(0, 3, 1, 2).contiguous()
+        self.images = (
+            torch.from_numpy(np.stack([image for image, _ in data])).permute(0, 3, 1, 2).contiguous()
+        )
         self.labels, self.transform = torch.tensor([int(label) for _, label in data]), transform
 
     def __len__(self):
@@ -97,35 +127,72 @@ class Ways:
 
     def __init__(self, given, data):
         self.given, self.data, self.device = given, data, torch.device(given.device)
-        changes = {"rand_augment": [v2.RandAugment(2, 9)], "trivial_augment": [v2.TrivialAugmentWide()],
-                   "jitter": [v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.RandomGrayscale(0.2)]}[given.policy]
-        self.steps = [v2.RandomResizedCrop(given.side, scale=(0.5, 1), antialias=True), v2.RandomHorizontalFlip(), *changes]
+        changes = {
+            "rand_augment": [v2.RandAugment(2, 9)],
+            "trivial_augment": [v2.TrivialAugmentWide()],
+            "jitter": [v2.ColorJitter(0.4, 0.4, 0.4, 0.1), v2.RandomGrayscale(0.2)],
+        }[given.policy]
+        self.steps = [
+            v2.RandomResizedCrop(given.side, scale=(0.5, 1), antialias=True),
+            v2.RandomHorizontalFlip(),
+            *changes,
+        ]
         self.in_memory = InMemory(data, v2.Compose(self.steps))
-        self.options = {"batch_size": given.batch_size, "framework": "torch", "dtype": "float32", "mean": data.mean, "std": data.std}
+        self.options = {
+            "batch_size": given.batch_size,
+            "framework": "torch",
+            "dtype": "float32",
+            "mean": data.mean,
+            "std": data.std,
+        }
 
     def ours(self, seed):
         augment = sl.Augment.from_torchvision(v2.Compose(self.steps))
         return sl.Loader(self.data, device=self.device, seed=seed, augment=augment, **self.options).epoch
 
     def none(self, seed):
-        return sl.Loader(self.data, device=self.device, seed=seed, center_crop=self.given.side, **self.options).epoch
+        return sl.Loader(
+            self.data, device=self.device, seed=seed, center_crop=self.given.side, **self.options
+        ).epoch
 
     def torchvision(self, seed):
-        loader = torch.utils.data.DataLoader(self.in_memory, self.given.batch_size, shuffle=True, drop_last=True, num_workers=self.given.workers,
-                                             persistent_workers=self.given.workers > 0, pin_memory=self.device.type == "cuda",
-                                             generator=torch.Generator().manual_seed(seed))
-        normalize = v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize(list(self.data.mean), list(self.data.std))])
+        loader = torch.utils.data.DataLoader(
+            self.in_memory,
+            self.given.batch_size,
+            shuffle=True,
+            drop_last=True,
+            num_workers=self.given.workers,
+            persistent_workers=self.given.workers > 0,
+            pin_memory=self.device.type == "cuda",
+            generator=torch.Generator().manual_seed(seed),
+        )
+        normalize = v2.Compose(
+            [v2.ToDtype(torch.float32, scale=True), v2.Normalize(list(self.data.mean), list(self.data.std))]
+        )
 
         def epoch(_):
             for images, labels in loader:
-                yield normalize(images.to(self.device, non_blocking=True)), labels.to(self.device, non_blocking=True)
+                yield (
+                    normalize(images.to(self.device, non_blocking=True)),
+                    labels.to(self.device, non_blocking=True),
+                )
 
         return epoch
 
 
 def accuracy(net, test, given, data):
-    loader = sl.Loader(test, batch_size=500, device=given.device, framework="torch", shuffle=False, tail="short", center_crop=given.side, dtype="float32",
-                       mean=data.mean, std=data.std)
+    loader = sl.Loader(
+        test,
+        batch_size=500,
+        device=given.device,
+        framework="torch",
+        shuffle=False,
+        tail="short",
+        center_crop=given.side,
+        dtype="float32",
+        mean=data.mean,
+        std=data.std,
+    )
     net.eval()
     with torch.no_grad():
         right = sum((net(images).argmax(1) == labels).sum() for images, labels in loader)
@@ -138,11 +205,15 @@ def trained(epoch_of, seed, test, given, data):
     torch.manual_seed(seed)
     net = Network(given.width, len(data.classes)).to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(net.parameters(), given.lr, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, given.lr, total_steps=given.epochs * (len(data) // given.batch_size))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, given.lr, total_steps=given.epochs * (len(data) // given.batch_size)
+    )
     for epoch in range(given.epochs):
         for images, labels in epoch_of(epoch):
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                loss = nn.functional.cross_entropy(net(images.contiguous(memory_format=torch.channels_last)), labels)
+                loss = nn.functional.cross_entropy(
+                    net(images.contiguous(memory_format=torch.channels_last)), labels
+                )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -156,12 +227,23 @@ def interval(values):
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="a data set; without it, one is generated")
     parser.add_argument("--test", help="the test set that belongs to --data")
-    parser.add_argument("--count", type=int, default=4000, help="generated samples to train with; half as many are tested")
-    parser.add_argument("--side", type=int, default=64, help="of what the network gets; generated samples are a quarter larger")
-    parser.add_argument("--policy", choices=["rand_augment", "trivial_augment", "jitter"], default="rand_augment")
+    parser.add_argument(
+        "--count", type=int, default=4000, help="generated samples to train with; half as many are tested"
+    )
+    parser.add_argument(
+        "--side",
+        type=int,
+        default=64,
+        help="of what the network gets; generated samples are a quarter larger",
+    )
+    parser.add_argument(
+        "--policy", choices=["rand_augment", "trivial_augment", "jitter"], default="rand_augment"
+    )
     parser.add_argument("--ways", default="torchvision,ours,none")
     parser.add_argument("--seeds", type=int, default=5, help=f"2 to {len(T95) + 1}")
     parser.add_argument("--epochs", type=int, default=20)
@@ -181,14 +263,24 @@ def options():
 
 def main():
     given = options()
-    found = {"options": {name: str(value) if isinstance(value, Path) else value for name, value in vars(given).items()},
-             "torch": torch.__version__, "torchvision": torchvision.__version__, "shardloader": sl.__version__,
-             "machine": torch.cuda.get_device_name() if given.device.startswith("cuda") else platform.machine(), "ways": {}}
+    found = {
+        "options": {
+            name: str(value) if isinstance(value, Path) else value for name, value in vars(given).items()
+        },
+        "torch": torch.__version__,
+        "torchvision": torchvision.__version__,
+        "shardloader": sl.__version__,
+        "machine": torch.cuda.get_device_name() if given.device.startswith("cuda") else platform.machine(),
+        "ways": {},
+    }
     with tempfile.TemporaryDirectory() as folder:
         if given.data:
             data, test = sl.Dataset(given.data), sl.Dataset(given.test)
         else:
-            data, test = (generated(f"{folder}/{seed}", given.count // (1 + seed), given.side * 5 // 4, seed) for seed in (0, 1))
+            data, test = (
+                generated(f"{folder}/{seed}", given.count // (1 + seed), given.side * 5 // 4, seed)
+                for seed in (0, 1)
+            )
         ways = Ways(given, data)
         for way in given.ways.split(","):
             begin, values = time.perf_counter(), []
@@ -196,12 +288,20 @@ def main():
                 values.append(accuracy_of := trained(getattr(ways, way)(seed), seed, test, given, data))
                 print(f"{way} seed {seed}: {accuracy_of:.2f} %", flush=True)
             low, high = interval(values)
-            found["ways"][way] = {"accuracies": values, "mean": statistics.mean(values), "interval": [low, high],
-                                  "seconds_per_run": (time.perf_counter() - begin) / given.seeds}
+            found["ways"][way] = {
+                "accuracies": values,
+                "mean": statistics.mean(values),
+                "interval": [low, high],
+                "seconds_per_run": (time.perf_counter() - begin) / given.seeds,
+            }
     for way, of in found["ways"].items():
-        print(f"{way}: {of['mean']:.2f} % (95 % interval {of['interval'][0]:.2f} to {of['interval'][1]:.2f}), {of['seconds_per_run']:.1f} s per run")
+        print(
+            f"{way}: {of['mean']:.2f} % (95 % interval {of['interval'][0]:.2f} to {of['interval'][1]:.2f}), {of['seconds_per_run']:.1f} s per run"
+        )
     if {"ours", "torchvision"} <= found["ways"].keys():
-        (low, high), (other_low, other_high) = (found["ways"][way]["interval"] for way in ("ours", "torchvision"))
+        (low, high), (other_low, other_high) = (
+            found["ways"][way]["interval"] for way in ("ours", "torchvision")
+        )
         found["overlap"] = low <= other_high and other_low <= high
         print(f"the intervals of torchvision and ours {'overlap' if found['overlap'] else 'do not overlap'}")
     if given.json:

@@ -52,7 +52,11 @@ CASES = {
     "jitter": ({"augment": crop(*JITTER)}, 1, (0.90, "share")),
     "blur": ({"augment": crop(*JITTER, blur(23), ops.solarize(128, p=0.2))}, 1, (150e3, "views_per_s")),
     "rand-augment": ({"augment": RAND_AUGMENT}, 1, (200e3, "views_per_s")),
-    "trivial": ({"augment": sl.Augment.trivial_augment(random_resized_crop=224, flip=0.5)}, 1, (200e3, "views_per_s")),
+    "trivial": (
+        {"augment": sl.Augment.trivial_augment(random_resized_crop=224, flip=0.5)},
+        1,
+        (200e3, "views_per_s"),
+    ),
     "mix": ({"augment": crop(), "mix": MIX}, 1, (0.95, "of_nothing")),
     "packed-nothing": ({"augment": crop()}, 1, None),
     "packed-jitter": ({"augment": crop(*JITTER)}, 1, (1.4, "share")),
@@ -60,11 +64,17 @@ CASES = {
     "simclr": ({"views": [crop(*JITTER, blur(23))] * 2}, 2, (250e3, "views_per_s")),
     "dino": ({"views": [LARGE] * 2 + [SMALL] * 8}, 10, (600e3, "views_per_s")),
 }
-STEPS = {"step-nothing": {"augment": crop()}, "step-rand-augment": {"augment": RAND_AUGMENT}, "step-rand-augment-mixup": {"augment": RAND_AUGMENT, "mix": sl.MixPairs(mixup=0.2)}}
+STEPS = {
+    "step-nothing": {"augment": crop()},
+    "step-rand-augment": {"augment": RAND_AUGMENT},
+    "step-rand-augment-mixup": {"augment": RAND_AUGMENT, "mix": sl.MixPairs(mixup=0.2)},
+}
 
 
 def loader_of(data, dtype, options):
-    return sl.Loader(data, batch_size=256, device="cuda:0", framework="torch", layout="nchw", dtype=dtype, **options)
+    return sl.Loader(
+        data, batch_size=256, device="cuda:0", framework="torch", layout="nchw", dtype=dtype, **options
+    )
 
 
 def pipeline(data, name, seconds, limit):
@@ -73,7 +83,13 @@ def pipeline(data, name, seconds, limit):
     result = measure(loader, seconds)
     loader.close()
     rate = result["samples_per_s"]
-    return {"case": name, **result, "views_per_s": rate * views, "share": rate * SAMPLE / limit, "wanted": wanted}
+    return {
+        "case": name,
+        **result,
+        "views_per_s": rate * views,
+        "share": rate * SAMPLE / limit,
+        "wanted": wanted,
+    }
 
 
 def step(data, name, seconds):
@@ -106,7 +122,12 @@ def step(data, name, seconds):
     torch.cuda.synchronize()
     took, after = time.perf_counter() - begin, loader.stats()
     loader.close()
-    return {"case": name, "samples_per_s": samples / took, "starved": (after.starved_seconds - before.starved_seconds) / took, "wanted": (0.95, "of_nothing")}
+    return {
+        "case": name,
+        "samples_per_s": samples / took,
+        "starved": (after.starved_seconds - before.starved_seconds) / took,
+        "wanted": (0.95, "of_nothing"),
+    }
 
 
 def torchvision_rate(data, seconds, form, workers=2):
@@ -139,39 +160,89 @@ def torchvision_rate(data, seconds, form, workers=2):
 
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy("file_system")
-    loader = torch.utils.data.DataLoader(Samples(), 64, shuffle=True, num_workers=workers, persistent_workers=True, drop_last=True)
+    loader = torch.utils.data.DataLoader(
+        Samples(), 64, shuffle=True, num_workers=workers, persistent_workers=True, drop_last=True
+    )
     return dataloader_rate(loader, seconds)
 
 
 def host(data, seconds):
     """The host device beside torchvision."""
     augment = sl.Augment(random_resized_crop=224, flip=0.5, ops=[ops.color_jitter(0.4, 0.4, 0.4, 0.1, p=0.8)])
-    loader = sl.Loader(data, batch_size=64, device="cpu", framework="torch", layout="nchw", dtype="float32", mean=MEAN, std=STD, threads=2, augment=augment)
+    loader = sl.Loader(
+        data,
+        batch_size=64,
+        device="cpu",
+        framework="torch",
+        layout="nchw",
+        dtype="float32",
+        mean=MEAN,
+        std=STD,
+        threads=2,
+        augment=augment,
+    )
     result = measure(loader, seconds)
     loader.close()
-    rivals = {f"torchvision_{form}_samples_per_s": torchvision_rate(data, seconds, form) for form in ("pillow", "tensor")}
-    return {"case": "host", **result, **rivals, "times": result["samples_per_s"] / max(rivals.values()), "wanted": (5, "times")}
+    rivals = {
+        f"torchvision_{form}_samples_per_s": torchvision_rate(data, seconds, form)
+        for form in ("pillow", "tensor")
+    }
+    return {
+        "case": "host",
+        **result,
+        **rivals,
+        "times": result["samples_per_s"] / max(rivals.values()),
+        "wanted": (5, "times"),
+    }
 
 
 def judge(report, rates):
     """Adds what the case is compared with, and whether it reached what is wanted. rates: samples a second of the cases before."""
-    of = "step-nothing" if report["case"].startswith("step-") else "nothing" if report["case"] == "mix" else None
+    of = (
+        "step-nothing"
+        if report["case"].startswith("step-")
+        else "nothing"
+        if report["case"] == "mix"
+        else None
+    )
     if of in rates:
         report["of_nothing"] = report["samples_per_s"] / rates[of]
     wanted = report.get("wanted")
     if wanted and wanted[1] in report:
-        report["met"] = report[wanted[1]] >= wanted[0] and (not report["case"].startswith("step-") or report["starved"] < 0.01)
+        report["met"] = report[wanted[1]] >= wanted[0] and (
+            not report["case"].startswith("step-") or report["starved"] < 0.01
+        )
 
 
 def show(report):
     wanted = report.get("wanted")
-    verdict = "" if "met" not in report else f"wanted {wanted[0]:g} {wanted[1]} {'met' if report['met'] else 'MISSED'}"
-    numbers = ", ".join(f"{key} {report[key]:.4g}" for key in ("share", "of_nothing", "times", "torchvision_pillow_samples_per_s", "torchvision_tensor_samples_per_s", "starved") if key in report)
-    print(f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s {report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}", flush=True)
+    verdict = (
+        ""
+        if "met" not in report
+        else f"wanted {wanted[0]:g} {wanted[1]} {'met' if report['met'] else 'MISSED'}"
+    )
+    numbers = ", ".join(
+        f"{key} {report[key]:.4g}"
+        for key in (
+            "share",
+            "of_nothing",
+            "times",
+            "torchvision_pillow_samples_per_s",
+            "torchvision_tensor_samples_per_s",
+            "starved",
+        )
+        if key in report
+    )
+    print(
+        f"{report['case']:24} {report['samples_per_s']:10.0f} samples/s {report.get('views_per_s', report['samples_per_s']):11.0f} views/s; {numbers}; {verdict}",
+        flush=True,
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder")
     parser.add_argument("--packed", help="data set of packed photographs, u8 256x256")
     parser.add_argument("--cases", default="", help="default: all")
@@ -185,7 +256,11 @@ def main():
     plain = chosen != ["host"] and make(os.path.join(arguments.folder, "plain-256"), 256, samples)
     packed = None
     if any(name.startswith("packed-") for name in chosen):
-        packed = sl.Dataset(arguments.packed) if arguments.packed else make(os.path.join(arguments.folder, "packed-256"), 256, samples, codec="packed")
+        packed = (
+            sl.Dataset(arguments.packed)
+            if arguments.packed
+            else make(os.path.join(arguments.folder, "packed-256"), 256, samples, codec="packed")
+        )
     limit = link_limit() if gpu and chosen != ["host"] else 0
     if limit:
         print(f"link: {limit / 1e9:.2f} GB/s, {limit / SAMPLE:.0f} samples/s")
@@ -193,11 +268,15 @@ def main():
     for name in chosen:
         for one in STEPS if name == "step" else (name,):
             if name == "host":
-                report = host(make(os.path.join(arguments.folder, "host-256"), 256, 2048, boxes=20), arguments.seconds)
+                report = host(
+                    make(os.path.join(arguments.folder, "host-256"), 256, 2048, boxes=20), arguments.seconds
+                )
             elif name == "step":
                 report = step(plain, one, max(arguments.seconds, 4))
             else:
-                report = pipeline(packed if name.startswith("packed-") else plain, name, arguments.seconds, limit)
+                report = pipeline(
+                    packed if name.startswith("packed-") else plain, name, arguments.seconds, limit
+                )
             judge(report, {before["case"]: before["samples_per_s"] for before in reports})
             show(report)
             reports.append(report)

@@ -10,6 +10,7 @@ DATASET: u8 samples stored without a codec, for example from `shardbench load DA
   shard::loader              `shardbench load DATASET --transport mapped`; --packed: the same samples with codec packed
 Needs torch with CUDA, numpy, and the shardbench program. The first batch of each baseline is compared with the samples' bytes.
 """
+
 import argparse
 import json
 import subprocess
@@ -28,14 +29,18 @@ warnings.filterwarnings("ignore", message="The given NumPy array is not writable
 def shards_of(shardbench, dataset):
     """numpy arrays [sample, ...] over the mapping of every shard."""
     shardctl = shardbench.rsplit("/", 1)[0] + "/shardctl"
-    info = json.loads(subprocess.run([shardctl, "info", dataset, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+    info = json.loads(
+        subprocess.run([shardctl, "info", dataset, "--json"], check=True, stdout=subprocess.PIPE).stdout
+    )
     arrays = []
     for shard in info["shards"]:
         path = f"{dataset}/{shard['file']}"
         with open(path, "rb") as file:
             size = int.from_bytes(file.read(8), "little")
             images = json.loads(file.read(size))["images"]
-        arrays.append(np.memmap(path, np.uint8, "r", 8 + size + images["data_offsets"][0], tuple(images["shape"])))
+        arrays.append(
+            np.memmap(path, np.uint8, "r", 8 + size + images["data_offsets"][0], tuple(images["shape"]))
+        )
     return arrays
 
 
@@ -65,8 +70,16 @@ def rate_of(batches, seconds):
 
 
 def data_loader(samples, workers):
-    loader = torch.utils.data.DataLoader(samples, BATCH, shuffle=True, num_workers=workers, pin_memory=True, drop_last=True,
-                                         persistent_workers=True, prefetch_factor=4)
+    loader = torch.utils.data.DataLoader(
+        samples,
+        BATCH,
+        shuffle=True,
+        num_workers=workers,
+        pin_memory=True,
+        drop_last=True,
+        persistent_workers=True,
+        prefetch_factor=4,
+    )
     while True:
         for batch in loader:
             yield batch.to("cuda", non_blocking=True)
@@ -81,21 +94,36 @@ def index_select(array):
         for turn, at in enumerate(range(0, len(array) - BATCH + 1, BATCH)):
             slot = turn % 2
             copied[slot].synchronize()
-            torch.index_select(source, 0, order[at:at + BATCH], out=pinned[slot])
+            torch.index_select(source, 0, order[at : at + BATCH], out=pinned[slot])
             batch = pinned[slot].to("cuda", non_blocking=True)
             copied[slot].record()
             yield batch
 
 
 def ours(options, dataset):
-    done = subprocess.run([options.shardbench, "load", dataset, "--transport", "mapped", "--seconds",
-                           str(options.seconds / 2), "--json", "-"], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        [
+            options.shardbench,
+            "load",
+            dataset,
+            "--transport",
+            "mapped",
+            "--seconds",
+            str(options.seconds / 2),
+            "--json",
+            "-",
+        ],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     rates = sorted(sample["samples_per_second"] for sample in json.loads(done.stdout)["samples"])
     return rates[len(rates) // 2]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("shardbench")
     parser.add_argument("dataset")
     parser.add_argument("--packed", help="the samples of DATASET with codec packed")
@@ -106,13 +134,17 @@ def main():
     arrays = shards_of(options.shardbench, options.dataset)
     samples = Samples(arrays)
     first = next(index_select(arrays[0][:BATCH]))
-    if sorted(row.tobytes() for row in first.cpu().numpy()) != sorted(row.tobytes() for row in arrays[0][:BATCH]):
+    if sorted(row.tobytes() for row in first.cpu().numpy()) != sorted(
+        row.tobytes() for row in arrays[0][:BATCH]
+    ):
         sys.exit("index_select did not deliver the samples")
     rates = {"shard::loader": ours(options, options.dataset)}
     if options.packed:
         rates["shard::loader, codec packed"] = ours(options, options.packed)
     for workers in map(int, options.workers.split(",")):
-        rates[f"memmap + DataLoader, {workers} workers"] = rate_of(data_loader(samples, workers), options.seconds)
+        rates[f"memmap + DataLoader, {workers} workers"] = rate_of(
+            data_loader(samples, workers), options.seconds
+        )
     # index_select takes one array: some shards' samples behind each other, in a mapped file and in memory.
     joined = np.concatenate(arrays[: max(1, int(4e9 / arrays[0].nbytes))])
     with tempfile.NamedTemporaryFile(dir=options.dataset + "/..", suffix=".u8") as file:
@@ -124,12 +156,21 @@ def main():
     best = min(rates["shard::loader"], rates["shard::loader, again"])
     packed = rates.get("shard::loader, codec packed")
     for name, rate in rates.items():
-        print(f"{name:40} {rate:12.0f} samples/s   shard::loader is {best / rate:6.1f} times that"
-              + (f", with codec packed {packed / rate:6.1f} times" if packed else ""))
+        print(
+            f"{name:40} {rate:12.0f} samples/s   shard::loader is {best / rate:6.1f} times that"
+            + (f", with codec packed {packed / rate:6.1f} times" if packed else "")
+        )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as out:
-            json.dump({"torch": torch.__version__, "gpu": torch.cuda.get_device_name(0), "samples_per_second": rates}, out,
-                      indent=1)
+            json.dump(
+                {
+                    "torch": torch.__version__,
+                    "gpu": torch.cuda.get_device_name(0),
+                    "samples_per_second": rates,
+                },
+                out,
+                indent=1,
+            )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 PHOTOS: a folder of photographs. They are decoded to 16 bits: to linear light, scaled to 0.83 of their size, and back. "8 bits x 257": the same
 photographs of 8 bits, as `shardify --dtype u16` stores them. "depth": synthetic depth maps, with noise and holes. Needs numpy, Pillow and zstandard.
 """
+
 import argparse
 import time
 from pathlib import Path
@@ -20,7 +21,9 @@ def photo(path):
     linear = np.where(image <= 0.04045, image / 12.92, ((image + 0.055) / 1.055) ** 2.4)
     height, width = linear.shape[:2]
     size = (round(width * 0.83), round(height * 0.83))
-    planes = [Image.fromarray(linear[..., c].astype(np.float32)).resize(size, Image.BILINEAR) for c in range(3)]
+    planes = [
+        Image.fromarray(linear[..., c].astype(np.float32)).resize(size, Image.BILINEAR) for c in range(3)
+    ]
     linear = np.clip(np.stack([np.asarray(plane) for plane in planes], -1).astype(float)[:256, :256], 0, 1)
     gamma = np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055)
     return np.clip(np.rint(gamma * 65535), 0, 65535).astype(np.uint16)
@@ -31,7 +34,12 @@ def depth(seed):
     y, x = np.mgrid[0:256, 0:256].astype(float)
     metres = 2000 + 8 * y + 3 * x * np.sin(seed)
     for _ in range(12):
-        left, top, near, radius = random.uniform(0, 256), random.uniform(0, 256), random.uniform(500, 9000), random.uniform(10, 60)
+        left, top, near, radius = (
+            random.uniform(0, 256),
+            random.uniform(0, 256),
+            random.uniform(500, 9000),
+            random.uniform(10, 60),
+        )
         square = (x - left) ** 2 + (y - top) ** 2
         metres = np.where(square < radius * radius, near + 0.02 * square, metres)
     metres += random.normal(0, 2, metres.shape)
@@ -69,21 +77,27 @@ def packed_bits(image):
     residuals = median(image).astype(np.int16).astype(np.int64)
     height, width, channels = residuals.shape
     residuals = residuals[: height // 2 * 2, : width // 8 * 8]
-    groups = residuals.reshape(height // 2, 2, width // 8, 8, channels).transpose(0, 2, 4, 1, 3).reshape(-1, 16)
+    groups = (
+        residuals.reshape(height // 2, 2, width // 8, 8, channels).transpose(0, 2, 4, 1, 3).reshape(-1, 16)
+    )
     most = np.maximum(groups.max(1), -groups.min(1) - 1)
     bits = np.where((groups == 0).all(1), 0, np.ceil(np.log2(np.maximum(most, 0) + 1)).astype(int) + 1)
     return (16 * bits + 5).sum() / groups.size
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("photos", type=Path)
     parser.add_argument("--count", type=int, default=24)
     given = parser.parse_args()
     paths = sorted(given.photos.rglob("*.jpg"))[: given.count]
     sets = {
         "photographs": [photo(path) for path in paths],
-        "8 bits x 257": [np.asarray(Image.open(path).convert("RGB"))[:256, :256].astype(np.uint16) * 257 for path in paths],
+        "8 bits x 257": [
+            np.asarray(Image.open(path).convert("RGB"))[:256, :256].astype(np.uint16) * 257 for path in paths
+        ],
         "depth": [depth(seed) for seed in range(given.count)],
     }
     filters = {
@@ -103,8 +117,12 @@ def main():
                 for frame in frames:
                     back.decompress(frame)
                 seconds = time.process_time() - begin
-                print(f"{name:13} zstd:{level} {what:22} {8 * sum(map(len, frames)) / values:6.2f} bits per value, {2 * values / seconds / 1e9:.2f} GB/s")
-        print(f"{name:13} packed, 16 bits {'':18} {np.mean([packed_bits(image) for image in images]):6.2f} bits per value")
+                print(
+                    f"{name:13} zstd:{level} {what:22} {8 * sum(map(len, frames)) / values:6.2f} bits per value, {2 * values / seconds / 1e9:.2f} GB/s"
+                )
+        print(
+            f"{name:13} packed, 16 bits {'':18} {np.mean([packed_bits(image) for image in images]):6.2f} bits per value"
+        )
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ are made of the photographs in IMAGES, each many times, by the shardify and shar
 that of a link which carries samples as they are. Cases that need what is not there (a GPU, a second GPU, images) are
 named as left out.
 """
+
 import argparse
 import json
 import os
@@ -15,7 +16,11 @@ import subprocess
 import sys
 
 U8 = []
-PHOTOS = {"photos-224": ["224", "none"], "photos-224-packed": ["224", "packed"], "photos-256-packed": ["256", "packed"]}
+PHOTOS = {
+    "photos-224": ["224", "none"],
+    "photos-224-packed": ["224", "packed"],
+    "photos-256-packed": ["256", "packed"],
+}
 PACKED, PACKED_256, PLAIN = ["photos-224-packed"], ["photos-256-packed"], ["photos-224"]
 U8_256 = ["--make-side", "256"]
 F16 = ["--make-dtype", "f16"]
@@ -39,13 +44,27 @@ GPU_CASES = [
     ("gpus-2", U8, ["--transport", "mapped", "--device", "cuda:0,1"], "share", 0.95),
     ("gpus-4", U8, ["--transport", "mapped", "--device", "cuda:0,1,2,3"], "share", 0.95),
     ("open", None, ["--seconds", "0"], "open", 0.150),
-    ("open-mapped", None, ["--seconds", "0", "--transport", "mapped", "--registered", "250GB"], "open", 0.150),
+    (
+        "open-mapped",
+        None,
+        ["--seconds", "0", "--transport", "mapped", "--registered", "250GB"],
+        "open",
+        0.150,
+    ),
     # What an epoch draws: to be held against mapped-u8.
-    *((f"drawn-{draw}", U8, ["--transport", "mapped", "--draw", draw], "share", 0.98 * 0.98)
-      for draw in ("subset", "balanced", "weighted", "mix", "repeated")),
+    *(
+        (f"drawn-{draw}", U8, ["--transport", "mapped", "--draw", draw], "share", 0.98 * 0.98)
+        for draw in ("subset", "balanced", "weighted", "mix", "repeated")
+    ),
     ("windowed", U8, ["--transport", "mapped", "--order", "windowed"], "share", 0.95),
     # Less budget than data: windows of 8 shards of 256 MiB move on by registering ahead.
-    ("windowed-6GiB", U8, ["--transport", "mapped", "--order", "windowed", "--registered", "6GiB"], "share", 0.9),
+    (
+        "windowed-6GiB",
+        U8,
+        ["--transport", "mapped", "--order", "windowed", "--registered", "6GiB"],
+        "share",
+        0.9,
+    ),
     ("packed-u8", PACKED, ["--transport", "mapped"], "share", 1.80),
     ("packed-f16", PACKED, ["--transport", "mapped", *TO_F16], "share", 1.80),
     ("packed-rrc-f16", PACKED_256, ["--transport", "mapped", *RESIZED, *TO_F16], "share", 1.75),
@@ -65,7 +84,12 @@ HOST_CASES = [
     ("host-packed-u8", PACKED, HOST, "samples", 24000),
     ("host-packed-f16", PACKED, [*HOST, *TO_F16], "samples", 20000),
 ]
-SAMPLE_BYTES = {"": 224 * 224 * 3, "256": 256 * 256 * 3, "f16": 224 * 224 * 3 * 2, "bands": 256 * 256 * 13 * 2}
+SAMPLE_BYTES = {
+    "": 224 * 224 * 3,
+    "256": 256 * 256 * 3,
+    "f16": 224 * 224 * 3 * 2,
+    "bands": 256 * 256 * 13 * 2,
+}
 
 
 def make_photos(options, folder, size, codec):
@@ -74,15 +98,36 @@ def make_photos(options, folder, size, codec):
         return
     tools = os.path.dirname(os.path.abspath(options.shardbench))
     images = os.path.join(options.folder, "images")
-    sources = [os.path.join(at, file) for at, _, files in os.walk(options.images) for file in files
-               if file.lower().endswith((".jpg", ".jpeg"))]
+    sources = [
+        os.path.join(at, file)
+        for at, _, files in os.walk(options.images)
+        for file in files
+        if file.lower().endswith((".jpg", ".jpeg"))
+    ]
     for i in range(options.photos):
         link = os.path.join(images, f"{i % 10}", f"{i}.jpg")
         os.makedirs(os.path.dirname(link), exist_ok=True)
         if not os.path.lexists(link):
             os.symlink(os.path.abspath(sources[i % len(sources)]), link)
-    subprocess.run([os.path.join(tools, "shardify"), images, os.path.join(options.folder, folder), "--resize", "256",
-                    "--crop", size, "--dtype", "u8", "--layout", "nhwc", "--codec", codec, "--quiet"], check=True)
+    subprocess.run(
+        [
+            os.path.join(tools, "shardify"),
+            images,
+            os.path.join(options.folder, folder),
+            "--resize",
+            "256",
+            "--crop",
+            size,
+            "--dtype",
+            "u8",
+            "--layout",
+            "nhwc",
+            "--codec",
+            codec,
+            "--quiet",
+        ],
+        check=True,
+    )
 
 
 def run_case(options, case):
@@ -101,7 +146,9 @@ def run_case(options, case):
     command = [options.shardbench, "load", os.path.join(options.folder, folder), *made, *arguments]
     if "--seconds" not in arguments:
         command += ["--seconds", str(options.seconds)]
-    done = subprocess.run([*command, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [*command, "--json", "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     if done.returncode != 0:
         return {"case": name, "left_out": done.stderr.strip().splitlines()[-1]}
     report = json.loads(done.stdout)
@@ -125,18 +172,28 @@ def row(report):
     rates = sorted(sample["bytes_per_second"] for sample in report["samples"])
     rate = rates[len(rates) // 2] if rates else 0
     cores = report["samples"][-1]["cores"] if rates else 0
-    return (f"{report['case']:16} {report['figure']:12.3f} wanted {report['wanted']:<10.6g} {'met' if report['met'] else 'MISSED':6}"
-            + (f" of random {rate / report['random_bytes_per_second']:.3f}" if report["random_bytes_per_second"] else "") +
-            f" {rate / 1e9:7.2f} GB/s {rate / report['sample_bytes']:9.0f}/s limit {report['limit_bytes_per_second'] / 1e9:6.2f}"
-            f" cores {cores:5.2f} open {report['open_seconds']:.3f} first {report['first_batch_seconds']:.3f}"
-            f" [{report['transport']}: {report['reason']}]")
+    return (
+        f"{report['case']:16} {report['figure']:12.3f} wanted {report['wanted']:<10.6g} {'met' if report['met'] else 'MISSED':6}"
+        + (
+            f" of random {rate / report['random_bytes_per_second']:.3f}"
+            if report["random_bytes_per_second"]
+            else ""
+        )
+        + f" {rate / 1e9:7.2f} GB/s {rate / report['sample_bytes']:9.0f}/s limit {report['limit_bytes_per_second'] / 1e9:6.2f}"
+        f" cores {cores:5.2f} open {report['open_seconds']:.3f} first {report['first_batch_seconds']:.3f}"
+        f" [{report['transport']}: {report['reason']}]"
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("shardbench")
     parser.add_argument("folder")
-    parser.add_argument("--cases", default="", help="names, or the beginning of names; default: all of the device")
+    parser.add_argument(
+        "--cases", default="", help="names, or the beginning of names; default: all of the device"
+    )
     parser.add_argument("--host", action="store_true", help="the cases of the host device")
     parser.add_argument("--gigabytes", type=float, default=13, help="of each data set")
     parser.add_argument("--seconds", type=float, default=2, help="of each of three repeats")

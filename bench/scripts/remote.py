@@ -42,9 +42,18 @@ def make(folder, samples, codec="packed"):
     y, x = np.mgrid[:256, :256].astype(np.float32)
     pictures = []
     for _ in range(32):
-        waves = sum(np.sin(x * rng.uniform(0.01, 0.1) + y * rng.uniform(0.01, 0.1) + rng.uniform(0, 6)) for _ in range(3))
-        pictures.append(np.clip(128 + 35 * waves[..., None] * rng.uniform(0.4, 1, 3) + rng.normal(0, 4, (256, 256, 3)), 0, 255).astype(np.uint8))
-    with sl.Writer(str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec=codec, shard_size_bytes=12 << 20) as writer:
+        waves = sum(
+            np.sin(x * rng.uniform(0.01, 0.1) + y * rng.uniform(0.01, 0.1) + rng.uniform(0, 6))
+            for _ in range(3)
+        )
+        pictures.append(
+            np.clip(
+                128 + 35 * waves[..., None] * rng.uniform(0.4, 1, 3) + rng.normal(0, 4, (256, 256, 3)), 0, 255
+            ).astype(np.uint8)
+        )
+    with sl.Writer(
+        str(folder), squash=(256, 256), dtype="uint8", layout="nhwc", codec=codec, shard_size_bytes=12 << 20
+    ) as writer:
         for number in range(samples):
             writer.add(f"{number}", np.roll(pictures[number % 32], number * 7 % 256, 0), number % 10)
 
@@ -68,11 +77,20 @@ def fetch(path, cache, shards):
     import shardloader as sl
 
     begin, started = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    loader = sl.Loader(path, batch_size=1, device="cpu", framework="numpy", shuffle=True, prefetch=1, cache=cache)
+    loader = sl.Loader(
+        path, batch_size=1, device="cpu", framework="numpy", shuffle=True, prefetch=1, cache=cache
+    )
     next(iter(loader.epoch(0)))
     while sum(name.endswith(".safetensors") for name in os.listdir(cache)) < shards:
         time.sleep(0.002)
-    print(json.dumps({"seconds": time.perf_counter() - begin, "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - started}))
+    print(
+        json.dumps(
+            {
+                "seconds": time.perf_counter() - begin,
+                "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - started,
+            }
+        )
+    )
 
 
 def load(path, epochs, cache, cache_bytes):
@@ -83,7 +101,9 @@ def load(path, epochs, cache, cache_bytes):
     options = {"cache": cache, "cache_bytes": cache_bytes} if cache else {}
     started = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     begin = time.perf_counter()
-    loader = sl.Loader(path, batch_size=64, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
+    loader = sl.Loader(
+        path, batch_size=64, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options
+    )
     found, before, first = [], 0, None
     for epoch in range(epochs):
         start, count = time.perf_counter(), 0
@@ -91,15 +111,35 @@ def load(path, epochs, cache, cache_bytes):
             first = first or time.perf_counter() - begin
             count += len(images)
         stats = loader.stats()
-        found.append({"seconds": time.perf_counter() - start, "samples": count, "fetched": stats.fetched_bytes - before})
+        found.append(
+            {
+                "seconds": time.perf_counter() - start,
+                "samples": count,
+                "fetched": stats.fetched_bytes - before,
+            }
+        )
         before = stats.fetched_bytes
     anonymous = [int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")]
-    print(json.dumps({"epochs": found, "first_batch": first, "transport": stats.transport, "anonymous_kb": anonymous[0], "retries": stats.retries,
-                      "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - started}))
+    print(
+        json.dumps(
+            {
+                "epochs": found,
+                "first_batch": first,
+                "transport": stats.transport,
+                "anonymous_kb": anonymous[0],
+                "retries": stats.retries,
+                "cpu": sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) - started,
+            }
+        )
+    )
 
 
 def child(path, epochs=1, cache="", cache_bytes=0, what="--load"):
-    return subprocess.Popen([sys.executable, __file__, what, str(path), str(epochs), str(cache), str(cache_bytes)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, __file__, what, str(path), str(epochs), str(cache), str(cache_bytes)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def result(process):
@@ -113,12 +153,31 @@ def curl(url, files, work, enter=()):
     lines = []
     for file in files:
         for begin in range(0, file.stat().st_size, 8 << 20):
-            lines.append(f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n')
+            lines.append(
+                f'url = "{url}/{file.name}"\nrange = "{begin}-{begin + (8 << 20) - 1}"\noutput = "/dev/null"\n'
+            )
     (work / "curl.conf").write_text("next\n".join(lines))
     start, before = time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-    subprocess.run([*enter, "curl", "--parallel", "--parallel-max", "32", "--parallel-immediate", "-s", "-K", str(work / "curl.conf")], check=True, timeout=600, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            *enter,
+            "curl",
+            "--parallel",
+            "--parallel-max",
+            "32",
+            "--parallel-immediate",
+            "-s",
+            "-K",
+            str(work / "curl.conf"),
+        ],
+        check=True,
+        timeout=600,
+        stderr=subprocess.DEVNULL,
+    )
     seconds = time.perf_counter() - start
-    return sum(file.stat().st_size for file in files) / seconds, sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before
+    return sum(file.stat().st_size for file in files) / seconds, sum(
+        resource.getrusage(resource.RUSAGE_CHILDREN)[:2]
+    ) - before
 
 
 def main():
@@ -149,38 +208,60 @@ def main():
             first = result(child(url, 1, caches[1]))
             local = result(child(data, 2))
             passing = result(child(url, 2))
-            rounds.append({
-                "curl": limit / 1e6,
-                "fetch": size / bare["seconds"] / 1e6,
-                "decode": size / local["epochs"][1]["seconds"] / 1e6,
-                "first": first["epochs"][0]["fetched"] / first["epochs"][0]["seconds"] / 1e6,
-                "transit": size / passing["epochs"][1]["seconds"] / 1e6,
-                "cpu": {"server": server_cpu, "curl": curl_cpu, "fetch": bare["cpu"], "decode": local["cpu"] / 2, "first": first["cpu"]},
-                "first_batch": first["first_batch"],
-                "anonymous_kb": first["anonymous_kb"],
-            })
+            rounds.append(
+                {
+                    "curl": limit / 1e6,
+                    "fetch": size / bare["seconds"] / 1e6,
+                    "decode": size / local["epochs"][1]["seconds"] / 1e6,
+                    "first": first["epochs"][0]["fetched"] / first["epochs"][0]["seconds"] / 1e6,
+                    "transit": size / passing["epochs"][1]["seconds"] / 1e6,
+                    "cpu": {
+                        "server": server_cpu,
+                        "curl": curl_cpu,
+                        "fetch": bare["cpu"],
+                        "decode": local["cpu"] / 2,
+                        "first": first["cpu"],
+                    },
+                    "first_batch": first["first_batch"],
+                    "anonymous_kb": first["anonymous_kb"],
+                }
+            )
             for cache in caches:
                 shutil.rmtree(cache)
         for what in "curl", "fetch", "decode", "first", "transit":
             found[f"{what}_mb_s"] = max(one[what] for one in rounds)
         best = max(rounds, key=lambda one: one["first"])
-        found["cpu_s_per_gb"] = {what: min(one["cpu"][what] for one in rounds) / size * 1e9 for what in best["cpu"]}
+        found["cpu_s_per_gb"] = {
+            what: min(one["cpu"][what] for one in rounds) / size * 1e9 for what in best["cpu"]
+        }
         cpu = found["cpu_s_per_gb"]
-        found["first_mb_s_at_most"] = len(os.sched_getaffinity(0)) / (cpu["server"] + cpu["fetch"] + cpu["decode"]) * 1e3
+        found["first_mb_s_at_most"] = (
+            len(os.sched_getaffinity(0)) / (cpu["server"] + cpu["fetch"] + cpu["decode"]) * 1e3
+        )
         found["first_batch_seconds"] = best["first_batch"]
         half = result(child(url, 4, work / "half", size // 2))
         found["half"] = [epoch["fetched"] / size for epoch in half["epochs"]]
         result(child(url, 1, work / "all"))
         local = [result(child(data, 3)) for _ in range(2)]
         cached = [result(child(url, 3, work / "all")) for _ in range(2)]
-        rate = lambda runs: max(epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:])
-        found["cached_samples_s"], found["local_samples_s"], found["cached_transport"] = rate(cached), rate(local), cached[0]["transport"]
+        rate = lambda runs: max(
+            epoch["samples"] / epoch["seconds"] for run in runs for epoch in run["epochs"][1:]
+        )
+        found["cached_samples_s"], found["local_samples_s"], found["cached_transport"] = (
+            rate(cached),
+            rate(local),
+            cached[0]["transport"],
+        )
         found["memory_mb"] = (best["anonymous_kb"] - local[0]["anonymous_kb"]) / 1e3
         before = len(server.requests())
         ranks = [child(url, 1, work / "ranks") for _ in range(8)]
         for rank in ranks:
             result(rank)
-        bodies = sum(int(line.split('" ')[1].split()[1]) for line in server.requests()[before:] if ".safetensors" in line)
+        bodies = sum(
+            int(line.split('" ')[1].split()[1])
+            for line in server.requests()[before:]
+            if ".safetensors" in line
+        )
         found["ranks_bytes"] = bodies / size
     print(json.dumps(found, indent=1))
     if options.json:

@@ -55,7 +55,9 @@ def open_loader(path, cache, started=None):
     import shardloader as sl
 
     options = {"cache": cache} if cache else {}
-    return sl.Loader(path, batch_size=256, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
+    return sl.Loader(
+        path, batch_size=256, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options
+    )
 
 
 def epochs(address, folder, cache, pairs):
@@ -71,14 +73,25 @@ def epochs(address, folder, cache, pairs):
             for images, _ in loaders[side].epoch(epoch[side]):
                 count += len(images)
             epoch[side] += 1
-        return {"rate": count / (time.perf_counter() - begin), "per_cpu_second": count / (cpu_seconds() - cpu)}
+        return {
+            "rate": count / (time.perf_counter() - begin),
+            "per_cpu_second": count / (cpu_seconds() - cpu),
+        }
 
     for pair in turns(3):  # pages are mapped, threads settle
         for side in pair:
             run(side)
     rates = [{side: run(side) for side in pair} for pair in turns(pairs)]
     stats = {side: loaders[side].stats() for side in SIDES}
-    print(json.dumps({"rates": rates, "transports": {side: stats[side].transport for side in SIDES}, "fetched": stats["address"].fetched_bytes}))
+    print(
+        json.dumps(
+            {
+                "rates": rates,
+                "transports": {side: stats[side].transport for side in SIDES},
+                "fetched": stats["address"].fetched_bytes,
+            }
+        )
+    )
 
 
 def start(path, cache):
@@ -89,7 +102,9 @@ def start(path, cache):
 
 
 def child(*words):
-    return remote.result(subprocess.Popen([sys.executable, __file__, *map(str, words)], stdout=subprocess.PIPE, text=True))
+    return remote.result(
+        subprocess.Popen([sys.executable, __file__, *map(str, words)], stdout=subprocess.PIPE, text=True)
+    )
 
 
 def link(folder, cache, links):
@@ -108,8 +123,12 @@ def compare(address, folder, cache, options):
     rates = found["rates"]
     summary = {}
     for what in "rate", "per_cpu_second":
-        summary[what] = {side: round(median_interval([pair[side][what] for pair in rates])[0]) for side in SIDES}
-        summary[what]["ratio"] = median_interval([pair["address"][what] / pair["folder"][what] for pair in rates])
+        summary[what] = {
+            side: round(median_interval([pair[side][what] for pair in rates])[0]) for side in SIDES
+        }
+        summary[what]["ratio"] = median_interval(
+            [pair["address"][what] / pair["folder"][what] for pair in rates]
+        )
     summary.update(transports=found["transports"], fetched=found["fetched"])
     return summary, rates
 
@@ -126,8 +145,15 @@ def measure(address, folder, cache, options):
     first = {}
     for what in "seconds", "cpu_seconds":
         first[what] = {side: median_interval([pair[side][what] for pair in starts])[0] for side in SIDES}
-        first[what]["ratio"] = median_interval([pair["address"][what] / pair["folder"][what] for pair in starts])
-    return {"epochs": summary, "files": files, "start": first, "raw": {"rates": rates, "file_rates": file_rates, "starts": starts}}
+        first[what]["ratio"] = median_interval(
+            [pair["address"][what] / pair["folder"][what] for pair in starts]
+        )
+    return {
+        "epochs": summary,
+        "files": files,
+        "start": first,
+        "raw": {"rates": rates, "file_rates": file_rates, "starts": starts},
+    }
 
 
 def main():
@@ -149,7 +175,15 @@ def main():
             remote.make(sets / codec, options.samples, codec)
             found[codec] = measure(f"{server.url}/{codec}", sets / codec, work / f"cache-{codec}", options)
             shutil.rmtree(work / f"cache-{codec}")
-    print(json.dumps({codec: {key: value for key, value in one.items() if key != "raw"} for codec, one in found.items()}, indent=1))
+    print(
+        json.dumps(
+            {
+                codec: {key: value for key, value in one.items() if key != "raw"}
+                for codec, one in found.items()
+            },
+            indent=1,
+        )
+    )
     if options.json:
         options.json.write_text(json.dumps(found))
 

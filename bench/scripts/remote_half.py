@@ -34,7 +34,9 @@ def make(folder, shards, samples, uneven):
     if (folder / "dataset.json").exists():
         return
     rng = np.random.default_rng(2)
-    with sl.Writer(str(folder), squash=(96, 96), dtype="uint8", layout="nhwc", codec="packed", samples_per_shard=samples) as writer:
+    with sl.Writer(
+        str(folder), squash=(96, 96), dtype="uint8", layout="nhwc", codec="packed", samples_per_shard=samples
+    ) as writer:
         for number in range(shards * samples):
             if number % samples == 0:
                 levels = int(2 ** rng.uniform(1, 8)) if uneven else 256
@@ -46,7 +48,16 @@ def load(url, window, cache, cache_bytes, epochs, seconds):
     import numpy  # which the first batch would import
     import shardloader as sl
 
-    loader = sl.Loader(url, batch_size=64, device="cpu", framework="numpy", window_shards=window, drop_last=False, cache=cache, cache_bytes=cache_bytes)
+    loader = sl.Loader(
+        url,
+        batch_size=64,
+        device="cpu",
+        framework="numpy",
+        window_shards=window,
+        drop_last=False,
+        cache=cache,
+        cache_bytes=cache_bytes,
+    )
     pause = seconds / len(loader)
     found = []
     for epoch in range(epochs):
@@ -56,12 +67,22 @@ def load(url, window, cache, cache_bytes, epochs, seconds):
             due = max(due, time.perf_counter()) + pause
             time.sleep(max(0, due - time.perf_counter()))
         stats = loader.stats()
-        found.append([time.perf_counter() - begin, stats.fetched_bytes - before.fetched_bytes, stats.fetch_seconds - before.fetch_seconds])
+        found.append(
+            [
+                time.perf_counter() - begin,
+                stats.fetched_bytes - before.fetched_bytes,
+                stats.fetch_seconds - before.fetch_seconds,
+            ]
+        )
     print(json.dumps(found))
 
 
 def child(*words):
-    return remote.result(subprocess.Popen([sys.executable, __file__, "--load", *map(str, words)], stdout=subprocess.PIPE, text=True))
+    return remote.result(
+        subprocess.Popen(
+            [sys.executable, __file__, "--load", *map(str, words)], stdout=subprocess.PIPE, text=True
+        )
+    )
 
 
 def measure(url, size, window, pace, cache, options):
@@ -89,7 +110,10 @@ def main():
     work, sets = options.folder / "work", options.folder / "half"
     sets.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(work, ignore_errors=True)
-    with Nginx(sets, work / "nginx") as server, Link(options.tcp_link, server.url, mb_per_s=options.rate) as link:
+    with (
+        Nginx(sets, work / "nginx") as server,
+        Link(options.tcp_link, server.url, mb_per_s=options.rate) as link,
+    ):
         for shards, samples in (63, 320), (200, 32), (80, 320):
             data = sets / f"{shards}"
             make(data, shards, samples, shards == 80)
@@ -97,12 +121,19 @@ def main():
             for window in 2, 8:
                 for pace in PACES:
                     found = measure(f"{link.url}/{shards}", size, window, pace, work / "cache", options)
-                    print(json.dumps({"shards": shards, "bytes": size, "window": window, "pace": pace, **found}), flush=True)
+                    print(
+                        json.dumps(
+                            {"shards": shards, "bytes": size, "window": window, "pace": pace, **found}
+                        ),
+                        flush=True,
+                    )
                     shutil.rmtree(work / "cache")
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--load"]:
-        load(sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]), int(sys.argv[6]), float(sys.argv[7]))
+        load(
+            sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5]), int(sys.argv[6]), float(sys.argv[7])
+        )
     else:
         main()

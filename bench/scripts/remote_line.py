@@ -36,7 +36,9 @@ def make_many(folder):
     if (folder / "dataset.json").exists():
         return
     rng = np.random.default_rng(1)
-    with sl.Writer(str(folder), squash=(64, 64), dtype="uint8", layout="nhwc", codec="none", samples_per_shard=16) as writer:
+    with sl.Writer(
+        str(folder), squash=(64, 64), dtype="uint8", layout="nhwc", codec="none", samples_per_shard=16
+    ) as writer:
         for number in range(16_000):
             writer.add(f"{number}", rng.integers(0, 256, (64, 64, 3), dtype=np.uint8), number % 10)
 
@@ -45,7 +47,10 @@ def load(url, window, cache, whole):
     """In a process of its own: one batch or a whole epoch."""
     import shardloader as sl
 
-    options = {**({"window_shards": int(window)} if window != "0" else {}), **({"cache": cache} if cache else {})}
+    options = {
+        **({"window_shards": int(window)} if window != "0" else {}),
+        **({"cache": cache} if cache else {}),
+    }
     begin = time.perf_counter()
     loader = sl.Loader(url, batch_size=64, device="cpu", framework="numpy", drop_last=False, **options)
     start = time.perf_counter()
@@ -53,11 +58,19 @@ def load(url, window, cache, whole):
         if not whole:
             break
     end = time.perf_counter()
-    print(json.dumps({"first_batch": end - begin, "mb_s": loader.stats().fetched_bytes / (end - start) / 1e6}))
+    print(
+        json.dumps({"first_batch": end - begin, "mb_s": loader.stats().fetched_bytes / (end - start) / 1e6})
+    )
 
 
 def child(url, window, cache="", whole="", enter=()):
-    done = subprocess.run([*enter, sys.executable, __file__, "--load", url, str(window), str(cache), whole], stdout=subprocess.PIPE, text=True, timeout=600, check=True)
+    done = subprocess.run(
+        [*enter, sys.executable, __file__, "--load", url, str(window), str(cache), whole],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=600,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
@@ -67,7 +80,10 @@ def line(options, sets, work):
     from remote_servers import Hosts, Link, Nginx
 
     if options.link.name == "tcp_link":
-        with Nginx(sets, work / "nginx") as server, Link(options.link, server.url, latency_ms=10, mb_per_s=125) as link:
+        with (
+            Nginx(sets, work / "nginx") as server,
+            Link(options.link, server.url, latency_ms=10, mb_per_s=125) as link,
+        ):
             yield link.url, []
         return
     more = {"congestion": options.congestion} if options.congestion else {}
@@ -97,13 +113,21 @@ def main():
             found["curl"].append(remote.curl(f"{url}/packed", files, work, enter)[0] / 1e6)
         for window in 8, 2:
             with line(options, sets, work) as (url, enter):
-                found[f"first_{window}"].append(child(f"{url}/packed", window, work / "first", "whole", enter)["mb_s"])
+                found[f"first_{window}"].append(
+                    child(f"{url}/packed", window, work / "first", "whole", enter)["mb_s"]
+                )
             shutil.rmtree(work / "first")
         with line(options, sets, work) as (url, enter):
-            found["batch_windowed"].append(child(f"{url}/many", 8, work / f"many-{turn}", "", enter)["first_batch"])
+            found["batch_windowed"].append(
+                child(f"{url}/many", 8, work / f"many-{turn}", "", enter)["first_batch"]
+            )
         with line(options, sets, work) as (url, enter):
             found["batch_shuffled"].append(child(f"{url}/many", 0, "", "", enter)["first_batch"])
-    print(json.dumps({"bytes": sum(file.stat().st_size for file in files), "shards": len(files), **found}, indent=1))
+    print(
+        json.dumps(
+            {"bytes": sum(file.stat().st_size for file in files), "shards": len(files), **found}, indent=1
+        )
+    )
 
 
 if __name__ == "__main__":

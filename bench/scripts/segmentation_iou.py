@@ -33,7 +33,13 @@ class Torchvision:
 
     def __init__(self, data, side, batch_size, seed):
         rows = [data.fields[index] for index in range(len(data))]
-        self.rows = [(tv_tensors.Image(torch.from_numpy(row["image"].copy()).permute(2, 0, 1)), tv_tensors.Mask(torch.from_numpy(row["mask"][..., 0].copy()))) for row in rows]
+        self.rows = [
+            (
+                tv_tensors.Image(torch.from_numpy(row["image"].copy()).permute(2, 0, 1)),
+                tv_tensors.Mask(torch.from_numpy(row["mask"][..., 0].copy())),
+            )
+            for row in rows
+        ]
         self.batch_size, self.generator = batch_size, torch.Generator().manual_seed(seed)
         self.transform = v2.Compose(
             [
@@ -55,7 +61,13 @@ class Torchvision:
 
 class Shards:
     def __init__(self, data, side, batch_size, seed, device):
-        augment = sl.Augment(flip=0.5, color_jitter=(0.2, 0.2, 0.2, 0.02), ops=[sl.ops.rotation(30)], random_resized_crop=side, scale=(0.6, 1))
+        augment = sl.Augment(
+            flip=0.5,
+            color_jitter=(0.2, 0.2, 0.2, 0.02),
+            ops=[sl.ops.rotation(30)],
+            random_resized_crop=side,
+            scale=(0.6, 1),
+        )
         self.loader = sl.Loader(data, batch_size=batch_size, device=device, framework="torch", dtype="float32", layout="nchw", seed=seed, augment=augment, threads=2,
                                 fields={"mask": sl.Pixels("nearest", fill=IGNORED)})  # fmt: skip
 
@@ -72,7 +84,9 @@ def train(feed, batches, held_out, arguments, seed):
     for epoch in range(arguments.epochs):
         net.train()
         for images, mask in feed.epoch(epoch):
-            loss = nn.functional.cross_entropy(net(images.to(arguments.device)), mask.to(arguments.device), ignore_index=IGNORED)
+            loss = nn.functional.cross_entropy(
+                net(images.to(arguments.device)), mask.to(arguments.device), ignore_index=IGNORED
+            )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -87,7 +101,9 @@ def interval(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=6)
@@ -106,8 +122,13 @@ def main():
         for name, feed in (("shardloader", Shards(data, arguments.side, arguments.batch_size, seed, arguments.device)),
                            ("torchvision", Torchvision(data, arguments.side, arguments.batch_size, seed))):  # fmt: skip
             torch.manual_seed(seed)
-            results[name].append(train(feed, arguments.count // arguments.batch_size, held_out, arguments, seed))
-        print(f"seed {seed}: " + ", ".join(f"{name} {values[-1]:.4f}" for name, values in results.items()), flush=True)
+            results[name].append(
+                train(feed, arguments.count // arguments.batch_size, held_out, arguments, seed)
+            )
+        print(
+            f"seed {seed}: " + ", ".join(f"{name} {values[-1]:.4f}" for name, values in results.items()),
+            flush=True,
+        )
     between = {name: interval(values) for name, values in results.items()}
     for name, (low, high) in between.items():
         print(f"{name}: mean IoU {low:.4f} to {high:.4f}")

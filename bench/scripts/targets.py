@@ -29,7 +29,9 @@ SAMPLE = 256 * 256 * 4
 def shapes(rng, side):
     """A picture with shadings and noise like a photograph's, and a mask of rectangles."""
     y, x = np.mgrid[:side, :side].astype(np.float32)
-    waves = sum(np.sin(x * rng.uniform(0.01, 0.1) + y * rng.uniform(0.01, 0.1) + rng.uniform(0, 6)) for _ in range(3))
+    waves = sum(
+        np.sin(x * rng.uniform(0.01, 0.1) + y * rng.uniform(0.01, 0.1) + rng.uniform(0, 6)) for _ in range(3)
+    )
     image = 128 + 35 * waves[..., None] * rng.uniform(0.4, 1, 3) + rng.normal(0, 4, (side, side, 3))
     mask = np.zeros((side, side, 1), np.uint8)
     for label in range(1, 9):
@@ -49,13 +51,23 @@ def make(folder, side, samples, codec="none", boxes=0, pictures=32):
     columns = {"mask": sl.ImageField("uint8", side, side, 1, role="mask", codec=codec)}
     if boxes:
         columns.update({"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64")})
-    with sl.Writer(folder, columns=columns, squash=(side, side), dtype="uint8", layout="nhwc", codec=codec, shard_size_bytes=256 << 20) as writer:
+    with sl.Writer(
+        folder,
+        columns=columns,
+        squash=(side, side),
+        dtype="uint8",
+        layout="nhwc",
+        codec=codec,
+        shard_size_bytes=256 << 20,
+    ) as writer:
         for number in range(samples):
             image, mask = (np.roll(one, number * 7 % side, 0) for one in some[number % pictures])
             row = {"mask": mask}
             if boxes:
                 corner = rng.uniform(0, side - 40, (boxes, 2))
-                row["boxes"] = np.concatenate([corner, corner + rng.uniform(8, 40, (boxes, 2))], 1).astype(np.float32)
+                row["boxes"] = np.concatenate([corner, corner + rng.uniform(8, 40, (boxes, 2))], 1).astype(
+                    np.float32
+                )
                 row["box_labels"] = rng.integers(0, 80, boxes)
             writer.add(f"{number}", image, number % 10, **row)
     return sl.Dataset(folder)
@@ -116,26 +128,67 @@ def on_gpu(data, seconds, **options):
 
 def crop_case(arguments, dtype):
     data = make(os.path.join(arguments.folder, "plain-256"), 256, int(arguments.gigabytes * 1e9 / SAMPLE))
-    options = {"batch_size": 256, "random_crop": 224, "flip": True, "dtype": dtype, "layout": "nchw" if dtype != "uint8" else "nhwc"}
+    options = {
+        "batch_size": 256,
+        "random_crop": 224,
+        "flip": True,
+        "dtype": dtype,
+        "layout": "nchw" if dtype != "uint8" else "nhwc",
+    }
     alone = on_gpu(data, arguments.seconds, **options)
     result = on_gpu(data, arguments.seconds, fields={"mask": "nearest"}, **options)
-    return {**result, "image_alone_bytes_per_s": alone["bytes_per_s"], "share": result["bytes_per_s"] / arguments.limit, "wanted": 0.95}
+    return {
+        **result,
+        "image_alone_bytes_per_s": alone["bytes_per_s"],
+        "share": result["bytes_per_s"] / arguments.limit,
+        "wanted": 0.95,
+    }
 
 
 def augment_case(arguments):
-    data = make(os.path.join(arguments.folder, "packed-256"), 256, int(arguments.gigabytes * 1e9 / SAMPLE), codec="packed")
-    options = {"batch_size": 256, "augment": sl.Augment.rand_augment(2, 9, random_resized_crop=224, flip=True), "dtype": "float16", "layout": "nchw"}
+    data = make(
+        os.path.join(arguments.folder, "packed-256"),
+        256,
+        int(arguments.gigabytes * 1e9 / SAMPLE),
+        codec="packed",
+    )
+    options = {
+        "batch_size": 256,
+        "augment": sl.Augment.rand_augment(2, 9, random_resized_crop=224, flip=True),
+        "dtype": "float16",
+        "layout": "nchw",
+    }
     alone = on_gpu(data, arguments.seconds, **options)
     result = on_gpu(data, arguments.seconds, fields={"mask": "nearest"}, **options)
-    return {**result, "image_alone_samples_per_s": alone["samples_per_s"], "share": result["samples_per_s"] / alone["samples_per_s"], "wanted": 0.9}
+    return {
+        **result,
+        "image_alone_samples_per_s": alone["samples_per_s"],
+        "share": result["samples_per_s"] / alone["samples_per_s"],
+        "wanted": 0.9,
+    }
 
 
 def boxes_case(arguments):
-    data = make(os.path.join(arguments.folder, "boxes-512"), 512, int(arguments.gigabytes * 1e9 / SAMPLE / 4), boxes=100)
+    data = make(
+        os.path.join(arguments.folder, "boxes-512"),
+        512,
+        int(arguments.gigabytes * 1e9 / SAMPLE / 4),
+        boxes=100,
+    )
     options = {"batch_size": 16, "random_crop": 448, "flip": True}
     alone = on_gpu(data, arguments.seconds, **options)
-    result = on_gpu(data, arguments.seconds, fields={"mask": "nearest", "boxes": sl.Boxes(format="cxcywh", min_visibility=0.1)}, **options)
-    return {**result, "image_alone_bytes_per_s": alone["bytes_per_s"], "share": result["bytes_per_s"] / arguments.limit, "wanted": 0.93}
+    result = on_gpu(
+        data,
+        arguments.seconds,
+        fields={"mask": "nearest", "boxes": sl.Boxes(format="cxcywh", min_visibility=0.1)},
+        **options,
+    )
+    return {
+        **result,
+        "image_alone_bytes_per_s": alone["bytes_per_s"],
+        "share": result["bytes_per_s"] / arguments.limit,
+        "wanted": 0.93,
+    }
 
 
 def dataloader_rate(loader, seconds):
@@ -170,7 +223,13 @@ def torchvision_rate(data, seconds, batch_size, workers=2):
     ]
 
     class Samples(torch.utils.data.Dataset):
-        transform = v2.Compose([v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(0.5), v2.SanitizeBoundingBoxes()])
+        transform = v2.Compose(
+            [
+                v2.RandomResizedCrop(224, antialias=True),
+                v2.RandomHorizontalFlip(0.5),
+                v2.SanitizeBoundingBoxes(),
+            ]
+        )
 
         def __len__(self):
             return len(data)
@@ -187,11 +246,23 @@ def torchvision_rate(data, seconds, batch_size, workers=2):
             )
 
     def collate(batch):
-        return torch.stack([row["image"] for row in batch]), torch.stack([row["mask"] for row in batch]), [(row["boxes"], row["labels"]) for row in batch]
+        return (
+            torch.stack([row["image"] for row in batch]),
+            torch.stack([row["mask"] for row in batch]),
+            [(row["boxes"], row["labels"]) for row in batch],
+        )
 
     torch.set_num_threads(1)
     torch.multiprocessing.set_sharing_strategy("file_system")
-    loader = torch.utils.data.DataLoader(Samples(), batch_size, shuffle=True, num_workers=workers, collate_fn=collate, persistent_workers=True, drop_last=True)
+    loader = torch.utils.data.DataLoader(
+        Samples(),
+        batch_size,
+        shuffle=True,
+        num_workers=workers,
+        collate_fn=collate,
+        persistent_workers=True,
+        drop_last=True,
+    )
     return dataloader_rate(loader, seconds)
 
 
@@ -216,7 +287,9 @@ CASES = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder")
     parser.add_argument("--cases", default="", help="default: all of the GPU, if there is one, and host")
     parser.add_argument("--gigabytes", type=float, default=4, help="of a data set, before packing")
@@ -224,7 +297,9 @@ def main():
     parser.add_argument("--json")
     arguments = parser.parse_args()
     gpu = sl.has_cuda and sl.cuda_device_count() > 0
-    chosen = arguments.cases.split(",") if arguments.cases else [name for name in CASES if gpu or name == "host"]
+    chosen = (
+        arguments.cases.split(",") if arguments.cases else [name for name in CASES if gpu or name == "host"]
+    )
     arguments.limit = link_limit() if gpu and chosen != ["host"] else 0
     if arguments.limit:
         print(f"link: {arguments.limit / 1e9:.2f} GB/s")

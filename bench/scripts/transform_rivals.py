@@ -79,7 +79,9 @@ def rate(work: Callable[[], int], seconds: float) -> float:
     return made / (time.perf_counter() - start)
 
 
-def time_torchvision(operations: list[torch.nn.Module], pictures: torch.Tensor, size: int, seconds: float) -> float:
+def time_torchvision(
+    operations: list[torch.nn.Module], pictures: torch.Tensor, size: int, seconds: float
+) -> float:
     pipeline = v2.Compose(
         [
             v2.RandomResizedCrop(size, antialias=True),
@@ -97,7 +99,9 @@ def time_torchvision(operations: list[torch.nn.Module], pictures: torch.Tensor, 
     return rate(work, seconds)
 
 
-def time_kornia(operations: list[torch.nn.Module], pictures: torch.Tensor, size: int, seconds: float) -> float:
+def time_kornia(
+    operations: list[torch.nn.Module], pictures: torch.Tensor, size: int, seconds: float
+) -> float:
     from kornia import augmentation
 
     pipeline = torch.nn.Sequential(
@@ -115,7 +119,9 @@ def time_kornia(operations: list[torch.nn.Module], pictures: torch.Tensor, size:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("report", help="of shardbench transform --json")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each figure")
     parser.add_argument("--json", help="write the figures here")

@@ -6,6 +6,7 @@
 IMAGES: a folder of photographs, for example from `shardbench synth photos --count 240`. They are hard-linked --copies times into a folder that
 is removed afterwards. The writer's rate includes reading the files, in Python. Shards must have the same bytes. Needs the package shardloader.
 """
+
 import argparse
 import filecmp
 import json
@@ -46,7 +47,9 @@ def by_writer(images, out, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("images", type=Path)
     parser.add_argument("--copies", type=int, default=10)
     parser.add_argument("--pairs", type=int, default=7)
@@ -55,7 +58,12 @@ def main():
     parser.add_argument("--codec", default="none")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    options = {"preset": arguments.preset, "codec": arguments.codec, "samples_per_shard": 1000, "jobs": arguments.jobs or None}
+    options = {
+        "preset": arguments.preset,
+        "codec": arguments.codec,
+        "samples_per_shard": 1000,
+        "jobs": arguments.jobs or None,
+    }
     with tempfile.TemporaryDirectory(dir=arguments.images.parent) as folder:
         images = linked(arguments.images, arguments.copies, Path(folder) / "in")
         ways = {"convert": by_convert, "writer": by_writer}
@@ -68,12 +76,22 @@ def main():
                 if pair >= 0:
                     rates[name].append(rate)
             names = [name for name in os.listdir(Path(folder) / "convert") if name.startswith("shard-")]
-            assert filecmp.cmpfiles(Path(folder) / "convert", Path(folder) / "writer", names, False)[1:] == ([], []), "other bytes"
+            assert filecmp.cmpfiles(Path(folder) / "convert", Path(folder) / "writer", names, False)[1:] == (
+                [],
+                [],
+            ), "other bytes"
     ratios = [writer / convert for writer, convert in zip(rates["writer"], rates["convert"])]
-    found = {"images_per_second": rates, "ratios": ratios, "median_ratio": statistics.median(ratios), "options": options}
+    found = {
+        "images_per_second": rates,
+        "ratios": ratios,
+        "median_ratio": statistics.median(ratios),
+        "options": options,
+    }
     for name, values in rates.items():
         print(f"{name}: {statistics.median(values):.0f} images/s ({min(values):.0f} to {max(values):.0f})")
-    print(f"writer over convert: {statistics.median(ratios):.3f} (pairs: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))})")
+    print(
+        f"writer over convert: {statistics.median(ratios):.3f} (pairs: {', '.join(f'{ratio:.3f}' for ratio in sorted(ratios))})"
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

@@ -5,6 +5,7 @@
 
 Each picture is a sheet of `shardctl show --augment`, stored as WebP: the sample, then four epochs. Needs Pillow.
 """
+
 import subprocess
 import sys
 import tempfile
@@ -30,11 +31,34 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         run("shardbench", "synth", f"{folder}/photos", "--count", SAMPLE + 1, "--quiet")
-        run("shardify", f"{folder}/photos", f"{folder}/out", "--preset", "train", "--resize", SIDE, "--crop", SIDE)
+        run(
+            "shardify",
+            f"{folder}/photos",
+            f"{folder}/out",
+            "--preset",
+            "train",
+            "--resize",
+            SIDE,
+            "--crop",
+            SIDE,
+        )
         for name in OPERATIONS:
-            run("shardctl", "show", f"{folder}/out", SAMPLE, "--augment", name, "--seed", SEED, "-o", f"{folder}/sheet.png")
+            run(
+                "shardctl",
+                "show",
+                f"{folder}/out",
+                SAMPLE,
+                "--augment",
+                name,
+                "--seed",
+                SEED,
+                "-o",
+                f"{folder}/sheet.png",
+            )
             sheet = Image.open(f"{folder}/sheet.png").convert("RGB")
-            sheet.crop((0, 0, sheet.width, SIDE + 8)).save(here / f"{name}.webp", quality=QUALITY, method=6)  # without the captions
+            sheet.crop((0, 0, sheet.width, SIDE + 8)).save(
+                here / f"{name}.webp", quality=QUALITY, method=6
+            )  # without the captions
     print(f"{len(OPERATIONS)} pictures, {sum(file.stat().st_size for file in here.glob('*.webp'))} bytes")
 
 

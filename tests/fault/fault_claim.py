@@ -13,7 +13,21 @@ import signal
 import subprocess
 import time
 
-from fault_support import SHARDIFY, TestCase, digests, environment, info, main, make_images, need, run, shardctl, shards, state, write
+from fault_support import (
+    SHARDIFY,
+    TestCase,
+    digests,
+    environment,
+    info,
+    main,
+    make_images,
+    need,
+    run,
+    shardctl,
+    shards,
+    state,
+    write,
+)
 from fault_two_at_once import node
 
 KILLS = int(os.environ.get("SHARD_CLAIM_KILLS", "12"))
@@ -35,12 +49,30 @@ class ClaimCase(TestCase):
         self.expected = digests(self.whole)
 
     def command(self, *more, out=None):
-        return [SHARDIFY, str(self.images), str(out or self.out), "--resize", "64", "--crop", "64", "--dtype", "f32",
-                "--samples-per-shard", "3", "--jobs", "1", *more]
+        return [
+            SHARDIFY,
+            str(self.images),
+            str(out or self.out),
+            "--resize",
+            "64",
+            "--crop",
+            "64",
+            "--dtype",
+            "f32",
+            "--samples-per-shard",
+            "3",
+            "--jobs",
+            "1",
+            *more,
+        ]
 
     def start(self, *more, env=None):
-        process = subprocess.Popen(self.command("--claim", "--json", *more), env=env or environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            self.command("--claim", "--json", *more),
+            env=env or environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.communicate()))
         return process
 
@@ -100,7 +132,9 @@ class Claim(ClaimCase):
             self.assert_code(run(self.command("--claim")), 1)
             self.assert_done()
             self.assert_code(shardctl("verify", self.out), 0)
-        print(f"{killed} kills among {PROCESSES} claiming processes, {rounds} conversions: all identical (seed {SEED})")
+        print(
+            f"{killed} kills among {PROCESSES} claiming processes, {rounds} conversions: all identical (seed {SEED})"
+        )
 
     def test_a_shard_of_a_process_that_died_is_taken_by_one_that_waits(self):
         def parts():
@@ -150,9 +184,23 @@ class Claim(ClaimCase):
 
     def test_a_single_process_and_claiming_ones_exclude_each_other(self):
         need("strace")
-        held = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-                                 "inject=fsync:delay_enter=60000", *self.command("--claim", "--quiet")],
-                                env=environment(ASAN_OPTIONS="detect_leaks=0"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        held = subprocess.Popen(
+            [
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "/dev/null",
+                "-e",
+                "trace=fsync",
+                "-e",
+                "inject=fsync:delay_enter=60000",
+                *self.command("--claim", "--quiet"),
+            ],
+            env=environment(ASAN_OPTIONS="detect_leaks=0"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         self.addCleanup(lambda: held.poll() is None and (held.kill(), held.communicate()))
         deadline = time.monotonic() + 60
         while not shards(self.out) if self.out.exists() else True:
@@ -163,8 +211,12 @@ class Claim(ClaimCase):
         self.assert_done()
 
     def test_claim_goes_with_neither_ranks_nor_replacing(self):
-        for more, words in ((("--rank", "0", "--world-size", "2"), "--claim"), (("--overwrite",), "--claim"),
-                            (("--append",), "--claim"), (("--refresh",), "--claim")):
+        for more, words in (
+            (("--rank", "0", "--world-size", "2"), "--claim"),
+            (("--overwrite",), "--claim"),
+            (("--append",), "--claim"),
+            (("--refresh",), "--claim"),
+        ):
             self.assertIn(words, self.assert_code(run(self.command("--claim", *more)), 2).err)
 
     def test_the_ranks_of_a_launcher_do_not_count(self):
@@ -174,7 +226,16 @@ class Claim(ClaimCase):
 
     def test_open_mpi(self):
         need("mpirun")
-        result = run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", *self.command("--claim", "--on-error", "skip")])
+        result = run(
+            [
+                "mpirun",
+                "--oversubscribe",
+                "--allow-run-as-root",
+                "-n",
+                "3",
+                *self.command("--claim", "--on-error", "skip"),
+            ]
+        )
         self.assertIn("this process: ", result.out)
         self.assert_done()
 

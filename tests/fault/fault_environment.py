@@ -6,7 +6,17 @@ import resource
 import shutil
 import unittest
 
-from fault_support import SANITIZED, SHARDIFY, SMALL, FaultCase, TestCase, digests, environment, main, make_images
+from fault_support import (
+    SANITIZED,
+    SHARDIFY,
+    SMALL,
+    FaultCase,
+    TestCase,
+    digests,
+    environment,
+    main,
+    make_images,
+)
 from fault_support import need_root, run, state
 
 LOUD = [option for option in SMALL if option != "--quiet"]
@@ -111,7 +121,9 @@ class Limits(EnvironmentCase):
     def test_few_descriptors_are_an_error_that_says_so_and_never_a_reject(self):
         seen = []
         for count in range(3, 24):
-            result = run(self.command("--jobs", "2", options=SMALL), preexec_fn=limit(resource.RLIMIT_NOFILE, count))
+            result = run(
+                self.command("--jobs", "2", options=SMALL), preexec_fn=limit(resource.RLIMIT_NOFILE, count)
+            )
             if result.code == 127:  # the dynamic linker itself needs one
                 continue
             seen.append(result.code)
@@ -139,7 +151,9 @@ class Limits(EnvironmentCase):
 
     def test_a_limit_on_the_size_of_files_with_frames(self):
         for size in (1, 3000, 5000):
-            result = run(self.command("--codec", "zstd", options=SMALL), preexec_fn=limit(resource.RLIMIT_FSIZE, size))
+            result = run(
+                self.command("--codec", "zstd", options=SMALL), preexec_fn=limit(resource.RLIMIT_FSIZE, size)
+            )
             self.assert_refused(result, self.out, "File too large")
             self.assert_visible_is_sound(self.out)
 
@@ -164,12 +178,19 @@ class Limits(EnvironmentCase):
         need_root()
         self.path.chmod(0o755)
         codes = []
-        for processes in (8,) if SANITIZED else (8, 1):  # of this user: some threads of 64, and none; a leak checker needs one itself
+        for processes in (
+            (8,) if SANITIZED else (8, 1)
+        ):  # of this user: some threads of 64, and none; a leak checker needs one itself
             out = self.path / f"out-{processes}"
             out.mkdir()
             out.chmod(0o777)
-            result = run([SHARDIFY, str(self.path / "in"), str(out), "--jobs", "64", *SMALL], user=4242, group=4242, extra_groups=[],
-                         preexec_fn=limit(resource.RLIMIT_NPROC, processes))
+            result = run(
+                [SHARDIFY, str(self.path / "in"), str(out), "--jobs", "64", *SMALL],
+                user=4242,
+                group=4242,
+                extra_groups=[],
+                preexec_fn=limit(resource.RLIMIT_NPROC, processes),
+            )
             codes.append(result.code)
             if result.code == 0:
                 self.assertEqual(digests(out), self.expected)

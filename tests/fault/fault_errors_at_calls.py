@@ -23,14 +23,21 @@ class ErrorsCase(FaultCase):
                     ignored[call] = ignored.get(call, 0) + 1
                     self.assert_code(result, 1)
                     self.assertEqual(self.assert_sound(variant), "complete")
-                    self.assertNotIn(call, ("pwrite64", "fsync", "ftruncate") if "INJECTED" in text else (),
-                                     "the failure was not seen")
+                    self.assertNotIn(
+                        call,
+                        ("pwrite64", "fsync", "ftruncate") if "INJECTED" in text else (),
+                        "the failure was not seen",
+                    )
                     continue
                 failed[call] = failed.get(call, 0) + 1
                 self.assert_refused(result, self.out, TEXT[error])
                 self.assertEqual(result.err.count("\n"), 1, result)
                 self.assert_sound(variant)
-                left = [name for name in os.listdir(self.out) if name.endswith(".part")] if self.out.exists() else []
+                left = (
+                    [name for name in os.listdir(self.out) if name.endswith(".part")]
+                    if self.out.exists()
+                    else []
+                )
                 if call not in ("unlink", "unlinkat"):
                     self.assertEqual(left, [], "a temporary file is left")
                 self.assert_finishes(variant, more if start == "complete" else [])
@@ -60,7 +67,14 @@ class Order(ErrorsCase):
                 for k in range(1, self.count_calls(self.command(variant))["fsync"] + 1):
                     self.start(variant, name)
                     log = self.path / "fault.log"
-                    self.strace(self.command(variant), "fsync", "error=EIO", k, log=log, also="rename,renameat,renameat2")
+                    self.strace(
+                        self.command(variant),
+                        "fsync",
+                        "error=EIO",
+                        k,
+                        log=log,
+                        also="rename,renameat,renameat2",
+                    )
                     before, mark, after = log.read_text(errors="replace").partition("(INJECTED)")
                     if not mark:
                         continue

@@ -8,7 +8,20 @@ import subprocess
 import time
 from pathlib import Path
 
-from fault_support import CALLS, LOG_LINE, SANITIZED, SHARDCTL, SHARDIFY, SMALL, TestCase, digests, environment, info, main, need
+from fault_support import (
+    CALLS,
+    LOG_LINE,
+    SANITIZED,
+    SHARDCTL,
+    SHARDIFY,
+    SMALL,
+    TestCase,
+    digests,
+    environment,
+    info,
+    main,
+    need,
+)
 from fault_support import png, run, shardctl, shards, state, write
 
 TEXT = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
@@ -43,7 +56,9 @@ class PartsCase(TestCase):
         return options + [str(word) for word in command]
 
     def disturb(self, command, call, fault, when, log=None):
-        return run(self.strace(command, call, fault, when, log), env=environment(ASAN_OPTIONS="detect_leaks=0"))
+        return run(
+            self.strace(command, call, fault, when, log), env=environment(ASAN_OPTIONS="detect_leaks=0")
+        )
 
     def calls_of(self, command):
         """(call, K) for every call of its busiest thread."""
@@ -61,8 +76,12 @@ class PartsCase(TestCase):
         return [(call, k) for call in sorted(most) for k in range(1, most[call] + 1, 3 if SANITIZED else 1)]
 
     def start(self, command):
-        process = subprocess.Popen([str(word) for word in command], env=environment(ASAN_OPTIONS="detect_leaks=0"),
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            env=environment(ASAN_OPTIONS="detect_leaks=0"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.communicate()))
         return process
 
@@ -87,7 +106,14 @@ class Join(PartsCase):
         self.parts = digests(self.a), digests(self.b)
 
     def join(self, *more, parts=None, out=None):
-        return [SHARDCTL, "join", str(out or self.new), *map(str, parts or (self.a, self.b)), "--quiet", *more]
+        return [
+            SHARDCTL,
+            "join",
+            str(out or self.new),
+            *map(str, parts or (self.a, self.b)),
+            "--quiet",
+            *more,
+        ]
 
     def assert_sound(self):
         self.assertEqual((digests(self.a), digests(self.b)), self.parts)
@@ -159,18 +185,30 @@ class Join(PartsCase):
             self.assertEqual(digests(self.new), self.expected)
 
     def test_two_joins_on_nodes_that_see_no_locks(self):
-        nodes = [environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
-                             ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("one", "two")]
+        nodes = [
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in ("one", "two")
+        ]
         for _ in range(5):
             shutil.rmtree(self.new, ignore_errors=True)
-            both = [subprocess.Popen(self.join(*more), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                    for env, more in zip(nodes, ([], ["--copy"]))]
+            both = [
+                subprocess.Popen(self.join(*more), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                for env, more in zip(nodes, ([], ["--copy"]))
+            ]
             for process in both:
                 self.assertEqual(self.end(process), (0, ""))
             self.assertEqual(digests(self.new), self.expected)
         shutil.rmtree(self.new)
-        both = [subprocess.Popen(self.join(parts=parts), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                for env, parts in zip(nodes, ((self.a, self.b), (self.b, self.a)))]
+        both = [
+            subprocess.Popen(
+                self.join(parts=parts), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
+            for env, parts in zip(nodes, ((self.a, self.b), (self.b, self.a)))
+        ]
         codes = [self.end(process)[0] for process in both]
         self.assertIn(2, codes)
         if 0 in codes:
@@ -215,7 +253,9 @@ class Append(PartsCase):
         for name, digest in self.old.items():
             if name.startswith(b"shard-"):
                 self.assertEqual(found[name], digest, name)
-        which = {self.old[b"dataset.json"]: "old", self.expected[b"dataset.json"]: "new"}[found[b"dataset.json"]]
+        which = {self.old[b"dataset.json"]: "old", self.expected[b"dataset.json"]: "new"}[
+            found[b"dataset.json"]
+        ]
         for name, digest in found.items():
             if name.startswith(b"shard-"):
                 self.assertEqual(digest, self.expected[name], name)
@@ -261,13 +301,17 @@ class Append(PartsCase):
                     left[which, fits] = left.get((which, fits), 0) + 1
                     if fault.startswith("error="):
                         self.assert_refused(result, TEXT[fault[6:]])
-                        self.assertEqual([path for path in self.out.rglob("*.part") if not call.startswith("unlink")], [])
+                        self.assertEqual(
+                            [path for path in self.out.rglob("*.part") if not call.startswith("unlink")], []
+                        )
                     else:
                         self.assertIn(result.code, (-9, 137), result)
                 self.assert_code(run(self.append()), 1)
                 self.assertEqual(digests(self.out), self.expected)
                 self.assertEqual(inodes, {name: (self.out / name).stat().st_ino for name in inodes})
-                self.assertFalse((self.out / ".shardify-next").exists() and os.listdir(self.out / ".shardify-next"))
+                self.assertFalse(
+                    (self.out / ".shardify-next").exists() and os.listdir(self.out / ".shardify-next")
+                )
         print(f"append, {fault}: {disturbed}, {sum(disturbed.values())} in all; left {left}")
         return disturbed, left
 
@@ -290,7 +334,9 @@ class Append(PartsCase):
         """An append that was killed; True if it was decided and has not replaced dataset.json."""
         self.put_old()
         self.disturb(self.append(), call, "signal=SIGKILL", when)
-        return (self.out / ".shardify-next" / "joined" / "dataset.json").exists() and self.assert_sound() == "old"
+        return (
+            self.out / ".shardify-next" / "joined" / "dataset.json"
+        ).exists() and self.assert_sound() == "old"
 
     def decided(self):
         """As many different stops after the decision as there are."""
@@ -308,7 +354,9 @@ class Append(PartsCase):
             self.assertTrue(self.stopped("rename", when))
             self.assert_code(run(self.convert("a", self.out)), 0)  # complete: this command changes nothing
             self.assertEqual(self.assert_sound(), "old")
-            self.assert_refused(run(self.convert("a", self.out, "--refresh")), "put together from 2 conversions")
+            self.assert_refused(
+                run(self.convert("a", self.out, "--refresh")), "put together from 2 conversions"
+            )
             self.assertEqual(digests(self.out), self.expected)
             self.assertTrue(self.stopped("rename", when))
             self.assert_code(run(self.convert("more", self.out, "--append")), 0)
@@ -372,7 +420,9 @@ class Append(PartsCase):
         keep = self.path / "keep"
         shutil.copytree(self.out / ".shardify-next", keep)
         self.assert_code(run(self.append()), 1)
-        shutil.copytree(keep, self.out / ".shardify-next")  # as the other one of two leaves it where locks exclude nobody
+        shutil.copytree(
+            keep, self.out / ".shardify-next"
+        )  # as the other one of two leaves it where locks exclude nobody
         self.assert_code(run(self.append()), 1)
         self.assertEqual(digests(self.out), self.expected)
         self.assertFalse((self.out / ".shardify-next").exists())
@@ -393,12 +443,21 @@ class Append(PartsCase):
         self.assert_code(shardctl("verify", self.out), 0)
 
     def test_two_appends_on_nodes_that_see_no_locks(self):
-        nodes = [environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
-                             ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("one", "two")]
+        nodes = [
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in ("one", "two")
+        ]
         ends = {}
         for _ in range(10):
             self.put_old()
-            both = [subprocess.Popen(self.append(), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for env in nodes]
+            both = [
+                subprocess.Popen(self.append(), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                for env in nodes
+            ]
             codes = tuple(sorted(self.end(process)[0] for process in both))
             ends[codes] = ends.get(codes, 0) + 1
             self.assertTrue(set(codes) <= {1, 2}, codes)
@@ -411,8 +470,14 @@ class Append(PartsCase):
 
     def test_an_append_without_locks_that_stands_still_while_another_one_runs(self):
         """At each rename in turn, for longer than the other one needs for the same images or for others."""
-        slow, quick = (environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
-                                   ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("slow", "quick"))
+        slow, quick = (
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in ("slow", "quick")
+        )
         self.make_extra()
         self.images["more"] = self.path / "in-more"
         write(self.images["more"] / "dog" / "x.png", png(3))
@@ -427,17 +492,28 @@ class Append(PartsCase):
                     self.put_old()
                     log.unlink(missing_ok=True)
                     stands = f"delay_enter={2_000_000 if SANITIZED else 400_000}"
-                    first = subprocess.Popen(self.strace(self.append(), "rename", stands, when, log), env=slow,
-                                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                    self.wait_for(lambda: first.poll() is not None or
-                                  (log.exists() and log.read_text(errors="replace").count("rename(") >= when), "rename")
+                    first = subprocess.Popen(
+                        self.strace(self.append(), "rename", stands, when, log),
+                        env=slow,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE,
+                    )
+                    self.wait_for(
+                        lambda: (
+                            first.poll() is not None
+                            or (log.exists() and log.read_text(errors="replace").count("rename(") >= when)
+                        ),
+                        "rename",
+                    )
                     second = run(self.convert(other, self.out, "--append"), env=quick)
                     codes = (self.end(first)[0], second.code)
                     ends[codes] = ends.get(codes, 0) + 1
                     self.assertTrue(set(codes) <= {0, 1, 2}, (codes, second.err))
                     found = digests(self.out)
-                    self.assertEqual({name: found.get(name) for name in self.old if name.startswith(b"shard-")},
-                                     {name: digest for name, digest in self.old.items() if name.startswith(b"shard-")})
+                    self.assertEqual(
+                        {name: found.get(name) for name in self.old if name.startswith(b"shard-")},
+                        {name: digest for name, digest in self.old.items() if name.startswith(b"shard-")},
+                    )
                     self.assert_code(shardctl("verify", self.out), 0)
                     for path in self.out.rglob("*.part"):
                         path.unlink()
@@ -445,14 +521,22 @@ class Append(PartsCase):
                         self.assertIn(run(self.convert(name, self.out, "--append")).code, (0, 1))
                     self.assert_code(shardctl("verify", self.out), 0)
                     self.assertTrue(self.tables_fit())
-                    self.assertEqual(info(self.out)["inputs"], info(self.a)["inputs"] + info(self.b)["inputs"] + 1)
+                    self.assertEqual(
+                        info(self.out)["inputs"], info(self.a)["inputs"] + info(self.b)["inputs"] + 1
+                    )
                     self.assertFalse((self.out / ".shardify-next").exists())
         print(f"two appends, one stands still: {ends}")
 
     def test_two_appends_without_locks_that_both_stand_still(self):
         """One while it converts, the other one then while it puts its files into OUT, so that the first finds them half there."""
-        nodes = [environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
-                             ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0") for name in ("one", "two")]
+        nodes = [
+            environment(
+                LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+                SHARD_TEST_NODE=name,
+                ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+            )
+            for name in ("one", "two")
+        ]
         self.put_old()
         count = max(k for call, k in self.calls_of(self.append()) if call == "rename")
         for early in (1, 3):
@@ -462,7 +546,11 @@ class Append(PartsCase):
                     both = []
                     for env, when, pause in zip(nodes, (early, late), (150_000, 350_000)):
                         command = self.strace(self.append(), "rename", f"delay_enter={pause}", when)
-                        both.append(subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+                        both.append(
+                            subprocess.Popen(
+                                command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+                            )
+                        )
                         time.sleep(0.03)  # the first has looked at OUT
                     codes = {self.end(process)[0] for process in both}
                     self.assertTrue(codes <= {1, 2}, codes)

@@ -12,7 +12,10 @@ class KillAtCalls(FaultCase):
             with self.subTest(variant=variant, start=start, call=call, k=k):
                 self.start(variant, start)
                 result = self.strace(self.command(variant, *more), call, "signal=SIGKILL", k)
-                if result.code in (0, 1):  # the order of the threads was another one than when calls were counted
+                if result.code in (
+                    0,
+                    1,
+                ):  # the order of the threads was another one than when calls were counted
                     self.assertEqual(self.assert_sound(variant), "complete")
                     continue
                 self.assertIn(result.code, (-9, 137), result)

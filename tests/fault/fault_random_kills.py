@@ -10,7 +10,19 @@ import struct
 import subprocess
 import time
 
-from fault_support import SHARDIFY, TestCase, digests, environment, main, make_images, make_photos, png, run, shardctl, shards
+from fault_support import (
+    SHARDIFY,
+    TestCase,
+    digests,
+    environment,
+    main,
+    make_images,
+    make_photos,
+    png,
+    run,
+    shardctl,
+    shards,
+)
 from fault_support import state, write
 
 KILLS = int(os.environ.get("SHARD_KILLS", "20"))
@@ -28,8 +40,25 @@ class RandomKills(TestCase):
         self.seen = {}
 
     def command(self, out, codec, *more):
-        return [SHARDIFY, str(self.images), str(out), "--resize", "64", "--crop", "64", "--dtype", "f32", "--codec", codec,
-                "--samples-per-shard", "6", "--jobs", "2", "--quiet", *more]
+        return [
+            SHARDIFY,
+            str(self.images),
+            str(out),
+            "--resize",
+            "64",
+            "--crop",
+            "64",
+            "--dtype",
+            "f32",
+            "--codec",
+            codec,
+            "--samples-per-shard",
+            "6",
+            "--jobs",
+            "2",
+            "--quiet",
+            *more,
+        ]
 
     def undisturbed(self, codec):
         out = self.path / f"whole-{codec[:4]}"
@@ -39,7 +68,9 @@ class RandomKills(TestCase):
 
     def kill_once(self, command, longest):
         """True when the run was killed, false when it was quicker."""
-        with subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
             time.sleep(self.random.uniform(0, longest))
             process.send_signal(signal.SIGKILL)
             err = process.communicate(timeout=60)[1]
@@ -96,7 +127,9 @@ class RandomKills(TestCase):
             self.assertEqual(digests(out), expected)
             # and what is there is replaced, killed as often
             for attempt in range(1000):
-                if not self.kill_once(self.command(out, codec, "--overwrite"), min(longest, 0.02 + 0.01 * attempt)):
+                if not self.kill_once(
+                    self.command(out, codec, "--overwrite"), min(longest, 0.02 + 0.01 * attempt)
+                ):
                     break
                 killed += 1
                 self.check(out, expected)
@@ -117,8 +150,16 @@ class RandomKills(TestCase):
         expected = None
         killed = 0
         for name in "x.npy", "x.npy.gz":
+
             def command(out, source=self.path / name):
-                return ["env", f"TMPDIR={temporary}", *[str(source) if part == str(self.images) else part for part in self.command(out, "packed")]]
+                return [
+                    "env",
+                    f"TMPDIR={temporary}",
+                    *[
+                        str(source) if part == str(self.images) else part
+                        for part in self.command(out, "packed")
+                    ],
+                ]
 
             begin = time.monotonic()
             whole = self.path / f"whole-{name}"
@@ -129,7 +170,9 @@ class RandomKills(TestCase):
             for attempt in range(max(4, KILLS // 4)):
                 out = self.path / f"{name}-{attempt}"
                 for _ in range(3):
-                    with subprocess.Popen(command(out), env=environment(), stderr=subprocess.DEVNULL) as process:
+                    with subprocess.Popen(
+                        command(out), env=environment(), stderr=subprocess.DEVNULL
+                    ) as process:
                         time.sleep(self.random.uniform(0, longest))
                         process.send_signal(signal.SIGKILL)
                     killed += process.returncode == -9

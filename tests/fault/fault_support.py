@@ -13,10 +13,35 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "programs"))
 # pylint: disable=wrong-import-position,wildcard-import,unused-wildcard-import
 from shardify_support import *  # noqa: E402,F401,F403  the fault tests find all of it here
-from shardify_support import SANITIZED, SHARDIFY, TestCase, digests, environment, make_images, need, run, state, write  # noqa: E402
+from shardify_support import (
+    SANITIZED,
+    SHARDIFY,
+    TestCase,
+    digests,
+    environment,
+    make_images,
+    need,
+    run,
+    state,
+    write,
+)  # noqa: E402
 
-CALLS = ("write", "pwrite64", "fsync", "fdatasync", "rename", "renameat", "renameat2", "unlink", "unlinkat", "ftruncate",
-         "fallocate", "link", "linkat", "mkdir")
+CALLS = (
+    "write",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "ftruncate",
+    "fallocate",
+    "link",
+    "linkat",
+    "mkdir",
+)
 if SANITIZED:
     CALLS = CALLS[1:]  # a sanitizer asks by writing into a pipe whether memory can be read
 LOG_LINE = re.compile(r"^(\d+) +(\w+)\(")
@@ -42,8 +67,22 @@ class FaultCase(TestCase):
 
     def command(self, variant, *more, out=None):
         images = self.images if variant == "rows" else self.few
-        return [SHARDIFY, str(images), str(out or self.out), "--resize", "32", "--crop", "32", "--dtype", "u8", "--jobs", "1",
-                "--quiet", *VARIANTS[variant], *more]
+        return [
+            SHARDIFY,
+            str(images),
+            str(out or self.out),
+            "--resize",
+            "32",
+            "--crop",
+            "32",
+            "--dtype",
+            "u8",
+            "--jobs",
+            "1",
+            "--quiet",
+            *VARIANTS[variant],
+            *more,
+        ]
 
     def prepare(self, variant):
         """Undisturbed result; copies of the folder at each stage of the way."""
@@ -55,7 +94,9 @@ class FaultCase(TestCase):
         # Killed at the first removal of progress files: dataset.json is there, and all that led to it. Without that and the
         # shards the folder is claimed, no more.
         folder = self.path / f"{variant}-left"
-        self.strace(self.command(variant, out=folder), "unlink", "signal=SIGKILL", path=folder / "conversion.json")
+        self.strace(
+            self.command(variant, out=folder), "unlink", "signal=SIGKILL", path=folder / "conversion.json"
+        )
         self.assertEqual(state(folder), "complete")
         self.assertIn("conversion.json", os.listdir(folder))
         before = self.path / f"{variant}-before"
@@ -79,7 +120,16 @@ class FaultCase(TestCase):
 
     def strace(self, command, calls, fault, when=1, path=None, log=None, also=None):
         """The command with `fault` at the when-th of the calls (of one thread); on `path` only, if given."""
-        options = ["strace", "-f", "-qq", "-y", "-o", str(log or "/dev/null"), "-e", f"trace={calls}{',' + also if also else ''}"]
+        options = [
+            "strace",
+            "-f",
+            "-qq",
+            "-y",
+            "-o",
+            str(log or "/dev/null"),
+            "-e",
+            f"trace={calls}{',' + also if also else ''}",
+        ]
         if fault:
             options += ["-e", f"inject={calls}:{fault}:when={when}"]
         if path:
@@ -105,7 +155,9 @@ class FaultCase(TestCase):
         """Every (variant, start, options, call, K)."""
         for variant in VARIANTS:
             self.prepare(variant)
-            for name, more in [(n, []) for n in self.starts[variant] if n != "complete"] + [("complete", ["--overwrite"])]:
+            for name, more in [(n, []) for n in self.starts[variant] if n != "complete"] + [
+                ("complete", ["--overwrite"])
+            ]:
                 self.start(variant, name)
                 for call, count in sorted(self.count_calls(self.command(variant, *more)).items()):
                     for k in range(1, count + 1, 3 if SANITIZED else 1):  # sanitizers are slow
@@ -121,8 +173,10 @@ class FaultCase(TestCase):
             if name in self.expected[variant]:
                 self.assertEqual(digest, self.expected[variant][name], name)
             else:
-                self.assertRegex(os.fsdecode(name),
-                                 r"^(conversion\.json|\.shard-\d+\.done\.json|\..*\.part|\.shardify-next/.*)$")
+                self.assertRegex(
+                    os.fsdecode(name),
+                    r"^(conversion\.json|\.shard-\d+\.done\.json|\..*\.part|\.shardify-next/.*)$",
+                )
         if found == "complete":
             missing = set(self.expected[variant]) - set(digests(self.out))
             self.assertEqual(missing, set(), "complete without these files")

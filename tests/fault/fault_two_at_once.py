@@ -13,7 +13,19 @@ import threading
 import time
 from pathlib import Path
 
-from fault_support import SHARDIFY, TestCase, all_keys, digests, environment, info, main, make_images, need, need_root, png
+from fault_support import (
+    SHARDIFY,
+    TestCase,
+    all_keys,
+    digests,
+    environment,
+    info,
+    main,
+    make_images,
+    need,
+    need_root,
+    png,
+)
 from fault_support import run, shardctl, shards, state, write
 
 PAIRS = int(os.environ.get("SHARD_PAIRS", "8"))
@@ -23,8 +35,11 @@ BUSY = "is at work there"
 
 def node(name):
     """The environment of a process on a node of its own: no lock of another node is seen there."""
-    return environment(LD_PRELOAD=os.environ["SHARD_NO_LOCKS"], SHARD_TEST_NODE=name,
-                       ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0")
+    return environment(
+        LD_PRELOAD=os.environ["SHARD_NO_LOCKS"],
+        SHARD_TEST_NODE=name,
+        ASAN_OPTIONS="verify_asan_link_order=0:detect_leaks=0",
+    )
 
 
 class TwoCase(TestCase):
@@ -39,12 +54,32 @@ class TwoCase(TestCase):
         self.expected = digests(self.whole)
 
     def command(self, *more, out=None, size="32"):
-        return [SHARDIFY, str(self.images), str(out or self.out), "--resize", size, "--crop", size, "--dtype", "u8",
-                "--samples-per-shard", "2", "--jobs", "1", "--quiet", *more]
+        return [
+            SHARDIFY,
+            str(self.images),
+            str(out or self.out),
+            "--resize",
+            size,
+            "--crop",
+            size,
+            "--dtype",
+            "u8",
+            "--samples-per-shard",
+            "2",
+            "--jobs",
+            "1",
+            "--quiet",
+            *more,
+        ]
 
     def start(self, command, **options):
-        return subprocess.Popen(command, env=options.pop("env", environment()), stdout=subprocess.DEVNULL,
-                                stderr=subprocess.PIPE, **options)
+        return subprocess.Popen(
+            command,
+            env=options.pop("env", environment()),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            **options,
+        )
 
     def end(self, process):
         err = process.communicate(timeout=120)[1].decode(errors="replace")
@@ -53,8 +88,21 @@ class TwoCase(TestCase):
     def slow(self, *more, out=None, env=None):
         """The command, held up for 0.2 s at every fsync; its process is a child of strace."""
         need("strace")
-        process = self.start(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e",
-                              "inject=fsync:delay_enter=200000", *self.command(*more, out=out)], env=env or environment())
+        process = self.start(
+            [
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "/dev/null",
+                "-e",
+                "trace=fsync",
+                "-e",
+                "inject=fsync:delay_enter=200000",
+                *self.command(*more, out=out),
+            ],
+            env=env or environment(),
+        )
         self.addCleanup(lambda: process.poll() is None and (process.kill(), process.communicate()))
         return process
 
@@ -104,8 +152,10 @@ class SameCommand(TwoCase):
                 if path.name.endswith(".part") and ".two-" in path.name:
                     path.unlink()
             self.assert_expected()
-        print(f"{PAIRS} pairs of the same command, one killed: {finished} finished by the other, 0 corrupt, {lost} lost "
-              f"(seed {SEED})")
+        print(
+            f"{PAIRS} pairs of the same command, one killed: {finished} finished by the other, 0 corrupt, {lost} lost "
+            f"(seed {SEED})"
+        )
 
     def test_the_same_command_twice_and_one_of_them_killed(self):
         self.check_pairs(environment(), environment())
@@ -166,15 +216,23 @@ class OtherOptions(TwoCase):
         for attempt in range(PAIRS):
             shutil.rmtree(self.out, ignore_errors=True)
             sizes = ["32", "24"] if attempt % 2 else ["24", "32"]
-            processes = {size: self.start(self.command(*(ranks[size] if ranks else ()), size=size),
-                                          env=node(size) if nodes else environment()) for size in sizes}
+            processes = {
+                size: self.start(
+                    self.command(*(ranks[size] if ranks else ()), size=size),
+                    env=node(size) if nodes else environment(),
+                )
+                for size in sizes
+            }
             results = {size: self.end(process) for size, process in processes.items()}
             winners = [size for size, (code, _) in results.items() if code in (0, 3)]
             self.assertEqual(len(winners), 1, results)
             winner = winners[0]
             loser = "24" if winner == "32" else "32"
             self.assertEqual(results[loser][0], 2, results)
-            self.assertIn(f'crop: "center {winner}x{winner}" recorded, "center {loser}x{loser}" requested', results[loser][1])
+            self.assertIn(
+                f'crop: "center {winner}x{winner}" recorded, "center {loser}x{loser}" requested',
+                results[loser][1],
+            )
             won[winner] += 1
             self.assert_code(run(self.command(size=winner)), 0)
             self.assert_expected(digests(self.whole if winner == "32" else self.other))
@@ -226,17 +284,42 @@ class Repair(TwoCase):
 
     def test_a_damaged_receipt_means_that_its_shard_is_made_again(self):
         need("strace")
-        self.assertNotEqual(run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=unlink", "-e",
-                                 "inject=unlink:signal=SIGKILL", "-P", str(self.out / "conversion.json"),
-                                 *self.command()]).code, 0)
+        self.assertNotEqual(
+            run(
+                [
+                    "strace",
+                    "-f",
+                    "-qq",
+                    "-o",
+                    "/dev/null",
+                    "-e",
+                    "trace=unlink",
+                    "-e",
+                    "inject=unlink:signal=SIGKILL",
+                    "-P",
+                    str(self.out / "conversion.json"),
+                    *self.command(),
+                ]
+            ).code,
+            0,
+        )
         for name in ("dataset.json", "inputs.csv", "rejects.csv"):
             (self.out / name).unlink()
         left = self.path / "left"
         self.out.rename(left)
         whole = (left / ".shard-00003.done.json").read_bytes()
-        garbage = [b"", whole[:-1], whole[:len(whole) // 2], whole + b"x", whole.replace(b'"samples": 2', b'"samples": "2"'),
-                   whole.replace(b'"samples": 2', b'"samples": 1'), b"[" * 100000, os.urandom(1000), b"\0" * 1000000,
-                   (left / ".shard-00004.done.json").read_bytes()]
+        garbage = [
+            b"",
+            whole[:-1],
+            whole[: len(whole) // 2],
+            whole + b"x",
+            whole.replace(b'"samples": 2', b'"samples": "2"'),
+            whole.replace(b'"samples": 2', b'"samples": 1'),
+            b"[" * 100000,
+            os.urandom(1000),
+            b"\0" * 1000000,
+            (left / ".shard-00004.done.json").read_bytes(),
+        ]
         for damage in garbage + [None]:
             shutil.rmtree(self.out, ignore_errors=True)
             shutil.copytree(left, self.out)
@@ -272,8 +355,11 @@ class Replace(TwoCase):
 
     def visible(self):
         """The data set at OUT, without what is hidden: old or new."""
-        found = {name: digest for name, digest in digests(self.out).items()
-                 if not name.startswith(b".") and name not in (b"notes.txt", b"conversion.json")}
+        found = {
+            name: digest
+            for name, digest in digests(self.out).items()
+            if not name.startswith(b".") and name not in (b"notes.txt", b"conversion.json")
+        }
         return "old" if found == digests(self.old) else "new" if found == self.expected else "neither"
 
     def assert_replaced(self):
@@ -287,8 +373,21 @@ class Replace(TwoCase):
         for call in ("rename", "renameat2", "unlink", "rmdir", "mkdir", "link", "chmod", "fsync"):
             for when in list(range(1, 9)) + [12, 16, 20, 24]:
                 self.put_old()
-                result = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-                              f"inject={call}:signal=SIGKILL:when={when}", *self.command(option)], **options)
+                result = run(
+                    [
+                        "strace",
+                        "-f",
+                        "-qq",
+                        "-o",
+                        "/dev/null",
+                        "-e",
+                        f"trace={call}",
+                        "-e",
+                        f"inject={call}:signal=SIGKILL:when={when}",
+                        *self.command(option),
+                    ],
+                    **options,
+                )
                 if result.code == 0:
                     self.assert_replaced()
                     break
@@ -399,8 +498,9 @@ class Replace(TwoCase):
     def test_refresh_converts_only_what_changed(self):
         self.put_old()
         inodes = {path.name: path.stat().st_ino for path in shards(self.out)}
-        self.assert_refused(run(self.command()), '"a/8.png": 5698 bytes then, 5468 bytes now',
-                            '"b/3.png"', "--refresh")
+        self.assert_refused(
+            run(self.command()), '"a/8.png": 5698 bytes then, 5468 bytes now', '"b/3.png"', "--refresh"
+        )
         self.assert_code(run(self.command("--refresh")), 0)
         self.assert_replaced()
         changed = {path.name for path in shards(self.out) if path.stat().st_ino != inodes[path.name]}
@@ -412,13 +512,17 @@ class Replace(TwoCase):
     def test_refresh_sees_a_picture_of_the_same_size_and_every_kind_of_change(self):
         self.assert_code(run(self.command()), 0)
         steps = [
-            lambda: write(self.images / "a" / "4.png", (lambda d: d[:60] + bytes([d[60] ^ 1]) + d[61:])(
-                (self.images / "a" / "4.png").read_bytes())),  # damaged, as long as before: a reject now
+            lambda: write(
+                self.images / "a" / "4.png",
+                (lambda d: d[:60] + bytes([d[60] ^ 1]) + d[61:])((self.images / "a" / "4.png").read_bytes()),
+            ),  # damaged, as long as before: a reject now
             lambda: write(self.images / "a" / "4.png", png(4)),  # mended
             lambda: write(self.images / "a" / "00.png", png(77)),  # one more, in front: everything moves
             lambda: (self.images / "b" / "9.png").unlink(),
             lambda: write(self.images / "b" / "bad.png", b"no"),
-            lambda: (self.images / "0").mkdir() or write(self.images / "0" / "x.png", png(78)),  # a class in front
+            lambda: (
+                (self.images / "0").mkdir() or write(self.images / "0" / "x.png", png(78))
+            ),  # a class in front
             lambda: shutil.rmtree(self.images / "0"),
         ]
         for number, step in enumerate(steps):
@@ -475,7 +579,17 @@ class Temporaries(TwoCase):
         if probe.code != 0:
             self.skipTest(f"no other host name can be had here: {probe.err.strip()}")
         self.out.mkdir()
-        kill = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e", "inject=fsync:signal=SIGKILL:when=3"]
+        kill = [
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=fsync",
+            "-e",
+            "inject=fsync:signal=SIGKILL:when=3",
+        ]
         need("strace")
         run(["unshare", "--uts", "bash", "-c", 'hostname elsewhere && "$@"', "bash", *kill, *self.command()])
         left = [p for p in self.out.iterdir() if p.name.endswith(".part")]

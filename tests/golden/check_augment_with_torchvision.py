@@ -36,7 +36,14 @@ def pictures(photo):
         gray = rng.integers(0, 256, (height, width, 1), dtype=np.uint8)
         yield "gray", np.repeat(gray, 3, -1)
     yield "constant", np.full((64, 64, 3), 77, np.uint8)
-    yield "all colours", rng.permutation(np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3), -1).reshape(-1, 3)[: 364 * 364].astype(np.uint8)).reshape(364, 364, 3)
+    yield (
+        "all colours",
+        rng.permutation(
+            np.stack(np.meshgrid(*[np.arange(0, 256, 5)] * 3), -1)
+            .reshape(-1, 3)[: 364 * 364]
+            .astype(np.uint8)
+        ).reshape(364, 364, 3),
+    )
     if photo:
         from PIL import Image
 
@@ -60,10 +67,16 @@ class Case:
 
     def end(self):
         global failures
-        bad = self.differ > self.ties * self.values if self.exact else self.most > self.levels or self.differ > 1e-3 * self.values
+        bad = (
+            self.differ > self.ties * self.values
+            if self.exact
+            else self.most > self.levels or self.differ > 1e-3 * self.values
+        )
         failures += bad
         worst = f"   worst: {self.worst}" if self.most else ""
-        print(f"{'FAIL' if bad else 'ok  '} {self.name:34s} {self.values:12d} values {self.differ:8d} differ, at most by {self.most}{worst}")
+        print(
+            f"{'FAIL' if bad else 'ok  '} {self.name:34s} {self.values:12d} values {self.differ:8d} differ, at most by {self.most}{worst}"
+        )
 
 
 def tensor(image, device):
@@ -160,7 +173,12 @@ def magnitudes():
             found = 0
             for sample in range(400):
                 for one in augment.draw((size, size, 3), sample):
-                    moved = one.opcode == "affine" and abs(one.real[0] - 2 / size) < 1e-7 and abs(one.real[4] - 2 / size) < 1e-7 and abs(one.real[1]) + abs(one.real[3]) + abs(one.real[5]) < 1e-9
+                    moved = (
+                        one.opcode == "affine"
+                        and abs(one.real[0] - 2 / size) < 1e-7
+                        and abs(one.real[4] - 2 / size) < 1e-7
+                        and abs(one.real[1]) + abs(one.real[3]) + abs(one.real[5]) < 1e-9
+                    )
                     if moved:
                         found = round(abs(one.real[2]) * size / 2)
                 if found:
@@ -198,43 +216,124 @@ def aug_mix(images, device):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--photo")
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     torch.set_num_threads(1)
     images, device = list(pictures(args.photo)), args.device
     dice = random.Random(0)
-    factors = [0.0, 0.1, 0.3, 0.6, 0.9, 1.1, 1.4, 1.9, 3.0, 10.0] + [f32(dice.uniform(0, 2)) for _ in range(10)]
+    factors = [0.0, 0.1, 0.3, 0.6, 0.9, 1.1, 1.4, 1.9, 3.0, 10.0] + [
+        f32(dice.uniform(0, 2)) for _ in range(10)
+    ]
     factors = [f32(v) for v in factors]
 
-    compare("brightness", images, device, factors, lambda v: ops.color_jitter(brightness=(v, v)), F.adjust_brightness)
-    compare("contrast", images, device, factors, lambda v: ops.color_jitter(contrast=(v, v)), F.adjust_contrast)
-    compare("saturation", images, device, factors, lambda v: ops.color_jitter(saturation=(v, v)), F.adjust_saturation)
-    hues = [f32(v) for v in (-0.5, -0.25, -0.1, 0.02, 0.1, 1 / 3, 0.5)] + [f32(dice.uniform(-0.5, 0.5)) for _ in range(6)]
+    compare(
+        "brightness",
+        images,
+        device,
+        factors,
+        lambda v: ops.color_jitter(brightness=(v, v)),
+        F.adjust_brightness,
+    )
+    compare(
+        "contrast", images, device, factors, lambda v: ops.color_jitter(contrast=(v, v)), F.adjust_contrast
+    )
+    compare(
+        "saturation",
+        images,
+        device,
+        factors,
+        lambda v: ops.color_jitter(saturation=(v, v)),
+        F.adjust_saturation,
+    )
+    hues = [f32(v) for v in (-0.5, -0.25, -0.1, 0.02, 0.1, 1 / 3, 0.5)] + [
+        f32(dice.uniform(-0.5, 0.5)) for _ in range(6)
+    ]
     compare("hue", images, device, hues, lambda v: ops.color_jitter(hue=(v, v)), F.adjust_hue, exact=False)
-    compare("grayscale", images, device, [None], lambda _: ops.grayscale(), lambda t, _: F.rgb_to_grayscale(t, num_output_channels=3))
+    compare(
+        "grayscale",
+        images,
+        device,
+        [None],
+        lambda _: ops.grayscale(),
+        lambda t, _: F.rgb_to_grayscale(t, num_output_channels=3),
+    )
     compare("solarize", images, device, [0, 1, 77.5, 128, 200, 255], lambda v: ops.solarize(v), F.solarize)
     compare("posterize", images, device, range(9), lambda v: ops.posterize(v), F.posterize)
     compare("equalize", images, device, [None], lambda _: ops.equalize(), lambda t, _: F.equalize(t))
-    compare("auto_contrast", images, device, [None], lambda _: ops.auto_contrast(), lambda t, _: F.autocontrast(t))
+    compare(
+        "auto_contrast", images, device, [None], lambda _: ops.auto_contrast(), lambda t, _: F.autocontrast(t)
+    )
     compare("invert", images, device, [None], lambda _: ops.invert(), lambda t, _: F.invert(t))
     compare("sharpness", images, device, factors, lambda v: ops.sharpness(v), F.adjust_sharpness)
     compare("permute", images, device, [[2, 0, 1], [1, 0, 2]], lambda v: ops.permute(v), lambda t, v: t[v])
-    compare("vertical_flip", images, device, [None], lambda _: ops.vertical_flip(p=1), lambda t, _: F.vertical_flip(t))
+    compare(
+        "vertical_flip",
+        images,
+        device,
+        [None],
+        lambda _: ops.vertical_flip(p=1),
+        lambda t, _: F.vertical_flip(t),
+    )
     blurs = [(3, 0.1), (3, 2.0), (5, 0.7), (13, 1.3), (23, 0.1), (23, 0.5), (23, 2.0), (31, 5.0)]
-    compare("gaussian_blur", images, device, blurs, lambda v: ops.gaussian_blur(*v), lambda t, v: F.gaussian_blur(t, [v[0], v[0]], [v[1], v[1]]), exact=False)
+    compare(
+        "gaussian_blur",
+        images,
+        device,
+        blurs,
+        lambda v: ops.gaussian_blur(*v),
+        lambda t, v: F.gaussian_blur(t, [v[0], v[0]], [v[1], v[1]]),
+        exact=False,
+    )
     square = [(kind, image) for kind, image in images if image.shape[0] == image.shape[1]]
-    compare("turns", square, device, [1, 2, 3], lambda v: ops.turns(v), lambda t, v: torch.rot90(t, k=v, dims=(-2, -1)))
+    compare(
+        "turns",
+        square,
+        device,
+        [1, 2, 3],
+        lambda v: ops.turns(v),
+        lambda t, v: torch.rot90(t, k=v, dims=(-2, -1)),
+    )
     angles = [-720, -90, -31.7, -1, 0, 0.3, 17, 45, 90, 133.3, 180, 270]
     for mode in ("nearest", "bilinear"):
         for fill in (None, 0, [124, 116, 104]):
-            compare(f"rotation, {mode}, fill {fill}", images, device, angles, lambda v: ops.rotation((v, v), interpolation=mode, fill=fill),
-                    lambda t, v: F.rotate(t, v, interpolation=InterpolationMode(mode), fill=fill), exact=mode == "nearest", ties=2e-6)
-            affines = [(0, 1.0, (0.0, 0.0)), (13.3, 1.1, (7.0, 3.0)), (-77, 0.7, (-20.0, 0.0)), (5, 2.3, (0.0, 31.0))]
-            compare(f"affine, {mode}, fill {fill}", images, device, affines,
-                    lambda v: ops.affine((v[0], v[0]), scale=v[1], shear=(v[2][0], v[2][0], v[2][1], v[2][1]), interpolation=mode, fill=fill),
-                    lambda t, v: F.affine(t, v[0], [0, 0], v[1], list(v[2]), interpolation=InterpolationMode(mode), fill=fill), exact=mode == "nearest", ties=2e-6)
+            compare(
+                f"rotation, {mode}, fill {fill}",
+                images,
+                device,
+                angles,
+                lambda v: ops.rotation((v, v), interpolation=mode, fill=fill),
+                lambda t, v: F.rotate(t, v, interpolation=InterpolationMode(mode), fill=fill),
+                exact=mode == "nearest",
+                ties=2e-6,
+            )
+            affines = [
+                (0, 1.0, (0.0, 0.0)),
+                (13.3, 1.1, (7.0, 3.0)),
+                (-77, 0.7, (-20.0, 0.0)),
+                (5, 2.3, (0.0, 31.0)),
+            ]
+            compare(
+                f"affine, {mode}, fill {fill}",
+                images,
+                device,
+                affines,
+                lambda v: ops.affine(
+                    (v[0], v[0]),
+                    scale=v[1],
+                    shear=(v[2][0], v[2][0], v[2][1], v[2][1]),
+                    interpolation=mode,
+                    fill=fill,
+                ),
+                lambda t, v: F.affine(
+                    t, v[0], [0, 0], v[1], list(v[2]), interpolation=InterpolationMode(mode), fill=fill
+                ),
+                exact=mode == "nearest",
+                ties=2e-6,
+            )
     perspective(images, device)
     erasing(images, device)
     padded_crop(images, device)
@@ -254,8 +353,20 @@ def perspective(images, device):
                 augment = sl.Augment(ops=[ops.perspective(0.6, interpolation=mode, fill=9, p=1)])
                 for one in augment.draw(image.shape, sample):
                     real = np.array(one.real[:8], np.float32)
-                    coefficients = [float(v) for v in np.concatenate([real[:3] * np.float32(width / 2), real[3:6] * np.float32(height / 2), real[6:]])]
-                    theirs = F.perspective(tensor(image, device), None, None, interpolation=InterpolationMode(mode), fill=9, coefficients=coefficients)
+                    coefficients = [
+                        float(v)
+                        for v in np.concatenate(
+                            [real[:3] * np.float32(width / 2), real[3:6] * np.float32(height / 2), real[6:]]
+                        )
+                    ]
+                    theirs = F.perspective(
+                        tensor(image, device),
+                        None,
+                        None,
+                        interpolation=InterpolationMode(mode),
+                        fill=9,
+                        coefficients=coefficients,
+                    )
                     case.add(augment.apply(image, sample), numpy(theirs), (kind, image.shape, sample))
         case.end()
 

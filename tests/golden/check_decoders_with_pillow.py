@@ -42,14 +42,22 @@ PILLOW = tuple(int(part) for part in PIL.__version__.split(".")[:2])
 
 # Why a file may be a reject that Pillow opens.
 DOCUMENTED = (
-    "bad Huffman code", "premature end of data segment", "Premature end of JPEG file", "bad arithmetic code", "progression",
-    "instead of RST", "after the image data",  # docs/architecture.md, warnings of the JPEG decoder
+    "bad Huffman code",
+    "premature end of data segment",
+    "Premature end of JPEG file",
+    "bad arithmetic code",
+    "progression",
+    "instead of RST",
+    "after the image data",  # docs/architecture.md, warnings of the JPEG decoder
     "PNG: ",  # checksums, chunks out of order and what is cut off: libspng is strict to the end of the file
     "WebP: ",  # likewise
     "GIF: ",  # damaged LZW codes, which Pillow passes over
     "TIFF: ",  # and libtiff, of which Pillow uses only parts
-    "BMP: ", "PNM: ",  # kinds that TurboJPEG does not read, and damaged headers
-    "64 scans", "colour components", "exceed the bound",
+    "BMP: ",
+    "PNM: ",  # kinds that TurboJPEG does not read, and damaged headers
+    "64 scans",
+    "colour components",
+    "exceed the bound",
 )
 
 
@@ -77,21 +85,23 @@ def vary_jpeg(data, other, rng):
     drop = lambda *markers: assemble([s for s in found if s[0] not in markers], rest)
     at = rng.randrange(len(found) + 1)
     put = lambda *new: assemble(found[:at] + list(new) + found[at:], rest)
-    return rng.choice((
-        lambda: drop(0xDB),
-        lambda: drop(0xC4),
-        lambda: drop(0xDB, 0xC4),
-        lambda: drop(rng.choice(found)[0]),
-        lambda: assemble(others, rest),
-        lambda: assemble([rng.choice(others) if s[0] == 0xDB else s for s in found], rest),
-        lambda: put((0xDD, struct.pack(">H", rng.choice((0, 1, 3))))),
-        lambda: put(adobe(rng.choice((0, 1, 2, 7)))),
-        lambda: put((0xE1, b"Exif\0\0" + exif(rng.randrange(10), rng.choice("<>")))),
-        lambda: put((0xE2, b"ICC_PROFILE\0\1\1" + rng.randbytes(40))),
-        lambda: data[:-2] + bytes(rng.randrange(1, 90)) + data[-2:],
-        lambda: assemble(found[:at], b"") + b" " * rng.randrange(1, 9) + assemble(found[at:], rest)[2:],
-        lambda: data[:11] + b"\x07" + data[12:],
-    ))()
+    return rng.choice(
+        (
+            lambda: drop(0xDB),
+            lambda: drop(0xC4),
+            lambda: drop(0xDB, 0xC4),
+            lambda: drop(rng.choice(found)[0]),
+            lambda: assemble(others, rest),
+            lambda: assemble([rng.choice(others) if s[0] == 0xDB else s for s in found], rest),
+            lambda: put((0xDD, struct.pack(">H", rng.choice((0, 1, 3))))),
+            lambda: put(adobe(rng.choice((0, 1, 2, 7)))),
+            lambda: put((0xE1, b"Exif\0\0" + exif(rng.randrange(10), rng.choice("<>")))),
+            lambda: put((0xE2, b"ICC_PROFILE\0\1\1" + rng.randbytes(40))),
+            lambda: data[:-2] + bytes(rng.randrange(1, 90)) + data[-2:],
+            lambda: assemble(found[:at], b"") + b" " * rng.randrange(1, 9) + assemble(found[at:], rest)[2:],
+            lambda: data[:11] + b"\x07" + data[12:],
+        )
+    )()
 
 
 def vary_chunks(head, chunks, others, rng):
@@ -118,7 +128,11 @@ def vary_tiff(data, rng):
     at = struct.unpack(order + "I", data[4:8])[0]
     count = struct.unpack(order + "H", data[at : at + 2])[0]
     entry = at + 2 + 12 * rng.randrange(count) + rng.choice((0, 2, 4, 8, 8, 8, 8))
-    return data[:entry] + struct.pack(order + "H", rng.choice((0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 257, 5, 32773))) + data[entry + 2 :]
+    return (
+        data[:entry]
+        + struct.pack(order + "H", rng.choice((0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 257, 5, 32773)))
+        + data[entry + 2 :]
+    )
 
 
 def vary(data, other, rng):
@@ -139,7 +153,11 @@ def vary(data, other, rng):
         return vary_tiff(data, rng)
     if data[:2] == b"BM" or data[:1] == b"P":
         at = rng.randrange(2, 60)
-        return data[:at] + rng.choice((b"", b"\0", b" ", b"#", b"\n", b"1", bytes([rng.randrange(256)]))) + data[at + rng.randrange(2) :]
+        return (
+            data[:at]
+            + rng.choice((b"", b"\0", b" ", b"#", b"\n", b"1", bytes([rng.randrange(256)])))
+            + data[at + rng.randrange(2) :]
+        )
     if data[:4] == b"RIFF":
         body = vary_chunks(b"", webp_chunks(data), webp_chunks(other), rng)
         return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
@@ -157,23 +175,57 @@ def pillow_pixels(data):
             pass
         sixteen_bits = image.mode.startswith("I")
         image = image.convert("RGB")
-        return "left out: gray of 16 bits" if sixteen_bits else np.asarray(image.resize((SIDE, SIDE), Image.BILINEAR))
+        return (
+            "left out: gray of 16 bits"
+            if sixteen_bits
+            else np.asarray(image.resize((SIDE, SIDE), Image.BILINEAR))
+        )
     except Exception as error:  # whatever it is, it is no image
         return f"refused: {type(error).__name__}: {error}"
 
 
 def left_out(path):
     name = path.name
-    if name.startswith("tiff_"):  # Pillow refuses these, or mixes up planes of 16 bits; 9.4 does not turn TIFF upright
-        return "16" in name and "separate" in name or "associated_separate" in name or "unspecified_separate" in name or "gray_associated" in name or "gray_alpha_16" in name or "bigtiff_big" in name or (
-            PILLOW < (11, 0) and "orientation" in name)
-    return (PILLOW < (11, 0) and "_xmp_" in name and not name.endswith(".png")) or (PILLOW < (10, 1) and "palette" in name and "index" in name)
+    if name.startswith(
+        "tiff_"
+    ):  # Pillow refuses these, or mixes up planes of 16 bits; 9.4 does not turn TIFF upright
+        return (
+            "16" in name
+            and "separate" in name
+            or "associated_separate" in name
+            or "unspecified_separate" in name
+            or "gray_associated" in name
+            or "gray_alpha_16" in name
+            or "bigtiff_big" in name
+            or (PILLOW < (11, 0) and "orientation" in name)
+        )
+    return (PILLOW < (11, 0) and "_xmp_" in name and not name.endswith(".png")) or (
+        PILLOW < (10, 1) and "palette" in name and "index" in name
+    )
 
 
 def convert(shardify, folder, out, options):
     done = subprocess.run(
-        [shardify, str(folder), str(out), "--quiet", "--codec", "none", "--dtype", "u8", "--layout", "nhwc", "--jobs", "1",
-         "--squash", f"{SIDE}x{SIDE}", *options], stderr=subprocess.PIPE, check=False)
+        [
+            shardify,
+            str(folder),
+            str(out),
+            "--quiet",
+            "--codec",
+            "none",
+            "--dtype",
+            "u8",
+            "--layout",
+            "nhwc",
+            "--jobs",
+            "1",
+            "--squash",
+            f"{SIDE}x{SIDE}",
+            *options,
+        ],
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     if done.returncode not in (0, 1):
         sys.stderr.write(done.stderr.decode(errors="replace"))
         sys.exit(2)
@@ -205,14 +257,30 @@ def check(files, results, documented, originals):
             failed.append((i, "neither stored nor a reject"))
         elif isinstance(first, str) != isinstance(second, str) or not np.array_equal(first, second):
             failed.append((i, f"depends on its name or the files before: {first!r} and {second!r}"))
-        elif isinstance(expected, str) and (expected.startswith("left out") or (documented is None and "Truncated File Read" in expected)):
+        elif isinstance(expected, str) and (
+            expected.startswith("left out") or (documented is None and "Truncated File Read" in expected)
+        ):
             counts["left out"] += 1
-        elif data[:2] in (b"II", b"MM") and data not in originals and not isinstance(first, str) and (isinstance(expected, str) or not np.array_equal(first, expected)):
-            counts["left out"] += 1  # a changed directory: Pillow and libtiff do not make the same of contradictions
+        elif (
+            data[:2] in (b"II", b"MM")
+            and data not in originals
+            and not isinstance(first, str)
+            and (isinstance(expected, str) or not np.array_equal(first, expected))
+        ):
+            counts["left out"] += (
+                1  # a changed directory: Pillow and libtiff do not make the same of contradictions
+            )
         elif data[:2] == b"BM" and isinstance(expected, str) and "Unsupported BMP header type (5" in expected:
             counts["left out"] += 1  # 52 and 56 bytes, which old Pillows lack
-        elif data[:3] == b"GIF" and PILLOW < (10, 1) and not isinstance(first, str) and not isinstance(expected, str):
-            counts["equal" if data not in originals or np.array_equal(first, expected) else "left out"] += 1  # indices behind a palette
+        elif (
+            data[:3] == b"GIF"
+            and PILLOW < (10, 1)
+            and not isinstance(first, str)
+            and not isinstance(expected, str)
+        ):
+            counts["equal" if data not in originals or np.array_equal(first, expected) else "left out"] += (
+                1  # indices behind a palette
+            )
         elif isinstance(first, str):
             if isinstance(expected, str):
                 counts["refused by both"] += 1
@@ -230,7 +298,9 @@ def check(files, results, documented, originals):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("shardify")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--variants", type=int, default=1500)
@@ -239,10 +309,21 @@ def main():
     Image.init()
     rng = random.Random(options.seed)
     originals = [p.read_bytes() for p in sorted(GOLDEN.iterdir()) if p.suffix != ".ppm" and not left_out(p)]
-    kin = {head: [data for data in originals if data[:2] == head] for head in {data[:2] for data in originals}}
-    files = originals + [vary(data, rng.choice(kin[data[:2]]), rng) for data in rng.choices(originals, k=options.variants)]
-    if ", BMP, PNM" in subprocess.run([options.shardify, "--version"], stdout=subprocess.PIPE, check=True).stdout.decode():
-        more = [p.read_bytes() for p in sorted((GOLDEN.parent / "optional").iterdir()) if p.suffix in (".bmp", ".pgm", ".ppm_file")]
+    kin = {
+        head: [data for data in originals if data[:2] == head] for head in {data[:2] for data in originals}
+    }
+    files = originals + [
+        vary(data, rng.choice(kin[data[:2]]), rng) for data in rng.choices(originals, k=options.variants)
+    ]
+    if (
+        ", BMP, PNM"
+        in subprocess.run([options.shardify, "--version"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    ):
+        more = [
+            p.read_bytes()
+            for p in sorted((GOLDEN.parent / "optional").iterdir())
+            if p.suffix in (".bmp", ".pgm", ".ppm_file")
+        ]
         other = random.Random(options.seed)
         files += more + [vary(data, data, other) for data in other.choices(more, k=options.variants // 4)]
     failures = 0
@@ -258,10 +339,16 @@ def main():
             names = [f"{number:08}.jpg" for number in numbers]
             for name, data in zip(names, chosen):
                 (folder / name).write_bytes(data)
-            results.append((names, *convert(options.shardify, folder, workdir / f"out{turn}", ["--on-warning", policy])))
+            results.append(
+                (names, *convert(options.shardify, folder, workdir / f"out{turn}", ["--on-warning", policy]))
+            )
         failed, counts = check(chosen, results, documented, originals)
-        print(f"--on-warning {policy}, Pillow {PIL.__version__}, seed {options.seed}: {len(chosen)} files, "
-              + ", ".join(f"{count} {what}" for what, count in counts.items()) + f", {len(failed)} wrong", flush=True)
+        print(
+            f"--on-warning {policy}, Pillow {PIL.__version__}, seed {options.seed}: {len(chosen)} files, "
+            + ", ".join(f"{count} {what}" for what, count in counts.items())
+            + f", {len(failed)} wrong",
+            flush=True,
+        )
         for i, what in failed[:20]:
             print(f"    {workdir / 'in0' / results[0][0][i]}: {what}")
         failures += len(failed)

@@ -46,7 +46,9 @@ def write(folder, rng):
         "points": sl.Ragged("float32", 3),
     }
     kept = []
-    with sl.Writer(folder, columns=columns, squash=(HEIGHT, WIDTH), dtype="uint8", layout="nhwc", samples_per_shard=10) as writer:
+    with sl.Writer(
+        folder, columns=columns, squash=(HEIGHT, WIDTH), dtype="uint8", layout="nhwc", samples_per_shard=10
+    ) as writer:
         for number in range(SAMPLES):
             image = rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
             corner = rng.uniform(0, (WIDTH, HEIGHT), (BOXES, 2))
@@ -59,7 +61,9 @@ def write(folder, rng):
                 "metres": rng.uniform(0, 80, (HEIGHT, WIDTH, 1)).astype(np.float32),
                 "boxes": boxes,
                 "box_labels": np.arange(BOXES),
-                "points": np.concatenate([rng.uniform(0, (WIDTH, HEIGHT), (BOXES, 2)), np.full((BOXES, 1), 2)], 1).astype(np.float32),
+                "points": np.concatenate(
+                    [rng.uniform(0, (WIDTH, HEIGHT), (BOXES, 2)), np.full((BOXES, 1), 2)], 1
+                ).astype(np.float32),
             }
             writer.add(f"{number}", image, number % 2, **row)
             kept.append(row)
@@ -69,14 +73,28 @@ def write(folder, rng):
 def pipeline(rng):
     """Crop options, and the operations with what the steps below must know of them."""
     size = rng.choice([(48, 48), (64, 40), (33, 57), (96, 96)])
-    crop = rng.choice([{}, {"center_crop": (64, 64)}, {"random_crop": (48, 56)}, {"random_resized_crop": size}, {"random_resized_crop": size}])
+    crop = rng.choice(
+        [
+            {},
+            {"center_crop": (64, 64)},
+            {"random_crop": (48, 56)},
+            {"random_resized_crop": size},
+            {"random_resized_crop": size},
+        ]
+    )
     view = next(iter(crop.values()), (HEIGHT, WIDTH))
     chosen = []
     for _ in range(rng.randint(0, 3)):
         kind = rng.choice(["affine", "rotation", "perspective", "vertical_flip", "turns", "padded_crop"])
         if kind == "affine":
-            of = {"degrees": rng.uniform(-180, 180), "scale": rng.uniform(0.5, 2), "shear": (rng.uniform(-30, 30), rng.uniform(-30, 30))}
-            made = ops.affine((of["degrees"],) * 2, (0.2, 0.2), of["scale"], (of["shear"][0],) * 2 + (of["shear"][1],) * 2)
+            of = {
+                "degrees": rng.uniform(-180, 180),
+                "scale": rng.uniform(0.5, 2),
+                "shear": (rng.uniform(-30, 30), rng.uniform(-30, 30)),
+            }
+            made = ops.affine(
+                (of["degrees"],) * 2, (0.2, 0.2), of["scale"], (of["shear"][0],) * 2 + (of["shear"][1],) * 2
+            )
         elif kind == "rotation":
             of = {"degrees": rng.choice([90, 180, 270, rng.uniform(-180, 180), rng.uniform(-180, 180)])}
             made = ops.rotation((of["degrees"],) * 2)
@@ -112,7 +130,9 @@ def flipped(value, vertical):
 def affine(value, degrees, translate, scale, shear):
     if isinstance(value, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
         return F.affine(value, degrees, translate, scale, shear)
-    return F.affine(value, degrees, translate, scale, shear, interpolation=interpolation_of(value), fill=fill_of(value))
+    return F.affine(
+        value, degrees, translate, scale, shear, interpolation=interpolation_of(value), fill=fill_of(value)
+    )
 
 
 def turned(value, degrees):
@@ -128,7 +148,14 @@ def stepped(value, kind, of, step, view):
         coefficients = [float(c) for c in (*(real[:3] * width / 2), *(real[3:6] * height / 2), *real[6:8])]
         if isinstance(value, (tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)):
             return F.perspective(value, None, None, coefficients=coefficients)
-        return F.perspective(value, None, None, coefficients=coefficients, interpolation=interpolation_of(value), fill=fill_of(value))
+        return F.perspective(
+            value,
+            None,
+            None,
+            coefficients=coefficients,
+            interpolation=interpolation_of(value),
+            fill=fill_of(value),
+        )
     if kind == "vertical_flip":
         return flipped(value, True)
     if kind == "turns":
@@ -138,7 +165,9 @@ def stepped(value, kind, of, step, view):
     if kind == "padded_crop":
         down, right = step.whole[:2]
         padding = of["padding"]
-        return F.crop(F.pad(value, [padding] * 4, fill=fill_of(value)), padding - down, padding - right, height, width)
+        return F.crop(
+            F.pad(value, [padding] * 4, fill=fill_of(value)), padding - down, padding - right, height, width
+        )
     matrix = real[:6] * ([width / 2] * 3 + [height / 2] * 3)
     translate = -np.linalg.solve(matrix[[0, 1, 3, 4]].reshape(2, 2), matrix[[2, 5]])
     return affine(value, of["degrees"], [int(round(t)) for t in translate], of["scale"], list(of["shear"]))
@@ -157,7 +186,9 @@ def todo_of(geometry, chosen):
     opcodes.update({"vertical_flip": ["flip_rows"], "turns": ["quarter_turns"], "padded_crop": ["shift"]})
     for kind, of, _ in chosen:
         if steps and steps[0].opcode in opcodes[kind]:  # else it changes nothing, and was left out
-            todo.append(lambda value, kind=kind, of=of, step=steps.pop(0): stepped(value, kind, of, step, view))
+            todo.append(
+                lambda value, kind=kind, of=of, step=steps.pop(0): stepped(value, kind, of, step, view)
+            )
     assert not steps, steps
     return todo
 
@@ -246,18 +277,26 @@ def compare(batch, rows, loader, chosen, found, epoch, where):
         kept = got["box_labels"][row][:count]
         found["kept"].add(np.isin(np.arange(BOXES), kept) != np.isin(np.arange(BOXES), numbers), False, here)
         both = np.intersect1d(kept, numbers)
-        found["boxes"].add(got["boxes"][row][np.searchsorted(kept, both)] / side, boxes[np.searchsorted(numbers, both)] / side, here)
+        found["boxes"].add(
+            got["boxes"][row][np.searchsorted(kept, both)] / side,
+            boxes[np.searchsorted(numbers, both)] / side,
+            here,
+        )
         points = points_after(stored["points"][:, :2], todo)
         seen, there = got["points"][row][:, 2] > 0, ~np.isnan(points[:, 0])
         found["seen"].add(seen != there, False, here)
         found["points"].add(got["points"][row][seen & there][:, :2] / side, points[seen & there] / side, here)
         matrix = got["correspondence"][row][0].astype(np.float64)
         mapped = np.concatenate([stored["points"][:, :2], np.ones((BOXES, 1))], 1) @ matrix.T
-        found["matrices"].add((mapped[:, :2] / mapped[:, 2:])[seen] / side, got["points"][row][seen][:, :2] / side, here)
+        found["matrices"].add(
+            (mapped[:, :2] / mapped[:, 2:])[seen] / side, got["points"][row][seen][:, :2] / side, here
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pipelines", type=int, default=300)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=0)
@@ -269,7 +308,12 @@ def main():
         "kept": Found("kept boxes", 0, 1e-3), "boxes": Found("boxes", 1e-4), "seen": Found("seen points", 0, 1e-3),
         "points": Found("keypoints", 1e-4), "matrices": Found("matrices", 1e-4),
     }  # fmt: skip
-    targets = {"mask": sl.Pixels("nearest", fill=FILL), "wide": sl.Pixels("nearest", fill=FILL), "depth": "bilinear", "metres": "bilinear"}
+    targets = {
+        "mask": sl.Pixels("nearest", fill=FILL),
+        "wide": sl.Pixels("nearest", fill=FILL),
+        "depth": "bilinear",
+        "metres": "bilinear",
+    }
     with tempfile.TemporaryDirectory() as folder:
         rows = write(folder + "/set", np.random.default_rng(arguments.seed))
         for number in range(arguments.pipelines):

@@ -21,7 +21,14 @@ import numpy as np
 from PIL import Image, ImageOps
 
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS, "box": Image.BOX}
-TYPES = {"U8": np.uint8, "F16": np.float16, "BF16": np.uint16, "F32": np.float32, "U64": np.uint64, "I64": np.int64}
+TYPES = {
+    "U8": np.uint8,
+    "F16": np.float16,
+    "BF16": np.uint16,
+    "F32": np.float32,
+    "U64": np.uint64,
+    "I64": np.int64,
+}
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)
 STD = np.array([0.229, 0.224, 0.225], np.float32)
 IMAGENET = ["--normalize", "imagenet"]
@@ -30,7 +37,13 @@ IMAGENET = ["--normalize", "imagenet"]
 RUNS = [(f"train, {name}", ["--preset", "train", "--filter", name], name, 256, 256) for name in FILTERS]
 RUNS += [(f"eval, {name}", ["--preset", "eval", "--filter", name], name, 256, 224) for name in FILTERS]
 RUNS += [
-    (f"eval, {dtype} {layout}", ["--preset", "eval", "--dtype", dtype, "--layout", layout, *IMAGENET], "bilinear", 256, 224)
+    (
+        f"eval, {dtype} {layout}",
+        ["--preset", "eval", "--dtype", dtype, "--layout", layout, *IMAGENET],
+        "bilinear",
+        256,
+        224,
+    )
     for dtype, layout in (("f32", "nchw"), ("f32", "nhwc"), ("bf16", "nchw"), ("f16", "nhwc"), ("u8", "nchw"))
 ]
 RUNS += [("odd sizes", ["--preset", "train", "--resize", "131", "--crop", "100"], "bilinear", 131, 100)]
@@ -97,7 +110,11 @@ def difference(stored, dtype, pixels):
     if dtype == "U8":
         return int(np.abs(stored.astype(np.int64) - pixels).max()), 0
     values = (pixels.astype(np.float32) / np.float32(255) - MEAN) / STD
-    expected = {"F32": lambda: values, "F16": lambda: values.astype(np.float16), "BF16": lambda: to_bf16(values)}[dtype]()
+    expected = {
+        "F32": lambda: values,
+        "F16": lambda: values.astype(np.float16),
+        "BF16": lambda: to_bf16(values),
+    }[dtype]()
     return int(np.abs(ordered(stored) - ordered(expected)).max()), 1 if dtype == "F32" else 0
 
 
@@ -105,12 +122,16 @@ def convert(shardify, images, out, options):
     command = [shardify, images, str(out), "--quiet", "--codec", "none", *options]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     if done.returncode not in (0, 1):
-        sys.stderr.write(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr.decode(errors='replace')}")
+        sys.stderr.write(
+            f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr.decode(errors='replace')}"
+        )
         sys.exit(2)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("shardify")
     parser.add_argument("images")
     parser.add_argument("--workdir", help="where the converted folders go (default: a temporary folder)")
@@ -128,10 +149,17 @@ def main():
                 count += 1
                 different += found > allowed
                 worst = max(worst, (found, key))
-            rejects = max(0, len((out / "rejects.csv").read_bytes().splitlines()) - 1) if (out / "rejects.csv").exists() else 0
+            rejects = (
+                max(0, len((out / "rejects.csv").read_bytes().splitlines()) - 1)
+                if (out / "rejects.csv").exists()
+                else 0
+            )
             verdict = "equal" if count and not different else "DIFFERENT" if count else "NOTHING TO COMPARE"
             failed |= verdict != "equal"
-            print(f"{name:22} {count:6} samples, {rejects} rejects, largest difference {worst[0]}: {verdict}", flush=True)
+            print(
+                f"{name:22} {count:6} samples, {rejects} rejects, largest difference {worst[0]}: {verdict}",
+                flush=True,
+            )
             if different:
                 print(f"    {different} differ, the worst is {worst[1].decode('utf-8', 'backslashreplace')}")
     return 1 if failed else 0

@@ -71,7 +71,9 @@ def check_any(path):
         check_field(path, tensors, metadata, name)
     for name in fields.keys() - images.keys():
         ends = np.frombuffer(bytes(tensors[f"{name}_offsets"]["data"]), "<u8")
-        assert len(ends) == tensors["checksums"]["shape"][0] + 1 and ends[-1] == tensors[name]["shape"][0], path
+        assert len(ends) == tensors["checksums"]["shape"][0] + 1 and ends[-1] == tensors[name]["shape"][0], (
+            path
+        )
     samples = tensors["checksums"]["shape"][0]
     offsets = np.frombuffer(bytes(tensors["key_offsets"]["data"]), "<u8")
     assert len(offsets) == samples + 1
@@ -113,7 +115,11 @@ def check_golden(path):
             data = bytes(tensors[name]["data"])
             size = len(data) // samples
             for i in range(samples):
-                assert data[i * size : (i + 1) * size] == sample_bytes(size, i + 50 * (f + 1)), (path, name, i)
+                assert data[i * size : (i + 1) * size] == sample_bytes(size, i + 50 * (f + 1)), (
+                    path,
+                    name,
+                    i,
+                )
     # numpy.memmap, as in docs/format.md
     with open(path, "rb") as f:
         length = int.from_bytes(f.read(8), "little")

@@ -426,7 +426,11 @@ def make_refused():
 
 
 def xmp(orientation, element=False):
-    said = f"><tiff:Orientation>{orientation}</tiff:Orientation>" if element else f' tiff:Orientation="{orientation}">'
+    said = (
+        f"><tiff:Orientation>{orientation}</tiff:Orientation>"
+        if element
+        else f' tiff:Orientation="{orientation}">'
+    )
     return (
         '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description'
         f'{said}</rdf:Description></x:xmpmeta><?xpacket end="w"?>'
@@ -434,7 +438,10 @@ def xmp(orientation, element=False):
 
 
 def itxt(text, compressed=False):
-    return chunk(b"iTXt", b"XML:com.adobe.xmp\0" + bytes([compressed, 0, 0, 0]) + (zlib.compress(text) if compressed else text))
+    return chunk(
+        b"iTXt",
+        b"XML:com.adobe.xmp\0" + bytes([compressed, 0, 0, 0]) + (zlib.compress(text) if compressed else text),
+    )
 
 
 def raw_profile(kind, orientation):
@@ -442,7 +449,9 @@ def raw_profile(kind, orientation):
     digits = data.hex()
     lines = "\n".join(digits[i : i + 72] for i in range(0, len(digits), 72))
     text = f"\nexif\n{len(data):8}\n{lines}\n".encode()
-    return chunk(kind, b"Raw profile type exif\0" + (b"\0" + zlib.compress(text) if kind == b"zTXt" else text))
+    return chunk(
+        kind, b"Raw profile type exif\0" + (b"\0" + zlib.compress(text) if kind == b"zTXt" else text)
+    )
 
 
 TURNS = {3: Image.ROTATE_180, 6: Image.ROTATE_270, 8: Image.ROTATE_90}
@@ -479,7 +488,10 @@ def make_orientations():
     keep("jpeg_orientation_exif_3_xmp_6.jpg", assemble(found[:1] + [app1, exif_3] + found[1:], rest))
     webp = pillow(picture(33, 20), "WEBP", quality=80, xmp=xmp(8))
     keep_turned("webp_orientation_xmp_8.webp", webp, 8)
-    keep("webp_orientation_exif_3_xmp_8.webp", pillow(picture(33, 20), "WEBP", quality=80, xmp=xmp(8), exif=b"Exif\0\0" + exif(3)))
+    keep(
+        "webp_orientation_exif_3_xmp_8.webp",
+        pillow(picture(33, 20), "WEBP", quality=80, xmp=xmp(8), exif=b"Exif\0\0" + exif(3)),
+    )
 
 
 # --- TIFF ---------------------------------------------------------------------------------------------------
@@ -506,8 +518,25 @@ def tiff_ifd(entries, order, big, at):
     return head + rows + bytes(8 if big else 4) + values
 
 
-def tiff(samples, bits, photometric, order="<", separate=False, tile=None, rows=None, deflate=False, predictor=False, extra=(),
-         orientation=None, palette=None, big=False, xmp_packet=None, sample_format=None, directory_first=False, more=()):
+def tiff(
+    samples,
+    bits,
+    photometric,
+    order="<",
+    separate=False,
+    tile=None,
+    rows=None,
+    deflate=False,
+    predictor=False,
+    extra=(),
+    orientation=None,
+    palette=None,
+    big=False,
+    xmp_packet=None,
+    sample_format=None,
+    directory_first=False,
+    more=(),
+):
     """A TIFF file. samples: [row, column, band]; tile: (width, height); rows: of a strip."""
     height, width, bands = samples.shape
     block_w, block_h = tile or (width, rows or height)
@@ -518,9 +547,15 @@ def tiff(samples, bits, photometric, order="<", separate=False, tile=None, rows=
             for x in range(0, width, block_w):
                 block = plane[y : y + block_h, x : x + block_w]
                 if tile:
-                    block = np.pad(block, ((0, block_h - block.shape[0]), (0, block_w - block.shape[1]), (0, 0)), mode="edge")
+                    block = np.pad(
+                        block,
+                        ((0, block_h - block.shape[0]), (0, block_w - block.shape[1]), (0, 0)),
+                        mode="edge",
+                    )
                 if predictor:
-                    block = np.concatenate([block[:, :1], block[:, 1:] - block[:, :-1]], axis=1) & ((1 << bits) - 1)
+                    block = np.concatenate([block[:, :1], block[:, 1:] - block[:, :-1]], axis=1) & (
+                        (1 << bits) - 1
+                    )
                 if bits == 16:
                     data = block.astype(order + "u2").tobytes()
                 else:
@@ -528,8 +563,14 @@ def tiff(samples, bits, photometric, order="<", separate=False, tile=None, rows=
                 blocks.append(zlib.compress(data, 9) if deflate else data)
     count = len(planes[0][0, 0]) * len(planes)
     entries = [
-        (256, 4, [width]), (257, 4, [height]), (258, 3, [bits] * count), (259, 3, [8 if deflate else 1]),
-        (262, 3, [photometric]), (277, 3, [count]), (284, 3, [2 if separate else 1]), *more,
+        (256, 4, [width]),
+        (257, 4, [height]),
+        (258, 3, [bits] * count),
+        (259, 3, [8 if deflate else 1]),
+        (262, 3, [photometric]),
+        (277, 3, [count]),
+        (284, 3, [2 if separate else 1]),
+        *more,
     ]
     if extra:
         entries.append((338, 3, list(extra)))
@@ -543,7 +584,7 @@ def tiff(samples, bits, photometric, order="<", separate=False, tile=None, rows=
         entries.append((700, 1, xmp_packet))
     if sample_format is not None:
         entries.append((339, 3, [sample_format] * count))
-    where, size = ((324, 325) if tile else (273, 279))
+    where, size = (324, 325) if tile else (273, 279)
     entries += [(322, 4, [tile[0]]), (323, 4, [tile[1]])] if tile else [(278, 4, [block_h])]
     offset_type = 16 if big else 4
     head_bytes = 16 if big else 8
@@ -618,7 +659,11 @@ def make_tiffs():
         eight = gray >> 8 if bits == 16 else gray * (255 // ((1 << bits) - 1))
         for photometric, label, expected in (1, "gray", eight), (0, "inverted", 255 - eight):
             keep(f"tiff_{label}_{bits}.tif", tiff(gray, bits, photometric, rows=5), replicated(expected))
-            keep(f"tiff_{label}_{bits}_tiles.tif", tiff(gray, bits, photometric, tile=(16, 16), deflate=True), replicated(expected))
+            keep(
+                f"tiff_{label}_{bits}_tiles.tif",
+                tiff(gray, bits, photometric, tile=(16, 16), deflate=True),
+                replicated(expected),
+            )
     for bits in 1, 2, 4, 8:
         entries = picture(1 << bits, 1)[0].astype(np.uint32) * 257
         data = tiff(tiff_samples(21, 14, bits, 1), bits, 3, palette=entries, rows=5)
@@ -627,7 +672,11 @@ def make_tiffs():
         shift = bits - 8
         for order, ends in ("<", ""), (">", "_big_endian"):
             array = tiff_samples(21, 14, bits, 3)
-            keep(f"tiff_rgb_{bits}{ends}_rows.tif", tiff(array, bits, 2, order=order, rows=3), (array >> shift).astype(np.uint8))
+            keep(
+                f"tiff_rgb_{bits}{ends}_rows.tif",
+                tiff(array, bits, 2, order=order, rows=3),
+                (array >> shift).astype(np.uint8),
+            )
         for extra, label in ((0, "unspecified"), (1, "associated"), (2, "unassociated")):
             array = tiff_samples(21, 14, bits, 4)
             array[:5, :7, 3] = 0
@@ -645,7 +694,11 @@ def make_tiffs():
         high = (array >> shift).astype(np.uint8)
         expected = np.asarray(Image.fromarray(high, "CMYK").convert("RGB"))
         for separate in False, True:
-            keep(f"tiff_cmyk_{bits}{'_separate' if separate else ''}.tif", tiff(array, bits, 5, separate=separate, rows=5), expected)
+            keep(
+                f"tiff_cmyk_{bits}{'_separate' if separate else ''}.tif",
+                tiff(array, bits, 5, separate=separate, rows=5),
+                expected,
+            )
     array = tiff_samples(21, 14, 8, 4)
     keep("tiff_rgba_8_no_extra_tag.tif", tiff(array, 8, 2), array[..., :3].astype(np.uint8))
     # What libtiff's own writer makes of them.
@@ -675,8 +728,12 @@ def make_tiffs():
         keep(f"tiff_{name}.tif", tiffcp(data, *options))
     # Orientation.
     for orientation in range(1, 9):
-        keep_upright(f"tiff_orientation_{orientation}.tif", tiff(rgb, 8, 2, orientation=orientation), rgb, orientation)
-    keep_upright("tiff_orientation_6_tiles.tif", tiff(rgb, 8, 2, orientation=6, tile=(16, 16), big=True), rgb, 6)
+        keep_upright(
+            f"tiff_orientation_{orientation}.tif", tiff(rgb, 8, 2, orientation=orientation), rgb, orientation
+        )
+    keep_upright(
+        "tiff_orientation_6_tiles.tif", tiff(rgb, 8, 2, orientation=6, tile=(16, 16), big=True), rgb, 6
+    )
     keep_upright("tiff_orientation_xmp_6.tif", tiff(rgb, 8, 2, xmp_packet=xmp(6)), rgb, 6)
     keep_upright("tiff_orientation_3_xmp_6.tif", tiff(rgb, 8, 2, orientation=3, xmp_packet=xmp(6)), rgb, 3)
     # The first of two pages.
@@ -688,7 +745,9 @@ def make_tiffs():
     def refuse(name, data):
         (REFUSED / name).write_bytes(data)
 
-    refuse("unsupported-tiff-float.tif", tiff(np.zeros((3, 4, 2), np.uint32), 16, 1, extra=(0,), sample_format=3))
+    refuse(
+        "unsupported-tiff-float.tif", tiff(np.zeros((3, 4, 2), np.uint32), 16, 1, extra=(0,), sample_format=3)
+    )
     refuse("unsupported-tiff-signed.tif", tiff(np.zeros((3, 4, 1), np.uint32), 16, 1, sample_format=2))
     refuse("unsupported-tiff-5-bands.tif", tiff(np.zeros((3, 4, 5), np.uint32), 8, 1, extra=(0, 0, 0, 0)))
     refuse("unsupported-tiff-lab.tif", tiff(rgb, 8, 8))
@@ -712,8 +771,15 @@ def make_tiffs():
 
 def keep_upright(name, data, samples, orientation):
     """What turns it upright is Pillow's; the samples are known."""
-    turn = {2: Image.FLIP_LEFT_RIGHT, 3: Image.ROTATE_180, 4: Image.FLIP_TOP_BOTTOM, 5: Image.TRANSPOSE, 6: Image.ROTATE_270,
-            7: Image.TRANSVERSE, 8: Image.ROTATE_90}.get(orientation)
+    turn = {
+        2: Image.FLIP_LEFT_RIGHT,
+        3: Image.ROTATE_180,
+        4: Image.FLIP_TOP_BOTTOM,
+        5: Image.TRANSPOSE,
+        6: Image.ROTATE_270,
+        7: Image.TRANSVERSE,
+        8: Image.ROTATE_90,
+    }.get(orientation)
     image = Image.fromarray(samples.astype(np.uint8))
     keep(name, data, np.asarray(image if turn is None else image.transpose(turn)))
 
@@ -744,15 +810,36 @@ def gif_colors(entries):
     return entries.astype(np.uint8).tobytes()
 
 
-def gif(indices, screen, at=(0, 0), colors=None, local=None, transparent=None, interlaced=False, bits=8, between=b"", last=b";"):
+def gif(
+    indices,
+    screen,
+    at=(0, 0),
+    colors=None,
+    local=None,
+    transparent=None,
+    interlaced=False,
+    bits=8,
+    between=b"",
+    last=b";",
+):
     height, width = indices.shape
     count = lambda entries: 0x80 | (len(entries).bit_length() - 2)
-    rows = [r for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for r in range(first, height, step)] if interlaced else range(height)
+    rows = (
+        [r for first, step in ((0, 8), (4, 8), (2, 4), (1, 2)) for r in range(first, height, step)]
+        if interlaced
+        else range(height)
+    )
     out = b"GIF89a" + struct.pack("<HHBBB", *screen, count(colors) if colors is not None else 0, 0, 0)
     out += gif_colors(colors) if colors is not None else b""
     if transparent is not None:
         out += b"!\xf9\4" + bytes([1, 0, 0, transparent]) + b"\0"
-    out += between + b"," + struct.pack("<HHHHB", *at, width, height, (count(local) if local is not None else 0) | 0x40 * interlaced)
+    out += (
+        between
+        + b","
+        + struct.pack(
+            "<HHHHB", *at, width, height, (count(local) if local is not None else 0) | 0x40 * interlaced
+        )
+    )
     out += gif_colors(local) if local is not None else b""
     return out + gif_codes([int(i) for r in rows for i in indices[r]], bits) + last
 
@@ -766,9 +853,15 @@ def make_gifs():
     keep("gif_no_palette.gif", gif(picture(21, 14, 1)[..., 0], (21, 14)))
     keep("gif_transparent.gif", gif(indices, (21, 14), colors=colors, transparent=3))
     keep("gif_part.gif", gif(indices, (40, 30), at=(7, 5), colors=colors))
-    keep("gif_part_transparent.gif", gif(indices, (40, 30), at=(7, 5), colors=colors, transparent=3, interlaced=True))
+    keep(
+        "gif_part_transparent.gif",
+        gif(indices, (40, 30), at=(7, 5), colors=colors, transparent=3, interlaced=True),
+    )
     keep("gif_beyond_screen.gif", gif(indices, (10, 9), at=(3, 2), colors=colors))
-    keep("gif_comment_and_bytes_between.gif", gif(indices, (21, 14), colors=colors, between=b"!\xfe\5hello\0\0\0"))
+    keep(
+        "gif_comment_and_bytes_between.gif",
+        gif(indices, (21, 14), colors=colors, between=b"!\xfe\5hello\0\0\0"),
+    )
     keep("gif_no_trailer.gif", gif(indices, (21, 14), colors=colors, last=b""))
     entries = np.zeros((256, 3), np.uint8)
     entries[:16] = colors

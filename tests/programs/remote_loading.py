@@ -40,9 +40,25 @@ class LoadingCase(ServerCase):
         self.addCleanup(server.__exit__)
         return server
 
-    def load(self, path, order="windowed", epochs=2, cache="-", cache_bytes=0, transit="-", transit_bytes=0, rank=0, world=1, timeout=120):
+    def load(
+        self,
+        path,
+        order="windowed",
+        epochs=2,
+        cache="-",
+        cache_bytes=0,
+        transit="-",
+        transit_bytes=0,
+        rank=0,
+        world=1,
+        timeout=120,
+    ):
         words = [EPOCHS, path, order, epochs, cache, cache_bytes, transit, transit_bytes, rank, world]
-        result = run([str(word) for word in words], timeout=timeout, env=environment(**PATIENCE, TMPDIR=str(self.temporary)))
+        result = run(
+            [str(word) for word in words],
+            timeout=timeout,
+            env=environment(**PATIENCE, TMPDIR=str(self.temporary)),
+        )
         return result, [json.loads(line) for line in result.out.splitlines()]
 
     def digests(self, path, order="windowed", **options):
@@ -80,16 +96,27 @@ class Loading(LoadingCase):
         for order in "windowed", "sequential":
             cache = self.path / f"cache-{order}"
             here = self.digests(self.data, order, epochs=4)
-            result, epochs = self.load(self.url(server), order, epochs=4, cache=cache, cache_bytes=self.size // 2, transit_bytes=4 * self.largest)
+            result, epochs = self.load(
+                self.url(server),
+                order,
+                epochs=4,
+                cache=cache,
+                cache_bytes=self.size // 2,
+                transit_bytes=4 * self.largest,
+            )
             self.assertEqual([epoch["digest"] for epoch in epochs], here, result)
             names = self.cached(cache)
             kept = sum((cache / name).stat().st_size for name in names)
             self.assertLessEqual(kept, self.size // 2)
-            self.assertEqual([name for name in os.listdir(cache) if not name.endswith((".safetensors", ".proof"))], [])
+            self.assertEqual(
+                [name for name in os.listdir(cache) if not name.endswith((".safetensors", ".proof"))], []
+            )
             for epoch in epochs[1:]:
                 self.assertLessEqual(epoch["held"], 4 * self.largest)
             # Each epoch ends with the shards of the next one in transit, which are not always as large.
-            self.assertLessEqual(sum(epoch["fetched"] for epoch in epochs[2:]) / 2, self.size - kept + 2 * self.largest)
+            self.assertLessEqual(
+                sum(epoch["fetched"] for epoch in epochs[2:]) / 2, self.size - kept + 2 * self.largest
+            )
             self.assertGreater(epochs[3]["passed"], 3 * (self.size - kept) - 4 * self.largest)
 
     def test_a_transit_area_that_is_too_small(self):
@@ -130,13 +157,18 @@ class Requests(LoadingCase):
                 now[0] -= 1
 
         server = self.serve(gather)
-        self.assertEqual(self.digests(self.url(server), "shuffle", epochs=1), self.digests(self.data, "shuffle", epochs=1))
+        self.assertEqual(
+            self.digests(self.url(server), "shuffle", epochs=1), self.digests(self.data, "shuffle", epochs=1)
+        )
         self.assertTrue(many.is_set(), "the requests are sent one after the other")
 
     def test_without_a_cache_each_shard_passes_once_in_an_epoch(self):
         for order in "windowed", "sequential":
             server = self.serve()
-            self.assertEqual(self.digests(self.url(server), order, epochs=1, transit_bytes=4 * self.largest), self.digests(self.data, order, epochs=1))
+            self.assertEqual(
+                self.digests(self.url(server), order, epochs=1, transit_bytes=4 * self.largest),
+                self.digests(self.data, order, epochs=1),
+            )
             bodies = self.bodies(server)
             # The first shards of the next epoch are fetched ahead.
             self.assertLessEqual(sum(bodies.values()), len(bodies) + 4)
@@ -176,8 +208,21 @@ class Requests(LoadingCase):
         chance = random.Random(8)
         for turn in range(12):
             shared = turn % 2  # with names, which the next process removes
-            command = [EPOCHS, self.url(server), "windowed", "9", "-", "0", str(transit), str(4 * self.largest), "0", str(1 + shared)]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment(**PATIENCE, TMPDIR=str(self.temporary)))
+            command = [
+                EPOCHS,
+                self.url(server),
+                "windowed",
+                "9",
+                "-",
+                "0",
+                str(transit),
+                str(4 * self.largest),
+                "0",
+                str(1 + shared),
+            ]
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, env=environment(**PATIENCE, TMPDIR=str(self.temporary))
+            )
             time.sleep(chance.uniform(0.1, 0.5))
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -187,7 +232,9 @@ class Requests(LoadingCase):
             self.assertEqual(os.listdir(transit), [])
 
     def test_a_server_that_fails_in_mid_run(self):
-        server = self.serve(lambda path, begin, end, count: "status:403" if "00009" in path and begin > 0 else None)
+        server = self.serve(
+            lambda path, begin, end, count: "status:403" if "00009" in path and begin > 0 else None
+        )
         for cache in "-", self.path / "cache":
             result, _ = self.load(self.url(server), cache=cache)
             self.assert_code(result, 1)

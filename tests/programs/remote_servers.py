@@ -16,7 +16,9 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import unquote
 
-os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost,192.0.2.2"  # for the programs under test too
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = (
+    "127.0.0.1,localhost,192.0.2.2"  # for the programs under test too
+)
 
 
 def free_port():
@@ -92,8 +94,12 @@ class HostileServer:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
             # Without the handshake, which would wait in the thread that accepts: it comes with the first bytes.
-            self.httpd.socket = context.wrap_socket(self.httpd.socket, server_side=True, do_handshake_on_connect=False)
-        self.thread = threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+            self.httpd.socket = context.wrap_socket(
+                self.httpd.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.thread = threading.Thread(
+            target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
         self.thread.start()
 
     def __enter__(self):
@@ -167,7 +173,9 @@ class HostileServer:
         if act.startswith("cut:"):
             body = body[: int(act[4:])]
         if act == "stall":
-            handler.wfile.write(body[: min(len(body) // 2, 200)])  # few, so that the mean rate is soon too low
+            handler.wfile.write(
+                body[: min(len(body) // 2, 200)]
+            )  # few, so that the mean rate is soon too low
             handler.wfile.flush()
             time.sleep(60)
         handler.wfile.write(body)
@@ -206,12 +214,31 @@ class Nginx:
         host, enter = there or ("127.0.0.1", [])
         self.url = f"{'https' if tls else 'http'}://{host}:{self.port}"
         lines = f"ssl_certificate {tls[0]}; ssl_certificate_key {tls[1]};" if tls else ""
-        conf = NGINX.format(folder=self.work, port=f"{self.port}{' ssl' if tls else ''}", tls=lines, root=root, extra=extra, host=host,
-                            user="user root;" if os.getuid() == 0 else "")
+        conf = NGINX.format(
+            folder=self.work,
+            port=f"{self.port}{' ssl' if tls else ''}",
+            tls=lines,
+            root=root,
+            extra=extra,
+            host=host,
+            user="user root;" if os.getuid() == 0 else "",
+        )
         (self.work / "nginx.conf").write_text(conf)
-        self.process = subprocess.Popen([*enter, self.available(), "-c", str(self.work / "nginx.conf"), "-e", str(self.work / "error.log")],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(lambda: (self.work / "nginx.pid").exists(), self.process)  # it is written when the port is open
+        self.process = subprocess.Popen(
+            [
+                *enter,
+                self.available(),
+                "-c",
+                str(self.work / "nginx.conf"),
+                "-e",
+                str(self.work / "error.log"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for(
+            lambda: (self.work / "nginx.pid").exists(), self.process
+        )  # it is written when the port is open
 
     def __enter__(self):
         return self
@@ -239,17 +266,39 @@ class S3:
         """Debian 12's rclone cannot serve s3."""
         for folders in os.environ.get("SHARD_RCLONE_FOLDER", ""), os.environ.get("PATH", ""):
             program = shutil.which("rclone", path=folders)
-            if program and subprocess.run([program, "serve", "s3", "--help"], capture_output=True, timeout=60).returncode == 0:
+            if (
+                program
+                and subprocess.run(
+                    [program, "serve", "s3", "--help"], capture_output=True, timeout=60
+                ).returncode
+                == 0
+            ):
                 return program
         return None
 
     def __init__(self, root, tls=None):
         port = free_port()
-        self.environment = {"AWS_ENDPOINT_URL": f"{'https' if tls else 'http'}://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": self.KEY,
-                            "AWS_SECRET_ACCESS_KEY": self.SECRET}
+        self.environment = {
+            "AWS_ENDPOINT_URL": f"{'https' if tls else 'http'}://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": self.KEY,
+            "AWS_SECRET_ACCESS_KEY": self.SECRET,
+        }
         flags = ["--cert", str(tls[0]), "--key", str(tls[1])] if tls else []
-        self.process = subprocess.Popen([self.available(), "serve", "s3", "--auth-key", f"{self.KEY},{self.SECRET}", "--addr", f"127.0.0.1:{port}",
-                                         *flags, str(root)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [
+                self.available(),
+                "serve",
+                "s3",
+                "--auth-key",
+                f"{self.KEY},{self.SECRET}",
+                "--addr",
+                f"127.0.0.1:{port}",
+                *flags,
+                str(root),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         wait_for(listens(port), self.process)
 
     __enter__ = Nginx.__enter__
@@ -261,14 +310,26 @@ class Moto:
 
     @staticmethod
     def available():
-        return shutil.which("moto_server", path=os.environ.get("PATH", "") + ":" + os.environ.get("SHARD_MOTO_FOLDER", ""))
+        return shutil.which(
+            "moto_server", path=os.environ.get("PATH", "") + ":" + os.environ.get("SHARD_MOTO_FOLDER", "")
+        )
 
     def __init__(self, bucket):
         port = free_port()
-        self.environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "topsecret0"}
-        self.process = subprocess.Popen([self.available(), "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.environment = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": "KEYID",
+            "AWS_SECRET_ACCESS_KEY": "topsecret0",
+        }
+        self.process = subprocess.Popen(
+            [self.available(), "-H", "127.0.0.1", "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         wait_for(listens(port), self.process, seconds=60)
-        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/{bucket}", method="PUT"), timeout=30).close()
+        urllib.request.urlopen(
+            urllib.request.Request(f"http://127.0.0.1:{port}/{bucket}", method="PUT"), timeout=30
+        ).close()
 
     __enter__ = Nginx.__enter__
     __exit__ = Nginx.__exit__
@@ -279,7 +340,12 @@ class Link:
 
     def __init__(self, program, url, **options):
         words = [f"{name}={value}" for name, value in options.items()]
-        self.process = subprocess.Popen([str(program), url.rpartition(":")[2], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [str(program), url.rpartition(":")[2], *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.url = f"{url.rpartition(':')[0]}:{int(self.process.stdout.readline())}"
 
     def __enter__(self):
@@ -306,12 +372,16 @@ class Hosts:
         """None, or why there are none."""
         if not shutil.which("nsenter"):
             return "nsenter is not installed"
-        tried = subprocess.run([str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        tried = subprocess.run(
+            [str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        )
         return None if tried.returncode == 0 else tried.stderr.strip()
 
     def __init__(self, program, **options):
         words = [f"{name}={value}" for name, value in options.items()]
-        self.process = subprocess.Popen([str(program), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [str(program), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         near, far = self.process.stdout.readline().split()
         self.near = "192.0.2.1", ["nsenter", f"--net={near}"]
         self.far = "192.0.2.2", ["nsenter", f"--net={far}"]
@@ -349,7 +419,11 @@ def wait_for(ready, process, seconds=20):
 
 def make_bucket(name, environment):
     """By a request that is signed here: none of the programs under test makes buckets."""
-    key, secret, host = environment["AWS_ACCESS_KEY_ID"], environment["AWS_SECRET_ACCESS_KEY"], environment["AWS_ENDPOINT_URL"].partition("//")[2]
+    key, secret, host = (
+        environment["AWS_ACCESS_KEY_ID"],
+        environment["AWS_SECRET_ACCESS_KEY"],
+        environment["AWS_ENDPOINT_URL"].partition("//")[2],
+    )
     at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     nothing = hashlib.sha256(b"").hexdigest()
     headers = {"host": host, "x-amz-content-sha256": nothing, "x-amz-date": at}
@@ -361,19 +435,71 @@ def make_bucket(name, environment):
         signing = hmac.new(signing, part.encode(), hashlib.sha256).digest()
     text = "\n".join(["AWS4-HMAC-SHA256", at, scope, hashlib.sha256(request.encode()).hexdigest()])
     signature = hmac.new(signing, text.encode(), hashlib.sha256).hexdigest()
-    said = f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={';'.join(headers)}, Signature={signature}"
+    said = (
+        f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={';'.join(headers)}, Signature={signature}"
+    )
     del headers["host"]
-    urllib.request.urlopen(urllib.request.Request(f"http://{host}/{name}", method="PUT", headers={**headers, "Authorization": said}), timeout=60).close()
+    urllib.request.urlopen(
+        urllib.request.Request(
+            f"http://{host}/{name}", method="PUT", headers={**headers, "Authorization": said}
+        ),
+        timeout=60,
+    ).close()
 
 
 def make_certificate(folder, name="IP:127.0.0.1"):
     """An authority of its own and a certificate for `name`: (authority, certificate, key)."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    run = lambda *command: subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=60)
-    ca, ca_key, key, request, certificate, names = (folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names"))
-    run("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca, "-days", "2", "-subj", "/CN=test authority")
-    run("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request, "-subj", f"/CN={name.partition(':')[2]}")
+    run = lambda *command: subprocess.run(
+        ["openssl", *map(str, command)], check=True, capture_output=True, timeout=60
+    )
+    ca, ca_key, key, request, certificate, names = (
+        folder / name for name in ("ca.pem", "ca.key", "key", "csr", "cert.pem", "names")
+    )
+    run(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        ca_key,
+        "-out",
+        ca,
+        "-days",
+        "2",
+        "-subj",
+        "/CN=test authority",
+    )
+    run(
+        "req",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        key,
+        "-out",
+        request,
+        "-subj",
+        f"/CN={name.partition(':')[2]}",
+    )
     names.write_text(f"subjectAltName={name}\n")
-    run("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-out", certificate, "-days", "2", "-extfile", names)
+    run(
+        "x509",
+        "-req",
+        "-in",
+        request,
+        "-CA",
+        ca,
+        "-CAkey",
+        ca_key,
+        "-CAcreateserial",
+        "-out",
+        certificate,
+        "-days",
+        "2",
+        "-extfile",
+        names,
+    )
     return ca, certificate, key

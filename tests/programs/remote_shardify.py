@@ -42,18 +42,22 @@ class IntoStore(ServerCase):
         return environment(**{"SHARD_HTTP_PATIENCE": "6", **store.environment, **variables})
 
     def shardify(self, store, *options, timeout=200, **variables):
-        return run(self.command(*(options or SMALL)), timeout=timeout, env=self.environment(store, **variables))
+        return run(
+            self.command(*(options or SMALL)), timeout=timeout, env=self.environment(store, **variables)
+        )
 
     @staticmethod
     def after_shard(count, sent, act):
         """What a store does: act() when a shard is sent after `count` others. `sent` becomes their keys in the order in which they came, which need
         not be that of their numbers."""
+
         def behave(method, key, query, _):
             if method != "PUT" or not key.endswith(".safetensors"):
                 return None
             if key not in sent:
                 sent.append(key)
             return act() if sent.index(key) >= count else None
+
         return behave
 
     def expected(self, *options):
@@ -72,7 +76,11 @@ class IntoStore(ServerCase):
             store = self.store()
             self.assert_code(self.shardify(store, *options), 0)
             self.check(store, *options)
-            puts = [(key, headers) for method, key, query, headers in store.requests if method == "PUT" and "partNumber" not in query]
+            puts = [
+                (key, headers)
+                for method, key, query, headers in store.requests
+                if method == "PUT" and "partNumber" not in query
+            ]
             self.assertEqual(puts[-1][0], PREFIX + "dataset.json")
             self.assertEqual(puts[-1][1]["If-None-Match"], "*")
             for file in (self.path / "expected").iterdir():
@@ -84,7 +92,9 @@ class IntoStore(ServerCase):
         self.assert_code(self.shardify(store), 0)
         before = store.count("PUT") + store.count("POST")
         done = json.loads(self.assert_code(self.shardify(store, *SMALL, "--json"), 0).out)
-        self.assertEqual((done["was_complete"], done["converted"], done["out"]), (True, 0, "s3://bucket/a b/ü"))
+        self.assertEqual(
+            (done["was_complete"], done["converted"], done["out"]), (True, 0, "s3://bucket/a b/ü")
+        )
         self.assertEqual(store.count("PUT") + store.count("POST"), before)
         self.check(store)
 
@@ -102,7 +112,10 @@ class IntoStore(ServerCase):
         """Which is none that is refused, and helps."""
         for option in ("--overwrite", "--refresh", "use --append", "another folder"):
             self.assertNotIn(option, result.err)
-        advice = re.search(r'choose another prefix, or remove what is at "(.*?)" and the folder "(.*?)", and convert all of it', result.err)
+        advice = re.search(
+            r'choose another prefix, or remove what is at "(.*?)" and the folder "(.*?)", and convert all of it',
+            result.err,
+        )
         self.assertEqual(advice[1], ADDRESS)
         self.assertEqual(self.shardify(store, *(options or SMALL)).code, 2)  # it is needed
         store.objects.clear()
@@ -131,10 +144,24 @@ class IntoStore(ServerCase):
 
     def test_what_needs_a_folder(self):
         store = self.store()
-        for options in (["--overwrite"], ["--refresh"], ["--append"], ["--claim"], ["--rank", "0", "--world-size", "2"]):
+        for options in (
+            ["--overwrite"],
+            ["--refresh"],
+            ["--append"],
+            ["--claim"],
+            ["--rank", "0", "--world-size", "2"],
+        ):
             self.assertIn("need a folder", self.assert_code(self.shardify(store, *SMALL, *options), 2).err)
-        self.assertIn("only s3://", self.assert_code(run([SHARDIFY, str(self.images), "https://127.0.0.1/x", *SMALL], env=environment()), 2).err)
-        self.assertIn("--work", self.assert_code(shardify(self.images, self.path / "x", "--work", self.work, *SMALL), 2).err)
+        self.assertIn(
+            "only s3://",
+            self.assert_code(
+                run([SHARDIFY, str(self.images), "https://127.0.0.1/x", *SMALL], env=environment()), 2
+            ).err,
+        )
+        self.assertIn(
+            "--work",
+            self.assert_code(shardify(self.images, self.path / "x", "--work", self.work, *SMALL), 2).err,
+        )
         self.assertEqual(store.files(), {})
 
     def shards_here(self):
@@ -152,12 +179,19 @@ class IntoStore(ServerCase):
         images = make_images(self.path / "in", each=40)
         self.assertEqual(images, self.images)
         store = self.store(lambda method, *_: "slow:0.05" if method == "PUT" else None)
-        process = subprocess.Popen(self.command(*SMALL), env=self.environment(store), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            self.command(*SMALL),
+            env=self.environment(store),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         most = 0
         before = set()
         while process.poll() is None:
             here = self.shards_here()
-            most = max(most, len(here & before))  # a scan takes a while: those of two scans were here at a time
+            most = max(
+                most, len(here & before)
+            )  # a scan takes a while: those of two scans were here at a time
             before = here
         self.assertEqual(process.returncode, 0, process.stderr.read())
         process.stderr.close()
@@ -169,7 +203,12 @@ class IntoStore(ServerCase):
         for options, longest in ((SMALL, 0.25), ([*LARGE, "--quiet"], 1.5)):
             store = self.store(lambda method, *_: "slow:0.02" if method == "PUT" else None)
             for _ in range(int(os.environ.get("SHARD_KILLS", "12"))):
-                process = subprocess.Popen(self.command(*options), env=self.environment(store), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                process = subprocess.Popen(
+                    self.command(*options),
+                    env=self.environment(store),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
                 time.sleep(chance.uniform(0.01, longest))
                 process.send_signal(signal.SIGKILL)
                 process.wait()
@@ -185,7 +224,9 @@ class IntoStore(ServerCase):
         for name in "dataset.json", "shard-00002.safetensors":
             del store.objects["bucket", PREFIX + name]
         before = len(store.requests)
-        self.assert_code(self.shardify(store, *options), 0)  # without its work folder: converted again, and compared
+        self.assert_code(
+            self.shardify(store, *options), 0
+        )  # without its work folder: converted again, and compared
         sent = {key for method, key, _, _ in store.requests[before:] if method in ("PUT", "POST")}
         self.assertEqual(sent, {PREFIX + "dataset.json", PREFIX + "shard-00002.safetensors"})
         self.check(store, *options)
@@ -216,8 +257,12 @@ class IntoStore(ServerCase):
         hold = Hold()
         store = self.store(self.after_shard(1, [], lambda: hold.wait() or "status:503"))
         # A held request is tried again after 10 seconds.
-        process = subprocess.Popen(self.command(*SMALL), env=self.environment(store, SHARD_HTTP_PATIENCE="60"), stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            self.command(*SMALL),
+            env=self.environment(store, SHARD_HTTP_PATIENCE="60"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         hold.wait_for_request()
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
@@ -251,8 +296,12 @@ class IntoStore(ServerCase):
     def test_a_second_one_at_the_same_time(self):
         hold = Hold()
         store = self.store(lambda method, *_: hold.wait() if method == "PUT" else None)
-        first = subprocess.Popen(self.command(*SMALL), env=self.environment(store, SHARD_HTTP_PATIENCE="60"), stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.DEVNULL)
+        first = subprocess.Popen(
+            self.command(*SMALL),
+            env=self.environment(store, SHARD_HTTP_PATIENCE="60"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         hold.wait_for_request()
         self.assertIn("is at work there", self.assert_code(self.shardify(store), 2).err)
         hold.release()
@@ -261,7 +310,12 @@ class IntoStore(ServerCase):
 
     def test_a_full_disk(self):
         self.work.mkdir()
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(self.work)], capture_output=True).returncode:
+        if (
+            os.geteuid() != 0
+            or subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=20m", "none", str(self.work)], capture_output=True
+            ).returncode
+        ):
             self.skipTest("a small file system cannot be mounted here")
         try:
             store = self.store()

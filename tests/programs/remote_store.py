@@ -59,7 +59,11 @@ class HostileStore:
 
         self.httpd = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"
-        self.environment = {"AWS_ENDPOINT_URL": self.url, "AWS_ACCESS_KEY_ID": "KEYID", "AWS_SECRET_ACCESS_KEY": "topsecret0"}
+        self.environment = {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": "KEYID",
+            "AWS_SECRET_ACCESS_KEY": "topsecret0",
+        }
         threading.Thread(target=self.httpd.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def __enter__(self):
@@ -72,7 +76,11 @@ class HostileStore:
     def files(self, prefix=""):
         """The objects below a prefix: name -> bytes."""
         with self.lock:
-            return {key[len(prefix):]: data for (_, key), (data, _) in self.objects.items() if key.startswith(prefix)}
+            return {
+                key[len(prefix) :]: data
+                for (_, key), (data, _) in self.objects.items()
+                if key.startswith(prefix)
+            }
 
     def remove(self, key, bucket="bucket"):
         with self.lock:
@@ -83,7 +91,7 @@ class HostileStore:
         with self.lock:
             data, _ = self.objects[bucket, key]
             at = data.index(b'"head_digest":"') + 15
-            other = data[:at] + (b"0" if data[at:at + 1] != b"0" else b"1") + data[at + 1:]
+            other = data[:at] + (b"0" if data[at : at + 1] != b"0" else b"1") + data[at + 1 :]
             self.objects[bucket, key] = (other, etag_of(other))
 
     def count(self, method, name=""):
@@ -97,8 +105,11 @@ class HostileStore:
         method = handler.command
         with self.lock:
             self.requests.append((method, key, query, dict(handler.headers)))
-            count = sum(1 for did, on, of, _ in self.requests
-                        if did == method and on == key and of.get("partNumber") == query.get("partNumber"))
+            count = sum(
+                1
+                for did, on, of, _ in self.requests
+                if did == method and on == key and of.get("partNumber") == query.get("partNumber")
+            )
         self.current.headers = handler.headers
         act = self.behave(method, key, query, count) or ""
         length = int(handler.headers.get("Content-Length", 0))
@@ -115,7 +126,9 @@ class HostileStore:
             time.sleep(float(act[5:]))
         if act.startswith("status:"):
             return self.answer(handler, int(act[7:10]), self.error(act[11:] or "SlowDown"))
-        status, document, headers = self.refusal(handler, body, bucket) or self.act(method, (bucket, key), query, body, handler.headers, act)
+        status, document, headers = self.refusal(handler, body, bucket) or self.act(
+            method, (bucket, key), query, body, handler.headers, act
+        )
         if act == "drop":
             return self.close(handler)
         if act == "etag":
@@ -146,7 +159,12 @@ class HostileStore:
             upload = self.uploads.get(query.get("uploadId"))
             if "uploadId" in query and (upload is None or upload[0] != place):
                 return 404, self.error("NoSuchUpload"), {}
-            if method in ("PUT", "POST") and "partNumber" not in query and "uploads" not in query and "If-None-Match" in headers:
+            if (
+                method in ("PUT", "POST")
+                and "partNumber" not in query
+                and "uploads" not in query
+                and "If-None-Match" in headers
+            ):
                 if self.conditions == "refused":
                     return 501, self.error("NotImplemented"), {}
                 if self.conditions == "yes" and place in self.objects:
@@ -180,7 +198,9 @@ class HostileStore:
         parts = self.uploads[upload][1]
         named = re.findall("<PartNumber>([0-9]+)</PartNumber><ETag>(.*?)</ETag>", xml)
         numbers = [int(number) for number, _ in named]
-        if act != "encrypted" and any(etag_of(parts[int(number)]) != unescape(etag, {"&quot;": '"'}) for number, etag in named):
+        if act != "encrypted" and any(
+            etag_of(parts[int(number)]) != unescape(etag, {"&quot;": '"'}) for number, etag in named
+        ):
             return 400, self.error("InvalidPart"), {}  # another process sent other bytes as this part
         assert numbers == sorted(parts), (numbers, sorted(parts))
         assert all(len(parts[n]) >= 5 << 20 for n in numbers[:-1]), "a part is too small"
@@ -192,10 +212,18 @@ class HostileStore:
 
     def list_uploads(self, bucket, query):
         after = (query.get("key-marker", ""), query.get("upload-id-marker", ""))
-        rows = sorted((place[1], name) for name, (place, _) in self.uploads.items()
-                      if place[0] == bucket and place[1].startswith(query.get("prefix", "")) and (place[1], name) > after)
+        rows = sorted(
+            (place[1], name)
+            for name, (place, _) in self.uploads.items()
+            if place[0] == bucket
+            and place[1].startswith(query.get("prefix", ""))
+            and (place[1], name) > after
+        )
         more = len(rows) > 2  # pages of two, so that tests see several
-        xml = "".join(f"<Upload><Key>{escape(key)}</Key><UploadId>{escape(name)}</UploadId></Upload>" for key, name in rows[:2])
+        xml = "".join(
+            f"<Upload><Key>{escape(key)}</Key><UploadId>{escape(name)}</UploadId></Upload>"
+            for key, name in rows[:2]
+        )
         if more:
             xml += f"<IsTruncated>true</IsTruncated><NextKeyMarker>{escape(rows[1][0])}</NextKeyMarker>"
             xml += f"<NextUploadIdMarker>{escape(rows[1][1])}</NextUploadIdMarker>"
@@ -203,16 +231,20 @@ class HostileStore:
 
     def list_parts(self, parts, query):
         numbers = [n for n in sorted(parts) if n > int(query.get("part-number-marker", 0))]
-        xml = "".join(f"<Part><PartNumber>{n}</PartNumber><ETag>&#34;{hashlib.md5(parts[n]).hexdigest()}&#34;</ETag><Size>{len(parts[n])}</Size></Part>"
-                      for n in numbers[:2])
+        xml = "".join(
+            f"<Part><PartNumber>{n}</PartNumber><ETag>&#34;{hashlib.md5(parts[n]).hexdigest()}&#34;</ETag><Size>{len(parts[n])}</Size></Part>"
+            for n in numbers[:2]
+        )
         if len(numbers) > 2:
             xml += f"<IsTruncated>true</IsTruncated><NextPartNumberMarker>{numbers[1]}</NextPartNumberMarker>"
         return f"<R>{xml}</R>".encode()
 
     def list_keys(self, bucket, query):
-        keys = sorted(key for of, key in self.objects if of == bucket and key.startswith(query.get("prefix", "")))
+        keys = sorted(
+            key for of, key in self.objects if of == bucket and key.startswith(query.get("prefix", ""))
+        )
         keys = [key for key in keys if key > query.get("continuation-token", "")]
-        xml = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys[:self.page])
+        xml = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys[: self.page])
         if len(keys) > self.page:
             xml += f"<IsTruncated>true</IsTruncated><NextContinuationToken>{escape(keys[self.page - 1])}</NextContinuationToken>"
         return f"<R>{xml}</R>".encode()
@@ -227,7 +259,11 @@ class HostileStore:
         if int(first) >= len(data):
             return 416, self.error("InvalidRange"), {}
         last = min(int(last), len(data) - 1)
-        return 206, data[int(first):last + 1], {"ETag": etag, "Content-Range": f"bytes {first}-{last}/{len(data)}"}
+        return (
+            206,
+            data[int(first) : last + 1],
+            {"ETag": etag, "Content-Range": f"bytes {first}-{last}/{len(data)}"},
+        )
 
     def answer(self, handler, status, document, headers=None):
         handler.send_response(status)

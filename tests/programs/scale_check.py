@@ -48,8 +48,15 @@ def peak_of(command):
         run = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         with os.fdopen(writer, "w") as file:
-            json.dump({"code": run.returncode, "out": run.stdout.decode(), "peak": usage.ru_maxrss * 1024,
-                       "cpu": usage.ru_utime + usage.ru_stime}, file)
+            json.dump(
+                {
+                    "code": run.returncode,
+                    "out": run.stdout.decode(),
+                    "peak": usage.ru_maxrss * 1024,
+                    "cpu": usage.ru_utime + usage.ru_stime,
+                },
+                file,
+            )
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as file:
@@ -63,25 +70,47 @@ def peak_of(command):
 def measure(arguments, work, photos, count, failed):
     images = work / f"in{count}"
     make_links(photos, images, count)
-    command = [str(arguments.bin / "shardify"), str(images), str(work / "out"), "--resize", "32", "--crop", "32", "--fast-decode",
-               "--dtype", "u8", "--shard-size", f"{SHARD_MIB}MiB", "--json", "--quiet", *arguments.options]
+    command = [
+        str(arguments.bin / "shardify"),
+        str(images),
+        str(work / "out"),
+        "--resize",
+        "32",
+        "--crop",
+        "32",
+        "--fast-decode",
+        "--dtype",
+        "u8",
+        "--shard-size",
+        f"{SHARD_MIB}MiB",
+        "--json",
+        "--quiet",
+        *arguments.options,
+    ]
     out, peak, cpu = peak_of(command)
     run = json.loads(out)
     shutil.rmtree(work / "out")
     shutil.rmtree(images)
-    print(f"{count:8} {run['samples']:8} {run['shards']:6} {run['scan_seconds']:8.3f} {run['images_per_second']:9.0f} {cpu:7.1f} "
-          f"{peak / MIB:9.1f}", flush=True)
+    print(
+        f"{count:8} {run['samples']:8} {run['shards']:6} {run['scan_seconds']:8.3f} {run['images_per_second']:9.0f} {cpu:7.1f} "
+        f"{peak / MIB:9.1f}",
+        flush=True,
+    )
     if run["samples"] + run["rejects"] != count:
         failed.append(f"{count} inputs became {run['samples']} samples and {run['rejects']} rejects")
     if peak > (256 + 2 * SHARD_MIB) * MIB:
-        failed.append(f"{count} inputs: peak of {peak / MIB:.1f} MiB is above 256 MiB + 2 shards of {SHARD_MIB} MiB")
+        failed.append(
+            f"{count} inputs: peak of {peak / MIB:.1f} MiB is above 256 MiB + 2 shards of {SHARD_MIB} MiB"
+        )
     if count <= 200_000 and run["scan_seconds"] >= 2:
         failed.append(f"{count} inputs: {run['scan_seconds']:.2f} s to the first decode")
     return peak
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("photos", type=Path)
     parser.add_argument("--bin", type=Path, default=Path(__file__).resolve().parents[2] / "build/release/bin")
     parser.add_argument("--counts", default="2000,200000")
@@ -93,7 +122,9 @@ def main():
     try:
         photos = work / "photos"
         shutil.copytree(arguments.photos, photos)
-        print(f"{'inputs':>8} {'samples':>8} {'shards':>6} {'start s':>8} {'images/s':>9} {'CPU s':>7} {'peak MiB':>9}")
+        print(
+            f"{'inputs':>8} {'samples':>8} {'shards':>6} {'start s':>8} {'images/s':>9} {'CPU s':>7} {'peak MiB':>9}"
+        )
         counts = [int(count) for count in arguments.counts.split(",")]
         peaks = [measure(arguments, work, photos, count, failed) for count in counts]
         for count, peak in zip(counts, peaks):

@@ -24,7 +24,7 @@ class JoinCase(TestCase):
                 for i in range(5):
                     write(folder / label / f"{name}{i}.png", png(ord(name) * 100 + 10 * c + i))
             self.images[name] = folder
-        write(self.images["b"] / "cow" / "bad, \"file\".png", b"no picture")
+        write(self.images["b"] / "cow" / 'bad, "file".png', b"no picture")
         self.a, self.b, self.c = (self.convert(name, code=int(name == "b")) for name in "abc")
         self.new = self.path / "new"
 
@@ -32,7 +32,12 @@ class JoinCase(TestCase):
         out = self.path / (out or f"set-{name}")
         defaults = dict(zip(SMALL[:-1:2], SMALL[1::2]))
         defaults.update(zip(options[::2], options[1::2]))
-        self.assert_code(shardify(self.images[name], out, "--quiet", *(word for pair in defaults.items() for word in pair)), code)
+        self.assert_code(
+            shardify(
+                self.images[name], out, "--quiet", *(word for pair in defaults.items() for word in pair)
+            ),
+            code,
+        )
         return out
 
     def join(self, *parts, out=None, options=()):
@@ -47,8 +52,11 @@ class JoinCase(TestCase):
     def names(self, out):
         """(key, name of the class) of every sample, read from the shards alone."""
         classes = info(out)["classes"]
-        return [(key, classes[label]) for shard in shards(out)
-                for key, label in zip(keys_of(shard), labels_of(shard))]
+        return [
+            (key, classes[label])
+            for shard in shards(out)
+            for key, label in zip(keys_of(shard), labels_of(shard))
+        ]
 
 
 class Join(JoinCase):
@@ -57,7 +65,9 @@ class Join(JoinCase):
         self.assert_code(shardctl("verify", self.new), 0)
         self.assertEqual(info(self.new)["classes"], ["ant", "bee", "cow"])
         self.assertEqual(self.names(self.new), self.names(self.a) + self.names(self.b) + self.names(self.c))
-        self.assertEqual([path.name for path in shards(self.new)], [f"shard-{i:05}.safetensors" for i in range(9)])
+        self.assertEqual(
+            [path.name for path in shards(self.new)], [f"shard-{i:05}.safetensors" for i in range(9)]
+        )
         whole = {}
         for part in (self.a, self.b, self.c):
             whole.update(stored_samples(part))
@@ -76,7 +86,9 @@ class Join(JoinCase):
         shutil.rmtree(self.new)
         self.assertEqual(digests(self.a), before)
 
-    def test_a_shard_whose_samples_keep_their_labels_is_linked_although_the_classes_of_its_data_set_move(self):
+    def test_a_shard_whose_samples_keep_their_labels_is_linked_although_the_classes_of_its_data_set_move(
+        self,
+    ):
         write(self.images["b"] / "ant" / "first.png", png(9000))  # label 0 in each: ant, bee, cow
         part = self.convert("b", "--samples-per-shard", "1", out="b1", code=1)
         first = self.convert("a", "--samples-per-shard", "1", out="a1")
@@ -99,10 +111,14 @@ class Join(JoinCase):
             new = self.path / f"new-{codec}"
             self.assert_code(self.join(first, part, out=new), 0)
             table = self.path / "labels.csv"
-            rows = [f"{label}/b{i}.png,{number}" for number, label in ((1, "bee"), (2, "cow")) for i in range(5)]
+            rows = [
+                f"{label}/b{i}.png,{number}" for number, label in ((1, "bee"), (2, "cow")) for i in range(5)
+            ]
             table.write_text("\n".join(rows + ['"cow/bad, ""file"".png",2']) + "\n")
             same = self.convert("b", "--codec", codec, "--labels", str(table), out=f"table-{codec}", code=1)
-            self.assertEqual([path.read_bytes() for path in shards(new)[3:]], [path.read_bytes() for path in shards(same)])
+            self.assertEqual(
+                [path.read_bytes() for path in shards(new)[3:]], [path.read_bytes() for path in shards(same)]
+            )
 
     def test_copy_gives_the_same_bytes_in_files_of_its_own(self):
         self.assert_code(self.join(self.a, self.b, self.c), 0)
@@ -129,8 +145,12 @@ class Join(JoinCase):
             self.assertEqual(whole[count], sum(part[count] for part in parts))
         self.assertEqual(rejects(self.new), rejects(self.b))
         rows = [(part / "inputs.csv").read_text().splitlines() for part in (self.a, self.b, self.c)]
-        self.assertEqual((self.new / "inputs.csv").read_text().splitlines(), rows[0] + rows[1][1:] + rows[2][1:])
-        self.assertEqual([part["source_digest"] for part in whole["parts"]], [part["source_digest"] for part in parts])
+        self.assertEqual(
+            (self.new / "inputs.csv").read_text().splitlines(), rows[0] + rows[1][1:] + rows[2][1:]
+        )
+        self.assertEqual(
+            [part["source_digest"] for part in whole["parts"]], [part["source_digest"] for part in parts]
+        )
         self.assertEqual([part["shards"] for part in whole["parts"]], [3, 3, 3])
 
     def test_the_steps_in_which_parts_are_joined_do_not_matter(self):
@@ -172,18 +192,31 @@ class Join(JoinCase):
 
     def test_other_programs_take_the_joined_set(self):
         self.assert_code(self.join(self.a, self.b), 0)
-        self.assert_code(shardctl("repack", self.new, self.path / "packed", "--codec", "packed", "--quiet"), 0)
+        self.assert_code(
+            shardctl("repack", self.new, self.path / "packed", "--codec", "packed", "--quiet"), 0
+        )
         self.assert_code(shardctl("verify", self.path / "packed"), 0)
         self.assertIn("put together from 2 conversions", shardctl("info", self.new).out)
-        self.assertEqual(json.loads(shardctl("info", self.new, "--json").out)["parts"], info(self.new)["parts"])
+        self.assertEqual(
+            json.loads(shardctl("info", self.new, "--json").out)["parts"], info(self.new)["parts"]
+        )
         self.assertNotIn("parts", json.loads(shardctl("info", self.a, "--json").out))
-        self.assert_refused(shardify(self.images["a"], self.new, *SMALL), "put together from 2 conversions", "--overwrite")
-        self.assert_refused(shardify(self.images["a"], self.new, *SMALL, "--refresh"), "put together from 2 conversions")
+        self.assert_refused(
+            shardify(self.images["a"], self.new, *SMALL), "put together from 2 conversions", "--overwrite"
+        )
+        self.assert_refused(
+            shardify(self.images["a"], self.new, *SMALL, "--refresh"), "put together from 2 conversions"
+        )
         self.assert_code(shardify(self.images["a"], self.new, *SMALL, "--overwrite"), 0)
         self.assertEqual(digests(self.new), digests(self.a))
 
     def test_data_sets_of_earlier_versions_have_no_inputs_table(self):
-        old = [shutil.copytree(Path(__file__).resolve().parents[1] / "golden" / "dataset", self.path / f"old{number}") for number in range(2)]
+        old = [
+            shutil.copytree(
+                Path(__file__).resolve().parents[1] / "golden" / "dataset", self.path / f"old{number}"
+            )
+            for number in range(2)
+        ]
         self.assertNotIn("tables", info(old[0]))
         self.assert_code(self.join(*old), 0)
         self.assertFalse((self.new / "inputs.csv").exists())
@@ -198,12 +231,14 @@ class Join(JoinCase):
 
 class Refused(JoinCase):
     def test_what_must_agree(self):
-        for options, words in ((["--codec", "packed"], ["codec", "shardctl repack"]),
-                               (["--samples-per-shard", "5"], ["fingerprint", "samples per shard", "concat"]),
-                               (["--dtype", "f16"], ["sample", "same options"]),
-                               (["--crop", "24"], ["sample"]),
-                               (["--filter", "box"], ["provenance", "filter", "same options"]),
-                               (["--mean", "0.5,0.5,0.5"], ["normalization"])):
+        for options, words in (
+            (["--codec", "packed"], ["codec", "shardctl repack"]),
+            (["--samples-per-shard", "5"], ["fingerprint", "samples per shard", "concat"]),
+            (["--dtype", "f16"], ["sample", "same options"]),
+            (["--crop", "24"], ["sample"]),
+            (["--filter", "box"], ["provenance", "filter", "same options"]),
+            (["--mean", "0.5,0.5,0.5"], ["normalization"]),
+        ):
             other = self.convert("c", *options, out="other")
             self.refused(self.join(self.a, other), self.a, other, *words)
             self.assertFalse(self.new.exists())
@@ -269,7 +304,11 @@ class Refused(JoinCase):
         self.assertFalse((self.new / "dataset.json").exists())
 
     def test_tables_that_are_cut_or_foreign(self):
-        for name, text in (("rejects.csv", "path,reason\ncow/x.png,bad"), ("rejects.csv", "p,r\n"), ("inputs.csv", "path,size")):
+        for name, text in (
+            ("rejects.csv", "path,reason\ncow/x.png,bad"),
+            ("rejects.csv", "p,r\n"),
+            ("inputs.csv", "path,size"),
+        ):
             part = self.path / "part"
             shutil.rmtree(part, ignore_errors=True)
             shutil.copytree(self.b, part)

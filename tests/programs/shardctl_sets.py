@@ -4,13 +4,35 @@
 import json
 import tarfile
 
-from shardify_support import SHARDIFY, TestCase, all_keys, all_labels, info, main, need, png, run, shardctl, shardify, stored_samples, write
+from shardify_support import (
+    SHARDIFY,
+    TestCase,
+    all_keys,
+    all_labels,
+    info,
+    main,
+    need,
+    png,
+    run,
+    shardctl,
+    shardify,
+    stored_samples,
+    write,
+)
 
 FORM = ["--resize", "32", "--crop", "32", "--samples-per-shard", "4", "--quiet"]
 COLUMNS = ("caption:text", "boxes:f32[,4]", "ids:i64[]", "pose:f64[2,2]", "flag:bool", "size:u64", "half:f16")
 OPTIONS = [part for column in COLUMNS for part in ("--column", column)]
 ROWS = {
-    "a/0.png": ['"a ""cat"", ä"', "1 2 3 4 0.1 -1e30 1e-40 0", "3 17 -4", "1 2 3e300 0.1", "true", "18446744073709551615", "0.333251953125"],
+    "a/0.png": [
+        '"a ""cat"", ä"',
+        "1 2 3 4 0.1 -1e30 1e-40 0",
+        "3 17 -4",
+        "1 2 3e300 0.1",
+        "true",
+        "18446744073709551615",
+        "0.333251953125",
+    ],
     "a/1.png": ["", "", "", "0 -0.0 5e-324 1", "false", "0", "65504"],
     "b/0.png": ['"two\nlines"', "9 8 7 6", "1", "1 1 1 1", "true", "7", "0"],
     "b/x.y.png": ["dots", "", "5 5", "1 1 1 1", "false", "8", "1"],
@@ -41,27 +63,47 @@ class Sets(TestCase):
     def convert(self, name, rows, columns=OPTIONS, options=("--dtype", "u8")):
         table = self.path / f"{name}.csv"
         names = [column.split(":")[0] for column in COLUMNS]
-        write(table, ("path," + ",".join(names) + "\n" + "".join(f"{key},{','.join(row)}\n" for key, row in rows.items())).encode())
+        write(
+            table,
+            (
+                "path,"
+                + ",".join(names)
+                + "\n"
+                + "".join(f"{key},{','.join(row)}\n" for key, row in rows.items())
+            ).encode(),
+        )
         out = self.path / name
         self.assert_code(shardify(self.images, out, *FORM, *options, "--labels", table, *columns), 0)
         return out
 
     def way_back(self, said, out):
         """Runs the command that was printed, in a shell, as a person does who copies it."""
-        command = next(line for line in said.out.splitlines() if line.startswith("as a data set again: shardify ")).split(": ", 1)[1]
+        command = next(
+            line for line in said.out.splitlines() if line.startswith("as a data set again: shardify ")
+        ).split(": ", 1)[1]
         self.assertTrue(command.isprintable(), command)
         self.assertIn(" OUT ", command)
         script = command.replace("shardify", SHARDIFY, 1).replace(" OUT ", f" {out} ", 1)
         self.assert_code(run([need("bash"), "-c", script + " --quiet"]), 0)
 
     def test_the_way_back_is_quoted_for_the_shell_and_shows_no_control_characters(self):
-        strange = self.path / "it's $(touch gone); \"x\" ä"
-        names = {"it's": "text", "a b;touch gone": "i64", "esc\x1b[31m": "f32[2]", "back\\slash`x`": "text", "ä:b": "i64[]"}
+        strange = self.path / 'it\'s $(touch gone); "x" ä'
+        names = {
+            "it's": "text",
+            "a b;touch gone": "i64",
+            "esc\x1b[31m": "f32[2]",
+            "back\\slash`x`": "text",
+            "ä:b": "i64[]",
+        }
         header = "path," + ",".join('"' + name.replace('"', '""') + '"' for name in names) + "\n"
-        table = write(strange / "labels.csv", (header + "".join(f"{key},w,1,1 2,v,3\n" for key in self.rows)).encode())
+        table = write(
+            strange / "labels.csv", (header + "".join(f"{key},w,1,1 2,v,3\n" for key in self.rows)).encode()
+        )
         out = strange / "set"
         columns = [word for name, kind in names.items() for word in ("--column", f"{name}:{kind}")]
-        self.assert_code(shardify(self.images, out, *FORM, "--codec", "packed", "--labels", table, *columns), 0)
+        self.assert_code(
+            shardify(self.images, out, *FORM, "--codec", "packed", "--labels", table, *columns), 0
+        )
         said = self.assert_code(shardctl("export", out, "--format", "tar", "-o", strange / "x.tar"), 0)
         self.assertNotIn("\x1b", said.out)
         self.way_back(said, self.path / "again")
@@ -80,7 +122,10 @@ class Sets(TestCase):
         out = self.path / "vectors"
         self.assert_code(shardify(self.images, out, *FORM, "--labels", table, "--pair", f"depth={masks}"), 0)
         said = self.assert_code(shardctl("export", out, "--format", "tar", "-o", self.path / "v.tar"), 0)
-        self.assertIn("without the labels, which are lists of numbers in the .json members, the images \"depth\"\n", said.out)
+        self.assertIn(
+            'without the labels, which are lists of numbers in the .json members, the images "depth"\n',
+            said.out,
+        )
 
     def test_a_tar_gives_the_data_set_back(self):
         for dtype in "u8", "f16", "f32":
@@ -90,15 +135,30 @@ class Sets(TestCase):
             self.assertIn("--column 'boxes:f32[,4]'", said.out)
             again = self.path / f"again-{dtype}"
             self.way_back(said, again)
-            for member in ("dtype", "layout", "shape", "mean", "std", "codec", "classes", "columns", "samples"):
+            for member in (
+                "dtype",
+                "layout",
+                "shape",
+                "mean",
+                "std",
+                "codec",
+                "classes",
+                "columns",
+                "samples",
+            ):
                 self.assertEqual(info(again)[member], info(out)[member], member)
             self.assertEqual(all_labels(again), all_labels(out))
             same = [key.replace(".png", "").replace("x.", "x_") + ".png" for key in all_keys(out)]
             self.assertEqual(all_keys(again), same)
             self.assertEqual(list(stored_samples(again).values()), list(stored_samples(out).values()))
-            one, two = (json.loads(self.assert_code(shardctl("ls", folder, "--columns", "--json"), 0).out) for folder in (out, again))
+            one, two = (
+                json.loads(self.assert_code(shardctl("ls", folder, "--columns", "--json"), 0).out)
+                for folder in (out, again)
+            )
             without_key = [{name: value for name, value in line.items() if name != "key"} for line in one]
-            self.assertEqual(without_key, [{name: value for name, value in line.items() if name != "key"} for line in two])
+            self.assertEqual(
+                without_key, [{name: value for name, value in line.items() if name != "key"} for line in two]
+            )
             self.assertEqual(without_key[0]["columns"]["caption"], 'a "cat", ä')
         found = members(tar)
         self.assertEqual(found["a/0.cls"], b"0")
@@ -122,10 +182,16 @@ class Sets(TestCase):
         self.assertEqual([p.name for p in self.path.iterdir() if p.name.startswith(".")], [])
 
     def test_words_that_do_not_fit_are_refused(self):
-        self.refused(shardctl("export", self.out, "--format", "parquet", "-o", "x"), "python -m shardloader export", "--parquet x")
+        self.refused(
+            shardctl("export", self.out, "--format", "parquet", "-o", "x"),
+            "python -m shardloader export",
+            "--parquet x",
+        )
         self.refused(shardctl("export", self.out, "--format", "tar"), "--output")
         self.refused(shardctl("export", self.out), "--npy DIR")
-        self.refused(shardctl("export", self.out, "--npy", self.path / "n", "--format", "tar"), "give one of them")
+        self.refused(
+            shardctl("export", self.out, "--npy", self.path / "n", "--format", "tar"), "give one of them"
+        )
         self.assert_code(shardctl("export", self.out, "--format", "npy", "-o", self.path / "n", "--quiet"), 0)
         self.assertTrue((self.path / "n" / "images.npy").exists())
 
@@ -155,12 +221,24 @@ class Sets(TestCase):
         self.assertIn('column "ids": ragged i64', said.out)
         write(self.images / "a" / "0.png", png(99))
         pixels = self.convert("pixels", self.rows)
-        self.assertIn('images: 1 sample differs, first sample "a/0.png"', self.assert_code(shardctl("compare", self.out, pixels), 1).out)
+        self.assertIn(
+            'images: 1 sample differs, first sample "a/0.png"',
+            self.assert_code(shardctl("compare", self.out, pixels), 1).out,
+        )
         (self.images / "a" / "1.png").unlink()
         fewer = self.convert("fewer", {key: row for key, row in self.rows.items() if key != "a/1.png"})
-        self.assertIn('only in the first: 1 sample, first "a/1.png"', self.assert_code(shardctl("compare", pixels, fewer), 1).out)
-        self.assertIn("only in the second: 1 sample", self.assert_code(shardctl("compare", fewer, pixels), 1).out)
-        other = self.convert("dtype", {key: row for key, row in self.rows.items() if key != "a/1.png"}, options=("--dtype", "f32"))
+        self.assertIn(
+            'only in the first: 1 sample, first "a/1.png"',
+            self.assert_code(shardctl("compare", pixels, fewer), 1).out,
+        )
+        self.assertIn(
+            "only in the second: 1 sample", self.assert_code(shardctl("compare", fewer, pixels), 1).out
+        )
+        other = self.convert(
+            "dtype",
+            {key: row for key, row in self.rows.items() if key != "a/1.png"},
+            options=("--dtype", "f32"),
+        )
         self.assertIn("samples: u8", self.assert_code(shardctl("compare", fewer, other), 1).out)
 
 

@@ -14,7 +14,7 @@ class Tables(TestCase):
     def setUp(self):
         super().setUp()
         self.images = make_images(self.path / "in", each=3)
-        write(self.images / "bee" / "no, \"picture\".png", b"no picture")
+        write(self.images / "bee" / 'no, "picture".png', b"no picture")
         self.assert_code(shardify(self.images, self.out, *SMALL), 1)
 
     def verify(self, folder, code):
@@ -28,13 +28,19 @@ class Tables(TestCase):
         for name in tables:
             path = folder / name
             whole = path.read_bytes()
-            self.assertIn({"file": name, "size_bytes": len(whole)}, [{k: table[k] for k in ("file", "size_bytes")} for table in info(folder)["tables"]])
+            self.assertIn(
+                {"file": name, "size_bytes": len(whole)},
+                [{k: table[k] for k in ("file", "size_bytes")} for table in info(folder)["tables"]],
+            )
             for at in range(0, len(whole), max(1, len(whole) // 12)):
-                path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+                path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
                 self.assertIn(f"{name}: its XXH3-64 is", self.verify(folder, 1).out)
             for other in (whole[:-1], whole + b"\n", b""):
                 path.write_bytes(other)
-                self.assertIn(f"{name}: has {len(other)} bytes, dataset.json says {len(whole)}", self.verify(folder, 1).out)
+                self.assertIn(
+                    f"{name}: has {len(other)} bytes, dataset.json says {len(whole)}",
+                    self.verify(folder, 1).out,
+                )
             path.unlink()
             self.assertIn(f"{name}: is missing", self.verify(folder, 1).out)
             path.write_bytes(whole)
@@ -67,11 +73,16 @@ class Tables(TestCase):
     def test_joined_repacked_and_copied_data_sets(self):
         other = self.path / "other"
         self.assert_code(shardify(make_images(self.path / "in2", classes=("bee", "dog")), other, *SMALL), 0)
-        for name, command in {"joined": ["join", self.path / "joined", self.out, other], "packed": ["repack", self.out, self.path / "packed", "--codec", "packed"],
-                              "copied": ["copy", self.out, self.path / "copied"]}.items():
+        for name, command in {
+            "joined": ["join", self.path / "joined", self.out, other],
+            "packed": ["repack", self.out, self.path / "packed", "--codec", "packed"],
+            "copied": ["copy", self.out, self.path / "copied"],
+        }.items():
             self.assert_code(shardctl(*command), 0)
             self.expect_covered(self.path / name)
-        self.assert_code(shardctl("join", self.path / "joined", self.out, other), 0)  # it is what stands there
+        self.assert_code(
+            shardctl("join", self.path / "joined", self.out, other), 0
+        )  # it is what stands there
 
     def test_damaged_tables_do_not_get_a_new_digest(self):
         other = self.path / "other"
@@ -79,7 +90,10 @@ class Tables(TestCase):
         for name in TABLES:
             whole = (self.out / name).read_bytes()
             (self.out / name).write_bytes(whole.replace(b"bee/", b"bed/", 1))
-            for command in (["join", self.path / "joined", self.out, other], ["join", self.path / "joined2", other, self.out]):
+            for command in (
+                ["join", self.path / "joined", self.out, other],
+                ["join", self.path / "joined2", other, self.out],
+            ):
                 result = self.assert_code(shardctl(*command), 1)
                 self.assertIn(name, result.err)
                 self.assertIn("edited or damaged", result.err)
@@ -113,7 +127,10 @@ class LinkedShards(TestCase):
         for path in self.out.iterdir():
             self.assertFalse(path.is_symlink(), path)
         self.assert_code(shardctl("verify", self.out), 0)
-        self.assertEqual((self.out / "shard-00000.safetensors").stat().st_ino, (a / "shard-00000.safetensors").stat().st_ino)
+        self.assertEqual(
+            (self.out / "shard-00000.safetensors").stat().st_ino,
+            (a / "shard-00000.safetensors").stat().st_ino,
+        )
         shutil.rmtree(self.path / "a")
         shutil.rmtree(self.path / "b")
         self.assert_code(shardctl("verify", self.out), 0)
@@ -133,9 +150,13 @@ class LinkedShards(TestCase):
         self.assert_code(shardctl("repack", a, self.path / "packed", "--codec", "packed"), 0)
         write(self.path / "a-in" / "bee" / "0.png", png(77))
         self.assert_code(shardify(self.path / "a-in", a, *SMALL, "--refresh"), 0)
-        self.assert_code(shardify(make_images(self.path / "more", classes=("dog",)), a, *SMALL, "--append"), 0)
+        self.assert_code(
+            shardify(make_images(self.path / "more", classes=("dog",)), a, *SMALL, "--append"), 0
+        )
         self.assert_code(shardctl("verify", a), 0)
-        self.assertEqual(blobs, {path.name: path.read_bytes() for path in (self.path / "a" / "blobs").iterdir()})
+        self.assertEqual(
+            blobs, {path.name: path.read_bytes() for path in (self.path / "a" / "blobs").iterdir()}
+        )
 
 
 if __name__ == "__main__":

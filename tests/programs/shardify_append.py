@@ -5,7 +5,20 @@ import json
 import os
 import shutil
 
-from shardify_support import SHARDIFY, SMALL, TestCase, all_keys, digests, info, keys_of, labels_of, main, png, rejects, run
+from shardify_support import (
+    SHARDIFY,
+    SMALL,
+    TestCase,
+    all_keys,
+    digests,
+    info,
+    keys_of,
+    labels_of,
+    main,
+    png,
+    rejects,
+    run,
+)
 from shardify_support import shardctl, shardify, shards, state, write
 
 
@@ -33,7 +46,11 @@ class AppendCase(TestCase):
 
     def names(self, out):
         classes = info(out)["classes"]
-        return [(key, classes[label]) for shard in shards(out) for key, label in zip(keys_of(shard), labels_of(shard))]
+        return [
+            (key, classes[label])
+            for shard in shards(out)
+            for key, label in zip(keys_of(shard), labels_of(shard))
+        ]
 
 
 class Append(AppendCase):
@@ -51,12 +68,19 @@ class Append(AppendCase):
             self.assertEqual((self.out / name).stat().st_ino, inode)
             self.assertEqual((self.out / name).read_bytes(), data)
         self.assertEqual(rejects(self.out), rejects(alone))
-        self.assertEqual(sorted(os.listdir(self.out)), sorted(["dataset.json", "rejects.csv", "inputs.csv"] +
-                                                              [f"shard-{i:05}.safetensors" for i in range(5)]))
+        self.assertEqual(
+            sorted(os.listdir(self.out)),
+            sorted(
+                ["dataset.json", "rejects.csv", "inputs.csv"]
+                + [f"shard-{i:05}.safetensors" for i in range(5)]
+            ),
+        )
 
     def test_the_bytes_are_those_of_a_join_of_both(self):
         for codec in ("none", "packed", "zstd:3"):
-            first, more, joined, out = (self.path / f"{name}-{codec}" for name in ("first", "more", "joined", "out"))
+            first, more, joined, out = (
+                self.path / f"{name}-{codec}" for name in ("first", "more", "joined", "out")
+            )
             for images, folder, code in ((self.first, first, 0), (self.more, more, 1), (self.first, out, 0)):
                 self.assert_code(self.convert(images, "--codec", codec, out=folder), code)
             self.assert_code(self.append("--codec", codec, out=out), 1)
@@ -88,7 +112,9 @@ class Append(AppendCase):
         self.assertIn("now 15 samples in 5 shards", said.out)
         self.assertIn("rejected: 1 of 10", said.out)
         told = json.loads(self.append("--json").out)
-        self.assertEqual((told["append"], told["was_complete"], told["samples"], told["rejects"]), (True, True, 9, 1))
+        self.assertEqual(
+            (told["append"], told["was_complete"], told["samples"], told["rejects"]), (True, True, 9, 1)
+        )
 
     def test_threads_do_not_change_the_bytes(self):
         other = self.path / "other"
@@ -101,8 +127,12 @@ class Append(AppendCase):
         for i in range(4):
             write(self.first / "bee" / f"a{i}.png", b"no picture")  # the second shard
         self.assert_code(self.convert(self.first, "--refresh"), 1)
-        self.assertEqual([path.name for path in shards(self.out)], ["shard-00000.safetensors", "shard-00001.safetensors",
-                                                                    "shard-00002.safetensors"][:len(shards(self.out))])
+        self.assertEqual(
+            [path.name for path in shards(self.out)],
+            ["shard-00000.safetensors", "shard-00001.safetensors", "shard-00002.safetensors"][
+                : len(shards(self.out))
+            ],
+        )
         for i in range(8):
             write(self.more / "aphid" / f"a{i}.png", b"no picture")
         self.assert_code(self.append(), 1)
@@ -116,12 +146,22 @@ class Append(AppendCase):
         out = self.path / "numbers"
         self.assert_code(self.convert(self.first, "--labels", str(table), out=out), 0)
         table = self.path / "more.csv"
-        table.write_text("".join(f"{label}/m{i}.png,{10 + i}\n" for label in ("bee", "cow") for i in range(3)))
+        table.write_text(
+            "".join(f"{label}/m{i}.png,{10 + i}\n" for label in ("bee", "cow") for i in range(3))
+        )
         self.assert_code(self.append("--labels", str(table), "--unlisted", "skip", out=out), 0)
-        self.assertEqual([label for shard in shards(out) for label in labels_of(shard)], [0, 1, 2] * 2 + [10, 11, 12] * 2)
+        self.assertEqual(
+            [label for shard in shards(out) for label in labels_of(shard)], [0, 1, 2] * 2 + [10, 11, 12] * 2
+        )
         self.assert_refused(self.append(out=out), out, "has numbers for labels")
         table.write_text("".join(f"{label}/m{i}.png,0.5,1\n" for label in ("bee", "cow") for i in range(3)))
-        self.assert_refused(self.append("--labels", str(table), "--unlisted", "skip", out=out), out, "labels", "f32 [2]", "i64 []")
+        self.assert_refused(
+            self.append("--labels", str(table), "--unlisted", "skip", out=out),
+            out,
+            "labels",
+            "f32 [2]",
+            "i64 []",
+        )
 
     def test_a_reader_that_has_the_data_set_open_and_one_that_opens_it(self):
         # A descriptor of the folder, as a reader keeps it: it finds what it has read about, and the new files as well.
@@ -169,13 +209,15 @@ class Refused(AppendCase):
     def test_other_options_name_option_recorded_and_given_value(self):
         before = digests(self.out)
         small = dict(zip(SMALL[:-1:2], SMALL[1:-1:2]))
-        for option, value, words in (("--crop", "24", ("crop", "center 32x32", "center 24x24")),
-                                     ("--dtype", "f16", ("dtype", '"u8" recorded', '"f16" requested')),
-                                     ("--samples-per-shard", "5", ("samples_per_shard", '"4" recorded', '"5" requested')),
-                                     ("--codec", "packed", ("codec", '"none" recorded', '"packed" requested')),
-                                     ("--filter", "box", ("filter", "bilinear", "box")),
-                                     ("--mean", "0,0,0", ("mean", '"0.485,0.456,0.406" recorded')),
-                                     ("--on-warning", "accept", ("on_warning", '"-" recorded', '"accept" requested'))):
+        for option, value, words in (
+            ("--crop", "24", ("crop", "center 32x32", "center 24x24")),
+            ("--dtype", "f16", ("dtype", '"u8" recorded', '"f16" requested')),
+            ("--samples-per-shard", "5", ("samples_per_shard", '"4" recorded', '"5" requested')),
+            ("--codec", "packed", ("codec", '"none" recorded', '"packed" requested')),
+            ("--filter", "box", ("filter", "bilinear", "box")),
+            ("--mean", "0,0,0", ("mean", '"0.485,0.456,0.406" recorded')),
+            ("--on-warning", "accept", ("on_warning", '"-" recorded', '"accept" requested')),
+        ):
             options = [word for pair in {**small, option: value}.items() for word in pair] + ["--quiet"]
             self.refused(self.append(options=options), self.out, "other options", *words)
         self.assertEqual(digests(self.out), before)
@@ -189,7 +231,9 @@ class Refused(AppendCase):
         self.assertEqual(digests(self.out), before)
 
     def test_folders_without_a_finished_data_set(self):
-        self.assert_refused(self.append(out=self.path / "none"), self.path / "none", "holds no data set", "without --append")
+        self.assert_refused(
+            self.append(out=self.path / "none"), self.path / "none", "holds no data set", "without --append"
+        )
         self.assertFalse((self.path / "none").exists())
         empty = self.path / "empty"
         empty.mkdir()
@@ -198,8 +242,23 @@ class Refused(AppendCase):
         write(empty / "x", b"mine")
         self.assert_refused(self.append(out=empty), empty, "no data set of shardify")
         unfinished = self.path / "unfinished"
-        run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=rename", "-e", "inject=rename:signal=SIGKILL:when=1", SHARDIFY,
-             str(self.first), str(unfinished), *SMALL])
+        run(
+            [
+                "strace",
+                "-f",
+                "-qq",
+                "-o",
+                "/dev/null",
+                "-e",
+                "trace=rename",
+                "-e",
+                "inject=rename:signal=SIGKILL:when=1",
+                SHARDIFY,
+                str(self.first),
+                str(unfinished),
+                *SMALL,
+            ]
+        )
         if state(unfinished) == "incomplete":
             self.assert_refused(self.append(out=unfinished), unfinished, "not finished")
 
@@ -215,7 +274,9 @@ class Refused(AppendCase):
         self.refused(self.append(images=flat), self.out, "has classes, and these images have none")
 
     def test_several_processes_and_other_ways_to_change_a_data_set(self):
-        self.refused(self.append("--rank", "0", "--world", "2"), "--append with several processes", "shardctl join")
+        self.refused(
+            self.append("--rank", "0", "--world", "2"), "--append with several processes", "shardctl join"
+        )
         for other in ("--overwrite", "--refresh"):
             self.refused(self.append(other), other)
 
@@ -224,13 +285,20 @@ class Refused(AppendCase):
         write(bad / "ant" / "x.png", b"no picture")
         before = {name: digest for name, digest in digests(self.out).items()}
         self.assert_refused(self.append(images=bad), "none of the 1 inputs could be stored")
-        self.assertEqual({name: digest for name, digest in digests(self.out).items() if not name.startswith(b".")}, before)
+        self.assertEqual(
+            {name: digest for name, digest in digests(self.out).items() if not name.startswith(b".")}, before
+        )
 
     def test_afterwards_no_single_source_is_that_of_the_data_set(self):
         self.assert_code(self.append(), 1)
         before = digests(self.out)
         for more in ([], ["--refresh"]):
-            self.refused(self.convert(self.first, *more), "put together from 2 conversions", "in it already", "--overwrite")
+            self.refused(
+                self.convert(self.first, *more),
+                "put together from 2 conversions",
+                "in it already",
+                "--overwrite",
+            )
             self.refused(self.convert(self.path / "first" / "ant", *more), "none of them", "--append")
         self.assertEqual(digests(self.out), before)
         self.assert_code(self.convert(self.first, "--overwrite"), 0)

@@ -13,7 +13,19 @@ except ImportError:
     print("no numpy")
     sys.exit(77)
 
-from shardify_support import SMALL, TestCase, all_keys, all_labels, digests, environment, main, shardctl, shardify, stored_samples, write
+from shardify_support import (
+    SMALL,
+    TestCase,
+    all_keys,
+    all_labels,
+    digests,
+    environment,
+    main,
+    shardctl,
+    shardify,
+    stored_samples,
+    write,
+)
 
 
 def png_of(pixels):
@@ -26,7 +38,12 @@ def png_of(pixels):
 
     header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 def idx(array):
@@ -73,16 +90,31 @@ class Arrays(TestCase):
     def test_an_ambiguous_layout_is_asked_for(self):
         images = self.images(4, 3, 20, 3)
         np.save(self.path / "x.npy", images)
-        self.assert_refused(shardify(self.path / "x.npy", self.out, *SMALL), "[4, 3, 20, 3]", "--array-layout nchw or nhwc")
+        self.assert_refused(
+            shardify(self.path / "x.npy", self.out, *SMALL), "[4, 3, 20, 3]", "--array-layout nchw or nhwc"
+        )
         for layout, same in (("nhwc", images), ("nchw", images.transpose(0, 2, 3, 1))):
             out = self.path / layout
             self.assert_code(shardify(self.path / "x.npy", out, *SMALL, "--array-layout", layout), 0)
             self.expect_samples_of(out, same)
             self.assert_code(shardctl("compare", out, self.path / "x.npy", "--array-layout", layout), 0)
-            self.assertEqual(shardctl("compare", out, self.path / "x.npy", "--array-layout", "nhwc" if layout == "nchw" else "nchw").code, 1)
+            self.assertEqual(
+                shardctl(
+                    "compare",
+                    out,
+                    self.path / "x.npy",
+                    "--array-layout",
+                    "nhwc" if layout == "nchw" else "nchw",
+                ).code,
+                1,
+            )
         # A run that goes on with the other layout would mix them.
-        self.assert_refused(shardify(self.path / "x.npy", self.path / "nhwc", *SMALL, "--array-layout", "nchw"))
-        self.assert_refused(shardify(self.path / "x.npy", self.out, *SMALL, "--array-layout", "hwc"), "expected nhwc or nchw")
+        self.assert_refused(
+            shardify(self.path / "x.npy", self.path / "nhwc", *SMALL, "--array-layout", "nchw")
+        )
+        self.assert_refused(
+            shardify(self.path / "x.npy", self.out, *SMALL, "--array-layout", "hwc"), "expected nhwc or nchw"
+        )
 
     def test_labels_come_from_an_array_or_a_table(self):
         np.save(self.path / "x.npy", self.images(6, 20, 30, 3))
@@ -93,15 +125,27 @@ class Arrays(TestCase):
             self.assert_code(shardify(self.path / "x.npy", out, *SMALL, "--labels", self.path / "y.npy"), 0)
             self.assertEqual(all_labels(out), [3, 1, 2, 0, 5, 4])
         np.save(self.path / "y.npy", np.arange(5))
-        self.assert_refused(shardify(self.path / "x.npy", self.out, *SMALL, "--labels", self.path / "y.npy"), "5 labels for 6 images")
+        self.assert_refused(
+            shardify(self.path / "x.npy", self.out, *SMALL, "--labels", self.path / "y.npy"),
+            "5 labels for 6 images",
+        )
         np.save(self.path / "y.npy", np.arange(6.0))
-        self.assert_refused(shardify(self.path / "x.npy", self.out, *SMALL, "--labels", self.path / "y.npy"), "whole numbers")
-        write(self.path / "y.csv", "".join(f"x.npy/{i:06},{'cat' if i % 2 else 'dog'}\n" for i in range(6)).encode())
-        self.assert_code(shardify(self.path / "x.npy", self.path / "csv", *SMALL, "--labels", self.path / "y.csv"), 0)
+        self.assert_refused(
+            shardify(self.path / "x.npy", self.out, *SMALL, "--labels", self.path / "y.npy"), "whole numbers"
+        )
+        write(
+            self.path / "y.csv",
+            "".join(f"x.npy/{i:06},{'cat' if i % 2 else 'dog'}\n" for i in range(6)).encode(),
+        )
+        self.assert_code(
+            shardify(self.path / "x.npy", self.path / "csv", *SMALL, "--labels", self.path / "y.csv"), 0
+        )
         self.assertEqual(all_labels(self.path / "csv"), [1, 0, 1, 0, 1, 0])
         images = self.path / "folder"
         write(images / "a.png", png_of(self.images(4, 4)))
-        self.assert_refused(shardify(images, self.path / "no", *SMALL, "--labels", self.path / "y.npy"), "give a CSV table")
+        self.assert_refused(
+            shardify(images, self.path / "no", *SMALL, "--labels", self.path / "y.npy"), "give a CSV table"
+        )
 
     def test_npz(self):
         images, labels = self.images(5, 20, 30, 3), np.array([4, 0, 1, 3, 2])
@@ -136,7 +180,9 @@ class Arrays(TestCase):
             data = (self.path / name).read_bytes()
             (self.path / name).unlink()
             half = len(data) // 2
-            write(self.path / f"{name}.gz", gzip.compress(data[:half]) + gzip.compress(data[half:]) + bytes(700))
+            write(
+                self.path / f"{name}.gz", gzip.compress(data[:half]) + gzip.compress(data[half:]) + bytes(700)
+            )
         out = self.path / "mnist-gz"
         self.assert_code(shardify(self.path / "train-images-idx3-ubyte.gz", out, *SMALL), 0)
         self.assertEqual(digests(out), digests(mnist))
@@ -146,7 +192,16 @@ class Arrays(TestCase):
         for name in "xy":
             write(self.path / f"{name}.npy.gz", gzip.compress((self.path / f"{name}.npy").read_bytes()))
         for kind in "npy", "npy.gz":
-            self.assert_code(shardify(self.path / f"x.{kind}", self.path / f"out-{kind}", *SMALL, "--labels", self.path / f"y.{kind}"), 0)
+            self.assert_code(
+                shardify(
+                    self.path / f"x.{kind}",
+                    self.path / f"out-{kind}",
+                    *SMALL,
+                    "--labels",
+                    self.path / f"y.{kind}",
+                ),
+                0,
+            )
         self.assertEqual(digests(self.path / "out-npy.gz"), digests(self.path / "out-npy"))
         self.assertEqual(all_labels(self.path / "out-npy"), labels.tolist())
 
@@ -172,14 +227,16 @@ class Arrays(TestCase):
         ):
             write(self.path / f"{name}.npy.gz", data)
             with self.subTest(name):
-                self.assert_refused(shardify(self.path / f"{name}.npy.gz", self.out, *SMALL), words, f"{name}.npy.gz")
+                self.assert_refused(
+                    shardify(self.path / f"{name}.npy.gz", self.out, *SMALL), words, f"{name}.npy.gz"
+                )
         np.savez_compressed(self.path / "z.npz", images=images)
         whole = (self.path / "z.npz").read_bytes()
         directory = whole.rindex(b"PK\1\2")
         member = whole.index(b"\x93") if b"\x93" in whole[:60] else 60
 
         def changed(at, data):
-            return whole[:at] + data + whole[at + len(data):]
+            return whole[:at] + data + whole[at + len(data) :]
 
         for name, data, words in (
             ("bytes", changed(member + 1000, b"\0\1\2\3" * 8), "is damaged"),
@@ -192,10 +249,14 @@ class Arrays(TestCase):
         ):
             write(self.path / f"{name}.npz", data)
             with self.subTest(name):
-                self.assert_refused(shardify(self.path / f"{name}.npz", self.out, *SMALL), words, f"{name}.npz")
+                self.assert_refused(
+                    shardify(self.path / f"{name}.npz", self.out, *SMALL), words, f"{name}.npz"
+                )
         temporary = self.path / "temporary"
         temporary.mkdir()
-        self.assert_code(shardify(self.path / "z.npz", self.path / "z", *SMALL, env=environment(TMPDIR=str(temporary))), 0)
+        self.assert_code(
+            shardify(self.path / "z.npz", self.path / "z", *SMALL, env=environment(TMPDIR=str(temporary))), 0
+        )
         self.assertEqual(list(temporary.iterdir()), [])
 
     def test_idx_and_cifar(self):

@@ -16,8 +16,10 @@ SIZES = [(48, 40), (40, 48), (64, 64), (100, 33)]  # width, height
 def clipped(box, width, height):
     """A box in pixels of the image in those of the sample, or None if nothing of it is left."""
     sx, sy, left, top = geometry(width, height)
-    moved = [min(max(value * scale - offset, 0), CROP)
-             for value, scale, offset in zip(box, (sx, sy, sx, sy), (left, top, left, top))]
+    moved = [
+        min(max(value * scale - offset, 0), CROP)
+        for value, scale, offset in zip(box, (sx, sy, sx, sy), (left, top, left, top))
+    ]
     return moved if moved[0] < moved[2] and moved[1] < moved[3] else None
 
 
@@ -40,7 +42,10 @@ class Yolo(BoxCase):
         return shardify(self.images, out or self.out, *SHOWN, "--yolo", self.labels, *more)
 
     def label(self, i, text):
-        return write(self.labels / f"{'ant' if i % 2 else 'bee'}/{i:03}.txt", text.encode() if isinstance(text, str) else text)
+        return write(
+            self.labels / f"{'ant' if i % 2 else 'bee'}/{i:03}.txt",
+            text.encode() if isinstance(text, str) else text,
+        )
 
     def fill(self, keypoints=False):
         """Boxes for all images but the last two; of 010 the file is empty."""
@@ -52,14 +57,21 @@ class Yolo(BoxCase):
             expected[key], points[key] = [], []
             for n in range(15):
                 x, y = draw.uniform(0, 1), draw.uniform(0, 1)
-                w, h = draw.uniform(0.01, 2 * min(x, 1 - x) + 0.02), draw.uniform(0.01, 2 * min(y, 1 - y) + 0.02)
+                w, h = (
+                    draw.uniform(0.01, 2 * min(x, 1 - x) + 0.02),
+                    draw.uniform(0.01, 2 * min(y, 1 - y) + 0.02),
+                )
                 w, h = min(w, 1), min(h, 1)
                 spots = [(draw.random(), draw.random(), draw.choice((0, 1, 2))) for _ in range(2)]
                 line = f"{n % 3} {x:.9f} {y:.9f} {w:.9f}\t{h:.9f}"
                 if keypoints:
                     line += "".join(f" {a:.7f} {b:.7f} {v}" for a, b, v in spots)
                 lines.append(line)
-                box = clipped([(x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height], width, height)
+                box = clipped(
+                    [(x - w / 2) * width, (y - h / 2) * height, (x + w / 2) * width, (y + h / 2) * height],
+                    width,
+                    height,
+                )
                 if box is None:
                     removed += 1
                     continue
@@ -96,8 +108,12 @@ class Yolo(BoxCase):
         for name, more in (("jobs", ["--jobs", "1"]), ("skip", ["--missing", "skip"])):
             self.assert_code(self.convert(*more, out=self.path / name), 0)
         self.assertEqual(digests(self.path / "jobs"), digests(self.out))
-        self.assertEqual(all_keys(self.path / "skip"), [key for key in all_keys(self.out) if key != "ant/011.png"])
-        self.assert_refused(self.convert("--missing", "fail", out=self.path / "fail"), "ant/011.png", "--missing fail")
+        self.assertEqual(
+            all_keys(self.path / "skip"), [key for key in all_keys(self.out) if key != "ant/011.png"]
+        )
+        self.assert_refused(
+            self.convert("--missing", "fail", out=self.path / "fail"), "ant/011.png", "--missing fail"
+        )
 
     def test_keypoints_follow_their_boxes(self):
         expected, points, _ = self.fill(keypoints=True)
@@ -118,16 +134,42 @@ class Yolo(BoxCase):
 
     def test_a_squashed_image_needs_no_look_at_its_size(self):
         self.label(3, "1 0.5 0.25 0.5 0.1")
-        self.assert_code(shardify(self.images, self.out, "--dtype", "u8", "--squash", "20x66", "--yolo", self.labels, "--quiet"), 0)
+        self.assert_code(
+            shardify(
+                self.images, self.out, "--dtype", "u8", "--squash", "20x66", "--yolo", self.labels, "--quiet"
+            ),
+            0,
+        )
         self.assert_rows(columns_of(self.out)["ant/003.png"]["boxes"], [[5, 13.2, 15, 19.8]])
 
     def test_lines_that_are_not_in_order_make_rejects_that_say_why(self):
         write(self.labels / "classes.txt", b"a\nb\nc")
-        cases = ["0 0.5 0.5 nan 0.1", "0 0.5 0.5 1e400 0.1", "0 0.5 0.5 0.1", "0 0.5 0.5 0.1 0.1 0.9 0.8 0.2 0.3",
-                 "3 0.5 0.5 0.1 0.1", "-1 0.5 0.5 0.1 0.1", "0.5 0.5 0.5 0.1 0.1", "0 312 200 30 40", "0 0.5 0.5 -0.3 0.3", "x y z v w", b"\xff\xfe\0\0"]
-        words = ['"nan" is not a finite number', '"1e400" is not a finite number', "4 numbers: 5 are needed", "polygons of segmentations are not read",
-                 "class 3 of object 1", "class -1: a whole number", "class 0.5: a whole number", "cx is 312: a fraction of the image, 0 to 1",
-                 "w is -0.3: a fraction", '"x" is not a finite number', "is not a finite number"]
+        cases = [
+            "0 0.5 0.5 nan 0.1",
+            "0 0.5 0.5 1e400 0.1",
+            "0 0.5 0.5 0.1",
+            "0 0.5 0.5 0.1 0.1 0.9 0.8 0.2 0.3",
+            "3 0.5 0.5 0.1 0.1",
+            "-1 0.5 0.5 0.1 0.1",
+            "0.5 0.5 0.5 0.1 0.1",
+            "0 312 200 30 40",
+            "0 0.5 0.5 -0.3 0.3",
+            "x y z v w",
+            b"\xff\xfe\0\0",
+        ]
+        words = [
+            '"nan" is not a finite number',
+            '"1e400" is not a finite number',
+            "4 numbers: 5 are needed",
+            "polygons of segmentations are not read",
+            "class 3 of object 1",
+            "class -1: a whole number",
+            "class 0.5: a whole number",
+            "cx is 312: a fraction of the image, 0 to 1",
+            "w is -0.3: a fraction",
+            '"x" is not a finite number',
+            "is not a finite number",
+        ]
         for i, text in enumerate(cases):
             self.label(i, ("0 0.5 0.5 1 1\n" + text) if isinstance(text, str) and i != 4 else text)
         self.label(11, "0 0.5 0.5 0 0.5\n1 0.5 0.5 1 1")
@@ -137,12 +179,14 @@ class Yolo(BoxCase):
         self.assertEqual(len(found), len(cases))
         for i, word in enumerate(words):
             reason = found[f"{'ant' if i % 2 else 'bee'}/{i:03}.png"]
-            self.assertIn(f"annotations \"{'ant' if i % 2 else 'bee'}/{i:03}.txt\": ", reason)
+            self.assertIn(f'annotations "{"ant" if i % 2 else "bee"}/{i:03}.txt": ', reason)
             self.assertIn(word, reason)
             if i not in (4, 10):
                 self.assertIn("line 2: ", reason)
         self.assertEqual(all_keys(self.out), ["ant/011.png"])
-        self.assert_refused(self.convert("--on-error", "fail", out=self.path / "fail"), "--on-error fail", ".txt")
+        self.assert_refused(
+            self.convert("--on-error", "fail", out=self.path / "fail"), "--on-error fail", ".txt"
+        )
         self.assert_refused(self.convert("--missing", "fail", out=self.path / "fail"), "a box of 0 x 0.5")
 
     def test_folders_that_are_links_are_looked_into(self):
@@ -170,22 +214,29 @@ class Yolo(BoxCase):
     def test_folders_and_options_that_do_not_fit_are_refused(self):
         self.assert_refused(self.convert(), "not a folder")
         write(self.labels / "else.txt", b"")
-        self.assert_refused(self.convert(), "none of its 1 .txt files has the name of one of the 12 inputs", "else.txt")
+        self.assert_refused(
+            self.convert(), "none of its 1 .txt files has the name of one of the 12 inputs", "else.txt"
+        )
         self.label(1, "")
         self.assert_refused(self.convert("--voc", self.labels), "--yolo and --voc exclude each other")
         self.assert_refused(self.convert("--yolo-keypoints", "1001"), "--yolo-keypoints 1001")
-        self.assert_refused(shardify(self.images, self.out, *SHOWN, "--box-classes", self.labels / "x"), "give one of them too")
+        self.assert_refused(
+            shardify(self.images, self.out, *SHOWN, "--box-classes", self.labels / "x"),
+            "give one of them too",
+        )
         write(self.path / "names", b"a\nb\na\n")
         self.assert_refused(self.convert("--box-classes", self.path / "names"), 'it has "a" twice')
         self.assert_refused(self.convert("--pages"), "--pages together with")
 
 
 def voc(objects, size=None, extra=""):
-    text = "<?xml version=\"1.0\"?>\n<annotation><folder>x</folder>" + extra
+    text = '<?xml version="1.0"?>\n<annotation><folder>x</folder>' + extra
     if size:
         text += f"<size><width>{size[0]}</width><height>{size[1]}</height><depth>3</depth></size>"
     for name, box, *more in objects:
-        sides = "".join(f"<{side}>{value}</{side}>" for side, value in zip(("xmin", "ymin", "xmax", "ymax"), box))
+        sides = "".join(
+            f"<{side}>{value}</{side}>" for side, value in zip(("xmin", "ymin", "xmax", "ymax"), box)
+        )
         text += f"<object><name> {name} </name>{''.join(more)}<bndbox>{sides}</bndbox></object>"
     return text + "</annotation>\n"
 
@@ -195,23 +246,46 @@ class Voc(BoxCase):
         return shardify(self.images, out or self.out, *SHOWN, "--voc", self.labels, *more)
 
     def label(self, i, text):
-        return write(self.labels / f"{'ant' if i % 2 else 'bee'}/{i:03}.xml", text.encode() if isinstance(text, str) else text)
+        return write(
+            self.labels / f"{'ant' if i % 2 else 'bee'}/{i:03}.xml",
+            text.encode() if isinstance(text, str) else text,
+        )
 
     def test_boxes_count_pixels_from_1_and_names_are_sorted(self):
         part = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax><ymax>2</ymax></bndbox></part>"
-        self.label(0, voc([("dog", (1, 1, 48, 40)), ("cat", (3, 5, 30, 20), part, "<difficult>1</difficult>"), ("\u00e4&amp;b", (20.5, 9, 22, 21.25))], (48, 40)))
+        self.label(
+            0,
+            voc(
+                [
+                    ("dog", (1, 1, 48, 40)),
+                    ("cat", (3, 5, 30, 20), part, "<difficult>1</difficult>"),
+                    ("\u00e4&amp;b", (20.5, 9, 22, 21.25)),
+                ],
+                (48, 40),
+            ),
+        )
         self.label(3, voc([("dog", (41, 10, 60, 20))]))  # without a size
         self.label(5, voc([("dog", (1, 1, 3, 4))], (41, 48)))
-        self.label(7, voc([("dog", (1, 1, 2, 33)), ("dog", (5, 5, 4, 9)), ("cat", (-200, -3, 400, 77))], (0, 0)))
+        self.label(
+            7, voc([("dog", (1, 1, 2, 33)), ("dog", (5, 5, 4, 9)), ("cat", (-200, -3, 400, 77))], (0, 0))
+        )
         result = self.assert_code(self.convert(), 1)
-        self.assertEqual(rejects(self.out), {"ant/005.png": "its annotations are for 41x48 pixels, it has 40x48"})
+        self.assertEqual(
+            rejects(self.out), {"ant/005.png": "its annotations are for 41x48 pixels, it has 40x48"}
+        )
         self.assertIn("2 objects outside of the crop", result.out)
-        self.assertIn('1 boxes without area, left out: "ant/007.xml" object 2 ("dog"): a box from 5, 5 to 4, 9', result.out)
+        self.assertIn(
+            '1 boxes without area, left out: "ant/007.xml" object 2 ("dog"): a box from 5, 5 to 4, 9',
+            result.out,
+        )
         self.assertEqual(json.loads(info(self.out)["pipeline"]["categories"]), ["cat", "dog", "\u00e4&b"])
         found = columns_of(self.out)
         self.assertEqual(len(found), 11)
         row = found["bee/000.png"]
-        self.assert_rows(row["boxes"], [clipped(box, 48, 40) for box in ((0, 0, 48, 40), (2, 4, 30, 20), (19.5, 8, 22, 21.25))])
+        self.assert_rows(
+            row["boxes"],
+            [clipped(box, 48, 40) for box in ((0, 0, 48, 40), (2, 4, 30, 20), (19.5, 8, 22, 21.25))],
+        )
         self.assertEqual((row["box_labels"], row["crowd"]), ([1, 0, 2], [0, 1, 0]))
         self.assert_rows(found["ant/003.png"]["boxes"], [clipped((40, 9, 60, 20), 100, 33)])
         self.assert_rows(found["ant/007.png"]["boxes"], [clipped((-201, -4, 400, 77), 100, 33)])
@@ -227,16 +301,28 @@ class Voc(BoxCase):
         self.assertIn('object 1 is a "zebra", which', rejects(self.out)["ant/001.png"])
 
     def test_hostile_and_broken_files_are_rejects(self):
-        bomb = "<!DOCTYPE a [<!ENTITY a \"" + "x" * 1000 + "\">" + "".join(
-            f"<!ENTITY {chr(98 + i)} \"{('&' + chr(97 + i) + ';') * 50}\">" for i in range(12)) + "]>"
+        bomb = (
+            '<!DOCTYPE a [<!ENTITY a "'
+            + "x" * 1000
+            + '">'
+            + "".join(f'<!ENTITY {chr(98 + i)} "{("&" + chr(97 + i) + ";") * 50}">' for i in range(12))
+            + "]>"
+        )
         dog = ("dog", (1, 1, 9, 9))
-        cases = [("<?xml version='1.0'?>" + bomb + "<annotation>&m;</annotation>", "DOCTYPE"),
-                 ("<!DOCTYPE annotation SYSTEM \"file:///etc/passwd\"><annotation/>", "DOCTYPE"),
-                 ("<annotation>" + "<a>" * 100000, "more than 32 elements"), ("<annotation><object>", "no XML"), ("", "no XML"),
-                 ("<root/>", "its root is"), (voc([("dog", (1, 1, "nan", 9))]), 'xmax is "nan": a finite number'),
-                 (voc([("dog", (1, 1, "1e99", 9))]), "a finite number of pixels"), (voc([("dog", (1, 1, 9))]), 'object 1 ("dog") has no ymax'),
-                 (voc([("", (1, 1, 9, 9))]), "object 1 has no name"), (voc([dog], (-4, 4)), 'size "-4"'),
-                 (voc([dog], extra="<folder>" + "x" * 5000 + "</folder>"), "bytes of text")]
+        cases = [
+            ("<?xml version='1.0'?>" + bomb + "<annotation>&m;</annotation>", "DOCTYPE"),
+            ('<!DOCTYPE annotation SYSTEM "file:///etc/passwd"><annotation/>', "DOCTYPE"),
+            ("<annotation>" + "<a>" * 100000, "more than 32 elements"),
+            ("<annotation><object>", "no XML"),
+            ("", "no XML"),
+            ("<root/>", "its root is"),
+            (voc([("dog", (1, 1, "nan", 9))]), 'xmax is "nan": a finite number'),
+            (voc([("dog", (1, 1, "1e99", 9))]), "a finite number of pixels"),
+            (voc([("dog", (1, 1, 9))]), 'object 1 ("dog") has no ymax'),
+            (voc([("", (1, 1, 9, 9))]), "object 1 has no name"),
+            (voc([dog], (-4, 4)), 'size "-4"'),
+            (voc([dog], extra="<folder>" + "x" * 5000 + "</folder>"), "bytes of text"),
+        ]
         for i, (text, _) in enumerate(cases):
             self.label(i, text)
         write(self.images / "bee" / "good.png", png(1))

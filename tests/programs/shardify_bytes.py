@@ -5,7 +5,19 @@ import os
 import random
 import subprocess
 
-from shardify_support import SHARDIFY, SMALL, TestCase, digests, environment, main, make_images, make_photos, need, png, run
+from shardify_support import (
+    SHARDIFY,
+    SMALL,
+    TestCase,
+    digests,
+    environment,
+    main,
+    make_images,
+    make_photos,
+    need,
+    png,
+    run,
+)
 from shardify_support import shardctl, shardify, state, write
 
 
@@ -20,10 +32,16 @@ class SameBytes(TestCase):
 
     def fill(self, folder, seed):
         """The same files in another order of creation."""
-        files = {f"{c}/{i:02}.png".encode(): png(50 * n + i) for n, c in enumerate(("b", "a", "\u00e9")) for i in range(7)}
+        files = {
+            f"{c}/{i:02}.png".encode(): png(50 * n + i)
+            for n, c in enumerate(("b", "a", "\u00e9"))
+            for i in range(7)
+        }
         files.update({f"a/bad{i}.jpg".encode(): b"no" for i in range(3)})
         files.update({f"only-bad/{i}.jpg".encode(): b"no" for i in range(9)})
-        files.update({"I\u0131.Ii/i\u0130.png".encode(): png(400), b"x\xff/y\nz.png": png(401), b"empty/e.png": b""})
+        files.update(
+            {"I\u0131.Ii/i\u0130.png".encode(): png(400), b"x\xff/y\nz.png": png(401), b"empty/e.png": b""}
+        )
         names = sorted(files)
         if seed is not None:
             random.Random(seed).shuffle(names)
@@ -42,8 +60,24 @@ class SameBytes(TestCase):
         return digests(out)
 
     def three_at_once(self, out, *options, code=None):
-        processes = [subprocess.Popen([SHARDIFY, str(self.images), str(out), *SMALL, *options, "--rank", str(rank),
-                                       "--world-size", "3"], env=environment(), stderr=subprocess.PIPE) for rank in range(3)]
+        processes = [
+            subprocess.Popen(
+                [
+                    SHARDIFY,
+                    str(self.images),
+                    str(out),
+                    *SMALL,
+                    *options,
+                    "--rank",
+                    str(rank),
+                    "--world-size",
+                    "3",
+                ],
+                env=environment(),
+                stderr=subprocess.PIPE,
+            )
+            for rank in range(3)
+        ]
         results = [(p.communicate(timeout=100)[1], p.returncode) for p in processes]
         for err, found in results:
             self.assertIn(found, (0, 1, 3), err)
@@ -89,7 +123,9 @@ class SameBytes(TestCase):
         self.assertEqual(sorted(os.listdir(out)), sorted(whole))
         kept = [name for name in whole if name.startswith("shard-") and name != removed]
         self.assertTrue(all((out / name).stat().st_mtime_ns == whole[name] for name in kept))
-        self.assertIn("dataset.json", self.repack(source, out, "packed", code=2).err)  # complete: never replaced
+        self.assertIn(
+            "dataset.json", self.repack(source, out, "packed", code=2).err
+        )  # complete: never replaced
         self.assertIn("dataset.json", self.repack(source, source, "packed", code=2).err)
         (out / "dataset.json").unlink()
         self.assertIn("another codec", self.repack(source, out, "zstd", code=2).err)
@@ -119,7 +155,9 @@ class SameBytes(TestCase):
     def test_locale_and_umask(self):
         first = self.convert()
         there = run(["locale", "-a"]).out.split()
-        for name in ["C", "POSIX"] + [n for n in there if n.lower().startswith(("c.utf", "tr_tr", "de_de", "en_us"))]:
+        for name in ["C", "POSIX"] + [
+            n for n in there if n.lower().startswith(("c.utf", "tr_tr", "de_de", "en_us"))
+        ]:
             self.assertEqual(self.convert(env=environment(LC_ALL=name, LANG=name)), first, name)
         for mask in (0o077, 0o022, 0):
             self.assertEqual(self.convert(umask=mask), first)
@@ -132,7 +170,9 @@ class SameBytes(TestCase):
             out = self.path / f"world-{codec[:4]}"
             for rank in ("2", "0", "1"):
                 self.assertNotEqual(state(out), "complete")
-                result = shardify(self.images, out, *SMALL, "--codec", codec, "--rank", rank, "--world-size", "3")
+                result = shardify(
+                    self.images, out, *SMALL, "--codec", codec, "--rank", rank, "--world-size", "3"
+                )
                 self.assert_code(result, 1 if rank == "1" else 3)
                 self.assertIn(f"rank {rank} of 3 (--rank, --world-size)", result.err)
             self.assertEqual(digests(out), first)
@@ -150,7 +190,9 @@ class SameBytes(TestCase):
         for rank in ("0", "1"):
             self.assert_code(shardify(self.images, out, *SMALL, "--rank", rank, "--world-size", "3"), 3)
         for attempt in range(4):
-            self.assertEqual(self.three_at_once(out), first)  # first: rank 2 completes while the others only look
+            self.assertEqual(
+                self.three_at_once(out), first
+            )  # first: rank 2 completes while the others only look
             if attempt == 0:
                 continue
             self.assertEqual(state(out), "complete")
@@ -168,55 +210,131 @@ class SameBytes(TestCase):
         array = {"SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5", "SLURM_ARRAY_TASK_STEP": "2"}
         step = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"}
         for rank_name, world_name, ranks, more in (
-                ("PMI_RANK", "PMI_SIZE", "01", {}), ("RANK", "WORLD_SIZE", "01", {}),
-                ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "01", {}), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "01", step),
-                ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "35", array),
-                ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "01", {})):
+            ("PMI_RANK", "PMI_SIZE", "01", {}),
+            ("RANK", "WORLD_SIZE", "01", {}),
+            ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "01", {}),
+            ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "01", step),
+            ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "35", array),
+            ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "01", {}),
+        ):
             out = self.path / rank_name
             for rank, value in enumerate(ranks):
-                result = shardify(self.images, out, *SMALL, env=environment(**{rank_name: value, world_name: "2"}, **more))
+                result = shardify(
+                    self.images, out, *SMALL, env=environment(**{rank_name: value, world_name: "2"}, **more)
+                )
                 self.assert_code(result, (3, 1)[rank])
-                self.assertRegex(result.err, f"^shardify: rank {rank} of 2 \\(.*{rank_name}={value}.*--rank 0 --world-size 1")
+                self.assertRegex(
+                    result.err,
+                    f"^shardify: rank {rank} of 2 \\(.*{rank_name}={value}.*--rank 0 --world-size 1",
+                )
                 self.assertEqual(result.err.count("\n"), 1, result)
             self.assertEqual(digests(out), first)
         for name in ("JOB_COMPLETION_INDEX", "PMIX_RANK"):
             out = self.path / name
-            self.assert_refused(shardify(self.images, out, *SMALL, env=environment(**{name: "1"})), f"{name}=1", "--world-size N")
+            self.assert_refused(
+                shardify(self.images, out, *SMALL, env=environment(**{name: "1"})),
+                f"{name}=1",
+                "--world-size N",
+            )
             for rank, code in (("0", 3), ("1", 1)):
-                self.assert_code(shardify(self.images, out, *SMALL, "--world-size", "2", env=environment(**{name: rank})), code)
+                self.assert_code(
+                    shardify(self.images, out, *SMALL, "--world-size", "2", env=environment(**{name: rank})),
+                    code,
+                )
             self.assertEqual(digests(out), first)
 
     def test_a_batch_script_and_a_shell_of_slurm_are_one_process(self):
         first = self.convert()
-        for there in ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8"},
-                      {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "4294967290",
-                       "SLURM_STEP_NUM_TASKS": "1"}):
+        for there in (
+            {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"},
+            {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "8"},
+            {
+                "SLURM_JOB_ID": "7",
+                "SLURM_PROCID": "0",
+                "SLURM_NTASKS": "8",
+                "SLURM_STEP_ID": "4294967290",
+                "SLURM_STEP_NUM_TASKS": "1",
+            },
+        ):
             self.assertEqual(self.convert(env=environment(**there)), first)
 
     def test_launchers_that_contradict_themselves_are_refused(self):
         for there, words in (
-                ({"RANK": "1"}, ["RANK is set without WORLD_SIZE"]), ({"RANK": "x", "WORLD_SIZE": "2"}, ['RANK="x"']),
-                ({"RANK": "2", "WORLD_SIZE": "2"}, ["RANK=2"]), ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}, ["SLURM_STEP_NUM_TASKS"]),
-                ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4", "RANK": "0", "WORLD_SIZE": "8"},
-                 ["WORLD_SIZE=8", "SLURM_STEP_NUM_TASKS=4"]),
-                ({"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_MAX": "7"},
-                 ["not evenly spaced"])):
+            ({"RANK": "1"}, ["RANK is set without WORLD_SIZE"]),
+            ({"RANK": "x", "WORLD_SIZE": "2"}, ['RANK="x"']),
+            ({"RANK": "2", "WORLD_SIZE": "2"}, ["RANK=2"]),
+            ({"SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}, ["SLURM_STEP_NUM_TASKS"]),
+            (
+                {
+                    "SLURM_STEP_ID": "0",
+                    "SLURM_PROCID": "0",
+                    "SLURM_STEP_NUM_TASKS": "4",
+                    "RANK": "0",
+                    "WORLD_SIZE": "8",
+                },
+                ["WORLD_SIZE=8", "SLURM_STEP_NUM_TASKS=4"],
+            ),
+            (
+                {
+                    "SLURM_ARRAY_TASK_ID": "5",
+                    "SLURM_ARRAY_TASK_COUNT": "3",
+                    "SLURM_ARRAY_TASK_MIN": "1",
+                    "SLURM_ARRAY_TASK_MAX": "7",
+                },
+                ["not evenly spaced"],
+            ),
+        ):
             with self.subTest(there=there):
-                self.assert_refused(shardify(self.images, self.out, *SMALL, env=environment(**there)), "--rank and --world-size", *words)
+                self.assert_refused(
+                    shardify(self.images, self.out, *SMALL, env=environment(**there)),
+                    "--rank and --world-size",
+                    *words,
+                )
                 self.assertEqual(state(self.out), "absent")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world-size", "3", env=environment(RANK="0", WORLD_SIZE="2")),
-                            "--world-size 3 contradicts")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--world-size", "3"), "--world-size 3 without --rank")
-        self.assert_code(shardify(self.images, self.out, *SMALL, "--rank", "0", "--world-size", "1",
-                                  env=environment(RANK="x", WORLD_SIZE="2")), 1)
+        self.assert_refused(
+            shardify(
+                self.images, self.out, *SMALL, "--world-size", "3", env=environment(RANK="0", WORLD_SIZE="2")
+            ),
+            "--world-size 3 contradicts",
+        )
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--world-size", "3"), "--world-size 3 without --rank"
+        )
+        self.assert_code(
+            shardify(
+                self.images,
+                self.out,
+                *SMALL,
+                "--rank",
+                "0",
+                "--world-size",
+                "1",
+                env=environment(RANK="x", WORLD_SIZE="2"),
+            ),
+            1,
+        )
 
     def test_overwrite_and_refresh_with_several_processes_are_refused(self):
         for option in ("--overwrite", "--refresh"):
-            self.assert_refused(shardify(self.images, self.out, *SMALL, option, "--rank", "0", "--world-size", "2"), option)
+            self.assert_refused(
+                shardify(self.images, self.out, *SMALL, option, "--rank", "0", "--world-size", "2"), option
+            )
 
     def mpirun(self, images, out, *options):
-        return run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", SHARDIFY, str(images), str(out),
-                    *options], env=environment(OMPI_MCA_btl_base_warn_component_unused="0"))
+        return run(
+            [
+                "mpirun",
+                "--oversubscribe",
+                "--allow-run-as-root",
+                "-n",
+                "3",
+                SHARDIFY,
+                str(images),
+                str(out),
+                *options,
+            ],
+            env=environment(OMPI_MCA_btl_base_warn_component_unused="0"),
+        )
 
     def test_mpirun(self):
         need("mpirun")

@@ -7,7 +7,20 @@ import resource
 import struct
 import unittest
 
-from shardify_support import SMALL, SANITIZED, TestCase, all_keys, digests, huge_png, info, main, make_images, make_photos, long_png, need_root
+from shardify_support import (
+    SMALL,
+    SANITIZED,
+    TestCase,
+    all_keys,
+    digests,
+    huge_png,
+    info,
+    main,
+    make_images,
+    make_photos,
+    long_png,
+    need_root,
+)
 from shardify_support import png, rejects, run, shardctl, shardify, stored_samples, write, SHARDIFY
 
 
@@ -34,14 +47,21 @@ class BadFiles(TestCase):
         write(self.images / "a" / "bytes-in-header.jpg", photo[:20] + b"    " + photo[20:])
         write(self.images / "a" / "bytes-at-end.jpg", photo[:-2] + bytes(64) + photo[-2:])
         write(self.images / "a" / "jfif-9.jpg", photo[:11] + b"\x09" + photo[12:])
-        write(self.images / "b" / "half.jpg", photo[:len(photo) // 2])
-        expected = {"harmless": ({"b/half.jpg"}, {"extraneous_bytes": 2, "jfif_version": 1}),
-                    "accept": (set(), {"extraneous_bytes": 2, "jfif_version": 1, "premature_end": 1, "premature_marker": 1}),
-                    "reject": ({"b/half.jpg", "a/bytes-in-header.jpg", "a/bytes-at-end.jpg", "a/jfif-9.jpg"}, {})}
+        write(self.images / "b" / "half.jpg", photo[: len(photo) // 2])
+        expected = {
+            "harmless": ({"b/half.jpg"}, {"extraneous_bytes": 2, "jfif_version": 1}),
+            "accept": (
+                set(),
+                {"extraneous_bytes": 2, "jfif_version": 1, "premature_end": 1, "premature_marker": 1},
+            ),
+            "reject": ({"b/half.jpg", "a/bytes-in-header.jpg", "a/bytes-at-end.jpg", "a/jfif-9.jpg"}, {}),
+        }
         for choice, (refused, warnings) in expected.items():
             out = self.path / choice
             option = [] if choice == "harmless" else ["--on-warning", choice]
-            done = self.assert_code(shardify(self.images, out, *SMALL, *option, "--json"), 1 if refused else 0)
+            done = self.assert_code(
+                shardify(self.images, out, *SMALL, *option, "--json"), 1 if refused else 0
+            )
             self.assertEqual(json.loads(done.out)["warnings"], warnings, choice)
             self.assertEqual(set(rejects(out)), refused)
             self.assert_code(shardctl("compare", out, self.images), 0)
@@ -64,8 +84,13 @@ class BadFiles(TestCase):
         def limited():
             resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
 
-        result = self.assert_code(run([SHARDIFY, self.images, self.out, *SMALL[4:], "--squash", "32x32", "--jobs", "1"],
-                                      preexec_fn=limited), 1)
+        result = self.assert_code(
+            run(
+                [SHARDIFY, self.images, self.out, *SMALL[4:], "--squash", "32x32", "--jobs", "1"],
+                preexec_fn=limited,
+            ),
+            1,
+        )
         self.assertEqual(list(rejects(self.out)), ["b/longer.png"], result)
         self.assertIn("memory", rejects(self.out)["b/longer.png"])
         self.assertEqual(len(all_keys(self.out)), 7)
@@ -84,13 +109,18 @@ class BadFiles(TestCase):
         bad("text.jpg", b"this is a text and no picture\n", "")
         bad("short.jpg", photo[:2], "")
         bad("header-only.jpg", photo[:200], "")
-        bad("half.jpg", photo[:len(photo) // 2], "")
+        bad("half.jpg", photo[: len(photo) // 2], "")
         bad("no-end.jpg", photo[:-400], "")
-        bad("damaged.jpg", photo[:len(photo) // 2] + bytes(300) + photo[len(photo) // 2 + 300:], "")
-        bad("half.png", png(1)[:len(png(1)) // 2], "")
+        bad("damaged.jpg", photo[: len(photo) // 2] + bytes(300) + photo[len(photo) // 2 + 300 :], "")
+        bad("half.png", png(1)[: len(png(1)) // 2], "")
         bad("crc.png", png(1).replace(b"IDAT", b"IDAU"), "")
         bad("bomb.png", huge_png(), "raise the bound (--max-pixels)")
-        bad("bomb.jpg", b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01" + bytes(50), "")
+        bad(
+            "bomb.jpg",
+            b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03\x01\x22\x00\x02\x11\x01\x03\x11\x01"
+            + bytes(50),
+            "",
+        )
         bad("tiff.jpg", b"II*\0" + bytes(60), "TIFF: ")
         bad("gif.png", b"GIF89a" + bytes(60), "GIF: ")
         bad("phone.jpg", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(60), "HEIC")
@@ -127,8 +157,10 @@ class BadFiles(TestCase):
             self.convert()
             return
         limit = 2 << 30
-        result = run([SHARDIFY, str(self.images), str(self.out), *SMALL, "--jobs", "2"],
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        result = run(
+            [SHARDIFY, str(self.images), str(self.out), *SMALL, "--jobs", "2"],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )
         self.assert_code(result, 1)
         self.assertIn("65000 x 65000 pixels exceed", rejects(self.out)["a/bomb.png"])
 
@@ -140,7 +172,9 @@ class BadFiles(TestCase):
         secret.chmod(0)
         (self.images / "locked").chmod(0)
         self.path.chmod(0o777)
-        result = run([SHARDIFY, str(self.images), str(self.out), *SMALL], user=65534, group=65534, extra_groups=[])
+        result = run(
+            [SHARDIFY, str(self.images), str(self.out), *SMALL], user=65534, group=65534, extra_groups=[]
+        )
         self.assert_code(result, 1)
         found = rejects(self.out)
         self.assertEqual(sorted(found), ["a/secret.png", "locked"])
@@ -166,8 +200,19 @@ class BadFiles(TestCase):
 class Strays(TestCase):
     """What systems and people leave between images."""
 
-    LITTER = (".DS_Store", "Thumbs.db", "a/desktop.ini", "a/.ipynb_checkpoints/0-checkpoint.png", ".git/objects/x.png",
-              "__MACOSX/a/._0.png", "@eaDir/0.png/thumb.jpg", "b/@eaDir/0.png", "$RECYCLE.BIN/1.png", "THUMBS.DB", "a/._0.png")
+    LITTER = (
+        ".DS_Store",
+        "Thumbs.db",
+        "a/desktop.ini",
+        "a/.ipynb_checkpoints/0-checkpoint.png",
+        ".git/objects/x.png",
+        "__MACOSX/a/._0.png",
+        "@eaDir/0.png/thumb.jpg",
+        "b/@eaDir/0.png",
+        "$RECYCLE.BIN/1.png",
+        "THUMBS.DB",
+        "a/._0.png",
+    )
     NO_IMAGES = ("README.md", "labels.csv", "a/notes.txt", "b/annotations.json", "b/LICENSE", "a/archive.zip")
 
     def setUp(self):
@@ -189,8 +234,12 @@ class Strays(TestCase):
         self.assertEqual(digests(self.out), digests(self.path / "clean"))
         self.assertIn("classes: 2: a, b\n", result.out)
         # Of a folder only the folder is counted.
-        for words in ('hidden names: 4 (first ".DS_Store")', 'left by systems or programs: 7 (first "$RECYCLE.BIN")',
-                      'no images by name or content: 6 (first "README.md")', "no classes: 1 folder without images: empty"):
+        for words in (
+            'hidden names: 4 (first ".DS_Store")',
+            'left by systems or programs: 7 (first "$RECYCLE.BIN")',
+            'no images by name or content: 6 (first "README.md")',
+            "no classes: 1 folder without images: empty",
+        ):
             self.assertIn(words, result.out)
         summary = json.loads(self.assert_code(shardify(self.images, self.out, *self.shown, "--json"), 0).out)
         self.assertEqual(summary["skipped"], {"hidden": 4, "litter": 7, "no_image": 6, "walked": 0})
@@ -210,12 +259,24 @@ class Strays(TestCase):
         photo = next(make_photos(self.path / "photos", 1).rglob("*.jpg")).read_bytes()
         for name, data in (("a/photo", photo), ("a/image.dat", png(5)), ("b/x.txt", photo)):
             write(self.images / name, data)
-        bad = {"a/empty.JPEG": b"", "a/text.png": b"no picture", "b/x.HEIC": b"no", "b/movie.dat": b"GIF89a" + bytes(60),
-               "b/phone.bin": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "b/scan.x": b"II*\0" + bytes(60), "b/w.x": b"BM" + struct.pack("<IIII", 90, 0, 54, 40) + bytes(72)}
+        bad = {
+            "a/empty.JPEG": b"",
+            "a/text.png": b"no picture",
+            "b/x.HEIC": b"no",
+            "b/movie.dat": b"GIF89a" + bytes(60),
+            "b/phone.bin": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic",
+            "b/scan.x": b"II*\0" + bytes(60),
+            "b/w.x": b"BM" + struct.pack("<IIII", 90, 0, 54, 40) + bytes(72),
+        }
         for name, data in bad.items():
             write(self.images / name, data)
-        for name, data in (("a/empty", b""), ("b/data.bin", bytes(4096)), ("b/BM.txt", b"BMW,1,2,3\n"), ("a/index.html", b"<html><svg/></html>\n"),
-                           ("a/README", b"\n<p>\n<svg/>\n")):
+        for name, data in (
+            ("a/empty", b""),
+            ("b/data.bin", bytes(4096)),
+            ("b/BM.txt", b"BMW,1,2,3\n"),
+            ("a/index.html", b"<html><svg/></html>\n"),
+            ("a/README", b"\n<p>\n<svg/>\n"),
+        ):
             write(self.images / name, data)
         os.mkfifo(self.images / "a" / "pipe")
         os.symlink("/dev/zero", self.images / "a" / "zero")
@@ -228,7 +289,9 @@ class Strays(TestCase):
         need_root()
         write(self.images / "a" / "unknown", png(1)).chmod(0)
         self.path.chmod(0o777)
-        result = run([SHARDIFY, str(self.images), str(self.out), *SMALL], user=65534, group=65534, extra_groups=[])
+        result = run(
+            [SHARDIFY, str(self.images), str(self.out), *SMALL], user=65534, group=65534, extra_groups=[]
+        )
         self.assert_code(result, 1)
         self.assertIn("Permission denied", rejects(self.out)["a/unknown"])
 
@@ -240,7 +303,12 @@ class Strays(TestCase):
     def test_nothing_but_litter_is_nothing_to_convert(self):
         write(self.path / "none" / "README.md", b"x")
         write(self.path / "none" / ".git" / "x.png", png(1))
-        self.assert_refused(shardify(self.path / "none", self.out, *SMALL), "nothing to convert", "2 skipped", '".git": hidden name')
+        self.assert_refused(
+            shardify(self.path / "none", self.out, *SMALL),
+            "nothing to convert",
+            "2 skipped",
+            '".git": hidden name',
+        )
 
 
 class HardNames(TestCase):
@@ -269,7 +337,7 @@ class HardNames(TestCase):
 
     def fill(self, good, bad):
         root = os.fsencode(self.path / "in")
-        for folder, content in ((b"good\n", good), (b"rej\"ects,\xff", bad)):
+        for folder, content in ((b"good\n", good), (b'rej"ects,\xff', bad)):
             os.makedirs(os.path.join(root, folder))
             for name in self.NAMES:
                 with open(os.path.join(root, folder, name), "wb") as file:
@@ -292,7 +360,7 @@ class HardNames(TestCase):
             self.assertIn(name, listed)
 
     def test_hard_names_of_images_and_out(self):
-        images = self.path / os.fsdecode(b"in\n\xff \"x,")
+        images = self.path / os.fsdecode(b'in\n\xff "x,')
         out = self.path / os.fsdecode(b"out\n\xfe 'y,")
         make_images(images, ("a",), each=2)
         shown = [option for option in SMALL if option != "--quiet"]
@@ -343,8 +411,14 @@ class HardTrees(TestCase):
         os.symlink(pool / "20", self.path / "in" / "b")
         shown = [option for option in SMALL if option != "--quiet"]
         result = self.assert_code(shardify(self.path / "in", self.out, *shown), 0)
-        self.assertEqual(all_keys(self.out), sorted(["a/" + "l/" * n + "x.png" for n in range(40)] + ["b/" + "l/" * n + "x.png" for n in range(20)]))
-        self.assertIn("links to folders whose images are in the class already: 58 (first \"a/l/l", result.out)
+        self.assertEqual(
+            all_keys(self.out),
+            sorted(
+                ["a/" + "l/" * n + "x.png" for n in range(40)]
+                + ["b/" + "l/" * n + "x.png" for n in range(20)]
+            ),
+        )
+        self.assertIn('links to folders whose images are in the class already: 58 (first "a/l/l', result.out)
 
     def test_a_folder_counts_where_it_is_and_not_where_a_link_leads_to_it(self):
         for order in (("m", "A", "z"), ("z", "m", "A")):

@@ -8,7 +8,19 @@ import os
 import struct
 from pathlib import Path
 
-from shardify_support import SMALL, TestCase, all_keys, all_labels, digests, info, keys_of, main, make_images, png, read_shard
+from shardify_support import (
+    SMALL,
+    TestCase,
+    all_keys,
+    all_labels,
+    digests,
+    info,
+    keys_of,
+    main,
+    make_images,
+    png,
+    read_shard,
+)
 from shardify_support import rejects, shardctl, shardify, shards, state, write
 
 
@@ -18,8 +30,18 @@ class Folders(TestCase):
         write(images / "bee" / "deep" / "er" / "x.png", png(5))
         self.assert_code(shardify(images, self.out, *SMALL), 0)
         self.assertEqual(info(self.out)["classes"], ["Ant", "bee", "zebra"])
-        self.assertEqual(all_keys(self.out), ["Ant/0.png", "Ant/1.png", "bee/0.png", "bee/1.png", "bee/deep/er/x.png",
-                                              "zebra/0.png", "zebra/1.png"])
+        self.assertEqual(
+            all_keys(self.out),
+            [
+                "Ant/0.png",
+                "Ant/1.png",
+                "bee/0.png",
+                "bee/1.png",
+                "bee/deep/er/x.png",
+                "zebra/0.png",
+                "zebra/1.png",
+            ],
+        )
         self.assertEqual(all_labels(self.out), [0, 0, 1, 1, 1, 2, 2])
 
     def test_without_subfolders_every_label_is_0(self):
@@ -46,7 +68,10 @@ class Folders(TestCase):
         self.assertEqual(all_labels(self.out), [0, 1])
         self.assertIn("no classes: 1 folder without images: b\n", result.out)
         self.assertIn("classes: 2: a, c\n", result.out)
-        self.assertIn("no classes: 1 folder without images: b\n", shardify(images, self.path / "o", "--dry-run", *shown).out)
+        self.assertIn(
+            "no classes: 1 folder without images: b\n",
+            shardify(images, self.path / "o", "--dry-run", *shown).out,
+        )
 
     def test_a_folder_that_holds_only_bad_or_unreadable_images_keeps_its_number(self):
         images = make_images(self.path / "in", ("a", "d"), each=1)
@@ -95,7 +120,9 @@ class Tables(TestCase):
         return read_shard(shards(self.out)[0])[1]["labels"]
 
     def test_whole_numbers_are_i64(self):
-        self.assert_code(self.convert("path,label\ny/1.png,-7\nx/0.png,3\nx/1.png,9223372036854775807\ny/0.png,0\n"), 0)
+        self.assert_code(
+            self.convert("path,label\ny/1.png,-7\nx/0.png,3\nx/1.png,9223372036854775807\ny/0.png,0\n"), 0
+        )
         self.assertEqual(self.tensor()[:2], ("I64", [4]))
         self.assertEqual(all_labels(self.out), [3, 2**63 - 1, 0, -7])
         self.assertEqual(info(self.out)["classes"], [])
@@ -105,7 +132,9 @@ class Tables(TestCase):
         self.assertEqual(all_labels(self.out), [1, 2, 3, 4])
 
     def test_a_byte_order_mark_is_skipped(self):
-        self.assert_code(self.convert(b"\xef\xbb\xbfpath,label\nx/0.png,1\nx/1.png,2\ny/0.png,3\ny/1.png,4\n"), 0)
+        self.assert_code(
+            self.convert(b"\xef\xbb\xbfpath,label\nx/0.png,1\nx/1.png,2\ny/0.png,3\ny/1.png,4\n"), 0
+        )
         self.assertEqual(all_labels(self.out), [1, 2, 3, 4])
 
     def test_numbers_with_fractions_are_f32_of_one_column(self):
@@ -114,7 +143,9 @@ class Tables(TestCase):
         self.assertEqual(self.tensor()[2], struct.pack("<4f", 0.5, -1000, 2, 0.1))
 
     def test_several_columns_are_f32(self):
-        self.assert_code(self.convert("path,a,b,c\nx/0.png,1,2,3\nx/1.png,4,5,6\ny/0.png,7,8,9\ny/1.png,.5,.25,0\n"), 0)
+        self.assert_code(
+            self.convert("path,a,b,c\nx/0.png,1,2,3\nx/1.png,4,5,6\ny/0.png,7,8,9\ny/1.png,.5,.25,0\n"), 0
+        )
         self.assertEqual(self.tensor()[:2], ("F32", [4, 3]))
         self.assertEqual(all_labels(self.out), [(1, 2, 3), (4, 5, 6), (7, 8, 9), (0.5, 0.25, 0)])
 
@@ -136,7 +167,12 @@ class Tables(TestCase):
         result = self.assert_code(self.convert(text, "--unlisted", "skip"), 0)
         self.assertEqual(dict(zip(all_keys(self.out), all_labels(self.out))), {"x/0.png": 1, "y/1.png": 4})
         self.assertEqual((info(self.out)["inputs"], rejects(self.out)), (2, {}))
-        options = [option for option in SMALL if option != "--quiet"] + ["--labels", str(self.csv), "--unlisted", "skip"]
+        options = [option for option in SMALL if option != "--quiet"] + [
+            "--labels",
+            str(self.csv),
+            "--unlisted",
+            "skip",
+        ]
         result = self.assert_code(shardify(self.images, self.path / "again", *options), 0)
         self.assertIn(f'left out: 2 images that "{self.csv}" does not name', result.out)
         summary = json.loads(shardify(self.images, self.path / "again", *options, "--json").out)
@@ -146,27 +182,33 @@ class Tables(TestCase):
     def test_a_row_that_names_what_is_skipped_says_so(self):
         write(self.images / "x" / ".hidden" / "a.png", png(1))
         write(self.images / "x" / "notes.txt", b"no picture")
-        for path, words in (("x/.hidden/a.png", '"x/.hidden" is skipped: hidden name'), ("x/notes.txt", "no image by name or content")):
+        for path, words in (
+            ("x/.hidden/a.png", '"x/.hidden" is skipped: hidden name'),
+            ("x/notes.txt", "no image by name or content"),
+        ):
             self.assert_refused(self.convert(f"x/0.png,1\n{path},2\n"), f'"{self.csv}": line 2: ', words)
 
     def test_names_with_quotes_commas_and_line_breaks_are_found(self):
         name = 'we"ird,\nname.png'
         write(self.images / "x" / name, png(3))
-        self.assert_code(self.convert('x/0.png,1\n"x/we""ird,\nname.png",5\nx/1.png,2\ny/0.png,3\ny/1.png,4\n'), 0)
+        self.assert_code(
+            self.convert('x/0.png,1\n"x/we""ird,\nname.png",5\nx/1.png,2\ny/0.png,3\ny/1.png,4\n'), 0
+        )
         self.assertEqual(dict(zip(all_keys(self.out), all_labels(self.out)))['x/we"ird,\\x0aname.png'], 5)
 
     def test_errors_name_the_file_and_the_line(self):
         good = "path,label\nx/0.png,1\n"
         for text, line, words in (
-                (good + "nowhere.png,2\n", 3, 'no such image: "nowhere.png"'),
-                (good + "x/0.png,2\n", 3, "labelled twice"),
-                (good + "x/1.png\n", 3, "1 fields, but 2 are expected"),
-                (good + "x/1.png,2,3\n", 3, "3 fields, but 2 are expected"),
-                (good + '\n"x/1.png,2\n', 4, "a quoted field has no closing quote"),
-                (good + '"x/1.png"z,2\n', 3, "text after a quoted field"),
-                ("path,a,b\nx/0.png,1,2\nx/1.png,1,two\n", 3, '"two" is not a finite number'),
-                ("path,a,b\nx/0.png,1,2\nx/1.png,1,nan\n", 3, '"nan" is not a finite number'),
-                ("x/0.png,0.5\nx/1.png,inf\n", 2, '"inf" is not a finite number')):
+            (good + "nowhere.png,2\n", 3, 'no such image: "nowhere.png"'),
+            (good + "x/0.png,2\n", 3, "labelled twice"),
+            (good + "x/1.png\n", 3, "1 fields, but 2 are expected"),
+            (good + "x/1.png,2,3\n", 3, "3 fields, but 2 are expected"),
+            (good + '\n"x/1.png,2\n', 4, "a quoted field has no closing quote"),
+            (good + '"x/1.png"z,2\n', 3, "text after a quoted field"),
+            ("path,a,b\nx/0.png,1,2\nx/1.png,1,two\n", 3, '"two" is not a finite number'),
+            ("path,a,b\nx/0.png,1,2\nx/1.png,1,nan\n", 3, '"nan" is not a finite number'),
+            ("x/0.png,0.5\nx/1.png,inf\n", 2, '"inf" is not a finite number'),
+        ):
             with self.subTest(text=text):
                 self.assert_refused(self.convert(text), f'"{self.csv}": line {line}: ', words)
                 self.assertFalse(self.out.exists())
@@ -174,7 +216,9 @@ class Tables(TestCase):
     def test_an_empty_or_absent_table_is_refused(self):
         self.assert_refused(self.convert(""), 'labels.csv" has no rows')
         self.assert_refused(self.convert("path,label\n"), 'labels.csv" has no rows')
-        self.assert_refused(shardify(self.images, self.out, "--labels", self.path / "none.csv", *SMALL), "none.csv")
+        self.assert_refused(
+            shardify(self.images, self.out, "--labels", self.path / "none.csv", *SMALL), "none.csv"
+        )
         self.assert_refused(shardify(self.images, self.out, "--labels", self.path, *SMALL), self.path)
 
     def test_a_table_of_the_wrong_folder_names_the_folder(self):
@@ -217,17 +261,20 @@ class Lists(TestCase):
 
     def test_a_table_goes_with_a_list(self):
         write(self.path / "l.csv", b"a/0.png,5\na/1.png,6\nb/0.png,7\nb/1.png,8\n")
-        self.assert_code(shardify("-", self.out, "--labels", self.path / "l.csv", *SMALL, input=self.lines.encode()), 0)
+        self.assert_code(
+            shardify("-", self.out, "--labels", self.path / "l.csv", *SMALL, input=self.lines.encode()), 0
+        )
         self.expected(labels=(5, 6, 7, 8))
 
     def test_refusals(self):
         first = self.lines.splitlines()[0]
         for text, options, words in (
-                ("", [], ["nothing to convert"]),
-                ("\n\n", [], ["nothing to convert"]),
-                (self.lines + first + "\n", [], ["b/1.png", "listed twice"]),
-                (self.lines + str(Path(first).parent) + "/./1.png\n", [], ["listed twice"]),
-                (self.lines, ["--root", "/nowhere"], [first, 'not below --root "/nowhere/"'])):
+            ("", [], ["nothing to convert"]),
+            ("\n\n", [], ["nothing to convert"]),
+            (self.lines + first + "\n", [], ["b/1.png", "listed twice"]),
+            (self.lines + str(Path(first).parent) + "/./1.png\n", [], ["listed twice"]),
+            (self.lines, ["--root", "/nowhere"], [first, 'not below --root "/nowhere/"']),
+        ):
             with self.subTest(text=text, options=options):
                 self.assert_refused(shardify("-", self.out, *options, *SMALL, input=text.encode()), *words)
         self.assert_refused(shardify("@/nowhere.txt", self.out, *SMALL), "/nowhere.txt", "No such file")
@@ -242,9 +289,17 @@ class Lists(TestCase):
         return shardify("-", self.out, *options, *SMALL, input=text.encode(), **how)
 
     def test_a_wrong_path_changes_nobodys_class(self):
-        for wrong in (f"{self.path}/im/a/0.png", f"{self.images}/0.png", f"{self.images}/a/deep/0.png", f"{self.path}/x.png", "/x.png"):
+        for wrong in (
+            f"{self.path}/im/a/0.png",
+            f"{self.images}/0.png",
+            f"{self.images}/a/deep/0.png",
+            f"{self.path}/x.png",
+            "/x.png",
+        ):
             with self.subTest(wrong=wrong):
-                result = self.assert_refused(self.convert(f"{self.lines}{wrong}\n"), "not obvious", "give --root", 'with --root "')
+                result = self.assert_refused(
+                    self.convert(f"{self.lines}{wrong}\n"), "not obvious", "give --root", 'with --root "'
+                )
                 self.assertRegex(result.err, r'the keys would be "[^"]+" and "[^"]*a/[^"]*\.png"')
                 self.assertFalse(self.out.exists())
         # A folder that is not there cannot be a class.
@@ -258,24 +313,45 @@ class Lists(TestCase):
     def test_relative_and_absolute_paths_together_need_a_root(self):
         lines = self.lines.splitlines()
         mixed = "\n".join([lines[0].replace(f"{self.path}/", ""), *lines[1:]]) + "\n"
-        self.assert_refused(self.convert(mixed, cwd=self.path), "relative and absolute", '"in/b/1.png"', lines[1], "give --root")
+        self.assert_refused(
+            self.convert(mixed, cwd=self.path),
+            "relative and absolute",
+            '"in/b/1.png"',
+            lines[1],
+            "give --root",
+        )
         for root in (self.images, "in", "./in/"):
             self.out = self.path / f"out{len(str(root))}"
             self.assert_code(self.convert(mixed, "--root", root, cwd=self.path), 0)
             self.expected()
             self.assertEqual(info(self.out)["classes"], ["a", "b"])
-        self.assert_refused(self.convert(mixed + "../else/x/1.png\n", "--root", ".", cwd=self.path), "../else/x/1.png", "not below")
-        self.assert_refused(self.convert(mixed + lines[0] + "\n", "--root", "in", cwd=self.path), "listed twice")
+        self.assert_refused(
+            self.convert(mixed + "../else/x/1.png\n", "--root", ".", cwd=self.path),
+            "../else/x/1.png",
+            "not below",
+        )
+        self.assert_refused(
+            self.convert(mixed + lines[0] + "\n", "--root", "in", cwd=self.path), "listed twice"
+        )
 
     def test_images_in_deeper_folders_take_a_root(self):
         write(self.images / "a" / "deep" / "x.png", png(3))
         lines = self.lines + f"{self.images}/a/deep/x.png\n"
-        self.assert_refused(self.convert(lines), f'with --root "{self.images}/" the keys would be', '"a/deep/x.png"')
+        self.assert_refused(
+            self.convert(lines), f'with --root "{self.images}/" the keys would be', '"a/deep/x.png"'
+        )
         self.assert_code(self.convert(lines, "--root", self.images), 0)
         self.expected(("a/0.png", "a/1.png", "a/deep/x.png", "b/0.png", "b/1.png"), (0, 0, 0, 1, 1))
 
     def test_litter_in_a_list_is_passed_over_as_in_a_folder(self):
-        for name in (".DS_Store", "README.md", "a/Thumbs.db", "a/.ipynb_checkpoints/0-checkpoint.png", "__MACOSX/a/0.png", ".git/x.png"):
+        for name in (
+            ".DS_Store",
+            "README.md",
+            "a/Thumbs.db",
+            "a/.ipynb_checkpoints/0-checkpoint.png",
+            "__MACOSX/a/0.png",
+            ".git/x.png",
+        ):
             write(self.images / name, png(1) if name.endswith("png") else b"x")
         lines = "".join(f"{p}\n" for p in sorted(self.images.rglob("*")) if p.is_file())
         self.assertEqual(lines.count("\n"), 10)
@@ -289,25 +365,44 @@ class Lists(TestCase):
 class Columns(TestCase):
     """Further columns of the table: ragged, text, and of fixed shape."""
 
-    GIVEN = ("--column", "caption:text", "--column", "boxes:f32[,4]", "--column", "angle:f16", "--column", "pose:i64[2]")
+    GIVEN = (
+        "--column",
+        "caption:text",
+        "--column",
+        "boxes:f32[,4]",
+        "--column",
+        "angle:f16",
+        "--column",
+        "pose:i64[2]",
+    )
 
     def setUp(self):
         super().setUp()
         self.images = make_images(self.path / "in", ("a", "b"), each=5)
         self.rows = {}
         for i, path in enumerate(sorted(self.images.rglob("*.png"))):
-            caption = ["", "plain", "with, \"quotes\"\nand a line \u00fc"][i % 3]
-            self.rows[str(path.relative_to(self.images))] = (caption, [float(v) for v in range(4 * (i % 4))], i / 2, (i, -i))
+            caption = ["", "plain", 'with, "quotes"\nand a line \u00fc'][i % 3]
+            self.rows[str(path.relative_to(self.images))] = (
+                caption,
+                [float(v) for v in range(4 * (i % 4))],
+                i / 2,
+                (i, -i),
+            )
         self.table = self.path / "t.csv"
         self.write()
 
     def write(self, label=None, header=None):
         with open(self.table, "w", newline="") as file:
             table = csv.writer(file)
-            table.writerow(header or ["path", "boxes", "other", "caption", "pose", "angle"] + (["label"] if label else []))
+            table.writerow(
+                header
+                or ["path", "boxes", "other", "caption", "pose", "angle"] + (["label"] if label else [])
+            )
             for path, (caption, boxes, angle, pose) in self.rows.items():
-                table.writerow([path, " ".join(map(str, boxes)), "x", caption, f"{pose[0]}  {pose[1]}", angle] +
-                               ([label(path)] if label else []))
+                table.writerow(
+                    [path, " ".join(map(str, boxes)), "x", caption, f"{pose[0]}  {pose[1]}", angle]
+                    + ([label(path)] if label else [])
+                )
 
     def convert(self, *more, out=None):
         return shardify(self.images, out or self.out, *SMALL, "--labels", self.table, *self.GIVEN, *more)
@@ -320,13 +415,19 @@ class Columns(TestCase):
 
             def values(name, code):
                 return [value for (value,) in struct.iter_unpack("<" + code, tensors[name][2])]
+
             texts, boxes = values("caption_offsets", "Q"), values("boxes_offsets", "Q")
             for i, key in enumerate(keys_of(path)):
-                found[key] = (bytes(tensors["caption"][2][texts[i]:texts[i + 1]]).decode(),
-                              values("boxes", "f")[4 * boxes[i]:4 * boxes[i + 1]], values("angle", "e")[i],
-                              tuple(values("pose", "q")[2 * i:2 * i + 2]))
-            self.assertEqual((texts[0], boxes[0], texts[count], boxes[count]),
-                             (0, 0, tensors["caption"][1][0], tensors["boxes"][1][0]))
+                found[key] = (
+                    bytes(tensors["caption"][2][texts[i] : texts[i + 1]]).decode(),
+                    values("boxes", "f")[4 * boxes[i] : 4 * boxes[i + 1]],
+                    values("angle", "e")[i],
+                    tuple(values("pose", "q")[2 * i : 2 * i + 2]),
+                )
+            self.assertEqual(
+                (texts[0], boxes[0], texts[count], boxes[count]),
+                (0, 0, tensors["caption"][1][0], tensors["boxes"][1][0]),
+            )
         return found
 
     def test_they_are_stored_as_they_are_whatever_the_order_of_the_rows(self):
@@ -363,16 +464,22 @@ class Columns(TestCase):
 
     def test_other_columns_are_another_conversion(self):
         self.assert_code(self.convert(), 0)
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, *self.GIVEN[:4]), "columns")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, *self.GIVEN[:4], "--append"),
-                            "columns")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--labels", self.table, *self.GIVEN[:4]), "columns"
+        )
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--labels", self.table, *self.GIVEN[:4], "--append"),
+            "columns",
+        )
 
     def test_append_join_repack_and_selections_keep_them(self):
         self.assert_code(self.convert(), 0)
         more = make_images(self.path / "more", ("c",), each=3)
         rows = dict(self.rows)
         table = self.path / "more.csv"
-        table.write_text("path,boxes,caption,pose,angle\n" + "".join(f"c/{i}.png,,c{i},7 8,2\n" for i in range(3)))
+        table.write_text(
+            "path,boxes,caption,pose,angle\n" + "".join(f"c/{i}.png,,c{i},7 8,2\n" for i in range(3))
+        )
         self.assert_code(shardify(more, self.out, *SMALL, "--labels", table, *self.GIVEN, "--append"), 0)
         rows.update({f"c/{i}.png": (f"c{i}", [], 2.0, (7, 8)) for i in range(3)})
         self.assertEqual(self.stored(), rows)
@@ -392,16 +499,34 @@ class Columns(TestCase):
         shown = self.assert_code(shardctl("info", self.out), 0).out
         for line in ("column caption", "text", "ragged f32 [4]", "i64 [2]"):
             self.assertIn(line, shown)
-        rows = list(csv.DictReader(io.StringIO(self.assert_code(shardctl("ls", self.out, "--csv", "--columns"), 0).out, newline="")))
+        rows = list(
+            csv.DictReader(
+                io.StringIO(
+                    self.assert_code(shardctl("ls", self.out, "--csv", "--columns"), 0).out, newline=""
+                )
+            )
+        )
         listed = json.loads(self.assert_code(shardctl("ls", self.out, "--json", "--columns"), 0).out)
         self.assertEqual([row["key"] for row in rows], sorted(self.rows))
         for row, line in zip(rows, listed):
             caption, boxes, angle, pose = self.rows[row["key"]]
-            self.assertEqual((row["caption"], row["boxes"], float(row["angle"]), row["pose"]),
-                             (caption, " ".join(f"{v:g}" for v in boxes), angle, f"{pose[0]} {pose[1]}"))
-            self.assertEqual(line["columns"], {"caption": caption, "boxes": [boxes[k:k + 4] for k in range(0, len(boxes), 4)], "angle": angle,
-                                               "pose": list(pose)})
-        self.assertIn("--columns without --csv or --json", self.assert_code(shardctl("ls", self.out, "--columns"), 2).err)
+            self.assertEqual(
+                (row["caption"], row["boxes"], float(row["angle"]), row["pose"]),
+                (caption, " ".join(f"{v:g}" for v in boxes), angle, f"{pose[0]} {pose[1]}"),
+            )
+            self.assertEqual(
+                line["columns"],
+                {
+                    "caption": caption,
+                    "boxes": [boxes[k : k + 4] for k in range(0, len(boxes), 4)],
+                    "angle": angle,
+                    "pose": list(pose),
+                },
+            )
+        self.assertIn(
+            "--columns without --csv or --json",
+            self.assert_code(shardctl("ls", self.out, "--columns"), 2).err,
+        )
 
     def test_export_writes_them_for_numpy(self):
         try:
@@ -410,23 +535,34 @@ class Columns(TestCase):
             self.skipTest("python3-numpy is not installed")
         self.assert_code(self.convert(), 0)
         result = self.assert_code(shardctl("export", self.out, "--npy", self.path / "npy"), 0)
-        self.assertIn("caption.npy, caption_offsets.npy, boxes.npy, boxes_offsets.npy, angle.npy, pose.npy", result.out)
+        self.assertIn(
+            "caption.npy, caption_offsets.npy, boxes.npy, boxes_offsets.npy, angle.npy, pose.npy", result.out
+        )
         found = {path.stem: numpy.load(path) for path in (self.path / "npy").glob("*.npy")}
         keys = (self.path / "npy" / "keys.txt").read_text().splitlines()
         self.assertEqual(found["boxes"].shape[1:], (4,))
         for i, key in enumerate(keys):
             caption, boxes, angle, pose = self.rows[key]
-            begin, end = found["caption_offsets"][i:i + 2]
+            begin, end = found["caption_offsets"][i : i + 2]
             self.assertEqual(found["caption"][begin:end].tobytes().decode(), caption)
-            begin, end = found["boxes_offsets"][i:i + 2]
-            self.assertEqual((found["boxes"][begin:end].ravel().tolist(), float(found["angle"][i]), tuple(found["pose"][i])), (boxes, angle, pose))
+            begin, end = found["boxes_offsets"][i : i + 2]
+            self.assertEqual(
+                (
+                    found["boxes"][begin:end].ravel().tolist(),
+                    float(found["angle"][i]),
+                    tuple(found["pose"][i]),
+                ),
+                (boxes, angle, pose),
+            )
 
     def test_what_does_not_fit_names_line_image_column_and_value(self):
         path = list(self.rows)[7]
         good = self.rows[path]
-        for change, why in ((("x", [1.0], 1.0, (1, 2)), '1 numbers: a multiple of 4 are needed'),
-                            (("x", [], "1.5e9", (1, 2)), '"1.5e9" is not a finite number of f16'),
-                            (("x", [], 1.0, (1, "2.5")), '"2.5" is not a finite number of i64')):
+        for change, why in (
+            (("x", [1.0], 1.0, (1, 2)), "1 numbers: a multiple of 4 are needed"),
+            (("x", [], "1.5e9", (1, 2)), '"1.5e9" is not a finite number of f16'),
+            (("x", [], 1.0, (1, "2.5")), '"2.5" is not a finite number of i64'),
+        ):
             self.rows[path] = change
             self.write()
             result = self.assert_refused(self.convert(), why)
@@ -435,9 +571,16 @@ class Columns(TestCase):
         self.rows[path] = good
         self.write(header=["path", "boxes", "other", "caption", "pose", "angel"])
         self.assert_refused(self.convert(), 'has no column "angle": its first line must name it')
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--column", "x:f32"), "--column without --labels")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, "--column", "x:f3"), "NAME:TYPE")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.table, "--column", "key:text"), "reserved")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--column", "x:f32"), "--column without --labels"
+        )
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--labels", self.table, "--column", "x:f3"), "NAME:TYPE"
+        )
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--labels", self.table, "--column", "key:text"),
+            "reserved",
+        )
 
     def test_an_image_without_a_row_is_rejected_or_left_out(self):
         gone = list(self.rows)[3]

@@ -9,8 +9,31 @@ import subprocess
 import time
 import unittest
 
-from shardify_support import SHARDIFY, SMALL, TestCase, all_keys, digests, environment, info, main, make_images, make_photos
-from shardify_support import need, need_root, png, read_shard, rejects, run, shardctl, shardify, shards, state, write
+from shardify_support import (
+    SHARDIFY,
+    SMALL,
+    TestCase,
+    all_keys,
+    digests,
+    environment,
+    info,
+    main,
+    make_images,
+    make_photos,
+)
+from shardify_support import (
+    need,
+    need_root,
+    png,
+    read_shard,
+    rejects,
+    run,
+    shardctl,
+    shardify,
+    shards,
+    state,
+    write,
+)
 
 IMAGENET_MEAN = [0.485, 0.456, 0.406]
 
@@ -59,11 +82,12 @@ class Options(TestCase):
 
     def test_sizes_and_crops(self):
         for options, shape, resize, crop in (
-                (["--resize", "40", "--crop", "24"], [3, 24, 24], "short 40", "center 24x24"),
-                (["--resize", "40", "--crop", "20x30"], [3, 30, 20], "short 40", "center 20x30"),
-                (["--squash", "20x30"], [3, 30, 20], "squash 20x30", "none"),
-                (["--squash", "20x30", "--crop", "none"], [3, 30, 20], "squash 20x30", "none"),
-                (["--squash", "40x30", "--crop", "16"], [3, 16, 16], "squash 40x30", "center 16x16")):
+            (["--resize", "40", "--crop", "24"], [3, 24, 24], "short 40", "center 24x24"),
+            (["--resize", "40", "--crop", "20x30"], [3, 30, 20], "short 40", "center 20x30"),
+            (["--squash", "20x30"], [3, 30, 20], "squash 20x30", "none"),
+            (["--squash", "20x30", "--crop", "none"], [3, 30, 20], "squash 20x30", "none"),
+            (["--squash", "40x30", "--crop", "16"], [3, 16, 16], "squash 40x30", "center 16x16"),
+        ):
             with self.subTest(options=options):
                 pipeline = self.convert(*options)["pipeline"]
                 self.assertEqual(sample(self.out)[1], shape)
@@ -80,14 +104,22 @@ class Options(TestCase):
         self.convert("--resize", "32", "--crop", "24x32", "--layout", "nhwc")
         self.assertEqual(sample(self.out), ("F16", [32, 24, 3]))
         for name in ("bilinear", "bicubic", "lanczos", "box"):
-            self.assertEqual(self.convert("--resize", "24", "--crop", "24", "--filter", name)["pipeline"]["filter"], name)
+            self.assertEqual(
+                self.convert("--resize", "24", "--crop", "24", "--filter", name)["pipeline"]["filter"], name
+            )
             seen.add(read_shard(shards(self.out)[0])[1]["images"][2])
         self.assertEqual(len(seen), 4, "two filters gave the same pixels")
 
     def test_normalisations(self):
         seen = set()
-        for options in (["imagenet"], ["clip"], ["half"], ["none"], ["none", "--mean", "0.1,0.2,0.3"],
-                        ["none", "--std", "0.5,1,2"]):
+        for options in (
+            ["imagenet"],
+            ["clip"],
+            ["half"],
+            ["none"],
+            ["none", "--mean", "0.1,0.2,0.3"],
+            ["none", "--std", "0.5,1,2"],
+        ):
             self.convert("--resize", "24", "--crop", "24", "--dtype", "f32", "--normalize", *options)
             seen.add(read_shard(shards(self.out)[0])[1]["images"][2])
         self.assertEqual(len(seen), 6)
@@ -112,8 +144,12 @@ class Options(TestCase):
         for dtype, times in (("u8", 1.4), ("f16", 2.8), ("bf16", 2.8), ("f32", 5.6)):
             self.convert(*size, "--dtype", dtype)
             plain, unpacked = shards(self.out)[0].stat().st_size - 4096, self.exported(dtype)
-            planned = json.loads(self.assert_code(shardify(self.images, self.path / "dry", *size, "--dtype", dtype,
-                                                           "--dry-run", "--json"), 0).out)
+            planned = json.loads(
+                self.assert_code(
+                    shardify(self.images, self.path / "dry", *size, "--dtype", dtype, "--dry-run", "--json"),
+                    0,
+                ).out
+            )
             self.convert(*size, "--dtype", dtype, "--codec", "packed")
             packed = shards(self.out)[0].stat().st_size - 4096
             self.assertEqual(info(self.out)["codec"], "packed")
@@ -140,7 +176,9 @@ class Options(TestCase):
         self.images = photos
         self.assertEqual(self.convert("--resize", "32", "--crop", "32")["pipeline"]["fast_decode"], "off")
         exact = digests(self.out)
-        self.assertEqual(self.convert("--resize", "32", "--crop", "32", "--fast-decode")["pipeline"]["fast_decode"], "on")
+        self.assertEqual(
+            self.convert("--resize", "32", "--crop", "32", "--fast-decode")["pipeline"]["fast_decode"], "on"
+        )
         self.assertNotEqual(digests(self.out), exact)
 
     def test_max_pixels_refuses_larger_images(self):
@@ -152,15 +190,27 @@ class Options(TestCase):
         write(self.images / "a" / "0.png", png(1, 60, 60))
         command = [self.images, self.out, *SMALL[:-3], "--samples-per-shard", "2", "--quiet"]
         self.assert_code(shardify(*command, "--max-pixels", "3599"), 1)
-        self.assertIn("(--max-pixels), of a finished data set together with --refresh", rejects(self.out)["a/0.png"])
+        self.assertIn(
+            "(--max-pixels), of a finished data set together with --refresh", rejects(self.out)["a/0.png"]
+        )
         before = digests(self.out)
         self.assert_code(shardify(*command, "--max-pixels", "3599"), 1)
         refused = shardify(*command, "--max-pixels", "3600")
-        self.assert_refused(refused, "1 of the rejects has more pixels than the bound that was given then", "a/0.png", "3599", "--refresh")
+        self.assert_refused(
+            refused,
+            "1 of the rejects has more pixels than the bound that was given then",
+            "a/0.png",
+            "3599",
+            "--refresh",
+        )
         self.assertEqual(digests(self.out), before)
         self.assert_code(shardify(*command, "--max-pixels", "3600", "--refresh"), 0)
         self.assertIn("a/0.png", all_keys(self.out))
-        kept = [name for name, digest in digests(self.out).items() if b"shard-" in name and before.get(name) == digest]
+        kept = [
+            name
+            for name, digest in digests(self.out).items()
+            if b"shard-" in name and before.get(name) == digest
+        ]
         self.assertGreater(len(kept), 0, "shards without such a reject stay")
         alone = self.path / "alone"
         self.assert_code(shardify(self.images, alone, *command[2:], "--max-pixels", "3600"), 0)
@@ -190,12 +240,29 @@ class Options(TestCase):
         self.assertIn("a/large.png", all_keys(self.out))
 
     def test_a_configuration_file_sets_any_option_and_the_command_line_wins(self):
-        config = write(self.path / "c.ini", b"resize=40\ncrop=24\ndtype=f32\nlayout=\"nhwc\"\nquiet=true\nsamples-per-shard=3\n"
-                                            b"normalize=clip\ncodec=\"zstd:2\"\njobs=1\n")
+        config = write(
+            self.path / "c.ini",
+            b'resize=40\ncrop=24\ndtype=f32\nlayout="nhwc"\nquiet=true\nsamples-per-shard=3\n'
+            b'normalize=clip\ncodec="zstd:2"\njobs=1\n',
+        )
         self.convert("--config", config)
         by_file = digests(self.out)
-        self.convert("--resize", "40", "--crop", "24", "--dtype", "f32", "--layout", "nhwc", "--samples-per-shard", "3",
-                     "--normalize", "clip", "--codec", "zstd:2")
+        self.convert(
+            "--resize",
+            "40",
+            "--crop",
+            "24",
+            "--dtype",
+            "f32",
+            "--layout",
+            "nhwc",
+            "--samples-per-shard",
+            "3",
+            "--normalize",
+            "clip",
+            "--codec",
+            "zstd:2",
+        )
         self.assertEqual(digests(self.out), by_file)
         self.convert("--config", config, "--crop", "16", "--codec", "none")
         self.assertEqual(sample(self.out), ("F32", [16, 16, 3]))
@@ -209,27 +276,59 @@ class Options(TestCase):
         self.assertEqual(state(self.path / "n"), "absent")
 
     def test_bad_values_are_usage_errors_that_name_the_option(self):
-        for options in (["--preset", "best"], ["--resize", "0"], ["--resize", "x"], ["--resize", "70000"], ["--crop", "-1"],
-                        ["--crop", "3x"], ["--squash", "20"], ["--squash", "2x2x2"], ["--filter", "hamming"],
-                        ["--dtype", "i64"], ["--dtype", "f64"], ["--layout", "hwc"], ["--mean", "1,2"], ["--std", "1,2,x"],
-                        ["--mean", "1,2,3,4"], ["--mean", "123.7,116.3,103.5"], ["--std", "58.4,57.1,57.4"], ["--std", "0,1,1"], ["--std", "nan,1,1"], ["--normalize", "maybe"],
-                        ["--codec", "gzip"], ["--codec", "zstd:99"], ["--shard-size", "1"], ["--shard-size", "many"],
-                        ["--samples-per-shard", "0"], ["--samples-per-shard", "4", "--shard-size", "1MiB"], ["--jobs", "0"],
-                        ["--jobs", "9999"], ["--on-error", "maybe"], ["--max-pixels", "0"], ["--rank", "1"],
-                        ["--rank", "3", "--world-size", "3"], ["--world-size", "0", "--rank", "0"], ["--no-such-option"]):
+        for options in (
+            ["--preset", "best"],
+            ["--resize", "0"],
+            ["--resize", "x"],
+            ["--resize", "70000"],
+            ["--crop", "-1"],
+            ["--crop", "3x"],
+            ["--squash", "20"],
+            ["--squash", "2x2x2"],
+            ["--filter", "hamming"],
+            ["--dtype", "i64"],
+            ["--dtype", "f64"],
+            ["--layout", "hwc"],
+            ["--mean", "1,2"],
+            ["--std", "1,2,x"],
+            ["--mean", "1,2,3,4"],
+            ["--mean", "123.7,116.3,103.5"],
+            ["--std", "58.4,57.1,57.4"],
+            ["--std", "0,1,1"],
+            ["--std", "nan,1,1"],
+            ["--normalize", "maybe"],
+            ["--codec", "gzip"],
+            ["--codec", "zstd:99"],
+            ["--shard-size", "1"],
+            ["--shard-size", "many"],
+            ["--samples-per-shard", "0"],
+            ["--samples-per-shard", "4", "--shard-size", "1MiB"],
+            ["--jobs", "0"],
+            ["--jobs", "9999"],
+            ["--on-error", "maybe"],
+            ["--max-pixels", "0"],
+            ["--rank", "1"],
+            ["--rank", "3", "--world-size", "3"],
+            ["--world-size", "0", "--rank", "0"],
+            ["--no-such-option"],
+        ):
             with self.subTest(options=options):
                 result = shardify(self.images, self.out, *options)
                 self.assert_refused(result, {"--world-size": "--rank"}.get(options[0], options[0]))
                 self.assertEqual(state(self.out), "absent")
         self.assert_refused(shardify(self.images), "OUT")
         self.assert_refused(shardify(self.images, self.out, "--resize", "32", "--squash", "4x4"), "--squash")
-        self.assert_refused(shardify(self.images, self.out, "--resize", "32", "--crop", "64"), "--crop", "--resize")
+        self.assert_refused(
+            shardify(self.images, self.out, "--resize", "32", "--crop", "64"), "--crop", "--resize"
+        )
 
     def test_help_names_every_option(self):
         text = self.assert_code(shardify("--help"), 0).out
-        for option in ("labels root preset resize crop squash filter dtype layout mean std normalize codec shard-size "
-                       "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite refresh json quiet config rank "
-                       "world").split():
+        for option in (
+            "labels root preset resize crop squash filter dtype layout mean std normalize codec shard-size "
+            "samples-per-shard jobs on-error max-pixels fast-decode dry-run overwrite refresh json quiet config rank "
+            "world"
+        ).split():
             self.assertIn(f"--{option}", text)
         for code in (0, 1, 2, 3, 130):
             self.assertIn(f"\n- {code}: ", text)
@@ -245,8 +344,13 @@ class Output(TestCase):
 
     def test_a_summary_that_cannot_be_printed_does_not_hide_that_the_work_is_done(self):
         with open("/dev/full", "w") as full:
-            done = subprocess.run([SHARDIFY, self.images, self.path / "out"], stdout=full, stderr=subprocess.PIPE, text=True,
-                                  env=environment())
+            done = subprocess.run(
+                [SHARDIFY, self.images, self.path / "out"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment(),
+            )
         self.assertEqual(done.returncode, 2)
         self.assertIn("the data set is complete, but its summary could not be printed", done.stderr)
         self.assertEqual(state(self.path / "out"), "complete")
@@ -256,7 +360,9 @@ class Output(TestCase):
         plan = self.assert_code(shardify(self.images, self.out, "--dry-run"), 0).out
         for word in ("6 images", "classes: 2", "free", "time"):
             self.assertIn(word, plan)
-        plan = json.loads(self.assert_code(shardify(self.images, self.out, "--dry-run", "--json", *SMALL), 0).out)
+        plan = json.loads(
+            self.assert_code(shardify(self.images, self.out, "--dry-run", "--json", *SMALL), 0).out
+        )
         self.assertEqual((plan["inputs"], plan["shards"], plan["bytes"]), (6, 2, 6 * 3072))
         self.assertEqual(plan["classes"], {"a": 3, "b": 3})
         self.assertEqual(digests(self.path), before)
@@ -267,13 +373,23 @@ class Output(TestCase):
         for i in range(20):
             write(images / "a" / f"{i:02}.png", png(i, *((300, 256) if i else (255, 400))))
         for folder, wanted, words in (
-            (self.images, [], "100 % of the images are smaller than 256x256 and would be enlarged (6 of 6 that were looked at): --squash 48x40 stores them as they are"),
+            (
+                self.images,
+                [],
+                "100 % of the images are smaller than 256x256 and would be enlarged (6 of 6 that were looked at): --squash 48x40 stores them as they are",
+            ),
             (self.images, ["--squash", "49x40"], "100 % of the images are smaller than 49x40"),
-            (images, [], "5 % of the images are smaller than 256x256 and would be enlarged (1 of 20 that were looked at): smaller values of --resize and --crop"),
+            (
+                images,
+                [],
+                "5 % of the images are smaller than 256x256 and would be enlarged (1 of 20 that were looked at): smaller values of --resize and --crop",
+            ),
             (images, ["--resize", "255", "--crop", "224"], None),
         ):
             said = self.assert_code(shardify(folder, self.out, "--dry-run", *wanted), 0)
-            plan = json.loads(self.assert_code(shardify(folder, self.out, "--dry-run", "--json", *wanted), 0).out)
+            plan = json.loads(
+                self.assert_code(shardify(folder, self.out, "--dry-run", "--json", *wanted), 0).out
+            )
             self.assertEqual(plan["sized"], 6 if folder == self.images else 20)
             if words is None:
                 self.assertNotIn("enlarged", said.out)
@@ -282,15 +398,29 @@ class Output(TestCase):
                 self.assertIn(f"warning: {words}", said.out)
                 self.assertIn(words, plan["notes"][0])
         started = self.assert_code(shardify(self.images, self.out, "--quiet"), 0)
-        self.assertTrue(started.err.startswith("shardify: warning: 100 % of the images are smaller than 256x256"), started)
-        self.assertEqual(self.assert_code(shardify(self.images, self.out, "--quiet"), 0).err, "")  # it is there
-        self.assertEqual(self.assert_code(shardify(images, self.path / "few", "--quiet"), 0).err, "")  # fewer than a tenth
+        self.assertTrue(
+            started.err.startswith("shardify: warning: 100 % of the images are smaller than 256x256"), started
+        )
+        self.assertEqual(
+            self.assert_code(shardify(self.images, self.out, "--quiet"), 0).err, ""
+        )  # it is there
+        self.assertEqual(
+            self.assert_code(shardify(images, self.path / "few", "--quiet"), 0).err, ""
+        )  # fewer than a tenth
 
     def test_json_is_a_summary_and_nothing_else(self):
         write(self.images / "a" / "bad.png", b"not a picture")
         summary = json.loads(self.assert_code(shardify(self.images, self.out, *SMALL, "--json"), 1).out)
-        self.assertEqual((summary["complete"], summary["inputs"], summary["samples"], summary["rejects"], summary["shards"]),
-                         (True, 7, 6, 1, 2))
+        self.assertEqual(
+            (
+                summary["complete"],
+                summary["inputs"],
+                summary["samples"],
+                summary["rejects"],
+                summary["shards"],
+            ),
+            (True, 7, 6, 1, 2),
+        )
         self.assertEqual(summary["converted"], 6)
         again = json.loads(self.assert_code(shardify(self.images, self.out, *SMALL, "--json"), 1).out)
         self.assertTrue(again["was_complete"])
@@ -308,7 +438,9 @@ class Output(TestCase):
 
     def test_on_error_fail_stops_at_the_bad_file_and_names_it(self):
         write(self.images / "a" / "bad.png", b"not a picture")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--on-error", "fail"), "a/bad.png", "--on-error fail")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--on-error", "fail"), "a/bad.png", "--on-error fail"
+        )
         self.assertNotEqual(state(self.out), "complete")
         os.remove(self.images / "a" / "bad.png")
         self.assert_refused(shardify(self.images, self.out, *SMALL), 'inputs: "7" recorded, "6" requested')
@@ -325,25 +457,48 @@ class Output(TestCase):
 
     def test_nothing_but_the_data_set_is_left(self):
         self.assert_code(shardify(self.images, self.out, *SMALL), 0)
-        self.assertEqual(sorted(p.name for p in self.out.iterdir()),
-                         ["dataset.json", "inputs.csv", "rejects.csv", "shard-00000.safetensors", "shard-00001.safetensors"])
+        self.assertEqual(
+            sorted(p.name for p in self.out.iterdir()),
+            [
+                "dataset.json",
+                "inputs.csv",
+                "rejects.csv",
+                "shard-00000.safetensors",
+                "shard-00001.safetensors",
+            ],
+        )
 
     def test_other_options_on_the_same_out_are_refused_and_named(self):
         self.assert_code(shardify(self.images, self.out, *SMALL), 0)
         before = digests(self.out)
-        for options, words in ((["--filter", "box"], ['filter: "bilinear" recorded, "box" requested']),
-                               (["--codec", "zstd"], ['codec: "none" recorded, "zstd:3" requested']),
-                               (["--layout", "nhwc"], ["layout"]), (["--mean", "0.5,0.5,0.5"], ["mean"]),
-                               (["--std", "0.5,0.5,0.5"], ["std"]), (["--fast-decode"], ["fast_decode"])):
+        for options, words in (
+            (["--filter", "box"], ['filter: "bilinear" recorded, "box" requested']),
+            (["--codec", "zstd"], ['codec: "none" recorded, "zstd:3" requested']),
+            (["--layout", "nhwc"], ["layout"]),
+            (["--mean", "0.5,0.5,0.5"], ["mean"]),
+            (["--std", "0.5,0.5,0.5"], ["std"]),
+            (["--fast-decode"], ["fast_decode"]),
+        ):
             with self.subTest(options=options):
-                self.assert_refused(shardify(self.images, self.out, *SMALL, *options), self.out, "--overwrite", *words)
-        for change in (["--resize", "40"], ["--crop", "16"], ["--dtype", "f32"], ["--samples-per-shard", "2"]):
+                self.assert_refused(
+                    shardify(self.images, self.out, *SMALL, *options), self.out, "--overwrite", *words
+                )
+        for change in (
+            ["--resize", "40"],
+            ["--crop", "16"],
+            ["--dtype", "f32"],
+            ["--samples-per-shard", "2"],
+        ):
             with self.subTest(options=change):
                 place = SMALL.index(change[0])
-                other = SMALL[:place] + change + SMALL[place + 2:]
-                self.assert_refused(shardify(self.images, self.out, *other), change[0].strip("-").replace("-", "_"))
+                other = SMALL[:place] + change + SMALL[place + 2 :]
+                self.assert_refused(
+                    shardify(self.images, self.out, *other), change[0].strip("-").replace("-", "_")
+                )
         write(self.path / "l.csv", b"a/0.png,1\na/1.png,1\na/2.png,1\nb/0.png,2\nb/1.png,2\nb/2.png,2\n")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--labels", self.path / "l.csv"), "labels")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--labels", self.path / "l.csv"), "labels"
+        )
         write(self.images / "b" / "more.png", png(1))
         self.assert_refused(shardify(self.images, self.out, *SMALL), 'inputs: "6" recorded, "7" requested')
         self.assertEqual(digests(self.out), before)
@@ -372,18 +527,29 @@ class Output(TestCase):
 
     def test_out_inside_images_is_refused(self):
         os.symlink(self.images, self.path / "link")
-        for images, out in ((self.images, self.images / "out"), (self.images, self.images), (self.images, self.images / "a" / ".."),
-                            (self.path / "link", self.images / "a" / "out"), (self.images, self.path / "link" / "new" / "er"),
-                            (self.images, f"{self.images}/new/")):
+        for images, out in (
+            (self.images, self.images / "out"),
+            (self.images, self.images),
+            (self.images, self.images / "a" / ".."),
+            (self.path / "link", self.images / "a" / "out"),
+            (self.images, self.path / "link" / "new" / "er"),
+            (self.images, f"{self.images}/new/"),
+        ):
             with self.subTest(images=images, out=out):
                 self.assert_refused(shardify(images, out, *SMALL), "inside IMAGES", "choose a folder outside")
         self.assertEqual(sorted(os.listdir(self.images)), ["a", "b"])
-        self.assert_code(shardify(self.images, self.path / "in-not", *SMALL), 0)  # beside, with a common prefix
+        self.assert_code(
+            shardify(self.images, self.path / "in-not", *SMALL), 0
+        )  # beside, with a common prefix
 
     def test_no_images(self):
         (self.path / "empty" / "deep").mkdir(parents=True)
-        self.assert_refused(shardify(self.path / "empty", self.out, *SMALL), "nothing to convert", self.path / "empty")
-        self.assert_refused(shardify(self.path / "none", self.out, *SMALL), "no such folder", self.path / "none")
+        self.assert_refused(
+            shardify(self.path / "empty", self.out, *SMALL), "nothing to convert", self.path / "empty"
+        )
+        self.assert_refused(
+            shardify(self.path / "none", self.out, *SMALL), "no such folder", self.path / "none"
+        )
         self.assert_refused(shardify(self.images / "a" / "0.png", self.out, *SMALL), "not a folder")
         self.assertEqual(state(self.out), "absent")
 
@@ -391,7 +557,9 @@ class Output(TestCase):
         write(self.path / "bad" / "a" / "x.jpg", b"no")
         write(self.path / "bad" / "b" / "y.jpg", b"")
         for _ in range(2):
-            self.assert_refused(shardify(self.path / "bad", self.out, *SMALL), "none of the 2 inputs", "rejects.csv")
+            self.assert_refused(
+                shardify(self.path / "bad", self.out, *SMALL), "none of the 2 inputs", "rejects.csv"
+            )
             self.assertEqual(len(rejects(self.out)), 2)
             self.assertNotEqual(state(self.out), "complete")
 
@@ -403,20 +571,35 @@ class Output(TestCase):
                 for i in range(9):
                     os.link(photo, photo.with_name(f"{i}{photo.name}"))
         command = f"{before}; '{SHARDIFY}' '{self.path}/photos' '{self.out}' --jobs 1 --overwrite --dtype f32 --resize 448 --crop 448"
-        env = environment(TERM=term) if term is not None else {k: v for k, v in environment().items() if k != "TERM"}
-        return self.assert_code(run(["script", "-qec", command, "/dev/null"], env=env), 0).out.split("complete:")[0]
+        env = (
+            environment(TERM=term)
+            if term is not None
+            else {k: v for k, v in environment().items() if k != "TERM"}
+        )
+        return self.assert_code(run(["script", "-qec", command, "/dev/null"], env=env), 0).out.split(
+            "complete:"
+        )[0]
 
     def test_a_terminal_sees_a_live_line_with_the_time_left_first(self):
-        frames = [frame for frame in self.on_terminal("xterm").split("\r\x1b[K") if "images" in frame and "warning" not in frame]
+        frames = [
+            frame
+            for frame in self.on_terminal("xterm").split("\r\x1b[K")
+            if "images" in frame and "warning" not in frame
+        ]
         self.assertRegex(frames[0], "^[0-9]+ / 600 images$", "no rate before it has been watched for a while")
         rated = [frame for frame in frames if "images/s" in frame]
         self.assertNotEqual(rated, [], frames)
         for frame in rated:
-            self.assertRegex(frame, r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 600 images, [0-9]+ images/s, read [0-9.]+ [KM]?i?B/s")
+            self.assertRegex(
+                frame,
+                r"^[0-9.]+ (s|min [0-9]+ s) left, [0-9]+ / 600 images, [0-9]+ images/s, read [0-9.]+ [KM]?i?B/s",
+            )
             self.assertLessEqual(float(re.search(r"([0-9]+) images/s", frame).group(1)), 600 / 0.5)
 
     def test_a_narrow_terminal_shows_the_time_left(self):
-        frames = [frame for frame in self.on_terminal("xterm", "stty cols 24").split("\r\x1b[K") if "left" in frame]
+        frames = [
+            frame for frame in self.on_terminal("xterm", "stty cols 24").split("\r\x1b[K") if "left" in frame
+        ]
         self.assertNotEqual(frames, [])
         self.assertLess(max(map(len, frames)), 24)
 
@@ -431,12 +614,30 @@ class Interruption(TestCase):
         for folder in images.iterdir():  # many names of few pictures: long enough to be interrupted
             for i in range(400):
                 os.link(folder / "0.png", folder / f"l{i}.png")
-        options = ["--resize", "512", "--crop", "512", "--dtype", "f32", "--samples-per-shard", "30", "--jobs", "2"]
+        options = [
+            "--resize",
+            "512",
+            "--crop",
+            "512",
+            "--dtype",
+            "f32",
+            "--samples-per-shard",
+            "30",
+            "--jobs",
+            "2",
+        ]
         for number in (signal.SIGINT, signal.SIGTERM):
-            with subprocess.Popen([SHARDIFY, str(images), str(self.out), *options], stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, env=environment()) as process:
+            with subprocess.Popen(
+                [SHARDIFY, str(images), str(self.out), *options],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment(),
+            ) as process:
                 deadline = time.monotonic() + 30
-                while len(shards(self.out)) < (1 if number == signal.SIGINT else 3) and time.monotonic() < deadline:
+                while (
+                    len(shards(self.out)) < (1 if number == signal.SIGINT else 3)
+                    and time.monotonic() < deadline
+                ):
                     time.sleep(0.01)
                 self.assertIsNone(process.poll(), "ended before it could be interrupted")
                 begin = time.monotonic()
@@ -470,7 +671,17 @@ class SmallDisk(TestCase):
         self.assert_code(shardify(self.images, self.out, "--quiet", "--dtype", "u8", "--crop", "64"), 0)
 
     def test_a_disk_that_fills_up_is_an_error_that_names_the_file_and_the_cause(self):
-        result = shardify(self.images, self.out, "--quiet", "--codec", "zstd:1", "--dtype", "f32", "--samples-per-shard", "1")
+        result = shardify(
+            self.images,
+            self.out,
+            "--quiet",
+            "--codec",
+            "zstd:1",
+            "--dtype",
+            "f32",
+            "--samples-per-shard",
+            "1",
+        )
         self.assert_refused(result, self.out, "No space left on device")
         self.assert_visible_is_sound(self.out)
         self.assertEqual(state(self.out), "incomplete")

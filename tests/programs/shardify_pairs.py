@@ -10,16 +10,42 @@ import subprocess
 import time
 import zlib
 
-from shardify_support import SHARDIFY, SMALL, TestCase, all_keys, digests, info, keys_of, main, png, read_shard, rejects, run
+from shardify_support import (
+    SHARDIFY,
+    SMALL,
+    TestCase,
+    all_keys,
+    digests,
+    info,
+    keys_of,
+    main,
+    png,
+    read_shard,
+    rejects,
+    run,
+)
 from shardify_support import shardctl, shardify, shards, state, write
 
 GRAY, PALETTE, RGB = 0, 3, 2
 RESIZE, CROP = 32, 24
-GEOMETRY = ["--resize", str(RESIZE), "--crop", str(CROP), "--dtype", "u8", "--layout", "nhwc", "--samples-per-shard", "4", "--quiet"]
+GEOMETRY = [
+    "--resize",
+    str(RESIZE),
+    "--crop",
+    str(CROP),
+    "--dtype",
+    "u8",
+    "--layout",
+    "nhwc",
+    "--samples-per-shard",
+    "4",
+    "--quiet",
+]
 
 
 def png_of(rows, depth=8, color=GRAY, orientation=None):
     """A PNG file of rows of numbers, as its palette's indices or gray values."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -27,13 +53,20 @@ def png_of(rows, depth=8, color=GRAY, orientation=None):
     for row in rows:
         bits = "".join(format(value, f"0{depth}b") for value in row)
         bits += "0" * (-len(bits) % 8)
-        data += b"\0" + bytes(int(bits[i:i + 8], 2) for i in range(0, len(bits), 8))
-    header = struct.pack(">IIBBBBB", len(rows[0]) // (3 if color == RGB else 1), len(rows), depth, color, 0, 0, 0)
+        data += b"\0" + bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8))
+    header = struct.pack(
+        ">IIBBBBB", len(rows[0]) // (3 if color == RGB else 1), len(rows), depth, color, 0, 0, 0
+    )
     chunks = chunk(b"IHDR", header)
     if color == PALETTE:  # colours that say nothing of the index
         chunks += chunk(b"PLTE", bytes((i * 77 + c * 31) % 256 for i in range(1 << depth) for c in range(3)))
     if orientation is not None:
-        chunks += chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01" + struct.pack(">HH", orientation, 0) + b"\0\0\0\0")
+        chunks += chunk(
+            b"eXIf",
+            b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01"
+            + struct.pack(">HH", orientation, 0)
+            + b"\0\0\0\0",
+        )
     return b"\x89PNG\r\n\x1a\n" + chunks + chunk(b"IDAT", zlib.compress(data, 1)) + chunk(b"IEND", b"")
 
 
@@ -59,8 +92,8 @@ def stored_mask(rows):
     other = int(RESIZE * long / short)
     resized = (RESIZE, other) if width <= height else (other, RESIZE)
     left, top = (round((side - CROP) / 2) for side in resized)
-    columns = nearest(width, resized[0])[left:left + CROP]
-    lines = nearest(height, resized[1])[top:top + CROP]
+    columns = nearest(width, resized[0])[left : left + CROP]
+    lines = nearest(height, resized[1])[top : top + CROP]
     return [rows[y][x] for y in lines for x in columns]
 
 
@@ -73,7 +106,7 @@ def field_of(out, name, code="B"):
         keys = keys_of(path)
         size = len(values) // len(keys)
         for i, key in enumerate(keys):
-            found[key] = values[i * size:(i + 1) * size]
+            found[key] = values[i * size : (i + 1) * size]
     return found
 
 
@@ -100,8 +133,16 @@ class PairCase(TestCase):
 
 class Stored(PairCase):
     def test_masks_hold_the_number_in_the_file_resized_with_nearest_as_the_image(self):
-        kinds = {"1": (1, GRAY), "2": (2, GRAY), "4": (4, GRAY), "8": (8, GRAY), "p1": (1, PALETTE), "p2": (2, PALETTE),
-                 "p4": (4, PALETTE), "p8": (8, PALETTE)}
+        kinds = {
+            "1": (1, GRAY),
+            "2": (2, GRAY),
+            "4": (4, GRAY),
+            "8": (8, GRAY),
+            "p1": (1, PALETTE),
+            "p2": (2, PALETTE),
+            "p4": (4, PALETTE),
+            "p8": (8, PALETTE),
+        }
         expected = {}
         for i, (name, (depth, color)) in enumerate(kinds.items()):
             rows = mask_rows(name, 31 + 9 * i, 90 - 7 * i, 1 << depth)
@@ -110,7 +151,10 @@ class Stored(PairCase):
         self.assert_code(self.convert("--pair", f"again={self.masks},role=mask,codec=none"), 0)
         self.assertEqual(field_of(self.out, "again"), expected)
         field, again = info(self.out)["fields"]
-        self.assertEqual((field["name"], field["role"], field["dtype"], field["shape"]), ("mask", "mask", "u8", [CROP, CROP, 1]))
+        self.assertEqual(
+            (field["name"], field["role"], field["dtype"], field["shape"]),
+            ("mask", "mask", "u8", [CROP, CROP, 1]),
+        )
         self.assertEqual((again["codec"], info(self.out)["version"]), ("none", 2))
         self.assert_code(shardctl("verify", self.out), 0)
         repacked = self.path / "repacked"
@@ -126,16 +170,29 @@ class Stored(PairCase):
         self.assertEqual(field_of(self.out, "raw", "H"), {"a.png": stored_mask(rows)})
 
     def test_a_value_beyond_the_classes_is_a_reject_that_says_where(self):
-        good, bad, ignored = ([[0, 1, 2, 0]] * 3, [[0, 1, 2, 0], [0, 0, 21, 0], [0] * 4], [[255, 1, 2, 0]] * 3)
+        good, bad, ignored = (
+            [[0, 1, 2, 0]] * 3,
+            [[0, 1, 2, 0], [0, 0, 21, 0], [0] * 4],
+            [[255, 1, 2, 0]] * 3,
+        )
         for name, rows in (("good.png", good), ("bad.png", bad), ("ignored.png", ignored)):
             self.add(name, rows, color=PALETTE)
         self.assert_code(self.convert("--mask-classes", "21"), 1)
         self.assertEqual(set(rejects(self.out)), {"bad.png", "ignored.png"})
-        self.assertEqual(rejects(self.out)["bad.png"], 'mask "bad.png": value 21 at column 2, row 1: there are 21 classes, 0 to 20')
+        self.assertEqual(
+            rejects(self.out)["bad.png"],
+            'mask "bad.png": value 21 at column 2, row 1: there are 21 classes, 0 to 20',
+        )
         self.assert_code(self.convert("--mask-classes", "21", "--mask-ignore", "255", out=self.path / "b"), 1)
         self.assertEqual(set(rejects(self.path / "b")), {"bad.png"})
-        self.assert_refused(self.convert("--mask-classes", "21", "--mask-ignore", "255", "--on-error", "fail", out=self.path / "c"),
-                            "bad.png", "value 21", "--on-error fail")
+        self.assert_refused(
+            self.convert(
+                "--mask-classes", "21", "--mask-ignore", "255", "--on-error", "fail", out=self.path / "c"
+            ),
+            "bad.png",
+            "value 21",
+            "--on-error fail",
+        )
         # 16 bits of a data set of 8: values that fit are taken.
         self.add("wide.png", [[0, 1, 2, 20]] * 3, depth=16)
         self.assert_code(self.convert("--mask-classes", "21", out=self.path / "d"), 1)
@@ -153,46 +210,88 @@ class Stored(PairCase):
         write(self.images / "tagged.png", png_of([[7] * 3 * 30] * 50, color=RGB, orientation=6))
         write(self.masks / "tagged.png", png_of([list(row) for row in zip(*rows)][::1], orientation=5))
         self.assert_code(self.convert("--pair", f"m={self.masks},role=mask,codec=none", masks=False), 1)
-        self.assertEqual(rejects(self.out), {"stored.png": 'm "stored.png": it has 30x50 pixels, its image 50x30 (upright, as its EXIF data '
-                                                           'say: turn this file too)'})
-        self.assertEqual(field_of(self.out, "m"), {f"{i}.png": stored_mask(rows) for i in [*range(1, 9), "tagged"]})
+        self.assertEqual(
+            rejects(self.out),
+            {
+                "stored.png": 'm "stored.png": it has 30x50 pixels, its image 50x30 (upright, as its EXIF data '
+                "say: turn this file too)"
+            },
+        )
+        self.assertEqual(
+            field_of(self.out, "m"), {f"{i}.png": stored_mask(rows) for i in [*range(1, 9), "tagged"]}
+        )
 
     def test_depth_of_16_bits_by_its_own_filter(self):
         rows = [[(x * 700 + y * 300) % 65536 for x in range(64)] for y in range(64)]
         self.add("a.png", [[0] * 64] * 64)
         write(self.path / "depth" / "a.png", png_of(rows, depth=16))
-        self.assert_code(self.convert("--pair", f"near={self.path / 'depth'},filter=nearest", "--pair", f"depth={self.path / 'depth'}",
-                                      "--pair", f"metre={self.path / 'depth'},dtype=f32,filter=nearest"), 0)
+        self.assert_code(
+            self.convert(
+                "--pair",
+                f"near={self.path / 'depth'},filter=nearest",
+                "--pair",
+                f"depth={self.path / 'depth'}",
+                "--pair",
+                f"metre={self.path / 'depth'},dtype=f32,filter=nearest",
+            ),
+            0,
+        )
         fields = {field["name"]: field for field in info(self.out)["fields"]}
-        self.assertEqual({name: (field["role"], field["dtype"]) for name, field in fields.items()},
-                         {"mask": ("mask", "u8"), "near": ("image", "u16"), "depth": ("image", "u16"), "metre": ("image", "f32")})
+        self.assertEqual(
+            {name: (field["role"], field["dtype"]) for name, field in fields.items()},
+            {
+                "mask": ("mask", "u8"),
+                "near": ("image", "u16"),
+                "depth": ("image", "u16"),
+                "metre": ("image", "f32"),
+            },
+        )
         near = field_of(self.out, "near", "H")["a.png"]
         self.assertEqual(near, stored_mask(rows))
         # Halved: the antialiased filter weighs four neighbours, and the plane stays a plane.
         depth = field_of(self.out, "depth", "H")["a.png"]
         for y in range(4, 12):
             for x in range(4, 12):
-                exact = ((2 * (x + 4) + 0.5) * 700 + (2 * (y + 4) + 0.5) * 300)
-                self.assertTrue(abs(depth[y * CROP + x] - exact) <= 0.5 or exact > 60000, (x, y, depth[y * CROP + x], exact))
+                exact = (2 * (x + 4) + 0.5) * 700 + (2 * (y + 4) + 0.5) * 300
+                self.assertTrue(
+                    abs(depth[y * CROP + x] - exact) <= 0.5 or exact > 60000,
+                    (x, y, depth[y * CROP + x], exact),
+                )
         for value, whole in zip(field_of(self.out, "metre", "f")["a.png"], near):
             self.assertAlmostEqual(value, whole / 65535, places=6)
-        self.assertEqual(info(self.out)["pipeline"]["further_images"], "mask nearest; near nearest; depth bilinear; metre nearest")
+        self.assertEqual(
+            info(self.out)["pipeline"]["further_images"],
+            "mask nearest; near nearest; depth bilinear; metre nearest",
+        )
 
     def test_a_second_camera_of_another_size_where_it_is_asked_for(self):
         self.add("a.png", [[0] * 64] * 64)
         write(self.path / "right" / "a.png", png(4, 90, 70))
-        self.assert_refused(self.convert("--pair", f"right={self.path / 'right'}", out=self.path / "no"), "none of the 1 inputs could be stored")
-        self.assertEqual(rejects(self.path / "no")["a.png"], 'right "a.png": it has 90x70 pixels, its image 64x64')
+        self.assert_refused(
+            self.convert("--pair", f"right={self.path / 'right'}", out=self.path / "no"),
+            "none of the 1 inputs could be stored",
+        )
+        self.assertEqual(
+            rejects(self.path / "no")["a.png"], 'right "a.png": it has 90x70 pixels, its image 64x64'
+        )
         self.assert_code(self.convert("--pair", f"right={self.path / 'right'},size=any"), 0)
         alone = self.path / "alone"
         self.assert_code(shardify(self.path / "right", alone, *GEOMETRY), 0)
-        self.assertEqual(read_shard(shards(self.out)[0])[1]["right"][2], read_shard(shards(alone)[0])[1]["images"][2])
+        self.assertEqual(
+            read_shard(shards(self.out)[0])[1]["right"][2], read_shard(shards(alone)[0])[1]["images"][2]
+        )
 
     def test_masks_of_other_kinds_are_rejects(self):
         self.add("good.png", [[1, 2], [3, 4]])
-        files = {"color.png": (png(1, 2, 2), "it is PNG with 3 channels of u8, and a mask has one whole number for each pixel"),
-                 "cut.png": (png_of([[1, 2], [3, 4]])[:-20], "PNG: "), "empty.png": (b"", "the file is empty"),
-                 "size.png": (png_of([[1]]), "it has 1x1 pixels, its image 2x2")}
+        files = {
+            "color.png": (
+                png(1, 2, 2),
+                "it is PNG with 3 channels of u8, and a mask has one whole number for each pixel",
+            ),
+            "cut.png": (png_of([[1, 2], [3, 4]])[:-20], "PNG: "),
+            "empty.png": (b"", "the file is empty"),
+            "size.png": (png_of([[1]]), "it has 1x1 pixels, its image 2x2"),
+        }
         for name, (data, _) in files.items():
             write(self.images / name, png(5, 2, 2))
             write(self.masks / name, data)
@@ -217,11 +316,20 @@ class Found(PairCase):
         self.assertIn('1 files without their image: "bee/unused.png"', result.out)
         stored = field_of(self.out, "m")
         self.assertEqual(stored.pop("bee/02.png"), [0] * CROP * CROP)
-        self.assertEqual(stored, {key: stored_mask(rows) for key, rows in self.rows.items() if key != "bee/02.png"})
+        self.assertEqual(
+            stored, {key: stored_mask(rows) for key, rows in self.rows.items() if key != "bee/02.png"}
+        )
         out = self.path / "skip"
-        self.assertIn("1 images without, left out", self.assert_code(self.convert("--missing", "skip", out=out, options=options), 0).out)
+        self.assertIn(
+            "1 images without, left out",
+            self.assert_code(self.convert("--missing", "skip", out=out, options=options), 0).out,
+        )
         self.assertEqual(all_keys(out), sorted(set(self.rows) - {"bee/02.png"}))
-        self.assert_refused(self.convert("--missing", "fail", out=self.path / "fail"), '"bee/02.png" has no mask', "--missing fail")
+        self.assert_refused(
+            self.convert("--missing", "fail", out=self.path / "fail"),
+            '"bee/02.png" has no mask',
+            "--missing fail",
+        )
         self.assertFalse((self.path / "fail").exists())
 
     def test_the_same_path_counts_before_the_same_name_and_two_are_too_many(self):
@@ -229,7 +337,7 @@ class Found(PairCase):
         write(self.masks / "a.tif", b"never read")
         self.assert_code(self.convert(), 0)  # a.png is there by its whole name
         (self.images / "a.png").rename(self.images / "a.jpg")
-        self.assert_refused(self.convert(out=self.path / "b"), "several files there have the name of \"a.jpg\"")
+        self.assert_refused(self.convert(out=self.path / "b"), 'several files there have the name of "a.jpg"')
         (self.masks / "a.tif").unlink()
         self.assert_code(self.convert(out=self.path / "b"), 0)
 
@@ -240,46 +348,77 @@ class Found(PairCase):
         path.symlink_to("nowhere")
         (self.masks / "loop").symlink_to(".")
         self.assert_code(self.convert(), 1)
-        self.assertEqual(rejects(self.out), {"bee/02.png": 'mask "bee/02.png": cannot open: No such file or directory'})
+        self.assertEqual(
+            rejects(self.out), {"bee/02.png": 'mask "bee/02.png": cannot open: No such file or directory'}
+        )
         self.assert_code(self.convert(), 1)  # and it stays so
 
     def test_names_may_end_in_a_suffix(self):
         self.fill(4)
-        expected = self.assert_code(self.convert("--pair", f"m={self.masks},role=mask,codec=none"), 0) and field_of(self.out, "m")
+        expected = self.assert_code(
+            self.convert("--pair", f"m={self.masks},role=mask,codec=none"), 0
+        ) and field_of(self.out, "m")
         for name in self.rows:
             path = self.masks / name
             path.rename(path.with_name(path.stem + "_l.png"))
         self.assert_refused(self.convert(out=self.path / "no"), "none of its 4 files")
         out = self.path / "b"
-        self.assert_code(self.convert("--mask-suffix", "_l", "--pair", f"m={self.masks},suffix=_l,role=mask,codec=none", out=out), 0)
+        self.assert_code(
+            self.convert(
+                "--mask-suffix", "_l", "--pair", f"m={self.masks},suffix=_l,role=mask,codec=none", out=out
+            ),
+            0,
+        )
         self.assertEqual(field_of(out, "m"), expected)
         self.assert_code(shardctl("compare", out, self.images, "--pair", f"m={self.masks},suffix=_l"), 0)
 
     def test_a_folder_that_fits_nothing_is_a_mistake(self):
         self.fill(3)
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "nowhere"), "not a folder")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "nowhere"), "not a folder"
+        )
         write(self.path / "other" / "else.png", png_of([[1]]))
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "other"),
-                            "none of its 1 files has the name of one of the 3 inputs", "else.png", "ant/01.png")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "other"),
+            "none of its 1 files has the name of one of the 3 inputs",
+            "else.png",
+            "ant/01.png",
+        )
         (self.path / "void").mkdir()
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "void"), "no images in it")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "void"), "no images in it"
+        )
         write(self.path / "arrays" / "0.npy", b"\x93NUMPY")
-        self.assert_refused(shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "arrays"), "no images in it", "not of arrays")
+        self.assert_refused(
+            shardify(self.images, self.out, *SMALL, "--mask-dir", self.path / "arrays"),
+            "no images in it",
+            "not of arrays",
+        )
 
     def test_options_that_do_not_fit_are_refused(self):
         self.fill(2)
-        for words, *given in (("expected NAME=DIR", "--pair", "nonsense"), ("expected NAME=DIR", "--pair", "=x"),
-                              ("twice", "--pair", f"mask={self.masks}"), ("letters, digits", "--pair", f"a b={self.masks}"),
-                              ("for masks only", "--pair", f"d={self.masks},classes=3"), ("1 to 65536", "--mask-classes", "0"),
-                              ("expected image or mask", "--pair", f"d={self.masks},role=x"), ("--mask-ignore", "--mask-ignore", "x"),
-                              ("without classes", "--mask-ignore", "3"), ("packed holds images of 8 bits", "--pair", f"d={self.masks},dtype=u16,codec=packed"),
-                              ("masks are u8 or u16", "--pair", f"d={self.masks},role=mask,dtype=f32"),
-                              ("expected bilinear", "--pair", f"d={self.masks},filter=x"), ("reserved", "--pair", f"images={self.masks}"),
-                              ("--pages together with", "--pages")):
+        for words, *given in (
+            ("expected NAME=DIR", "--pair", "nonsense"),
+            ("expected NAME=DIR", "--pair", "=x"),
+            ("twice", "--pair", f"mask={self.masks}"),
+            ("letters, digits", "--pair", f"a b={self.masks}"),
+            ("for masks only", "--pair", f"d={self.masks},classes=3"),
+            ("1 to 65536", "--mask-classes", "0"),
+            ("expected image or mask", "--pair", f"d={self.masks},role=x"),
+            ("--mask-ignore", "--mask-ignore", "x"),
+            ("without classes", "--mask-ignore", "3"),
+            ("packed holds images of 8 bits", "--pair", f"d={self.masks},dtype=u16,codec=packed"),
+            ("masks are u8 or u16", "--pair", f"d={self.masks},role=mask,dtype=f32"),
+            ("expected bilinear", "--pair", f"d={self.masks},filter=x"),
+            ("reserved", "--pair", f"images={self.masks}"),
+            ("--pages together with", "--pages"),
+        ):
             with self.subTest(given=given):
                 result = self.convert(*given)
                 self.assert_code(result, 2)
-                self.assertTrue(words in result.err or (words == "reserved" and "another tensor" in result.err), result)
+                self.assertTrue(
+                    words in result.err or (words == "reserved" and "another tensor" in result.err), result
+                )
         self.assert_refused(self.convert("--mask-classes", "3", masks=False), "--mask-dir: give that too")
 
 
@@ -290,7 +429,10 @@ class Guarantees(PairCase):
         super().setUp()
         self.fill(30)
         for name in self.rows:
-            write(self.path / "depth" / name, png_of(mask_rows(name, len(self.rows[name][0]), len(self.rows[name]), 5000), depth=16))
+            write(
+                self.path / "depth" / name,
+                png_of(mask_rows(name, len(self.rows[name][0]), len(self.rows[name]), 5000), depth=16),
+            )
         self.pairs = ["--pair", f"depth={self.path / 'depth'}"]
         self.assert_code(self.convert(*self.pairs), 0)
         self.expected = digests(self.out)
@@ -304,7 +446,18 @@ class Guarantees(PairCase):
         self.assert_code(self.convert(*self.pairs, "--rank", "0", "--world-size", "2", out=ranks), 0)
         self.assertEqual(digests(ranks), self.expected)
         claims = self.path / "claims"
-        command = [SHARDIFY, self.images, claims, *GEOMETRY, "--mask-dir", self.masks, *self.pairs, "--claim", "--jobs", "1"]
+        command = [
+            SHARDIFY,
+            self.images,
+            claims,
+            *GEOMETRY,
+            "--mask-dir",
+            self.masks,
+            *self.pairs,
+            "--claim",
+            "--jobs",
+            "1",
+        ]
         workers = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
         for worker in workers:
             _, error = worker.communicate(timeout=100)
@@ -315,7 +468,17 @@ class Guarantees(PairCase):
         draw = random.Random(3)
         for attempt in range(8):
             out = self.path / f"killed{attempt % 2}"
-            command = [SHARDIFY, self.images, out, *GEOMETRY, "--mask-dir", self.masks, *self.pairs, "--jobs", "1"]
+            command = [
+                SHARDIFY,
+                self.images,
+                out,
+                *GEOMETRY,
+                "--mask-dir",
+                self.masks,
+                *self.pairs,
+                "--jobs",
+                "1",
+            ]
             with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
                 time.sleep(draw.uniform(0.005, 0.08))
                 process.kill()
@@ -352,18 +515,32 @@ class Guarantees(PairCase):
         self.assertIn("depth: none of them differ\n", result.out)
         name = "bee/10.png"
         write(self.masks / name, png_of([[(value + 1) % 5 for value in row] for row in self.rows[name]]))
-        self.assertIn("mask: 1 of them differ\n", self.assert_code(shardctl("compare", self.out, self.images, *fields), 1).out)
+        self.assertIn(
+            "mask: 1 of them differ\n",
+            self.assert_code(shardctl("compare", self.out, self.images, *fields), 1).out,
+        )
         self.assert_code(shardctl("compare", self.out, self.images), 0)
         found = json.loads(shardctl("compare", self.out, self.images, *fields, "--json").out)
         self.assertEqual((found["identical"], found["fields_different"]), (False, {"depth": 0, "mask": 1}))
         (self.masks / name).unlink()
-        self.assertIn("mask: 1 of them differ\n", self.assert_code(shardctl("compare", self.out, self.images, *fields), 1).out)
-        for words, *given in (("has no such field", "--pair", f"deep={self.masks}"), ("not a folder", "--mask-dir", self.path / "no")):
+        self.assertIn(
+            "mask: 1 of them differ\n",
+            self.assert_code(shardctl("compare", self.out, self.images, *fields), 1).out,
+        )
+        for words, *given in (
+            ("has no such field", "--pair", f"deep={self.masks}"),
+            ("not a folder", "--mask-dir", self.path / "no"),
+        ):
             self.assertIn(words, self.assert_code(shardctl("compare", self.out, self.images, *given), 2).err)
 
     def test_other_pairs_are_another_conversion(self):
-        for more in ([], [*self.pairs, "--mask-classes", "6"], ["--pair", f"depth={self.path / 'depth'},filter=nearest"],
-                     ["--pair", f"depth={self.path / 'depth'},codec=zstd:4"], ["--pair", f"deep={self.path / 'depth'}"]):
+        for more in (
+            [],
+            [*self.pairs, "--mask-classes", "6"],
+            ["--pair", f"depth={self.path / 'depth'},filter=nearest"],
+            ["--pair", f"depth={self.path / 'depth'},codec=zstd:4"],
+            ["--pair", f"deep={self.path / 'depth'}"],
+        ):
             self.assert_refused(self.convert(*more), "other options")
 
     def test_appended_and_joined_sets_have_the_fields(self):
@@ -374,7 +551,16 @@ class Guarantees(PairCase):
                     write(folder / kind / name, (self.path / kind / name).read_bytes())
 
         def convert(folder, out, *options):
-            return shardify(folder / "images", out, *GEOMETRY, "--mask-dir", folder / "masks", "--pair", f"depth={folder / 'depth'}", *options)
+            return shardify(
+                folder / "images",
+                out,
+                *GEOMETRY,
+                "--mask-dir",
+                folder / "masks",
+                "--pair",
+                f"depth={folder / 'depth'}",
+                *options,
+            )
 
         parts = [self.path / "part0", self.path / "part1"]
         for folder, out in zip((first, more), parts):
@@ -396,9 +582,20 @@ class Guarantees(PairCase):
 
     def test_a_dry_run_counts_the_fields(self):
         plain = shardify(self.images, self.path / "x", *GEOMETRY, "--dry-run", "--json")
-        pairs = self.convert(*self.pairs, "--pair", f"m={self.masks},role=mask,codec=none", "--dry-run", "--json", out=self.path / "x", masks=False)
+        pairs = self.convert(
+            *self.pairs,
+            "--pair",
+            f"m={self.masks},role=mask,codec=none",
+            "--dry-run",
+            "--json",
+            out=self.path / "x",
+            masks=False,
+        )
         pixels = CROP * CROP
-        self.assertEqual([json.loads(result.out)["bytes"] for result in (plain, pairs)], [30 * 3 * pixels, 30 * (3 + 1 + 2) * pixels])
+        self.assertEqual(
+            [json.loads(result.out)["bytes"] for result in (plain, pairs)],
+            [30 * 3 * pixels, 30 * (3 + 1 + 2) * pixels],
+        )
         self.assertEqual(state(self.path / "x"), "absent")
 
 

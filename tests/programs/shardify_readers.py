@@ -6,7 +6,18 @@ import pathlib
 import sys
 import unittest
 
-from shardify_support import SMALL, TestCase, main, make_images, make_photos, read_shard, run, shardctl, shardify, shards
+from shardify_support import (
+    SMALL,
+    TestCase,
+    main,
+    make_images,
+    make_photos,
+    read_shard,
+    run,
+    shardctl,
+    shardify,
+    shards,
+)
 
 try:
     import numpy
@@ -21,8 +32,10 @@ NUMPY_TYPES = {"U8": "u1", "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4
 
 
 def arrays(path):
-    return {name: numpy.frombuffer(data, NUMPY_TYPES[dtype]).reshape(shape)
-            for name, (dtype, shape, data) in read_shard(path)[1].items()}
+    return {
+        name: numpy.frombuffer(data, NUMPY_TYPES[dtype]).reshape(shape)
+        for name, (dtype, shape, data) in read_shard(path)[1].items()
+    }
 
 
 def images_of(printed):
@@ -42,8 +55,22 @@ class Numpy(Readers):
     def test_numpy_maps_images_at_the_offset_that_shardctl_prints(self):
         for dtype in ("u8", "f16", "f32"):
             out = self.path / dtype
-            self.assert_code(shardify(self.images, out, "--resize", "32", "--crop", "32", "--dtype", dtype,
-                                      "--samples-per-shard", "4", "--quiet"), 0)
+            self.assert_code(
+                shardify(
+                    self.images,
+                    out,
+                    "--resize",
+                    "32",
+                    "--crop",
+                    "32",
+                    "--dtype",
+                    dtype,
+                    "--samples-per-shard",
+                    "4",
+                    "--quiet",
+                ),
+                0,
+            )
             for path in shards(out):
                 printed = json.loads(self.assert_code(shardctl("info", "--json", path), 0).out)
                 expected = arrays(path)["images"]
@@ -60,10 +87,12 @@ class Packed(Readers):
         example = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "read_packed" / "read_packed.py"
         self.assertLess(len(example.read_text().splitlines()), 60)
         images = make_photos(self.path / "photos", 1)
-        for name, options in {"gray": ["--dtype", "u8", "--resize", "32", "--crop", "8"],
-                              "wide": ["--dtype", "u8", "--layout", "nhwc", "--squash", "77x33", "--crop", "none"],
-                              "float": ["--dtype", "f16", "--resize", "65", "--crop", "65"],
-                              "single": ["--dtype", "f32", "--layout", "nhwc", "--resize", "40", "--crop", "33"]}.items():
+        for name, options in {
+            "gray": ["--dtype", "u8", "--resize", "32", "--crop", "8"],
+            "wide": ["--dtype", "u8", "--layout", "nhwc", "--squash", "77x33", "--crop", "none"],
+            "float": ["--dtype", "f16", "--resize", "65", "--crop", "65"],
+            "single": ["--dtype", "f32", "--layout", "nhwc", "--resize", "40", "--crop", "33"],
+        }.items():
             out, found = self.path / name, self.path / f"{name}.npy"
             self.assert_code(shardify(images, out, "--codec", "packed", "--quiet", *options), 0)
             self.assert_code(shardctl("export", out, "--npy", self.path / f"{name}-npy"), 0)

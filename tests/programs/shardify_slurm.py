@@ -17,7 +17,19 @@ import time
 import unittest
 from pathlib import Path
 
-from shardify_support import SHARDIFY, SMALL, TestCase, digests, environment, main, make_images, need, run, shardify, state
+from shardify_support import (
+    SHARDIFY,
+    SMALL,
+    TestCase,
+    digests,
+    environment,
+    main,
+    make_images,
+    need,
+    run,
+    shardify,
+    state,
+)
 
 CONFIGURATION = """
 ClusterName=shardtest
@@ -91,12 +103,25 @@ class Cluster:
         key.write_bytes(secrets.token_bytes(64))
         key.chmod(0o600)
         conf = self.folder / "slurm.conf"
-        conf.write_text(CONFIGURATION.format(host=socket.gethostname().split(".")[0], user=pwd.getpwuid(os.getuid()).pw_name,
-                                             folder=self.folder, ports=free_ports(2)))
+        conf.write_text(
+            CONFIGURATION.format(
+                host=socket.gethostname().split(".")[0],
+                user=pwd.getpwuid(os.getuid()).pw_name,
+                folder=self.folder,
+                ports=free_ports(2),
+            )
+        )
         self.env = environment(SLURM_CONF=str(conf), SHELL="/bin/bash")
         place = self.folder / "munge"
-        self.spawn(munged, "--foreground", f"--key-file={key}", f"--socket={self.folder}/munge.socket", f"--pid-file={place}/pid",
-                   f"--log-file={place}/log", f"--seed-file={place}/seed")
+        self.spawn(
+            munged,
+            "--foreground",
+            f"--key-file={key}",
+            f"--socket={self.folder}/munge.socket",
+            f"--pid-file={place}/pid",
+            f"--log-file={place}/log",
+            f"--seed-file={place}/seed",
+        )
         self.wait(lambda: (self.folder / "munge.socket").exists(), "munged")
         self.spawn(slurmctld, "-D", "-c", "-f", str(conf))
         self.spawn(slurmd, "-D", "-f", str(conf))
@@ -105,14 +130,18 @@ class Cluster:
     def spawn(self, *command):
         log = open(self.folder / f"{Path(command[0]).name}.out", "wb")
         with log:
-            self.processes.append(subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+            self.processes.append(
+                subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            )
 
     def wait(self, ready, what):
         deadline = time.monotonic() + 60
         while not ready():
             ended = [p.args[0] for p in self.processes if p.poll() is not None]
             if ended or time.monotonic() > deadline:
-                logs = "".join(f.read_text(errors="replace")[-600:] for f in sorted(self.folder.glob("*.out")))
+                logs = "".join(
+                    f.read_text(errors="replace")[-600:] for f in sorted(self.folder.glob("*.out"))
+                )
                 raise unittest.SkipTest(f"Slurm does not start here ({what}; ended: {ended}): {logs}")
             time.sleep(0.1)
 
@@ -187,7 +216,13 @@ class Slurm(TestCase):
     def test_a_shell_on_the_node_is_one_process(self):
         """salloc without a command: a step that is none of srun's, with SLURM_PROCID=0 and SLURM_NTASKS=8."""
         need("script")
-        result = self.slurm("script", "-qec", "salloc -n 8", "/dev/null", input=f"{self.command}; echo code $?\nexit\n".encode())
+        result = self.slurm(
+            "script",
+            "-qec",
+            "salloc -n 8",
+            "/dev/null",
+            input=f"{self.command}; echo code $?\nexit\n".encode(),
+        )
         self.assertRegex(result.out, r"code 0\r?\n", result)
         self.assertNotIn("rank 0", result.out)
         self.assert_same()
@@ -222,14 +257,18 @@ class Slurm(TestCase):
 
     def test_a_job_submitted_from_a_step_is_not_in_that_step(self):
         """sbatch hands SLURM_STEP_ID and SLURM_STEP_NUM_TASKS on."""
-        result = self.slurm("srun", "-n", "1", "sbatch", "-W", "-n", "3", "-o", f"{self.log}.1", "--wrap", self.command)
+        result = self.slurm(
+            "srun", "-n", "1", "sbatch", "-W", "-n", "3", "-o", f"{self.log}.1", "--wrap", self.command
+        )
         self.assert_code(result, 0)
         self.assertNotIn("rank", self.printed())
         self.assert_same()
 
     def test_mpirun_in_a_job(self):
         need("mpirun")
-        result = self.batch("-n", "3", script=f"mpirun --allow-run-as-root --oversubscribe -n 3 {self.command}")
+        result = self.batch(
+            "-n", "3", script=f"mpirun --allow-run-as-root --oversubscribe -n 3 {self.command}"
+        )
         self.assert_code(result, 0)
         self.assertIn("rank 2 of 3 (OMPI_COMM_WORLD_RANK=2", self.printed())
         self.assert_same()

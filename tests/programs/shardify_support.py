@@ -30,6 +30,7 @@ SMALL = ["--resize", "32", "--crop", "32", "--dtype", "u8", "--samples-per-shard
 
 # --- pictures -------------------------------------------------------------------------------------------------------
 
+
 def png(seed, width=48, height=40):
     """A small RGB PNG; the same bytes for the same arguments."""
     noise = random.Random(seed)
@@ -43,20 +44,32 @@ def png(seed, width=48, height=40):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(rows), 1)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(bytes(rows), 1))
+        + chunk(b"IEND", b"")
+    )
 
 
 def huge_png(width=60000, height=60000):
     """A PNG whose header claims more pixels than the bound; there is next to no data."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 100)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0" * 100))
+        + chunk(b"IEND", b"")
+    )
 
 
 def long_png(width):
     """A gray PNG of one row; some kilobytes for a million pixels."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
@@ -86,8 +99,12 @@ def make_images(folder, classes=("ant", "bee", "cow"), each=4):
 
 
 def make_photos(folder, count=6, seed=1):
-    run = subprocess.run([SHARDBENCH, "synth", str(folder), "--count", str(count), "--seed", str(seed)],
-                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    run = subprocess.run(
+        [SHARDBENCH, "synth", str(folder), "--count", str(count), "--seed", str(seed)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     if run.returncode != 0:
         raise RuntimeError("shardbench synth failed: " + run.stderr.decode(errors="replace"))
     return Path(folder)
@@ -96,7 +113,17 @@ def make_photos(folder, count=6, seed=1):
 # --- runs -----------------------------------------------------------------------------------------------------------
 
 # Of launchers and clouds: a test may itself run under one.
-LAUNCHER_VARIABLES = ("OMPI_", "PMI_", "PMIX_", "SLURM_", "AWS_", "JOB_COMPLETION_INDEX", "TORCHELASTIC_", "RANK", "WORLD_SIZE")
+LAUNCHER_VARIABLES = (
+    "OMPI_",
+    "PMI_",
+    "PMIX_",
+    "SLURM_",
+    "AWS_",
+    "JOB_COMPLETION_INDEX",
+    "TORCHELASTIC_",
+    "RANK",
+    "WORLD_SIZE",
+)
 
 
 def environment(**changes):
@@ -122,7 +149,9 @@ def run(command, timeout=100, env=None, **options):
     options.setdefault("stderr", subprocess.PIPE)
     if "input" not in options:
         options.setdefault("stdin", subprocess.DEVNULL)
-    return Result(command, subprocess.run(command, timeout=timeout, env=env or environment(), check=False, **options))
+    return Result(
+        command, subprocess.run(command, timeout=timeout, env=env or environment(), check=False, **options)
+    )
 
 
 def shardify(*arguments, **options):
@@ -148,6 +177,7 @@ def need_root():
 
 # --- what a run leaves ------------------------------------------------------------------------------------------------
 
+
 def digests(folder):
     """sha256 of every file below a folder, hidden ones too."""
     folder = os.fsencode(folder)
@@ -172,12 +202,12 @@ def read_shard(path):
     """Header and bytes of the tensors of a safetensors file, by its five lines of specification."""
     data = Path(path).read_bytes()
     size = struct.unpack_from("<Q", data)[0]
-    header = json.loads(data[8:8 + size])
+    header = json.loads(data[8 : 8 + size])
     tensors = {}
     for name, tensor in header.items():
         if name != "__metadata__":
             begin, end = tensor["data_offsets"]
-            tensors[name] = (tensor["dtype"], tensor["shape"], data[8 + size + begin:8 + size + end])
+            tensors[name] = (tensor["dtype"], tensor["shape"], data[8 + size + begin : 8 + size + end])
     return header.get("__metadata__", {}), tensors
 
 
@@ -194,7 +224,7 @@ def labels_of(path):
         return list(struct.unpack(f"<{len(data) // 8}q", data))
     values = struct.unpack(f"<{len(data) // 4}f", data)
     width = shape[1]
-    return [values[i:i + width] for i in range(0, len(values), width)]
+    return [values[i : i + width] for i in range(0, len(values), width)]
 
 
 def all_keys(out):
@@ -207,7 +237,7 @@ def stored_samples(out):
     for path in shards(out):
         images = read_shard(path)[1]["images"]
         size = len(images[2]) // images[1][0]
-        found.update((key, images[2][i * size:(i + 1) * size]) for i, key in enumerate(keys_of(path)))
+        found.update((key, images[2][i * size : (i + 1) * size]) for i, key in enumerate(keys_of(path)))
     return found
 
 
@@ -218,6 +248,7 @@ def all_labels(out):
 def rejects(out):
     """rejects.csv as {path: reason}."""
     import csv
+
     with open(Path(out) / "rejects.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["path", "reason"], rows[0]
@@ -271,9 +302,12 @@ class TestCase(unittest.TestCase):
         if found == "absent":
             return found
         for name in os.listdir(out):
-            known = (name in ("dataset.json", "conversion.json", "rejects.csv", "inputs.csv") or name.endswith(".part")
-                     or (name.startswith("shard-") and name.endswith(".safetensors"))
-                     or (name.startswith(".shard-") and name.endswith(".done.json")))
+            known = (
+                name in ("dataset.json", "conversion.json", "rejects.csv", "inputs.csv")
+                or name.endswith(".part")
+                or (name.startswith("shard-") and name.endswith(".safetensors"))
+                or (name.startswith(".shard-") and name.endswith(".done.json"))
+            )
             self.assertTrue(known, f"'{name}' in the folder")
             if name.endswith(".json"):
                 json.loads((Path(out) / name).read_text(encoding="utf-8"))

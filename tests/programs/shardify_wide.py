@@ -28,13 +28,41 @@ def png_of(pixels, interlaced=False):
     big = pixels.astype(pixels.dtype.newbyteorder(">"))
     parts = [big]
     if interlaced:
-        parts = [big[y::dy, x::dx] for y, x, dy, dx in ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))]
+        parts = [
+            big[y::dy, x::dx]
+            for y, x, dy, dx in (
+                (0, 0, 8, 8),
+                (0, 4, 8, 8),
+                (4, 0, 8, 4),
+                (0, 2, 4, 4),
+                (2, 0, 4, 2),
+                (0, 1, 2, 2),
+                (1, 0, 2, 1),
+            )
+        ]
     rows = b"".join(b"\0" + row.tobytes() for part in parts if part.size for row in part)
-    header = struct.pack(">IIBBBBB", width, height, 8 * pixels.itemsize, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, interlaced)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    header = struct.pack(
+        ">IIBBBBB", width, height, 8 * pixels.itemsize, {1: 0, 2: 4, 3: 2, 4: 6}[channels], 0, 0, interlaced
+    )
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
-def tiff_of(*pages, order="<", planes=False, photometric=None, extra=None, tile=0, deflate=False, orientation=None, kinds=()):
+def tiff_of(
+    *pages,
+    order="<",
+    planes=False,
+    photometric=None,
+    extra=None,
+    tile=0,
+    deflate=False,
+    orientation=None,
+    kinds=(),
+):
     """Pages of [row, column, channel]. `kinds`: NewSubfileType of each."""
     out = bytearray(struct.pack(order + "2sHI", b"II" if order == "<" else b"MM", 42, 0))
     link = 4
@@ -45,9 +73,15 @@ def tiff_of(*pages, order="<", planes=False, photometric=None, extra=None, tile=
         blocks = []
         for part in parts:
             if tile:
-                padded = np.zeros((-(-height // tile) * tile, -(-width // tile) * tile, part.shape[2]), part.dtype)
+                padded = np.zeros(
+                    (-(-height // tile) * tile, -(-width // tile) * tile, part.shape[2]), part.dtype
+                )
                 padded[:height, :width] = part
-                blocks += [padded[y : y + tile, x : x + tile] for y in range(0, height, tile) for x in range(0, width, tile)]
+                blocks += [
+                    padded[y : y + tile, x : x + tile]
+                    for y in range(0, height, tile)
+                    for x in range(0, width, tile)
+                ]
             else:
                 blocks += [part[y : y + 7] for y in range(0, height, 7)]
         data = [zlib.compress(block.tobytes()) if deflate else block.tobytes() for block in blocks]
@@ -102,7 +136,9 @@ def stored(out):
         images = json.loads(raw[8 : 8 + length])["images"]
         begin, end = images["data_offsets"]
         dtype = {"U8": "u1", "U16": "<u2", "F16": "<f2", "F32": "<f4"}[images["dtype"]]
-        arrays.append(np.frombuffer(raw[8 + length + begin : 8 + length + end], dtype).reshape(images["shape"]))
+        arrays.append(
+            np.frombuffer(raw[8 + length + begin : 8 + length + end], dtype).reshape(images["shape"])
+        )
     return np.concatenate(arrays)
 
 
@@ -111,8 +147,12 @@ def resized(pixels, height, width, kernel=lambda x: np.maximum(0, 1 - np.abs(x))
 
     def weights(source, out):
         scale = source / out
-        inverse = 1.0 / max(scale, 1.0)  # in the order of Pillow's steps: a box filter has its edges between pixels
-        all_weights = np.array([kernel((np.arange(source) - (x + 0.5) * scale + 0.5) * inverse) for x in range(out)])
+        inverse = 1.0 / max(
+            scale, 1.0
+        )  # in the order of Pillow's steps: a box filter has its edges between pixels
+        all_weights = np.array(
+            [kernel((np.arange(source) - (x + 0.5) * scale + 0.5) * inverse) for x in range(out)]
+        )
         return all_weights / all_weights.sum(1, keepdims=True)
 
     columns = np.einsum("xw,hwc->hxc", weights(pixels.shape[1], width), pixels.astype(np.float64))
@@ -158,7 +198,9 @@ class Wide(TestCase):
         np.testing.assert_array_equal(samples[3], color[..., :1].repeat(3, 2))
         self.assert_code(shardctl("verify", out), 0)
         # As floats: (value / 65535 - mean) / std.
-        floats = stored(self.convert(self.images, "--dtype", "f32", "--channels", "keep", "--squash", "24x20"))
+        floats = stored(
+            self.convert(self.images, "--dtype", "f32", "--channels", "keep", "--squash", "24x20")
+        )
         mean, std = (np.array(info[name], np.float32) for name in ("mean", "std"))
         np.testing.assert_array_equal(floats[0], (color.astype(np.float32) / np.float32(65535) - mean) / std)
 
@@ -181,14 +223,22 @@ class Wide(TestCase):
         filters = {
             "bilinear": lambda x: np.maximum(0, 1 - np.abs(x)),
             "box": lambda x: ((x > -0.5) & (x <= 0.5)).astype(float),
-            "bicubic": lambda x: np.where(np.abs(x) < 1, (1.5 * np.abs(x) - 2.5) * x * x + 1, np.where(np.abs(x) < 2, ((np.abs(x) - 5) * np.abs(x) + 8) * np.abs(x) * -0.5 + 2, 0)),
+            "bicubic": lambda x: np.where(
+                np.abs(x) < 1,
+                (1.5 * np.abs(x) - 2.5) * x * x + 1,
+                np.where(np.abs(x) < 2, ((np.abs(x) - 5) * np.abs(x) + 8) * np.abs(x) * -0.5 + 2, 0),
+            ),
             "lanczos": lambda x: np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0),
         }
         color = self.noise(41, 37, 3)
         write(self.images / "a.png", png_of(color))
         for name, kernel in filters.items():
             for width, height in ((23, 19), (61, 53), (37, 31)):  # odd: no pixel lies on the edge of a box
-                samples = stored(self.convert(self.images, "--dtype", "u16", "--squash", f"{width}x{height}", "--filter", name))
+                samples = stored(
+                    self.convert(
+                        self.images, "--dtype", "u16", "--squash", f"{width}x{height}", "--filter", name
+                    )
+                )
                 exact = np.clip(resized(color, height, width, kernel), 0, 65535)
                 off = np.abs(samples[0] - exact).max()
                 self.assertLess(off, 0.5 + 1e-6, (name, width, height))
@@ -196,32 +246,47 @@ class Wide(TestCase):
                     self.assertGreater(off, 0.4)
 
     def test_tiff_files_of_any_bands(self):
-        for number, (pixels, options) in enumerate((
-            (self.noise(20, 24, 1), {}),
-            (self.noise(20, 24, 3), {"order": ">"}),
-            (self.noise(20, 24, 13), {"planes": True}),
-            (self.noise(20, 24, 13), {"tile": 16, "deflate": True}),
-            (self.noise(20, 24, 6, dtype=np.uint8), {"tile": 16, "planes": True}),
-            (self.noise(20, 24, 4), {"photometric": 2, "extra": [0]}),
-            (self.noise(20, 24, 1, dtype=np.float32), {}),
-            (self.noise(20, 24, 5, dtype=np.float32), {"order": ">", "deflate": True}),
-            (self.noise(20, 24, 2, dtype=np.float16), {}),
-            (self.noise(20, 24, 1, dtype=np.float64), {}),
-            (self.noise(20, 24, 1, dtype=np.int16), {"order": ">"}),
-        )):
+        for number, (pixels, options) in enumerate(
+            (
+                (self.noise(20, 24, 1), {}),
+                (self.noise(20, 24, 3), {"order": ">"}),
+                (self.noise(20, 24, 13), {"planes": True}),
+                (self.noise(20, 24, 13), {"tile": 16, "deflate": True}),
+                (self.noise(20, 24, 6, dtype=np.uint8), {"tile": 16, "planes": True}),
+                (self.noise(20, 24, 4), {"photometric": 2, "extra": [0]}),
+                (self.noise(20, 24, 1, dtype=np.float32), {}),
+                (self.noise(20, 24, 5, dtype=np.float32), {"order": ">", "deflate": True}),
+                (self.noise(20, 24, 2, dtype=np.float16), {}),
+                (self.noise(20, 24, 1, dtype=np.float64), {}),
+                (self.noise(20, 24, 1, dtype=np.int16), {"order": ">"}),
+            )
+        ):
             folder = self.path / f"tiff-{number}"
             write(folder / "a.tif", tiff_of(pixels, **options))
-            kept = "u16" if pixels.dtype == np.uint16 else "u8" if pixels.dtype == np.uint8 else "f16" if pixels.dtype == np.float16 else "f32"
+            kept = (
+                "u16"
+                if pixels.dtype == np.uint16
+                else "u8"
+                if pixels.dtype == np.uint8
+                else "f16"
+                if pixels.dtype == np.float16
+                else "f32"
+            )
             arguments = ["--dtype", "u16"] if kept == "u16" else []
             out = self.convert(folder, *arguments, "--squash", "24x20")
-            self.assertEqual((self.info(out)["dtype"], self.info(out)["shape"]), (kept, list(pixels.shape)), number)
+            self.assertEqual(
+                (self.info(out)["dtype"], self.info(out)["shape"]), (kept, list(pixels.shape)), number
+            )
             np.testing.assert_array_equal(stored(out)[0], pixels.astype(stored(out).dtype), str(number))
             self.assert_code(shardctl("verify", out), 0)
 
     def test_alpha_is_dropped_and_orientation_applied(self):
         pixels = self.noise(6, 9, 4)
         for orientation in range(1, 9):
-            write(self.images / f"{orientation}.tif", tiff_of(pixels, photometric=2, extra=[2], orientation=orientation))
+            write(
+                self.images / f"{orientation}.tif",
+                tiff_of(pixels, photometric=2, extra=[2], orientation=orientation),
+            )
         base = pixels[..., :3]
         upright = {1: base, 2: base[:, ::-1], 3: base[::-1, ::-1], 4: base[::-1]}
         swapped = base.transpose(1, 0, 2)
@@ -241,31 +306,50 @@ class Wide(TestCase):
         out = self.convert(self.images, "--dtype", "u16", "--squash", "9x8", "--pages")
         self.assertEqual(all_keys(out), [f"a.tif#{i}" for i in range(12)] + ["b.tif#0"])
         np.testing.assert_array_equal(stored(out), [*pages, pages[3]])
-        self.assert_code(shardify(self.images, out, *AS_IS, "--dtype", "u16", "--squash", "9x8", "--pages"), 0)
+        self.assert_code(
+            shardify(self.images, out, *AS_IS, "--dtype", "u16", "--squash", "9x8", "--pages"), 0
+        )
         write(self.path / "labels.csv", b"path,label\na.tif,1\n")
-        refused = shardify(self.images, self.path / "no", *AS_IS, "--dtype", "u16", "--squash", "9x8", "--pages", "--labels", self.path / "labels.csv")
+        refused = shardify(
+            self.images,
+            self.path / "no",
+            *AS_IS,
+            "--dtype",
+            "u16",
+            "--squash",
+            "9x8",
+            "--pages",
+            "--labels",
+            self.path / "labels.csv",
+        )
         self.assert_code(refused, 2)
         self.assertIn("these name files, not pages", refused.err)
 
     def test_arrays_keep_dtype_and_channels(self):
-        for number, (array, shape, kept) in enumerate((
-            (self.noise(4, 20, 24, 13), (20, 24, 13), "u16"),
-            (self.noise(4, 13, 20, 24), (20, 24, 13), "u16"),
-            (self.noise(4, 20, 24), (20, 24, 1), "u16"),
-            (self.noise(4, 20, 24, 3), (20, 24, 3), "u16"),
-            (self.noise(4, 20, 24, 4).astype(">u2"), (20, 24, 4), "u16"),
-            (self.noise(4, 20, 24, 2, dtype=np.uint8), (20, 24, 2), "u8"),
-            (self.noise(4, 20, 24, 13, dtype=np.float32), (20, 24, 13), "f32"),
-            (self.noise(4, 5, 20, 24, dtype=np.float16), (20, 24, 5), "f16"),
-            (self.noise(4, 20, 24, dtype=np.float64), (20, 24, 1), "f32"),
-            (self.noise(4, 20, 24, dtype=np.int16), (20, 24, 1), "f32"),
-        )):
+        for number, (array, shape, kept) in enumerate(
+            (
+                (self.noise(4, 20, 24, 13), (20, 24, 13), "u16"),
+                (self.noise(4, 13, 20, 24), (20, 24, 13), "u16"),
+                (self.noise(4, 20, 24), (20, 24, 1), "u16"),
+                (self.noise(4, 20, 24, 3), (20, 24, 3), "u16"),
+                (self.noise(4, 20, 24, 4).astype(">u2"), (20, 24, 4), "u16"),
+                (self.noise(4, 20, 24, 2, dtype=np.uint8), (20, 24, 2), "u8"),
+                (self.noise(4, 20, 24, 13, dtype=np.float32), (20, 24, 13), "f32"),
+                (self.noise(4, 5, 20, 24, dtype=np.float16), (20, 24, 5), "f16"),
+                (self.noise(4, 20, 24, dtype=np.float64), (20, 24, 1), "f32"),
+                (self.noise(4, 20, 24, dtype=np.int16), (20, 24, 1), "f32"),
+            )
+        ):
             source = self.path / f"{number}.npy"
             np.save(source, array)
             out = self.convert(source, "--squash", "24x20")
             info = self.info(out)
             self.assertEqual((info["dtype"], info["shape"]), (kept, list(shape)), number)
-            expected = array.transpose(0, 2, 3, 1) if array.shape[-1] == 24 and array.ndim == 4 else array.reshape(4, *shape)
+            expected = (
+                array.transpose(0, 2, 3, 1)
+                if array.shape[-1] == 24 and array.ndim == 4
+                else array.reshape(4, *shape)
+            )
             np.testing.assert_array_equal(stored(out), expected.astype(stored(out).dtype), str(number))
         ambiguous = self.path / "ambiguous.npy"
         np.save(ambiguous, self.noise(4, 13, 20, 13))
@@ -282,10 +366,14 @@ class Wide(TestCase):
         np.save(self.path / "x.npy", self.noise(3, 8, 9, 5))
         five = ["--mean", "0.1,0.2,0.3,0.4,0.5", "--std", "1,2,3,4,5"]
         out = self.convert(self.path / "x.npy", "--squash", "9x8", *five)
-        self.assertEqual((self.info(out)["mean"], self.info(out)["std"]), ([0.1, 0.2, 0.3, 0.4, 0.5], [1, 2, 3, 4, 5]))
+        self.assertEqual(
+            (self.info(out)["mean"], self.info(out)["std"]), ([0.1, 0.2, 0.3, 0.4, 0.5], [1, 2, 3, 4, 5])
+        )
         floats = stored(self.convert(self.path / "x.npy", "--squash", "9x8", *five, "--dtype", "f32"))
         values = np.load(self.path / "x.npy").astype(np.float32) / np.float32(65535)
-        np.testing.assert_array_equal(floats, (values - np.float32([0.1, 0.2, 0.3, 0.4, 0.5])) / np.float32([1, 2, 3, 4, 5]))
+        np.testing.assert_array_equal(
+            floats, (values - np.float32([0.1, 0.2, 0.3, 0.4, 0.5])) / np.float32([1, 2, 3, 4, 5])
+        )
         for given, why in (
             (["--mean", "0,0,0", "--std", "1,1,2"], "have 3 numbers, the samples 5 channels"),
             (["--mean", "0.1,0.2,0.3,0.4,0.5"], "give both"),
@@ -310,7 +398,9 @@ class Wide(TestCase):
             folder = self.path / f"no-{options[-1]}"
             result = shardify(self.images, folder, *AS_IS, "--squash", "9x8", *options)
             self.assert_code(result, 2)
-            text = result.err + ((folder / "rejects.csv").read_text() if (folder / "rejects.csv").exists() else "")
+            text = result.err + (
+                (folder / "rejects.csv").read_text() if (folder / "rejects.csv").exists() else ""
+            )
             self.assertIn(why, text)
 
     def test_codec_zstd_and_hostile_headers(self):

@@ -61,23 +61,49 @@ class Swift:
         node = Path(work) / "node"
         (node / "d1").mkdir(parents=True)
         self.etc.mkdir()
-        (self.etc / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = a\nswift_hash_path_prefix = b\n")
+        (self.etc / "swift.conf").write_text(
+            "[swift-hash]\nswift_hash_path_suffix = a\nswift_hash_path_prefix = b\n"
+        )
         self.processes = []
         ports = {name: free_port() for name in ("object", "container", "account", "proxy")}
         for name, port in ports.items():
             common = SERVER.format(port=port, user=getpass.getuser(), etc=self.etc, node=node)
-            own = STORE.format(name=name) if name != "proxy" else PROXY.format(secret=self.SECRET, nothing=free_port())
+            own = (
+                STORE.format(name=name)
+                if name != "proxy"
+                else PROXY.format(secret=self.SECRET, nothing=free_port())
+            )
             (self.etc / f"{name}.conf").write_text(common + own)
             if name != "proxy":
-                for words in (["create", "4", "1", "1"], ["add", f"r1z1-127.0.0.1:{port}/d1", "1"], ["rebalance"]):
-                    subprocess.run(["swift-ring-builder", f"{name}.builder", *words], cwd=self.etc, check=True, capture_output=True, timeout=60)
+                for words in (
+                    ["create", "4", "1", "1"],
+                    ["add", f"r1z1-127.0.0.1:{port}/d1", "1"],
+                    ["rebalance"],
+                ):
+                    subprocess.run(
+                        ["swift-ring-builder", f"{name}.builder", *words],
+                        cwd=self.etc,
+                        check=True,
+                        capture_output=True,
+                        timeout=60,
+                    )
         try:
             for name, port in ports.items():
                 environment = {**os.environ, "SWIFT_CONF_FILE": str(self.etc / "swift.conf")}
-                self.processes.append(subprocess.Popen([f"swift-{name}-server", str(self.etc / f"{name}.conf")], env=environment, stdout=subprocess.DEVNULL,
-                                                       stderr=subprocess.DEVNULL))
+                self.processes.append(
+                    subprocess.Popen(
+                        [f"swift-{name}-server", str(self.etc / f"{name}.conf")],
+                        env=environment,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                    )
+                )
                 wait_for(listens(port), self.processes[-1], seconds=60)
-            self.environment = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['proxy']}", "AWS_ACCESS_KEY_ID": "test:tester", "AWS_SECRET_ACCESS_KEY": self.SECRET}
+            self.environment = {
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{ports['proxy']}",
+                "AWS_ACCESS_KEY_ID": "test:tester",
+                "AWS_SECRET_ACCESS_KEY": self.SECRET,
+            }
             make_bucket(self.environment)
         except BaseException:
             self.__exit__()

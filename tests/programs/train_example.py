@@ -27,10 +27,36 @@ def make_data_set(folder, count, seed):
     """Photo-like pictures of 10 classes, which differ in hue and in shape, at 40x40."""
     photos = Path(folder) / f"photos{seed}"
     out = Path(folder) / f"data{seed}"
-    made = run([SHARDBENCH, "synth", str(photos), "--count", str(count), "--classes", "10", "--seed", str(seed), "--quiet"])
+    made = run(
+        [
+            SHARDBENCH,
+            "synth",
+            str(photos),
+            "--count",
+            str(count),
+            "--classes",
+            "10",
+            "--seed",
+            str(seed),
+            "--quiet",
+        ]
+    )
     assert made.code == 0, made
-    made = shardify(photos, out, "--resize", "40", "--crop", "40", "--dtype", "u8", "--layout", "nhwc",
-                    "--samples-per-shard", "50", "--quiet")
+    made = shardify(
+        photos,
+        out,
+        "--resize",
+        "40",
+        "--crop",
+        "40",
+        "--dtype",
+        "u8",
+        "--layout",
+        "nhwc",
+        "--samples-per-shard",
+        "50",
+        "--quiet",
+    )
     assert made.code == 0, made
     return out
 
@@ -46,7 +72,9 @@ class Table:
                 self.heads.append(words)
             elif re.match(r" *\d+ +(\d+|all) ", line):
                 values = [word.rstrip("%") for word in words]
-                self.lines.append({name: value if name == "batch" else float(value) for name, value in zip(HEAD, values)})
+                self.lines.append(
+                    {name: value if name == "batch" else float(value) for name, value in zip(HEAD, values)}
+                )
             else:
                 self.other.append(line)
         self.epochs = [line for line in self.lines if line["batch"] == "all"]
@@ -68,7 +96,15 @@ class Example:
         shutil.rmtree(cls.folder, ignore_errors=True)
 
     def command(self, *options, data=None):
-        return [TRAIN, str(data or self.data), "--device", self.device, "--batch-size", str(BATCH), *map(str, options)]
+        return [
+            TRAIN,
+            str(data or self.data),
+            "--device",
+            self.device,
+            "--batch-size",
+            str(BATCH),
+            *map(str, options),
+        ]
 
     def train(self, *options, data=None):
         return self.assert_code(run(self.command(*options, data=data)), 0)
@@ -93,8 +129,10 @@ class Example:
         result = self.train("--epochs", 20, "--print-every", 4, "--test", self.test_data)
         table = Table(result.out)
         self.assertEqual(table.heads, [HEAD] * 20)
-        self.assertEqual([line["batch"] for line in table.lines[:BATCHES // 4 + 1]],
-                         [str(n) for n in range(3, BATCHES, 4)] + ["all"])
+        self.assertEqual(
+            [line["batch"] for line in table.lines[: BATCHES // 4 + 1]],
+            [str(n) for n in range(3, BATCHES, 4)] + ["all"],
+        )
         for line in table.lines:
             parts = line["Load"] + line["Transfer"] + line["Train"]
             self.assertGreater(line["Train"], 0, line)
@@ -132,7 +170,9 @@ class Example:
         path = self.path / "part"
         self.train("--epochs", 1, "--checkpoint", path, "--stop-after", 4)
         rest = Table(self.train("--epochs", 1, "--checkpoint", path).out).epochs
-        self.assertEqual([(e["loss"], e["accuracy"]) for e in rest], [(e["loss"], e["accuracy"]) for e in whole])
+        self.assertEqual(
+            [(e["loss"], e["accuracy"]) for e in rest], [(e["loss"], e["accuracy"]) for e in whole]
+        )
 
     def test_a_killed_run_ends_in_the_same_bytes(self):
         whole = self.checkpoint("whole", "--epochs", 2)
@@ -149,18 +189,30 @@ class Example:
     def test_a_checkpoint_that_is_damaged_or_of_another_run_is_refused(self):
         path = self.path / "checkpoint"
         good = self.checkpoint("checkpoint", "--epochs", 1, "--stop-after", 3)
-        damaged = {"cut": good[:-1], "empty": b"", "head only": good[:14], "longer": good + b"\n", "another file": b"PK" + good}
+        damaged = {
+            "cut": good[:-1],
+            "empty": b"",
+            "head only": good[:14],
+            "longer": good + b"\n",
+            "another file": b"PK" + good,
+        }
         for at in (14, good.index(b"shard-loader") + 15, len(good) // 2, len(good) - 1):
-            damaged[f"byte {at}"] = good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]
+            damaged[f"byte {at}"] = good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :]
         for name, content in damaged.items():
             with self.subTest(name):
                 path.write_bytes(content)
-                self.refused("--epochs", 2, "--checkpoint", path, words=[path, "checkpoint", "remove it to begin anew"])
+                self.refused(
+                    "--epochs", 2, "--checkpoint", path, words=[path, "checkpoint", "remove it to begin anew"]
+                )
                 self.assert_same(path.read_bytes(), content)
         path.write_bytes(good)
-        for option, value, words in (("--rate", 0.5, ["another run", "rate 0.5"]), ("--hidden", 8, ["another run", "hidden 8"]),
-                                     ("--size", 16, ["another run", "size 16"]), ("--seed", 7, ["cannot resume", "seed"]),
-                                     ("--batch-size", 8, ["cannot resume", "batch"])):
+        for option, value, words in (
+            ("--rate", 0.5, ["another run", "rate 0.5"]),
+            ("--hidden", 8, ["another run", "hidden 8"]),
+            ("--size", 16, ["another run", "size 16"]),
+            ("--seed", 7, ["cannot resume", "seed"]),
+            ("--batch-size", 8, ["cannot resume", "batch"]),
+        ):
             with self.subTest(option):
                 self.refused("--epochs", 2, "--checkpoint", path, option, value, words=words)
         self.refused("--epochs", 2, "--checkpoint", path, data=self.test_data, words=["another run", "data"])

@@ -26,7 +26,15 @@ def by_pillow(data, orientation=1):
     they turn themselves)."""
     image = Image.open(io.BytesIO(data))
     rgb = image.convert("RGB")
-    turn = {2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE", 8: "ROTATE_90"}
+    turn = {
+        2: "FLIP_LEFT_RIGHT",
+        3: "ROTATE_180",
+        4: "FLIP_TOP_BOTTOM",
+        5: "TRANSPOSE",
+        6: "ROTATE_270",
+        7: "TRANSVERSE",
+        8: "ROTATE_90",
+    }
     return (rgb.transpose(getattr(Image.Transpose, turn[orientation])) if orientation != 1 else rgb).tobytes()
 
 
@@ -49,7 +57,15 @@ def png(side, depth, color, rows, palette=None, more=b"", behind=b""):
     header = struct.pack(">IIBBBBB", side, side, depth, color, 0, 0, 0)
     colors = chunk(b"PLTE", palette) if palette else b""
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 1)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + colors + more + chunk(b"IDAT", pixels) + chunk(b"IEND", b"") + behind
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + colors
+        + more
+        + chunk(b"IDAT", pixels)
+        + chunk(b"IEND", b"")
+        + behind
+    )
 
 
 def chunk(kind, data):
@@ -58,14 +74,22 @@ def chunk(kind, data):
 
 def rows_of(data, count):
     size = len(data) // count
-    return [data[i * size:(i + 1) * size] for i in range(count)]
+    return [data[i * size : (i + 1) * size] for i in range(count)]
 
 
 def page(side, data, bits, photometric, palette=None, more=None):
     """A page of tiff(). bits: of each sample. data: as the file has it, rows of whole bytes. palette: [(red, green, blue)].
     more: {tag: (type, values)}, for instance {254: (4, [1])} for a preview."""
-    fields = {254: (4, [0]), 256: (4, [side]), 257: (4, [side]), 258: (3, bits), 259: (3, [1]), 262: (3, [photometric]),
-              277: (3, [len(bits)]), 278: (4, [side])}
+    fields = {
+        254: (4, [0]),
+        256: (4, [side]),
+        257: (4, [side]),
+        258: (3, bits),
+        259: (3, [1]),
+        262: (3, [photometric]),
+        277: (3, [len(bits)]),
+        278: (4, [side]),
+    }
     if palette is not None:
         fields[320] = (3, [257 * color[c] for c in range(3) for color in palette])
     fields.update(more or {})
@@ -75,7 +99,9 @@ def page(side, data, bits, photometric, palette=None, more=None):
 def tiff(*pages, order="<", big=False):
     """Bytes of a TIFF file of pages that page() made."""
     mark = b"II" if order == "<" else b"MM"
-    out = bytearray(mark + (struct.pack(order + "HHHQ", 43, 8, 0, 0) if big else struct.pack(order + "HI", 42, 0)))
+    out = bytearray(
+        mark + (struct.pack(order + "HHHQ", 43, 8, 0, 0) if big else struct.pack(order + "HI", 42, 0))
+    )
     link, word = (8, "Q") if big else (4, "I")
     for fields, data in pages:
         fields = dict(fields)
@@ -87,7 +113,9 @@ def tiff(*pages, order="<", big=False):
             if len(raw) > struct.calcsize(word):
                 raw, place = struct.pack(order + word, len(out)), raw
                 out += place + b"\0" * (len(place) % 2)
-            entries += struct.pack(order + "HH" + word, tag, kind, len(values)) + raw.ljust(struct.calcsize(word), b"\0")
+            entries += struct.pack(order + "HH" + word, tag, kind, len(values)) + raw.ljust(
+                struct.calcsize(word), b"\0"
+            )
         struct.pack_into(order + word, out, link, len(out))
         out += struct.pack(order + ("Q" if big else "H"), len(fields)) + entries
         link = len(out)
@@ -104,5 +132,18 @@ def bmp(side, indices, palette, header=40, entry=None, stated=None):
     if header == 12:
         info = struct.pack("<IHHHH", 12, side, side, 1, 8)
     else:
-        info = struct.pack("<IiiHHIIiiII", header, side, side, 1, 8, 0, 0, 0, 0, len(palette) if stated is None else stated, 0).ljust(header, b"\0")
+        info = struct.pack(
+            "<IiiHHIIiiII",
+            header,
+            side,
+            side,
+            1,
+            8,
+            0,
+            0,
+            0,
+            0,
+            len(palette) if stated is None else stated,
+            0,
+        ).ljust(header, b"\0")
     return b"BM" + struct.pack("<IHHI", begin + len(rows), 0, 0, begin) + info + colors + rows

@@ -32,7 +32,9 @@ def idx(array):
 
 def cifar(*records):
     """(label bytes, number of the image)"""
-    return b"".join(bytes(label) + images(number)[0].transpose(2, 0, 1).tobytes() for label, number in records)
+    return b"".join(
+        bytes(label) + images(number)[0].transpose(2, 0, 1).tobytes() for label, number in records
+    )
 
 
 class Arrays(Silence):
@@ -78,19 +80,30 @@ class Arrays(Silence):
         self.npy("x10.npy", images(1, 2, 3))
         y = self.npy("y.npy", np.array([5, 6, 7, 8]))
         keys = ["x9.npy/000000", "x10.npy/000000", "x10.npy/000001", "x10.npy/000002"]
-        self.expect_stored([self.path / "x{9..10}.npy", "--labels", y], dict(zip(keys, range(4))), dict(zip(keys, range(5, 9))))
+        self.expect_stored(
+            [self.path / "x{9..10}.npy", "--labels", y],
+            dict(zip(keys, range(4))),
+            dict(zip(keys, range(5, 9))),
+        )
 
     def test_labels_in_as_many_files(self):
         samples, labels, _ = self.parts(["x9", "x10"])
         self.npy("y9.npy", np.array([100, 101]))
         self.npy("y10.npy", np.array([102, 103]))
-        self.expect_stored([self.path / "x{9..10}.npy", "--labels", self.path / "y{9..10}.npy"], samples, labels)
+        self.expect_stored(
+            [self.path / "x{9..10}.npy", "--labels", self.path / "y{9..10}.npy"], samples, labels
+        )
 
     def test_labels_in_as_many_files_of_other_lengths(self):
         self.parts(["x9", "x10"])
         self.npy("y9.npy", np.array([100, 101, 102]))
         self.npy("y10.npy", np.array([103]))
-        self.expect_refused([self.path / "x{9..10}.npy", "--labels", self.path / "y{9..10}.npy"], "y9.npy", "3 labels for the 2 images of", "x9.npy")
+        self.expect_refused(
+            [self.path / "x{9..10}.npy", "--labels", self.path / "y{9..10}.npy"],
+            "y9.npy",
+            "3 labels for the 2 images of",
+            "x9.npy",
+        )
 
     def test_too_few_and_too_many_labels(self):
         self.parts(["x9", "x10"])
@@ -102,7 +115,19 @@ class Arrays(Silence):
         samples, labels, y = self.parts(["x9", "x10"])
         left = "x10.npy/000000"
         write(self.path / "masks" / f"{left}.png", self.mask())
-        self.expect_stored([self.path / "x{9..10}.npy", "--labels", y, "--mask-dir", self.path / "masks", "--missing", "skip"], {left: samples[left]}, {left: labels[left]})
+        self.expect_stored(
+            [
+                self.path / "x{9..10}.npy",
+                "--labels",
+                y,
+                "--mask-dir",
+                self.path / "masks",
+                "--missing",
+                "skip",
+            ],
+            {left: samples[left]},
+            {left: labels[left]},
+        )
 
     @staticmethod
     def mask():
@@ -110,15 +135,23 @@ class Arrays(Silence):
 
         def chunk(kind, data):
             return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
         header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 0, 0, 0, 0)
-        return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress((b"\0" + bytes(SIDE)) * SIDE)) + chunk(b"IEND", b"")
+        return (
+            b"\x89PNG\r\n\x1a\n"
+            + chunk(b"IHDR", header)
+            + chunk(b"IDAT", zlib.compress((b"\0" + bytes(SIDE)) * SIDE))
+            + chunk(b"IEND", b"")
+        )
 
     def test_arrays_of_one_name_in_two_folders(self):
         for i, folder in enumerate("ba"):
             self.npy(f"{folder}/x.npy", images(i))
         y = self.npy("y.npy", np.array([7, 8]))
         keys = [f"{self.path}/{folder}/x.npy/000000"[1:] for folder in "ba"]
-        self.expect_stored([f"{self.path}/{{b,a}}/x.npy", "--labels", y], dict(zip(keys, (0, 1))), dict(zip(keys, (7, 8))))
+        self.expect_stored(
+            [f"{self.path}/{{b,a}}/x.npy", "--labels", y], dict(zip(keys, (0, 1))), dict(zip(keys, (7, 8)))
+        )
 
     def test_an_array_that_is_named_twice(self):
         self.npy("x.npy", images(1))
@@ -128,26 +161,34 @@ class Arrays(Silence):
         for i in (1, 2, 10):
             write(self.path / "in" / f"data_batch_{i}.bin", cifar(([i % 10], i)))
         y = self.npy("y.npy", np.arange(3))
-        self.expect_refused([self.path / "in", "--labels", y], "the files of a folder have no order", "pattern")
+        self.expect_refused(
+            [self.path / "in", "--labels", y], "the files of a folder have no order", "pattern"
+        )
         keys = {f"data_batch_{i}.bin/000000": i for i in (1, 2, 10)}
         self.expect_stored([self.path / "in"], keys, {key: i % 10 for key, i in keys.items()})
 
     def test_positions_in_a_folder_of_one_file(self):
         write(self.path / "in" / "data_batch_1.bin", cifar(([1], 1), ([2], 2)))
         y = self.npy("y.npy", np.array([8, 9]))
-        self.expect_stored([self.path / "in", "--labels", y], {"data_batch_1.bin/000000": 1, "data_batch_1.bin/000001": 2},
-                           {"data_batch_1.bin/000000": 8, "data_batch_1.bin/000001": 9})
+        self.expect_stored(
+            [self.path / "in", "--labels", y],
+            {"data_batch_1.bin/000000": 1, "data_batch_1.bin/000001": 2},
+            {"data_batch_1.bin/000000": 8, "data_batch_1.bin/000001": 9},
+        )
 
     # --- .npz -----------------------------------------------------------------------------------------------------------
 
     def test_two_members_of_one_name(self):
         import warnings
+
         for i, name in enumerate(("images", "labels", "other")):
             self.out = self.path / f"out{i}"
             rest = [("images", images(1, 2)), ("labels", np.array([3, 4])), ("other", np.zeros(2))]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                path = self.npz("x.npz", (name, images(5, 6) if name == "images" else np.array([7, 8])), *rest)
+                path = self.npz(
+                    "x.npz", (name, images(5, 6) if name == "images" else np.array([7, 8])), *rest
+                )
             self.expect_refused([path], "x.npz", f'two members "{name}.npy"')
 
     def test_several_arrays_that_may_be_the_images(self):
@@ -159,22 +200,44 @@ class Arrays(Silence):
         self.expect_refused([path], "x.npz", '"labels" and "y"', "cannot be told")
 
     def test_arrays_of_train_and_test(self):
-        path = self.npz("x.npz", ("x_train", images(1, 2)), ("y_train", np.array([1, 2])), ("x_test", images(3)), ("y_test", np.array([3])))
+        path = self.npz(
+            "x.npz",
+            ("x_train", images(1, 2)),
+            ("y_train", np.array([1, 2])),
+            ("x_test", images(3)),
+            ("y_test", np.array([3])),
+        )
         self.expect_refused([path], "x.npz", "must be named images")
 
     def test_members_in_any_order(self):
         path = self.npz("x.npz", ("y", np.array([5, 6])), ("z", np.zeros(1)), ("x", images(1, 2)))
-        self.expect_stored([path], {"x.npz/000000": 1, "x.npz/000001": 2}, {"x.npz/000000": 5, "x.npz/000001": 6})
+        self.expect_stored(
+            [path], {"x.npz/000000": 1, "x.npz/000001": 2}, {"x.npz/000000": 5, "x.npz/000001": 6}
+        )
 
     def test_labels_that_are_too_few_or_no_whole_numbers(self):
-        for i, labels in enumerate((np.array([1]), np.array([1.5, 2.5]), np.array([[1, 0], [0, 1]]), np.array(["a", "b"]), np.array([2**63, 1], np.uint64), np.array([True, False]))):
+        for i, labels in enumerate(
+            (
+                np.array([1]),
+                np.array([1.5, 2.5]),
+                np.array([[1, 0], [0, 1]]),
+                np.array(["a", "b"]),
+                np.array([2**63, 1], np.uint64),
+                np.array([True, False]),
+            )
+        ):
             self.out = self.path / f"out{i}"
             self.expect_refused([self.npz("x.npz", ("x", images(1, 2)), ("y", labels))], "x.npz", "label")
 
     def test_one_of_two_files_has_labels(self):
         self.npz("a.npz", ("x", images(1)), ("y", np.array([5])))
         self.npz("b.npz", ("x", images(2)))
-        self.expect_stored([self.path / "{a,b}.npz"], {"a.npz/000000": 1}, {"a.npz/000000": 5}, {"b.npz/000000": "has no label"})
+        self.expect_stored(
+            [self.path / "{a,b}.npz"],
+            {"a.npz/000000": 1},
+            {"a.npz/000000": 5},
+            {"b.npz/000000": "has no label"},
+        )
 
     # --- headers and sizes ------------------------------------------------------------------------------------------------
 
@@ -195,15 +258,29 @@ class Arrays(Silence):
     def test_an_array_in_another_order_of_bytes(self):
         y = self.npy("y.npy", np.array([258, 1], ">i8"))
         self.npy("x.npy", images(1, 2))
-        self.expect_stored([self.path / "x.npy", "--labels", y], {"x.npy/000000": 1, "x.npy/000001": 2}, {"x.npy/000000": 258, "x.npy/000001": 1})
+        self.expect_stored(
+            [self.path / "x.npy", "--labels", y],
+            {"x.npy/000000": 1, "x.npy/000001": 2},
+            {"x.npy/000000": 258, "x.npy/000001": 1},
+        )
 
     def test_fortran_order(self):
         self.expect_refused([self.npy("x.npy", np.asfortranarray(images(1, 2)))], "Fortran order")
         self.npy("z.npy", images(1, 2))
-        self.expect_refused([self.path / "z.npy", "--labels", self.npy("y.npy", np.asfortranarray(np.array([[1, 2], [3, 4]])))], "y.npy")
+        self.expect_refused(
+            [
+                self.path / "z.npy",
+                "--labels",
+                self.npy("y.npy", np.asfortranarray(np.array([[1, 2], [3, 4]]))),
+            ],
+            "y.npy",
+        )
 
     def test_planes(self):
-        self.expect_stored([self.npy("x.npy", np.ascontiguousarray(images(1, 2).transpose(0, 3, 1, 2)))], {"x.npy/000000": 1, "x.npy/000001": 2})
+        self.expect_stored(
+            [self.npy("x.npy", np.ascontiguousarray(images(1, 2).transpose(0, 3, 1, 2)))],
+            {"x.npy/000000": 1, "x.npy/000001": 2},
+        )
 
     def test_a_layout_that_cannot_be_told(self):
         self.expect_refused([self.npy("x.npy", np.zeros((2, 3, 32, 3), np.uint8))], "--array-layout")
@@ -222,16 +299,23 @@ class Arrays(Silence):
     # --- IDX and CIFAR -------------------------------------------------------------------------------------------------
 
     def gray(self, *numbers):
-        return np.frombuffer(b"".join(pixels(number)[:SIDE * SIDE] for number in numbers), np.uint8).reshape(-1, SIDE, SIDE)
+        return np.frombuffer(b"".join(pixels(number)[: SIDE * SIDE] for number in numbers), np.uint8).reshape(
+            -1, SIDE, SIDE
+        )
 
     def gray_samples(self, name, *numbers):
-        return {f"{name}/{i:06}": bytes(value for value in pixels(number)[:SIDE * SIDE] for _ in range(3)) for i, number in enumerate(numbers)}
+        return {
+            f"{name}/{i:06}": bytes(value for value in pixels(number)[: SIDE * SIDE] for _ in range(3))
+            for i, number in enumerate(numbers)
+        }
 
     def test_idx_with_its_labels(self):
         write(self.path / "train-images-idx3-ubyte", idx(self.gray(1, 2)))
         write(self.path / "train-labels-idx1-ubyte", idx(np.array([9, 8], np.uint8)))
         name = "train-images-idx3-ubyte"
-        self.expect_stored([self.path / name], self.gray_samples(name, 1, 2), {f"{name}/000000": 9, f"{name}/000001": 8})
+        self.expect_stored(
+            [self.path / name], self.gray_samples(name, 1, 2), {f"{name}/000000": 9, f"{name}/000001": 8}
+        )
 
     def test_idx_with_labels_of_another_file(self):
         write(self.path / "train-images-idx3-ubyte", idx(self.gray(1, 2)))
@@ -246,28 +330,52 @@ class Arrays(Silence):
         write(self.path / "a-images-idx3-ubyte", idx(self.gray(1)))
         write(self.path / "a-labels-idx1-ubyte", idx(np.array([9], np.uint8)))
         write(self.path / "b-images-idx3-ubyte", idx(self.gray(2)))
-        self.expect_stored([self.path / "{a,b}-images-idx3-ubyte"], self.gray_samples("a-images-idx3-ubyte", 1), {"a-images-idx3-ubyte/000000": 9},
-                           {"b-images-idx3-ubyte/000000": "has no label"})
+        self.expect_stored(
+            [self.path / "{a,b}-images-idx3-ubyte"],
+            self.gray_samples("a-images-idx3-ubyte", 1),
+            {"a-images-idx3-ubyte/000000": 9},
+            {"b-images-idx3-ubyte/000000": "has no label"},
+        )
 
     def test_a_label_that_cifar_does_not_have(self):
-        for i, (name, label, why) in enumerate((("data_batch_1.bin", [10], "0 to 9"), ("train.bin", [0, 100], "0 to 99"), ("train.bin", [20, 0], "CIFAR-100"))):
+        for i, (name, label, why) in enumerate(
+            (
+                ("data_batch_1.bin", [10], "0 to 9"),
+                ("train.bin", [0, 100], "0 to 99"),
+                ("train.bin", [20, 0], "CIFAR-100"),
+            )
+        ):
             self.out = self.path / f"out{i}"
             good = [0] * len(label)
-            self.expect_refused([write(self.path / name, cifar((good, 1), (label, 2)))], name, "record 1", why)
+            self.expect_refused(
+                [write(self.path / name, cifar((good, 1), (label, 2)))], name, "record 1", why
+            )
 
     def test_fine_labels_of_cifar_100(self):
         path = write(self.path / "train.bin", cifar(([19, 99], 1), ([3, 4], 2)))
-        self.expect_stored([path], {"train.bin/000000": 1, "train.bin/000001": 2}, {"train.bin/000000": 99, "train.bin/000001": 4})
+        self.expect_stored(
+            [path],
+            {"train.bin/000000": 1, "train.bin/000001": 2},
+            {"train.bin/000000": 99, "train.bin/000001": 4},
+        )
 
     def test_a_table_for_arrays(self):
         self.parts(["x9", "x10"])
-        table = write(self.path / "l.csv", b"x10.npy/000001,4\nx9.npy/000000,1\nx10.npy/000000,3\nx9.npy/000001,2\n")
+        table = write(
+            self.path / "l.csv", b"x10.npy/000001,4\nx9.npy/000000,1\nx10.npy/000000,3\nx9.npy/000001,2\n"
+        )
         keys = ["x9.npy/000000", "x9.npy/000001", "x10.npy/000000", "x10.npy/000001"]
-        self.expect_stored([self.path / "x{9..10}.npy", "--labels", table], dict(zip(keys, range(4))), dict(zip(keys, range(1, 5))))
+        self.expect_stored(
+            [self.path / "x{9..10}.npy", "--labels", table],
+            dict(zip(keys, range(4))),
+            dict(zip(keys, range(1, 5))),
+        )
 
     def test_labels_as_an_array_for_files(self):
         write(self.path / "in" / "a.png", b"")
-        self.expect_refused([self.path / "in", "--labels", self.npy("y.npy", np.arange(1))], "give a CSV table")
+        self.expect_refused(
+            [self.path / "in", "--labels", self.npy("y.npy", np.arange(1))], "give a CSV table"
+        )
 
 
 if __name__ == "__main__":

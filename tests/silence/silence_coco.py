@@ -17,9 +17,23 @@ class Coco(Targets):
         for i in range(6):
             write(self.images / f"{i}.png", picture(i))
         self.file = self.path / "coco.json"
-        self.coco = {"images": [{"id": 10 + i, "file_name": f"{i}.png", "width": SIDE, "height": SIDE} for i in range(6)],
-                     "categories": [{"id": 7, "name": "dog"}, {"id": 3, "name": "cat"}],
-                     "annotations": [{"id": 1 + i, "image_id": 10 + i, "category_id": 7, "bbox": [2, 3, 10, 15], "area": 150, "iscrowd": 0} for i in range(6)]}
+        self.coco = {
+            "images": [
+                {"id": 10 + i, "file_name": f"{i}.png", "width": SIDE, "height": SIDE} for i in range(6)
+            ],
+            "categories": [{"id": 7, "name": "dog"}, {"id": 3, "name": "cat"}],
+            "annotations": [
+                {
+                    "id": 1 + i,
+                    "image_id": 10 + i,
+                    "category_id": 7,
+                    "bbox": [2, 3, 10, 15],
+                    "area": 150,
+                    "iscrowd": 0,
+                }
+                for i in range(6)
+            ],
+        }
         self.right = {f"{i}.png": [([2, 3, 12, 18], 1, 150, 0)] for i in range(6)}
 
     def arguments(self, *more):
@@ -27,7 +41,9 @@ class Coco(Targets):
         return [self.images, "--coco", self.file, *more]
 
     def stored(self, *more, told=(), **options):
-        self.expect_objects(self.arguments(*more), {f"{i}.png": i for i in range(6)}, self.right, told=told, **options)
+        self.expect_objects(
+            self.arguments(*more), {f"{i}.png": i for i in range(6)}, self.right, told=told, **options
+        )
 
     def refused(self, *words, more=()):
         self.expect_refused(self.arguments(*more), "coco.json", *words)
@@ -48,7 +64,12 @@ class Coco(Targets):
 
     def test_ids_that_are_whole_floats(self):
         for annotation in self.coco["annotations"]:
-            annotation.update(id=float(annotation["id"]), image_id=float(annotation["image_id"]), category_id=7.0, iscrowd=0.0)
+            annotation.update(
+                id=float(annotation["id"]),
+                image_id=float(annotation["image_id"]),
+                category_id=7.0,
+                iscrowd=0.0,
+            )
         self.first(iscrowd=1.0)
         self.right["0.png"] = [([2, 3, 12, 18], 1, 150, 1)]
         self.coco["images"][2].update(width=32.0, height=3.2e1)
@@ -66,7 +87,16 @@ class Coco(Targets):
         self.stored()
 
     def test_segmentations_of_any_form_are_passed_over(self):
-        for i, value in enumerate(([], None, [[]], {"size": [1, 1], "counts": [5, -3]}, {"size": "x", "counts": "\u0000`"}, [[1, 2, [3, {"bbox": [0, 0, 1, 1]}]]])):
+        for i, value in enumerate(
+            (
+                [],
+                None,
+                [[]],
+                {"size": [1, 1], "counts": [5, -3]},
+                {"size": "x", "counts": "\u0000`"},
+                [[1, 2, [3, {"bbox": [0, 0, 1, 1]}]]],
+            )
+        ):
             self.coco["annotations"][i]["segmentation"] = value
         self.stored()
 
@@ -91,12 +121,18 @@ class Coco(Targets):
     def test_a_box_that_reaches_beyond_the_image_is_cut_and_told(self):
         self.first(bbox=[20, 20, 30, 30], area=900)
         self.right["0.png"] = [([20, 20, 32, 32], 1, 900, 0)]
-        self.stored(told=["1 boxes that reach beyond their image, cut: annotation 1 has a bbox of 30 x 30 pixels at 20, 20 in an image of 32 x 32"])
+        self.stored(
+            told=[
+                "1 boxes that reach beyond their image, cut: annotation 1 has a bbox of 30 x 30 pixels at 20, 20 in an image of 32 x 32"
+            ]
+        )
 
     def test_a_box_outside_of_the_image_is_told(self):
         self.first(bbox=[100, 5, 10, 10])
         self.right["0.png"] = []
-        self.stored(told=["1 boxes that reach beyond", "1 objects outside of the crop, left out: annotation 1"])
+        self.stored(
+            told=["1 boxes that reach beyond", "1 objects outside of the crop, left out: annotation 1"]
+        )
 
     def test_boxes_without_area_are_told(self):
         self.first(bbox=[5, 5, -4, 10])
@@ -115,15 +151,22 @@ class Coco(Targets):
         self.first(category_id=99)
         self.coco["annotations"][1]["image_id"] = 999
         self.right.update({"0.png": [], "1.png": []})
-        self.stored(told=["1 of unknown categories, left out: annotation 1 is of category 99",
-                          "1 annotations without their image: annotation 2 is of image 999", '1 images without: "1.png"'])
+        self.stored(
+            told=[
+                "1 of unknown categories, left out: annotation 1 is of category 99",
+                "1 annotations without their image: annotation 2 is of image 999",
+                '1 images without: "1.png"',
+            ]
+        )
 
     def test_categories_whose_ids_begin_at_0(self):
         self.coco["categories"] = [{"id": 0, "name": "none"}, {"id": 7, "name": "dog"}]
         self.stored()
 
     def test_captions_that_are_empty_keep_their_lines(self):
-        self.coco["annotations"] += [{"id": 90 + i, "image_id": 10, "caption": text} for i, text in enumerate(("", "a\nb", "", "c"))]
+        self.coco["annotations"] += [
+            {"id": 90 + i, "image_id": 10, "caption": text} for i, text in enumerate(("", "a\nb", "", "c"))
+        ]
         self.stored()
         self.assertEqual(self.ragged("captions")["0.png"], b"\na b\n\nc")
 
@@ -132,15 +175,25 @@ class Coco(Targets):
         self.coco["images"].append({"id": 16, "file_name": "more/6.png", "width": SIDE, "height": SIDE})
         self.coco["annotations"].append(dict(self.coco["annotations"][0], id=7, image_id=16))
         self.right["more/6.png"] = [([2, 3, 12, 18], 1, 150, 0)]
-        self.expect_objects(self.arguments(), {**{f"{i}.png": i for i in range(6)}, "more/6.png": 6}, self.right, labels=dict.fromkeys(self.right, 0),
-                            told=['classes: none, every label is 0: 6 images beside the folders of others, first "0.png"'])
+        self.expect_objects(
+            self.arguments(),
+            {**{f"{i}.png": i for i in range(6)}, "more/6.png": 6},
+            self.right,
+            labels=dict.fromkeys(self.right, 0),
+            told=['classes: none, every label is 0: 6 images beside the folders of others, first "0.png"'],
+        )
 
     def test_images_in_folders_alone_have_classes(self):
         for i in range(6):
             write(self.images / "ab"[i % 2] / f"{i}.png", picture(i))
             (self.images / f"{i}.png").unlink()
         names = {f"{'ab'[i % 2]}/{i}.png": i for i in range(6)}
-        self.expect_objects(self.arguments(), names, {name: self.right[name[2:]] for name in names}, labels={name: i % 2 for name, i in names.items()})
+        self.expect_objects(
+            self.arguments(),
+            names,
+            {name: self.right[name[2:]] for name in names},
+            labels={name: i % 2 for name, i in names.items()},
+        )
 
     def test_floats_of_a_tiff_file(self):
         for i in range(6):
@@ -163,7 +216,9 @@ class Coco(Targets):
             self.coco["images"][i]["file_name"] = f"{i}.tif"
         result = self.convert(*self.arguments())
         self.assertEqual(result.code, 2, result)
-        self.assertIn("annotations are for 32x32 pixels, it has 20x32", (self.out / "rejects.csv").read_text())
+        self.assertIn(
+            "annotations are for 32x32 pixels, it has 20x32", (self.out / "rejects.csv").read_text()
+        )
 
     # --- refused, with the place ---
 
@@ -186,12 +241,28 @@ class Coco(Targets):
             del self.coco["annotations"][1]
 
     def test_iscrowd_in_words(self):
-        for value, shown in (("yes", '"yes"'), ("1", '"1"'), (None, "null"), (2, "2"), (-1, "-1"), (0.5, "0.5"), ([0], "a list"), ({}, "an object")):
+        for value, shown in (
+            ("yes", '"yes"'),
+            ("1", '"1"'),
+            (None, "null"),
+            (2, "2"),
+            (-1, "-1"),
+            (0.5, "0.5"),
+            ([0], "a list"),
+            ({}, "an object"),
+        ):
             self.first(iscrowd=value)
             self.refused("annotation 1: iscrowd is " + shown, "it must be 0 or 1")
 
     def test_a_category_that_is_no_whole_number(self):
-        for value, shown in (("7", '"7"'), (None, "null"), (7.5, "7.5"), (True, "true"), (2**63, str(2**63)), ([7], "a list")):
+        for value, shown in (
+            ("7", '"7"'),
+            (None, "null"),
+            (7.5, "7.5"),
+            (True, "true"),
+            (2**63, str(2**63)),
+            ([7], "a list"),
+        ):
             self.first(category_id=value)
             self.refused("annotation 1: category_id is " + shown)
 
@@ -201,40 +272,82 @@ class Coco(Targets):
         self.refused("annotation 1 has no whole number as category_id")
 
     def test_an_image_id_that_is_no_whole_number(self):
-        for value, shown in (("10", '"10"'), (None, "null"), (10.5, "10.5"), (1e300, "1e+300"), (False, "false")):
+        for value, shown in (
+            ("10", '"10"'),
+            (None, "null"),
+            (10.5, "10.5"),
+            (1e300, "1e+300"),
+            (False, "false"),
+        ):
             self.first(image_id=value)
             self.refused("annotation 1: image_id is " + shown)
         self.without("image_id")
         self.refused("annotation 1 has no whole number as image_id")
 
     def test_a_box_that_is_no_list_of_four_numbers(self):
-        for value, shown in ((None, "is null"), ("2,3,10,15", 'is "2,3,10,15"'), (5, "is 5"), ({"x": 1}, "is an object"), ([2, 3, 10], "a bbox of 3 numbers"), ([], "a bbox of 0 numbers"),
-                             ([2, 3, 10, 15, 1], "a bbox of 5 numbers"), (["2", "3", "10", "15"], 'has "2" in it'), ([2, 3, 10, 15, None], "has null in it"), ([2, 3, True, 15], "has true in it"),
-                             ([[2, 3, 10, 15]], "has a list in it"), ([2, 3, 10, {"w": 15}], "has an object in it")):
+        for value, shown in (
+            (None, "is null"),
+            ("2,3,10,15", 'is "2,3,10,15"'),
+            (5, "is 5"),
+            ({"x": 1}, "is an object"),
+            ([2, 3, 10], "a bbox of 3 numbers"),
+            ([], "a bbox of 0 numbers"),
+            ([2, 3, 10, 15, 1], "a bbox of 5 numbers"),
+            (["2", "3", "10", "15"], 'has "2" in it'),
+            ([2, 3, 10, 15, None], "has null in it"),
+            ([2, 3, True, 15], "has true in it"),
+            ([[2, 3, 10, 15]], "has a list in it"),
+            ([2, 3, 10, {"w": 15}], "has an object in it"),
+        ):
             self.first(bbox=value)
             self.refused("annotation 1", "bbox", shown)
 
     def test_numbers_that_are_none(self):
-        for text, shown in (("NaN", "not valid JSON"), ("Infinity", "not valid JSON"), ("1e999", "1e999 is not a number"), ("1,5", "a bbox of 5 numbers"), ("0x10", "not valid JSON"), ("+5", "not valid JSON")):
-            self.coco, kept = json.dumps(self.coco).replace("[2, 3, 10, 15]", f"[2, 3, 10, {text}]", 1), self.coco
+        for text, shown in (
+            ("NaN", "not valid JSON"),
+            ("Infinity", "not valid JSON"),
+            ("1e999", "1e999 is not a number"),
+            ("1,5", "a bbox of 5 numbers"),
+            ("0x10", "not valid JSON"),
+            ("+5", "not valid JSON"),
+        ):
+            self.coco, kept = (
+                json.dumps(self.coco).replace("[2, 3, 10, 15]", f"[2, 3, 10, {text}]", 1),
+                self.coco,
+            )
             self.refused(shown)
             self.coco = kept
 
     def test_an_area_that_is_no_number(self):
-        for value, shown in (("150", '"150"'), (None, "null"), ([150], "a list"), (True, "true"), (1e300, "1e+300")):
+        for value, shown in (
+            ("150", '"150"'),
+            (None, "null"),
+            ([150], "a list"),
+            (True, "true"),
+            (1e300, "1e+300"),
+        ):
             self.first(area=value)
             self.refused("annotation 1: area is " + shown)
 
     def test_a_member_that_comes_twice(self):
         text = json.dumps(self.coco)
-        for member, more in (("bbox", '"bbox": [1, 1, 2, 2]'), ("category_id", '"category_id": 3'), ("image_id", '"image_id": 11'), ("iscrowd", '"iscrowd": 1')):
+        for member, more in (
+            ("bbox", '"bbox": [1, 1, 2, 2]'),
+            ("category_id", '"category_id": 3'),
+            ("image_id", '"image_id": 11'),
+            ("iscrowd", '"iscrowd": 1'),
+        ):
             self.coco = text.replace('"area": 150', more + ', "area": 150', 1)
             self.refused(f"annotation 1 has {member} twice")
         self.coco = text.replace('"width": 32', '"width": 32, "width": 16', 1)
         self.refused("image 10 has width twice")
 
     def test_ids_that_come_twice(self):
-        for name, what in (("images", "images"), ("annotations", "annotations"), ("categories", "categories")):
+        for name, what in (
+            ("images", "images"),
+            ("annotations", "annotations"),
+            ("categories", "categories"),
+        ):
             kept = copy.deepcopy(self.coco)
             self.coco[name][1]["id"] = self.coco[name][0]["id"]
             self.refused(f"two {what} have the id {self.coco[name][0]['id']}")
@@ -258,7 +371,13 @@ class Coco(Targets):
         self.refused("category 7 has no name")
 
     def test_a_size_that_is_no_whole_number(self):
-        for value, shown in (("32", 'width is "32"'), (None, "width is null"), (0, "has a width of 0"), (-32, "has a width of -32"), (32.5, "width is 32.5")):
+        for value, shown in (
+            ("32", 'width is "32"'),
+            (None, "width is null"),
+            (0, "has a width of 0"),
+            (-32, "has a width of -32"),
+            (32.5, "width is 32.5"),
+        ):
             self.coco["images"][0]["width"] = value
             self.refused("image 10", shown)
         self.without("width", "images")
@@ -267,7 +386,16 @@ class Coco(Targets):
     def test_keypoints_that_are_no_numbers(self):
         for annotation in self.coco["annotations"]:
             annotation["keypoints"] = [4, 5, 2]
-        for value, shown in (([4, 5], "keypoints of 2 numbers"), (None, "keypoints is null"), (["4", 5, 2], 'has "4" in it'), ([4, 5, None], "has null in it"), ([1e300, 5, 2], "has 1e+300 in it"), ([4, 5, 3], "a visibility of 3"), ([4, 5, 0.5], "a visibility of 0.5"), ("4 5 2", "keypoints is")):
+        for value, shown in (
+            ([4, 5], "keypoints of 2 numbers"),
+            (None, "keypoints is null"),
+            (["4", 5, 2], 'has "4" in it'),
+            ([4, 5, None], "has null in it"),
+            ([1e300, 5, 2], "has 1e+300 in it"),
+            ([4, 5, 3], "a visibility of 3"),
+            ([4, 5, 0.5], "a visibility of 0.5"),
+            ("4 5 2", "keypoints is"),
+        ):
             self.first(keypoints=value)
             self.refused("annotation 1", shown)
         self.first(keypoints=[4, 5, 2, 4, 5, 2])
@@ -296,8 +424,12 @@ class Coco(Targets):
     def test_sizes_of_another_image(self):
         self.coco["images"][0].update(width=16)
         self.right.pop("0.png")
-        self.expect_objects(self.arguments(), {f"{i}.png": i for i in range(1, 6)}, self.right,
-                            rejected={"0.png": "its annotations are for 16x32 pixels, it has 32x32"})
+        self.expect_objects(
+            self.arguments(),
+            {f"{i}.png": i for i in range(1, 6)},
+            self.right,
+            rejected={"0.png": "its annotations are for 16x32 pixels, it has 32x32"},
+        )
 
     def test_on_error_fail_stops_at_what_is_known_at_the_start(self):
         (self.images / "7.png").symlink_to("nowhere")
@@ -308,7 +440,11 @@ class Coco(Targets):
         self.expect_refused(self.arguments("--on-error", "fail"), "0.png", "annotations are for 16x32")
 
     def test_missing_fail_stops_at_each(self):
-        for change, word in (({"category_id": 99}, "category 99"), ({"image_id": 999}, "image 999"), ({"bbox": [1, 1, 0, 5]}, "a bbox of 0 x 5")):
+        for change, word in (
+            ({"category_id": 99}, "category 99"),
+            ({"image_id": 999}, "image 999"),
+            ({"bbox": [1, 1, 0, 5]}, "a bbox of 0 x 5"),
+        ):
             kept = copy.deepcopy(self.coco)
             self.first(**change)
             self.refused("annotation 1", word, more=["--missing", "fail"])

@@ -25,7 +25,11 @@ class Csv(Silence):
         return [self.images, "--labels", self.table, *more]
 
     def stored(self, rows, labels, *more, **options):
-        return self.expect_stored(self.given(rows, *more, **options), self.samples, {f"{i}.png": label for i, label in enumerate(labels)})
+        return self.expect_stored(
+            self.given(rows, *more, **options),
+            self.samples,
+            {f"{i}.png": label for i, label in enumerate(labels)},
+        )
 
     def refused(self, rows, *words, more=(), **options):
         return self.expect_refused(self.given(rows, *more, **options), "l.csv", *words)
@@ -53,12 +57,21 @@ class Csv(Silence):
     def test_one_empty_cell(self):
         for odd in self.cases("", " ", '""', "\t "):
             samples = {key: value for key, value in self.samples.items() if key != "2.png"}
-            self.expect_stored(self.given([10, 9, odd, 1, 11, 0]), samples, {"0.png": 10, "1.png": 9, "3.png": 1, "4.png": 11, "5.png": 0},
-                               {"2.png": "has an empty label in l.csv, line 4"})
+            self.expect_stored(
+                self.given([10, 9, odd, 1, 11, 0]),
+                samples,
+                {"0.png": 10, "1.png": 9, "3.png": 1, "4.png": 11, "5.png": 0},
+                {"2.png": "has an empty label in l.csv, line 4"},
+            )
 
     def test_an_empty_cell_among_names_is_no_class(self):
         samples = {key: value for key, value in self.samples.items() if key != "2.png"}
-        self.expect_stored(self.given(["b", "a", "", "a", "b", "c"]), samples, {"0.png": 1, "1.png": 0, "3.png": 0, "4.png": 1, "5.png": 2}, {"2.png": "empty label"})
+        self.expect_stored(
+            self.given(["b", "a", "", "a", "b", "c"]),
+            samples,
+            {"0.png": 1, "1.png": 0, "3.png": 0, "4.png": 1, "5.png": 2},
+            {"2.png": "empty label"},
+        )
         self.assertEqual(info(self.out)["classes"], ["a", "b", "c"])
 
     def test_all_cells_are_empty(self):
@@ -66,10 +79,34 @@ class Csv(Silence):
 
     def test_an_empty_cell_is_no_image_that_the_table_does_not_name(self):
         samples = {key: value for key, value in self.samples.items() if key in ("0.png", "1.png")}
-        self.expect_stored(self.given("0.png,1\n1.png,2\n2.png,\n", "--unlisted", "skip"), samples, {"0.png": 1, "1.png": 2}, {"2.png": "empty label"})
+        self.expect_stored(
+            self.given("0.png,1\n1.png,2\n2.png,\n", "--unlisted", "skip"),
+            samples,
+            {"0.png": 1, "1.png": 2},
+            {"2.png": "empty label"},
+        )
 
     def test_one_word(self):
-        for odd in self.cases("dog", "NA", "N/A", "null", "None", "-", "?", "0x10", "1_000", '"1,000"', "1 2", "\u22125", "1\u00a0", "1.2.3", "+-1", "--1", "1e", "O"):
+        for odd in self.cases(
+            "dog",
+            "NA",
+            "N/A",
+            "null",
+            "None",
+            "-",
+            "?",
+            "0x10",
+            "1_000",
+            '"1,000"',
+            "1 2",
+            "\u22125",
+            "1\u00a0",
+            "1.2.3",
+            "+-1",
+            "--1",
+            "1e",
+            "O",
+        ):
             self.refused([10, 9, odd, 1, 11, 0], "line 4", "is not a number, but 5 of the 6 labels are")
 
     def test_one_number_with_a_fraction(self):
@@ -85,11 +122,11 @@ class Csv(Silence):
         self.refused(["0.5", "1.5", "nan", "2.5", ".5", "7.25"], "line 4", "is not a finite number")
 
     def test_64_bit_ids_stay_whole(self):
-        ids = [2**63 - 1, 2**63 - 2, -2**63, 2**53 + 1, 2**62 + 1, 0]
+        ids = [2**63 - 1, 2**63 - 2, -(2**63), 2**53 + 1, 2**62 + 1, 0]
         self.stored(ids, ids)
 
     def test_an_id_beyond_64_bits(self):
-        for odd in self.cases(2**63, 2**64 - 1, 2**64, -2**63 - 1, 10**30):
+        for odd in self.cases(2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**30):
             self.refused([10, 9, odd, 1, 11, 0], "line 4", "is beyond 64 bits with a sign", "NAME:u64")
 
     def test_signs_and_leading_zeros(self):
@@ -115,27 +152,54 @@ class Csv(Silence):
         self.refused(["0.5", "1.5", "x", "2.5", ".5", "7.25"], "line 4", '"x" is not a number')
 
     def test_numbers_with_fractions(self):
-        self.stored(["0.5", " 1.5", "2", "-2.5e0", ".5", "7.25"], [(0.5,), (1.5,), (2.0,), (-2.5,), (0.5,), (7.25,)])
+        self.stored(
+            ["0.5", " 1.5", "2", "-2.5e0", ".5", "7.25"], [(0.5,), (1.5,), (2.0,), (-2.5,), (0.5,), (7.25,)]
+        )
 
     def test_a_number_that_float32_cannot_hold(self):
-        for odd, why in self.cases(("16777217", "cannot hold"), ("1e39", "not a finite number of float32"), ("9007199254740993", "cannot hold")):
+        for odd, why in self.cases(
+            ("16777217", "cannot hold"),
+            ("1e39", "not a finite number of float32"),
+            ("9007199254740993", "cannot hold"),
+        ):
             self.refused(["0.5", "1.5", odd, "2.5", ".5", "7.25"], "line 4", why)
 
     def test_vectors(self):
-        self.stored([f"{i}, {i}.5" for i in range(6)], [(float(i), i + 0.5) for i in range(6)], header="path,a,b\n")
+        self.stored(
+            [f"{i}, {i}.5" for i in range(6)], [(float(i), i + 0.5) for i in range(6)], header="path,a,b\n"
+        )
 
     def test_a_vector_with_an_odd_cell(self):
-        for odd, why in self.cases(("x", "not a finite number"), ("nan", "not a finite number"), ("16777217", "cannot hold"), ("1e39", "not a finite number")):
+        for odd, why in self.cases(
+            ("x", "not a finite number"),
+            ("nan", "not a finite number"),
+            ("16777217", "cannot hold"),
+            ("1e39", "not a finite number"),
+        ):
             self.refused([f"1,{odd if i == 2 else i}" for i in range(6)], "line 4", why, header="path,a,b\n")
 
     def test_a_vector_with_an_empty_cell(self):
         samples = {key: value for key, value in self.samples.items() if key != "2.png"}
         rows = [f"1,{'' if i == 2 else i}" for i in range(6)]
-        self.expect_stored(self.given(rows, header="path,a,b\n"), samples, rejected={"2.png": "has an empty label in l.csv, line 4"})
+        self.expect_stored(
+            self.given(rows, header="path,a,b\n"),
+            samples,
+            rejected={"2.png": "has an empty label in l.csv, line 4"},
+        )
 
     def test_a_label_beside_other_columns(self):
-        self.refused([f"{i},{i + 10}" for i in range(6)], "line 1", 'names the column "label" and others', header="path,label,fold\n")
-        self.refused([f"{i},{i + 10}" for i in range(6)], "line 1", 'names the column "label" and others', header="path,weight,label\n")
+        self.refused(
+            [f"{i},{i + 10}" for i in range(6)],
+            "line 1",
+            'names the column "label" and others',
+            header="path,label,fold\n",
+        )
+        self.refused(
+            [f"{i},{i + 10}" for i in range(6)],
+            "line 1",
+            'names the column "label" and others',
+            header="path,weight,label\n",
+        )
 
     # --- the file ------------------------------------------------------------------------------------------------------
 
@@ -145,14 +209,27 @@ class Csv(Silence):
             self.refused(rows, "line 1", "two columns are named", more=("--column", "v:f32"), header=header)
 
     def test_two_columns_of_one_name_without_columns(self):
-        self.refused([f"{i},{i}" for i in range(6)], "line 1", 'two columns are named "a"', header="path,a,a\n")
+        self.refused(
+            [f"{i},{i}" for i in range(6)], "line 1", 'two columns are named "a"', header="path,a,a\n"
+        )
 
     def test_label_and_labels(self):
-        self.refused([f"{i},{9 - i},{i}.5" for i in range(6)], "line 1", '"label" and "labels"', more=("--column", "v:f32"), header="path,label,labels,v\n")
+        self.refused(
+            [f"{i},{9 - i},{i}.5" for i in range(6)],
+            "line 1",
+            '"label" and "labels"',
+            more=("--column", "v:f32"),
+            header="path,label,labels,v\n",
+        )
 
     def test_blanks_in_the_line_of_names(self):
-        self.expect_stored(self.given([f"{i}.5,{10 - i}" for i in range(6)], "--column", "v:f32", header="path , v, label \n"), self.samples,
-                           {f"{i}.png": 10 - i for i in range(6)})
+        self.expect_stored(
+            self.given(
+                [f"{i}.5,{10 - i}" for i in range(6)], "--column", "v:f32", header="path , v, label \n"
+            ),
+            self.samples,
+            {f"{i}.png": 10 - i for i in range(6)},
+        )
         self.assertEqual(self.column("v"), {f"{i}.png": struct.pack("<f", i + 0.5) for i in range(6)})
 
     def test_a_byte_order_mark_and_crlf(self):
@@ -165,17 +242,23 @@ class Csv(Silence):
 
     def test_tabs_and_semicolons(self):
         for mark in self.cases("\t", ";", "|"):
-            self.refused("".join(f"{i}.png{mark}{i}\n" for i in range(6)), "line 1", "1 fields, but 2 are expected")
+            self.refused(
+                "".join(f"{i}.png{mark}{i}\n" for i in range(6)), "line 1", "1 fields, but 2 are expected"
+            )
 
     def test_utf_16(self):
-        self.expect_refused(self.given("".join(f"{i}.png,{i}\n" for i in range(6)).encode("utf-16")), "l.csv", "line")
+        self.expect_refused(
+            self.given("".join(f"{i}.png,{i}\n" for i in range(6)).encode("utf-16")), "l.csv", "line"
+        )
 
     def test_blanks_around_quotes(self):
-        self.refused(['"a, b"', ' "a, b"', '"c"', '"c"', '"d"', '"d"'], "line 3", "blanks in front of a quoted field")
+        self.refused(
+            ['"a, b"', ' "a, b"', '"c"', '"c"', '"d"', '"d"'], "line 3", "blanks in front of a quoted field"
+        )
         self.refused(['"a"', '"b"', '"c" ', '"c"', '"d"', '"d"'], "line 4", "text after a quoted field")
 
     def test_a_quote_that_does_not_close(self):
-        self.refused("0.png,1\n1.png,\"2\n2.png,3\n3.png,4\n", "line 2", "no closing quote")
+        self.refused('0.png,1\n1.png,"2\n2.png,3\n3.png,4\n', "line 2", "no closing quote")
 
     def test_a_row_with_more_fields_or_fewer(self):
         self.refused("0.png,1\n1.png,2,\n", "line 2", "3 fields")
@@ -186,55 +269,124 @@ class Csv(Silence):
         self.stored("".join(f" {i}.png ,{10 - i}\n" for i in range(6)), [10 - i for i in range(6)])
 
     def test_two_rows_that_differ_in_blanks(self):
-        self.refused("".join(f"{i}.png,{i}\n" for i in range(6)) + "2.png ,9\n", "line 7", '"2.png" is labelled twice')
+        self.refused(
+            "".join(f"{i}.png,{i}\n" for i in range(6)) + "2.png ,9\n", "line 7", '"2.png" is labelled twice'
+        )
 
     def test_an_image_whose_name_ends_with_a_blank(self):
         write(self.images / "0.png ", picture(9))
         rows = "".join(f"{i}.png,{i}\n" for i in range(6)) + "0.png ,9\n"
-        self.expect_stored(self.given(rows), {**self.samples, "0.png ": 9}, {**{f"{i}.png": i for i in range(6)}, "0.png ": 9})
+        self.expect_stored(
+            self.given(rows),
+            {**self.samples, "0.png ": 9},
+            {**{f"{i}.png": i for i in range(6)}, "0.png ": 9},
+        )
 
     def test_an_image_that_has_the_name_of_the_header(self):
         write(self.images / "path", picture(9))
-        self.refused("path,7\n" + "".join(f"{i}.png,{i}\n" for i in range(6)), "line 1", "is an image, and also begins the line")
+        self.refused(
+            "path,7\n" + "".join(f"{i}.png,{i}\n" for i in range(6)),
+            "line 1",
+            "is an image, and also begins the line",
+        )
 
     def test_a_header_of_other_words_is_a_row_of_no_image(self):
         self.refused([1, 2, 3, 4, 5, 6], "line 1", 'no such image: "filename"', header="filename,label\n")
 
     def test_an_image_without_a_row(self):
         samples = {key: value for key, value in self.samples.items() if key != "5.png"}
-        self.expect_stored(self.given([10, 9, 2, 1, 11]), samples, {f"{i}.png": label for i, label in enumerate((10, 9, 2, 1, 11))}, {"5.png": "has no label in l.csv"})
+        self.expect_stored(
+            self.given([10, 9, 2, 1, 11]),
+            samples,
+            {f"{i}.png": label for i, label in enumerate((10, 9, 2, 1, 11))},
+            {"5.png": "has no label in l.csv"},
+        )
 
     # --- columns -----------------------------------------------------------------------------------------------------
 
     def test_odd_cells_of_columns(self):
         for odd, kind, why in self.cases(
-                ("", "i64", "0 numbers: 1 are needed"), ("1.0", "i64", '"1.0" is not a finite number of i64'), ("x", "i64", '"x"'), ("+-1", "i64", '"+-1"'),
-                ("0x10", "i64", '"0x10"'), ("1e3", "i64", '"1e3"'), ("9223372036854775808", "i64", "is not a finite number of i64"), ("-1", "u8", '"-1"'),
-                ("256", "u8", '"256"'), ("nan", "f32", '"nan"'), ("inf", "f64", '"inf"'), ("1e39", "f32", '"1e39"'), ("65520.5", "f16", '"65520.5"'),
-                ("16777217", "f32", "holds only as 16777216"), ("2049", "f16", "holds only as 2048"), ("257", "bf16", "holds only as"),
-                ("9007199254740993", "f64", "holds only as 9007199254740992"), ("18446744073709551616", "u64", "is not a finite number of u64"),
-                ("1 2", "i64", "2 numbers: 1 are needed"), ("TRUE", "bool", '"TRUE"'), ("2", "bool", '"2"'), ('"1,5"', "f32", '"1,5"')):
-            self.refused([f"{odd if i == 2 else 1},0" for i in range(6)], "line 4", '"2.png"', '"v"', why, more=("--column", f"v:{kind}"), header="path,v,label\n")
+            ("", "i64", "0 numbers: 1 are needed"),
+            ("1.0", "i64", '"1.0" is not a finite number of i64'),
+            ("x", "i64", '"x"'),
+            ("+-1", "i64", '"+-1"'),
+            ("0x10", "i64", '"0x10"'),
+            ("1e3", "i64", '"1e3"'),
+            ("9223372036854775808", "i64", "is not a finite number of i64"),
+            ("-1", "u8", '"-1"'),
+            ("256", "u8", '"256"'),
+            ("nan", "f32", '"nan"'),
+            ("inf", "f64", '"inf"'),
+            ("1e39", "f32", '"1e39"'),
+            ("65520.5", "f16", '"65520.5"'),
+            ("16777217", "f32", "holds only as 16777216"),
+            ("2049", "f16", "holds only as 2048"),
+            ("257", "bf16", "holds only as"),
+            ("9007199254740993", "f64", "holds only as 9007199254740992"),
+            ("18446744073709551616", "u64", "is not a finite number of u64"),
+            ("1 2", "i64", "2 numbers: 1 are needed"),
+            ("TRUE", "bool", '"TRUE"'),
+            ("2", "bool", '"2"'),
+            ('"1,5"', "f32", '"1,5"'),
+        ):
+            self.refused(
+                [f"{odd if i == 2 else 1},0" for i in range(6)],
+                "line 4",
+                '"2.png"',
+                '"v"',
+                why,
+                more=("--column", f"v:{kind}"),
+                header="path,v,label\n",
+            )
 
     def test_whole_numbers_that_floating_columns_hold(self):
-        for kind, code, values in self.cases(("f32", "f", [16777216, 16777218, -1, 0, 1, 2]), ("f64", "d", [2**53, 2**53 + 2, -2**63, 0, 1, 2])):
-            self.expect_stored(self.given([f" {value} ,0" for value in values], "--column", f"v:{kind}", header="path,v,label\n"), self.samples)
-            self.assertEqual(self.column("v"), {f"{i}.png": struct.pack("<" + code, value) for i, value in enumerate(values)})
+        for kind, code, values in self.cases(
+            ("f32", "f", [16777216, 16777218, -1, 0, 1, 2]),
+            ("f64", "d", [2**53, 2**53 + 2, -(2**63), 0, 1, 2]),
+        ):
+            self.expect_stored(
+                self.given(
+                    [f" {value} ,0" for value in values], "--column", f"v:{kind}", header="path,v,label\n"
+                ),
+                self.samples,
+            )
+            self.assertEqual(
+                self.column("v"),
+                {f"{i}.png": struct.pack("<" + code, value) for i, value in enumerate(values)},
+            )
 
     def test_u64_ids_in_a_column(self):
         values = [2**64 - 1, 2**63, 0, 1, 2, 2**53 + 1]
-        self.expect_stored(self.given([f"{value},0" for value in values], "--column", "v:u64", header="path,v,label\n"), self.samples)
-        self.assertEqual(self.column("v"), {f"{i}.png": struct.pack("<Q", value) for i, value in enumerate(values)})
+        self.expect_stored(
+            self.given([f"{value},0" for value in values], "--column", "v:u64", header="path,v,label\n"),
+            self.samples,
+        )
+        self.assertEqual(
+            self.column("v"), {f"{i}.png": struct.pack("<Q", value) for i, value in enumerate(values)}
+        )
 
     def test_rows_of_a_ragged_column_that_are_not_whole(self):
-        self.refused([f"{'1 2 3' if i == 2 else '1 2'},0" for i in range(6)], "line 4", "3 numbers: a multiple of 2", more=("--column", "v:i64[,2]"), header="path,v,label\n")
+        self.refused(
+            [f"{'1 2 3' if i == 2 else '1 2'},0" for i in range(6)],
+            "line 4",
+            "3 numbers: a multiple of 2",
+            more=("--column", "v:i64[,2]"),
+            header="path,v,label\n",
+        )
 
     def test_text_that_is_not_utf_8(self):
-        rows = b"path,v,label\n" + b"".join(b"%d.png,%s,0\n" % (i, b"\xff" if i == 2 else b"x") for i in range(6))
+        rows = b"path,v,label\n" + b"".join(
+            b"%d.png,%s,0\n" % (i, b"\xff" if i == 2 else b"x") for i in range(6)
+        )
         self.refused(rows, "line 4", "not UTF-8", more=("--column", "v:text"))
 
     def test_a_column_that_the_table_does_not_have(self):
-        self.refused([f"{i},0" for i in range(6)], 'has no column "V"', more=("--column", "V:i64"), header="path,v,label\n")
+        self.refused(
+            [f"{i},0" for i in range(6)],
+            'has no column "V"',
+            more=("--column", "V:i64"),
+            header="path,v,label\n",
+        )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,9 @@ class Lists(Silence):
         self.classes = {"a/0.png": 0, "a/1.png": 0, "b/0.png": 1, "b/1.png": 1}
 
     def file(self, *lines, end="\n"):
-        text = b"".join((line if isinstance(line, bytes) else os.fsencode(line)) + end.encode() for line in lines)
+        text = b"".join(
+            (line if isinstance(line, bytes) else os.fsencode(line)) + end.encode() for line in lines
+        )
         write(self.path / "list.txt", text)
         return f"@{self.path}/list.txt"
 
@@ -63,27 +65,50 @@ class Lists(Silence):
     # --- what is not clear -----------------------------------------------------------------------------------------------
 
     def test_an_image_that_is_listed_twice(self):
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), self.images / "a/1.png")], "a/1.png", "listed twice")
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), self.images / "a/1.png")],
+            "a/1.png",
+            "listed twice",
+        )
 
     def test_an_image_that_is_listed_twice_under_two_spellings(self):
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), f"{self.images}/a/../a/./1.png")], "listed twice")
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), f"{self.images}/a/../a/./1.png")],
+            "listed twice",
+        )
 
     def test_an_image_that_is_listed_absolute_and_relative(self):
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), "in/a/1.png"), "--root", self.images], "listed twice", cwd=self.path)
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), "in/a/1.png"), "--root", self.images],
+            "listed twice",
+            cwd=self.path,
+        )
 
     def test_a_path_in_no_class(self):
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), self.images / "x.png")], "not obvious", "--root")
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), self.images / "x.png")],
+            "not obvious",
+            "--root",
+        )
 
     def test_a_path_outside(self):
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), self.path / "x" / "y.png")], "not obvious")
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), self.path / "x" / "y.png")],
+            "not obvious",
+        )
 
     def test_a_path_outside_of_the_root(self):
         write(self.path / "else" / "y.png", picture(9))
         for odd in (self.path / "else" / "y.png", f"{self.images}/../else/y.png", f"{self.images}2/y.png"):
-            self.expect_refused([self.file(*(self.images / key for key in self.samples), odd), "--root", self.images], "not below")
+            self.expect_refused(
+                [self.file(*(self.images / key for key in self.samples), odd), "--root", self.images],
+                "not below",
+            )
 
     def test_the_root_itself(self):
-        self.stored(self.file(*(self.images / key for key in self.samples), self.images), "--root", self.images)
+        self.stored(
+            self.file(*(self.images / key for key in self.samples), self.images), "--root", self.images
+        )
 
     def test_a_folder_in_the_list(self):
         given = self.file(*(self.images / key for key in self.samples), self.images / "a", self.images / "b")
@@ -91,7 +116,11 @@ class Lists(Silence):
 
     def test_relative_and_absolute_paths(self):
         keys = list(self.samples)
-        self.expect_refused([self.file(f"in/{keys[0]}", *(self.images / key for key in keys[1:]))], "both relative and absolute", cwd=self.path)
+        self.expect_refused(
+            [self.file(f"in/{keys[0]}", *(self.images / key for key in keys[1:]))],
+            "both relative and absolute",
+            cwd=self.path,
+        )
 
     def test_only_one_class(self):
         # The folder could be the class, or what contains the classes.
@@ -101,24 +130,38 @@ class Lists(Silence):
 
     def test_images_at_two_depths(self):
         write(self.images / "a" / "deep" / "x.png", picture(9))
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), self.images / "a/deep/x.png")], "not obvious")
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), self.images / "a/deep/x.png")],
+            "not obvious",
+        )
 
     def test_addresses_and_paths(self):
-        self.expect_refused([self.file(*(self.images / key for key in self.samples), "https://localhost:1/x.png")], "both addresses and paths")
+        self.expect_refused(
+            [self.file(*(self.images / key for key in self.samples), "https://localhost:1/x.png")],
+            "both addresses and paths",
+        )
 
     # --- what is not there -----------------------------------------------------------------------------------------------
 
     def test_a_file_that_is_not_there(self):
-        self.stored(self.file(*(self.images / key for key in self.samples), self.images / "a/9.png"), rejected={"a/9.png": "No such file"})
+        self.stored(
+            self.file(*(self.images / key for key in self.samples), self.images / "a/9.png"),
+            rejected={"a/9.png": "No such file"},
+        )
 
     def test_a_folder_that_is_not_there_is_no_class(self):
         given = self.file(*(self.images / key for key in self.samples), self.images / "aa/0.png")
         self.expect_refused([given], "aa", "none of them exists")
-        self.stored(given, "--root", self.images, rejected={"aa/0.png": "no listed file of its folder is there"})
+        self.stored(
+            given, "--root", self.images, rejected={"aa/0.png": "no listed file of its folder is there"}
+        )
         self.assertEqual(info(self.out)["classes"], ["a", "b"])
 
     def test_a_blank_behind_a_path(self):
-        self.stored(self.file(*(self.images / key for key in self.samples), f"{self.images}/a/2.png "), rejected={"a/2.png ": "No such file"})
+        self.stored(
+            self.file(*(self.images / key for key in self.samples), f"{self.images}/a/2.png "),
+            rejected={"a/2.png ": "No such file"},
+        )
 
     def test_a_file_whose_name_ends_with_a_blank(self):
         write(self.images / "a" / "2.png ", picture(7))
@@ -126,11 +169,18 @@ class Lists(Silence):
         self.expect_stored([given], {**self.samples, "a/2.png ": 7}, {**self.classes, "a/2.png ": 0})
 
     def test_a_comment(self):
-        self.expect_refused([self.file("# my list", *(self.images / key for key in self.samples))], "not obvious")
-        self.expect_refused([self.file("# my list", *(self.images / key for key in self.samples)), "--root", self.images], "not below")
+        self.expect_refused(
+            [self.file("# my list", *(self.images / key for key in self.samples))], "not obvious"
+        )
+        self.expect_refused(
+            [self.file("# my list", *(self.images / key for key in self.samples)), "--root", self.images],
+            "not below",
+        )
 
     def test_a_list_of_path_and_label(self):
-        self.expect_refused([self.file(*(f"{self.images / key},{i}" for i, key in enumerate(self.samples)))], "")
+        self.expect_refused(
+            [self.file(*(f"{self.images / key},{i}" for i, key in enumerate(self.samples)))], ""
+        )
 
     def test_quoted_paths(self):
         self.expect_refused([self.file(*(f'"{self.images / key}"' for key in self.samples))], "")
@@ -165,18 +215,29 @@ class Lists(Silence):
     def test_a_backslash_is_a_part_of_the_name(self):
         write(self.images / "a" / "x\\y.png", picture(7))
         given = self.file(*(self.images / key for key in self.samples), self.images / "a" / "x\\y.png")
-        self.expect_stored([given], {**self.samples, "a/x\\x5cy.png": 7}, {**self.classes, "a/x\\x5cy.png": 0})
+        self.expect_stored(
+            [given], {**self.samples, "a/x\\x5cy.png": 7}, {**self.classes, "a/x\\x5cy.png": 0}
+        )
 
     def test_classes_that_differ_in_normalisation(self):
         for i, folder in enumerate(("caf\u00e9", "cafe\u0301")):
             write(self.path / "n" / folder / "1.png", picture(i))
         given = self.file(*(self.path / "n" / folder / "1.png" for folder in ("caf\u00e9", "cafe\u0301")))
-        self.expect_stored([given], {"caf\u00e9/1.png": 0, "cafe\u0301/1.png": 1}, {"cafe\u0301/1.png": 0, "caf\u00e9/1.png": 1})
+        self.expect_stored(
+            [given],
+            {"caf\u00e9/1.png": 0, "cafe\u0301/1.png": 1},
+            {"cafe\u0301/1.png": 0, "caf\u00e9/1.png": 1},
+        )
 
     def test_hidden_files_and_litter(self):
         for name in (".x.png", "Thumbs.db", "._0.png"):
             write(self.images / "a" / name, picture(7))
-        self.stored(self.file(*(self.images / key for key in self.samples), *(self.images / "a" / name for name in (".x.png", "Thumbs.db", "._0.png"))))
+        self.stored(
+            self.file(
+                *(self.images / key for key in self.samples),
+                *(self.images / "a" / name for name in (".x.png", "Thumbs.db", "._0.png")),
+            )
+        )
 
     def test_hidden_files_are_rejects_when_asked(self):
         write(self.images / "a" / ".x.png", picture(7))
@@ -186,23 +247,44 @@ class Lists(Silence):
     def test_links_are_what_they_lead_to(self):
         os.symlink(self.images / "b" / "0.png", self.images / "a" / "link.png")
         os.symlink(self.images / "nowhere.png", self.images / "a" / "gone.png")
-        given = self.file(*(self.images / key for key in self.samples), self.images / "a/link.png", self.images / "a/gone.png")
-        self.expect_stored([given], {**self.samples, "a/link.png": 0}, {**self.classes, "a/link.png": 0}, {"a/gone.png": "No such file"})
+        given = self.file(
+            *(self.images / key for key in self.samples),
+            self.images / "a/link.png",
+            self.images / "a/gone.png",
+        )
+        self.expect_stored(
+            [given],
+            {**self.samples, "a/link.png": 0},
+            {**self.classes, "a/link.png": 0},
+            {"a/gone.png": "No such file"},
+        )
 
     def test_a_pipe(self):
         os.mkfifo(self.images / "a" / "pipe.png")
-        self.stored(self.file(*(self.images / key for key in self.samples), self.images / "a/pipe.png"), rejected={"a/pipe.png": "not a regular file"})
+        self.stored(
+            self.file(*(self.images / key for key in self.samples), self.images / "a/pipe.png"),
+            rejected={"a/pipe.png": "not a regular file"},
+        )
 
     def test_text_that_is_called_a_picture(self):
         write(self.images / "a" / "t.png", b"text")
-        self.stored(self.file(*(self.images / key for key in self.samples), self.images / "a/t.png"), rejected={"a/t.png": ""})
+        self.stored(
+            self.file(*(self.images / key for key in self.samples), self.images / "a/t.png"),
+            rejected={"a/t.png": ""},
+        )
 
     def test_a_table_for_a_list(self):
         table = write(self.path / "l.csv", b"b/1.png,4\na/0.png,3\nb/0.png,2\na/1.png,1\n")
-        self.expect_stored([self.all(), "--labels", table], self.samples, {"b/1.png": 4, "a/0.png": 3, "b/0.png": 2, "a/1.png": 1})
+        self.expect_stored(
+            [self.all(), "--labels", table],
+            self.samples,
+            {"b/1.png": 4, "a/0.png": 3, "b/0.png": 2, "a/1.png": 1},
+        )
 
     def test_a_table_with_the_paths_of_the_list(self):
-        table = write(self.path / "l.csv", "".join(f"{self.images / key},1\n" for key in self.samples).encode())
+        table = write(
+            self.path / "l.csv", "".join(f"{self.images / key},1\n" for key in self.samples).encode()
+        )
         self.expect_refused([self.all(), "--labels", table], "no such image", "line 1")
 
 

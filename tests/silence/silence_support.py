@@ -12,13 +12,50 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
 
-from shardify_support import (SANITIZED, TestCase, info, keys_of, labels_of, main, read_shard, rejects, shardctl, shardify,  # noqa: E402
-                              shards, state, stored_samples, write)
+from shardify_support import (
+    SANITIZED,
+    TestCase,
+    info,
+    keys_of,
+    labels_of,
+    main,
+    read_shard,
+    rejects,
+    shardctl,
+    shardify,  # noqa: E402
+    shards,
+    state,
+    stored_samples,
+    write,
+)
 
-__all__ = ["SANITIZED", "SIDE", "Silence", "info", "main", "picture", "pixels", "rejects", "shardctl", "shardify", "state", "write"]
+__all__ = [
+    "SANITIZED",
+    "SIDE",
+    "Silence",
+    "info",
+    "main",
+    "picture",
+    "pixels",
+    "rejects",
+    "shardctl",
+    "shardify",
+    "state",
+    "write",
+]
 
 SIDE = 32
-AS_THEY_ARE = ["--preset", "train", "--resize", str(SIDE), "--crop", str(SIDE), "--samples-per-shard", "3", "--quiet"]
+AS_THEY_ARE = [
+    "--preset",
+    "train",
+    "--resize",
+    str(SIDE),
+    "--crop",
+    str(SIDE),
+    "--samples-per-shard",
+    "3",
+    "--quiet",
+]
 
 
 def pixels(seed):
@@ -28,13 +65,19 @@ def pixels(seed):
 
 def picture(seed):
     """The same as a PNG file."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     values, width = pixels(seed), SIDE * 3
-    rows = b"".join(b"\0" + values[y * width:(y + 1) * width] for y in range(SIDE))
+    rows = b"".join(b"\0" + values[y * width : (y + 1) * width] for y in range(SIDE))
     header = struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows, 1))
+        + chunk(b"IEND", b"")
+    )
 
 
 class Silence(TestCase):
@@ -53,7 +96,7 @@ class Silence(TestCase):
         for path in shards(self.out):
             _, shape, data = read_shard(path)[1][name]
             size = len(data) // shape[0]
-            found.update((key, data[i * size:(i + 1) * size]) for i, key in enumerate(keys_of(path)))
+            found.update((key, data[i * size : (i + 1) * size]) for i, key in enumerate(keys_of(path)))
         return found
 
     def expect_stored(self, arguments, samples, labels=None, rejected=None, **options):
@@ -61,14 +104,20 @@ class Silence(TestCase):
         rejected: {path: a piece of the reason}; with rejects the exit code is 1."""
         result = self.convert(*arguments, **options)
         self.assert_code(result, 1 if rejected else 0)
-        expected = {key: value if isinstance(value, bytes) else pixels(value) for key, value in samples.items()}
+        expected = {
+            key: value if isinstance(value, bytes) else pixels(value) for key, value in samples.items()
+        }
         stored = stored_samples(self.out)
         self.assertEqual(sorted(stored), sorted(expected), result)
         for key, value in expected.items():
-            self.assertTrue(stored[key] == value, f"the pixels of {key} are not those of its picture: {result}")
+            self.assertTrue(
+                stored[key] == value, f"the pixels of {key} are not those of its picture: {result}"
+            )
         if labels is not None:
             self.assertEqual(self.labels(), labels, result)
-        found = rejects(self.out) if state(self.out) == "complete" and (self.out / "rejects.csv").exists() else {}
+        found = (
+            rejects(self.out) if state(self.out) == "complete" and (self.out / "rejects.csv").exists() else {}
+        )
         self.assertEqual(sorted(found), sorted(rejected or {}), result)
         for path, piece in (rejected or {}).items():
             self.assertIn(piece, found[path])

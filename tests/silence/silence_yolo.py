@@ -31,15 +31,21 @@ class Yolo(Targets):
         return [self.images, "--yolo", self.labels_folder, *more]
 
     def stored(self, *more, told=()):
-        return self.expect_objects(self.arguments(*more), {f"{i}.png": i for i in range(6)}, self.right, told=told)
+        return self.expect_objects(
+            self.arguments(*more), {f"{i}.png": i for i in range(6)}, self.right, told=told
+        )
 
     def rejected(self, texts, *more):
         """texts: {i: (text, piece of the reason)}."""
         for i, (text, _) in texts.items():
             self.label(i, text)
             del self.right[f"{i}.png"]
-        self.expect_objects(self.arguments(*more), {f"{i}.png": i for i in range(6) if i not in texts}, self.right,
-                            rejected={f"{i}.png": why for i, (_, why) in texts.items()})
+        self.expect_objects(
+            self.arguments(*more),
+            {f"{i}.png": i for i in range(6) if i not in texts},
+            self.right,
+            rejected={f"{i}.png": why for i, (_, why) in texts.items()},
+        )
 
     # --- what is right, in other words ---
 
@@ -98,8 +104,13 @@ class Yolo(Targets):
         write(self.images / "more" / "6.png", picture(6))
         write(self.labels_folder / "more" / "6.txt", LINE.encode())
         self.right["more/6.png"] = [RIGHT]
-        self.expect_objects(self.arguments(), {**{f"{i}.png": i for i in range(6)}, "more/6.png": 6}, self.right, labels=dict.fromkeys(self.right, 0),
-                            told=["every label is 0: 6 images beside the folders of others"])
+        self.expect_objects(
+            self.arguments(),
+            {**{f"{i}.png": i for i in range(6)}, "more/6.png": 6},
+            self.right,
+            labels=dict.fromkeys(self.right, 0),
+            told=["every label is 0: 6 images beside the folders of others"],
+        )
 
     def test_floats_and_bands_of_tiff_files(self):
         for bands in (1, 5):
@@ -122,37 +133,94 @@ class Yolo(Targets):
     # --- rejects ---
 
     def test_too_few_and_too_many_numbers(self):
-        self.rejected({0: ("2 0.375 0.5 0.25", "line 1: 4 numbers: 5 are needed"), 1: (LINE + "2 0.375 0.5 0.25 0.5 0.9", "line 2: 6 numbers"),
-                       2: ("2", "line 1: 1 numbers"), 3: ("2 0.1 0.1 0.2 0.1 0.2 0.2", "polygons of segmentations are not read")})
+        self.rejected(
+            {
+                0: ("2 0.375 0.5 0.25", "line 1: 4 numbers: 5 are needed"),
+                1: (LINE + "2 0.375 0.5 0.25 0.5 0.9", "line 2: 6 numbers"),
+                2: ("2", "line 1: 1 numbers"),
+                3: ("2 0.1 0.1 0.2 0.1 0.2 0.2", "polygons of segmentations are not read"),
+            }
+        )
 
     def test_too_many_numbers_for_the_keypoints(self):
         for i in range(6):
             self.label(i, LINE.strip() + " 0.5 0.25\n")
-        self.rejected({0: (LINE, "5 numbers: 7 or 8 are needed for 1 keypoints"), 1: (LINE.strip() + " 0.5 0.25 1 0.5", "9 numbers")}, "--yolo-keypoints", "1")
+        self.rejected(
+            {
+                0: (LINE, "5 numbers: 7 or 8 are needed for 1 keypoints"),
+                1: (LINE.strip() + " 0.5 0.25 1 0.5", "9 numbers"),
+            },
+            "--yolo-keypoints",
+            "1",
+        )
 
     def test_commas(self):
-        self.rejected({0: ("2 0,375 0,5 0,25 0,5", '"0,375" is not a finite number'), 1: ("2,0.375,0.5,0.25,0.5", "is not a finite number"), 2: ("2 0.375, 0.5, 0.25, 0.5", '"0.375,"')})
+        self.rejected(
+            {
+                0: ("2 0,375 0,5 0,25 0,5", '"0,375" is not a finite number'),
+                1: ("2,0.375,0.5,0.25,0.5", "is not a finite number"),
+                2: ("2 0.375, 0.5, 0.25, 0.5", '"0.375,"'),
+            }
+        )
 
     def test_numbers_in_other_words(self):
-        self.rejected({0: ("2 0.375 0.5 0.25 0.5abc", '"0.5abc"'), 1: ("2 nan 0.5 0.25 0.5", '"nan"'), 2: ("2 inf 0.5 0.25 0.5", '"inf"'), 3: ("2 +0.375 0.5 0.25 0.5", '"+0.375"'),
-                       4: ("2 37% 0.5 0.25 0.5", '"37%"')})
+        self.rejected(
+            {
+                0: ("2 0.375 0.5 0.25 0.5abc", '"0.5abc"'),
+                1: ("2 nan 0.5 0.25 0.5", '"nan"'),
+                2: ("2 inf 0.5 0.25 0.5", '"inf"'),
+                3: ("2 +0.375 0.5 0.25 0.5", '"+0.375"'),
+                4: ("2 37% 0.5 0.25 0.5", '"37%"'),
+            }
+        )
 
     def test_a_class_that_is_no_number(self):
-        self.rejected({0: ("dog 0.375 0.5 0.25 0.5", '"dog" is not a finite number'), 1: ("2.5 0.375 0.5 0.25 0.5", "class 2.5: a whole number"), 2: ("-1 0.375 0.5 0.25 0.5", "class -1: a whole number"),
-                       3: ("1e12 0.375 0.5 0.25 0.5", "a whole number from 0 on")})
+        self.rejected(
+            {
+                0: ("dog 0.375 0.5 0.25 0.5", '"dog" is not a finite number'),
+                1: ("2.5 0.375 0.5 0.25 0.5", "class 2.5: a whole number"),
+                2: ("-1 0.375 0.5 0.25 0.5", "class -1: a whole number"),
+                3: ("1e12 0.375 0.5 0.25 0.5", "a whole number from 0 on"),
+            }
+        )
 
     def test_a_class_beyond_the_names(self):
         write(self.labels_folder / "classes.txt", b"ant\nbee\ncow\n")
-        self.rejected({0: ("3 0.375 0.5 0.25 0.5", "class 3 of object 1"), 1: (LINE + "99 0.375 0.5 0.25 0.5", "class 99 of object 2")})
+        self.rejected(
+            {
+                0: ("3 0.375 0.5 0.25 0.5", "class 3 of object 1"),
+                1: (LINE + "99 0.375 0.5 0.25 0.5", "class 99 of object 2"),
+            }
+        )
 
     def test_pixels_instead_of_fractions(self):
-        self.rejected({0: ("2 12 16 8 16", "cx is 12: a fraction of the image"), 1: ("2 0.375 0.5 0.25 1.5", "h is 1.5: a fraction"), 2: ("2 0.375 -0.5 0.25 0.5", "cy is -0.5"), 3: ("2 0.375 0.5 -0.25 0.5", "w is -0.25")})
+        self.rejected(
+            {
+                0: ("2 12 16 8 16", "cx is 12: a fraction of the image"),
+                1: ("2 0.375 0.5 0.25 1.5", "h is 1.5: a fraction"),
+                2: ("2 0.375 -0.5 0.25 0.5", "cy is -0.5"),
+                3: ("2 0.375 0.5 -0.25 0.5", "w is -0.25"),
+            }
+        )
 
     def test_other_encodings(self):
-        self.rejected({0: (LINE.encode("utf-16"), "is not a finite number"), 1: (b"\xef\xbb\xbf" + LINE.encode(), "is not a finite number"), 2: (LINE.encode() + b"\0\0", "is not a finite number"), 3: (b"\xff\xfe\n", "is not a finite number")})
+        self.rejected(
+            {
+                0: (LINE.encode("utf-16"), "is not a finite number"),
+                1: (b"\xef\xbb\xbf" + LINE.encode(), "is not a finite number"),
+                2: (LINE.encode() + b"\0\0", "is not a finite number"),
+                3: (b"\xff\xfe\n", "is not a finite number"),
+            }
+        )
 
     def test_line_ends_that_are_none(self):
-        self.rejected({0: (LINE.strip() + "\r" + LINE.strip() + "\r", "is not a finite number"), 1: (LINE.strip() + "\x0b" + LINE, "is not a finite number"), 2: (LINE.strip() + "\u2028" + LINE, "is not a finite number")})
+        self.rejected(
+            {
+                0: (LINE.strip() + "\r" + LINE.strip() + "\r", "is not a finite number"),
+                1: (LINE.strip() + "\x0b" + LINE, "is not a finite number"),
+                2: (LINE.strip() + "\u2028" + LINE, "is not a finite number"),
+            }
+        )
 
     def test_old_mac_lines_are_no_keypoints(self):
         for i in range(6):
@@ -160,7 +228,9 @@ class Yolo(Targets):
         self.rejected({0: ("\r".join([LINE.strip()] * 3), "is not a finite number")}, "--yolo-keypoints", "5")
 
     def test_comments(self):
-        self.rejected({0: ("# made by a program\n" + LINE, "line 1"), 1: (LINE.strip() + " # dog\n", "line 1")})
+        self.rejected(
+            {0: ("# made by a program\n" + LINE, "line 1"), 1: (LINE.strip() + " # dog\n", "line 1")}
+        )
 
     def test_files_that_are_none(self):
         os.unlink(self.labels_folder / "0.txt")
@@ -168,22 +238,40 @@ class Yolo(Targets):
         os.unlink(self.labels_folder / "1.txt")
         (self.labels_folder / "1.txt").mkdir()
         del self.right["0.png"], self.right["1.png"]
-        self.expect_objects(self.arguments(), {f"{i}.png": i for i in range(2, 6)}, self.right, rejected={"0.png": '"0.txt"', "1.png": '"1.txt"'})
+        self.expect_objects(
+            self.arguments(),
+            {f"{i}.png": i for i in range(2, 6)},
+            self.right,
+            rejected={"0.png": '"0.txt"', "1.png": '"1.txt"'},
+        )
 
     def test_keypoints_beyond_the_picture(self):
         for i in range(6):
             self.label(i, LINE.strip() + " 0.5 0.25\n")
-        self.rejected({0: (LINE.strip() + " 1.5 0.25", "x of a keypoint is 1.5"), 1: (LINE.strip() + " 0.5 16", "y of a keypoint is 16"), 2: (LINE.strip() + " 0.5 0.25 3", "the visibility of a keypoint is 3"), 3: (LINE.strip() + " 0.5 0.25 0.5", "0, 1 or 2 is needed")}, "--yolo-keypoints", "1")
+        self.rejected(
+            {
+                0: (LINE.strip() + " 1.5 0.25", "x of a keypoint is 1.5"),
+                1: (LINE.strip() + " 0.5 16", "y of a keypoint is 16"),
+                2: (LINE.strip() + " 0.5 0.25 3", "the visibility of a keypoint is 3"),
+                3: (LINE.strip() + " 0.5 0.25 0.5", "0, 1 or 2 is needed"),
+            },
+            "--yolo-keypoints",
+            "1",
+        )
 
     # --- errors ---
 
     def test_on_error_fail_stops_there(self):
         self.label(3, "2 12 16 8 16")
-        self.expect_refused(self.arguments("--on-error", "fail"), '"3.png"', '"3.txt"', "line 1: cx is 12", "on-error fail")
+        self.expect_refused(
+            self.arguments("--on-error", "fail"), '"3.png"', '"3.txt"', "line 1: cx is 12", "on-error fail"
+        )
 
     def test_on_error_fail_stops_at_a_dangling_link(self):
         (self.images / "7.png").symlink_to("nowhere")
-        self.expect_refused(self.arguments("--on-error", "fail", "--missing", "empty"), '"7.png"', "on-error fail")
+        self.expect_refused(
+            self.arguments("--on-error", "fail", "--missing", "empty"), '"7.png"', "on-error fail"
+        )
 
     def test_names_that_come_twice(self):
         write(self.labels_folder / "classes.txt", b"ant\nbee\nant\n")
@@ -199,7 +287,11 @@ class Yolo(Targets):
 
     def test_names_that_no_header_holds(self):
         write(self.path / "names.txt", "".join(f"{i:01000}\n" for i in range(1100)).encode())
-        self.expect_refused(self.arguments("--box-classes", self.path / "names.txt"), "has at most 1048576 bytes of JSON", "pipeline.categories")
+        self.expect_refused(
+            self.arguments("--box-classes", self.path / "names.txt"),
+            "has at most 1048576 bytes of JSON",
+            "pipeline.categories",
+        )
 
     def test_no_file_fits(self):
         for i in range(6):

@@ -13,7 +13,18 @@ CODES = {"F32": "f", "I64": "q", "U8": "B"}
 def float_tiff(seed, bands=1, width=SIDE):
     """A TIFF file of float32 [row, column, band], 32 rows: RGB cannot hold it."""
     data = struct.pack("<f", seed + 0.5) * (width * SIDE * bands)
-    tags = [(256, 3, 1, width), (257, 3, 1, SIDE), (258, 3, 1, 32), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, 1, 8), (277, 3, 1, bands), (278, 3, 1, SIDE), (279, 4, 1, len(data)), (339, 3, 1, 3)]
+    tags = [
+        (256, 3, 1, width),
+        (257, 3, 1, SIDE),
+        (258, 3, 1, 32),
+        (259, 3, 1, 1),
+        (262, 3, 1, 1),
+        (273, 4, 1, 8),
+        (277, 3, 1, bands),
+        (278, 3, 1, SIDE),
+        (279, 4, 1, len(data)),
+        (339, 3, 1, 3),
+    ]
     at = 8 + len(data)
     after = at + 2 + 12 * len(tags) + 4
     more = b""
@@ -31,7 +42,9 @@ def float_tiff(seed, bands=1, width=SIDE):
 
 class Targets(Silence):
     def convert(self, *arguments, **options):
-        return shardify(*arguments, self.out, *(option for option in AS_THEY_ARE if option != "--quiet"), **options)
+        return shardify(
+            *arguments, self.out, *(option for option in AS_THEY_ARE if option != "--quiet"), **options
+        )
 
     def ragged(self, name):
         """{key: bytes} of a ragged or text column; {} without such a column."""
@@ -44,7 +57,7 @@ class Targets(Silence):
             offsets = [v for (v,) in struct.iter_unpack("<Q", tensors[name + "_offsets"][2])]
             size = len(data) // shape[0] if shape[0] else 0
             for i, key in enumerate(keys_of(path)):
-                found[key] = data[offsets[i] * size:offsets[i + 1] * size]
+                found[key] = data[offsets[i] * size : offsets[i + 1] * size]
         return found
 
     def objects(self):
@@ -52,8 +65,13 @@ class Targets(Silence):
         columns = [self.ragged(name) for name in ("boxes", "box_labels", "areas", "crowd")]
         found = {}
         for key in columns[0]:
-            boxes, labels, areas, crowd = (struct.unpack(f"<{len(column[key]) // struct.calcsize(code)}{code}", column[key]) for column, code in zip(columns, "fqfB"))
-            found[key] = [(list(boxes[4 * i:4 * i + 4]), labels[i], areas[i], crowd[i]) for i in range(len(labels))]
+            boxes, labels, areas, crowd = (
+                struct.unpack(f"<{len(column[key]) // struct.calcsize(code)}{code}", column[key])
+                for column, code in zip(columns, "fqfB")
+            )
+            found[key] = [
+                (list(boxes[4 * i : 4 * i + 4]), labels[i], areas[i], crowd[i]) for i in range(len(labels))
+            ]
         return found
 
     def expect_boxes(self, arguments, objects, told=(), code=0, **options):
@@ -62,10 +80,14 @@ class Targets(Silence):
         self.assertEqual(sorted(found), sorted(objects), result)
         for key, expected in objects.items():
             self.assertEqual(len(found[key]), len(expected), (key, found[key], expected, result))
-            for (box, label, area, crowd), (its_box, its_label, its_area, its_crowd) in zip(found[key], expected):
+            for (box, label, area, crowd), (its_box, its_label, its_area, its_crowd) in zip(
+                found[key], expected
+            ):
                 self.assertEqual((label, crowd), (its_label, its_crowd), (key, result))
                 for a, b in zip([*box, area], [*its_box, its_area]):
-                    self.assertTrue(math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-4), (key, box, area, its_box, its_area))
+                    self.assertTrue(
+                        math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-4), (key, box, area, its_box, its_area)
+                    )
         for words in told:
             self.assertIn(words, result.out, result)
         return result

@@ -39,7 +39,15 @@ ROOMS = {
 PUBLIC_ONLY = ("docs/examples", "libshard/include", "loader/include")  # may include installed headers only
 PUBLIC = ("libshard/include/", "loader/include/")
 # Where the text of an include is looked up, in this order; then beside the file.
-ROOTS = ("libshard/include", "loader/include", "libshard/src", "loader/src", "tools", "bench", "tests/support")
+ROOTS = (
+    "libshard/include",
+    "loader/include",
+    "libshard/src",
+    "loader/src",
+    "tools",
+    "bench",
+    "tests/support",
+)
 SAYS_ERRORS = re.compile(r"//.*\b(?:[Tt]hrows|Errors:)")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
@@ -67,14 +75,22 @@ def broken(root, file, text):
     target_name, _ = room_of(target)
     if target_name != name and target_name not in below.split():
         return f"{file}: {name} may not include {target} ({target_name}); allowed: {below or 'itself'}"
-    if file.startswith(PUBLIC_ONLY) and not target.startswith(PUBLIC) and Path(target).parent != Path(file).parent:
+    if (
+        file.startswith(PUBLIC_ONLY)
+        and not target.startswith(PUBLIC)
+        and Path(target).parent != Path(file).parent
+    ):
         return f"{file}: {target} is not installed"
     return None
 
 
 def check(root):
-    files = [path for folder in ("libshard", "loader", "tools", "bench", "tests", "docs") for path in (root / folder).rglob("*")
-             if path.suffix in (".hpp", ".cpp", ".cu", ".cuh")]
+    files = [
+        path
+        for folder in ("libshard", "loader", "tools", "bench", "tests", "docs")
+        for path in (root / folder).rglob("*")
+        if path.suffix in (".hpp", ".cpp", ".cu", ".cuh")
+    ]
     lines = []
     for path in sorted(files):
         file = path.relative_to(root).as_posix()
@@ -84,7 +100,12 @@ def check(root):
         content = path.read_text(errors="replace")
         includes = INCLUDE.findall(content)
         lines += filter(None, (broken(root, file, text) for text in includes))
-        if file.startswith(PUBLIC) and SAYS_ERRORS.search(content) and "shard/error.hpp" not in includes and path.name != "error.hpp":
+        if (
+            file.startswith(PUBLIC)
+            and SAYS_ERRORS.search(content)
+            and "shard/error.hpp" not in includes
+            and path.name != "error.hpp"
+        ):
             lines.append(f"{file}: says what it throws and does not include shard/error.hpp")
     return len(files), lines
 

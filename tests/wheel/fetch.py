@@ -31,7 +31,9 @@ class Fetch(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="shard-test.")
         self.addCleanup(folder.cleanup)
         self.path = Path(folder.name)
-        self.archive, self.bin, self.out, self.list = (self.path / name for name in ("archive", "bin", "out", "sources"))
+        self.archive, self.bin, self.out, self.list = (
+            self.path / name for name in ("archive", "bin", "out", "sources")
+        )
         self.archive.mkdir()
         self.bin.mkdir()
         for name, text in (("apt-get", APT_GET), ("apt-cache", APT_CACHE), ("dpkg-source", DPKG_SOURCE)):
@@ -42,7 +44,9 @@ class Fetch(unittest.TestCase):
         """Versions that can be fetched; `listed` ones are in the list only."""
         for version in versions:
             (self.archive / f"{name}_{version.rpartition(':')[2]}.dsc").write_text(f"{name} {version}")
-        (self.archive / f"{name}.versions").write_text("".join(f"{version}\n" for version in (*versions, *listed)))
+        (self.archive / f"{name}.versions").write_text(
+            "".join(f"{version}\n" for version in (*versions, *listed))
+        )
 
     @staticmethod
     def line(name, version):
@@ -50,8 +54,13 @@ class Fetch(unittest.TestCase):
 
     def fetch(self, *lines, code=0):
         self.list.write_text("# a remark\n\n" + "".join(f"{line}\n" for line in lines))
-        result = subprocess.run([FETCH, self.out, self.list], capture_output=True, text=True, timeout=60,
-                                env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "ARCHIVE": str(self.archive)})
+        result = subprocess.run(
+            [FETCH, self.out, self.list],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "ARCHIVE": str(self.archive)},
+        )
         self.assertEqual(result.returncode, code, result)
         return result.stderr
 
@@ -63,7 +72,9 @@ class Fetch(unittest.TestCase):
         self.offer("zlib", "1:1.2.13.dfsg-1")
         said = self.fetch(self.line("expat", "2.5.0-1+deb12u2"), self.line("zlib", "1:1.2.13.dfsg-1"))
         self.assertEqual(said, "")
-        self.assertEqual((self.taken("expat"), self.taken("zlib")), ("expat 2.5.0-1+deb12u2", "zlib 1:1.2.13.dfsg-1"))
+        self.assertEqual(
+            (self.taken("expat"), self.taken("zlib")), ("expat 2.5.0-1+deb12u2", "zlib 1:1.2.13.dfsg-1")
+        )
 
     def test_where_it_is_gone_the_newest_that_can_be_fetched_is_taken(self):
         self.offer("expat", "2.5.0-1+deb12u2", "2.5.0-1+deb12u10", listed=["2.5.0-1+deb12u11"])

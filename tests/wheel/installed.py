@@ -46,10 +46,23 @@ def main(work, images=None):
     done("shardify, shardctl verify")
 
     # Without torch, which is not part of the package.
-    once = [sys.executable, "-c", "import sys, time; t = time.perf_counter(); import shardloader; print(time.perf_counter() - t); assert 'torch' not in sys.modules"]
+    once = [
+        sys.executable,
+        "-c",
+        "import sys, time; t = time.perf_counter(); import shardloader; print(time.perf_counter() - t); assert 'torch' not in sys.modules",
+    ]
     run(*once)
     seconds = statistics.median(float(run(*once)) for _ in range(5))
-    numpy = statistics.median(float(run(sys.executable, "-c", "import time; t = time.perf_counter(); import numpy; print(time.perf_counter() - t)")) for _ in range(5))
+    numpy = statistics.median(
+        float(
+            run(
+                sys.executable,
+                "-c",
+                "import time; t = time.perf_counter(); import numpy; print(time.perf_counter() - t)",
+            )
+        )
+        for _ in range(5)
+    )
     done(f"import shardloader: {seconds:.3f} s, of which numpy {numpy:.3f} s; this step")
 
     import numpy as np
@@ -61,12 +74,18 @@ def main(work, images=None):
     # The lines of README.md, on the host.
     again = sl.convert(str(images), work / "train", preset="train")
     assert again.was_complete and again.samples == len(data)
-    train = sl.Loader(work / "train", batch_size=8, device="cpu", random_resized_crop=224, flip=True, dtype="float16")
+    train = sl.Loader(
+        work / "train", batch_size=8, device="cpu", random_resized_crop=224, flip=True, dtype="float16"
+    )
     for epoch in range(2):
         rows = 0
         for batch, labels in train.epoch(epoch):
             array = np.asarray(batch)
-            assert array.shape == (8, 3, 224, 224) and array.dtype == np.float16 and np.isfinite(array.astype(np.float32)).all()
+            assert (
+                array.shape == (8, 3, 224, 224)
+                and array.dtype == np.float16
+                and np.isfinite(array.astype(np.float32)).all()
+            )
             rows += len(labels)
         assert rows == len(data) // 8 * 8
     done(f"README's lines: 2 epochs of {rows} images")
@@ -75,7 +94,9 @@ def main(work, images=None):
     try:
         ctypes.CDLL("libopenblas.so.0")
     except OSError:
-        refused = subprocess.run([SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True)
+        refused = subprocess.run(
+            [SCRIPTS / "shardbench", "matmul", "--quick"], capture_output=True, text=True
+        )
         assert refused.returncode != 0 and "OpenBLAS" in refused.stderr, refused
         done(f"shardbench matmul: {refused.stderr.splitlines()[-1]}")
     if sl.has_cuda and sl.cuda_device_count() == 0:

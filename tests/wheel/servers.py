@@ -26,8 +26,12 @@ def refusal(address, words, **variables):
     """The message with which Python refuses the data set at `address`."""
     program = "import sys, shardloader as sl\ntry: sl.Dataset(sys.argv[1])\nexcept sl.ShardError as error: print(error)\nelse: sys.exit('was accepted')"
     environment = {**os.environ, "SHARD_HTTP_PATIENCE": "5", **variables}
-    result = subprocess.run([sys.executable, "-c", program, address], capture_output=True, text=True, timeout=60, env=environment)
-    assert result.returncode == 0 and all(word in result.stdout for word in words), f"{address}: {result.stdout}{result.stderr}"
+    result = subprocess.run(
+        [sys.executable, "-c", program, address], capture_output=True, text=True, timeout=60, env=environment
+    )
+    assert result.returncode == 0 and all(word in result.stdout for word in words), (
+        f"{address}: {result.stdout}{result.stderr}"
+    )
     return result.stdout.strip()
 
 
@@ -57,12 +61,18 @@ def main(work, tls):
             refused = refusal(address, ["certificate is not trusted", "SHARD_CA_BUNDLE"])
         done(f"an unknown authority: {refused}")
         done(f"another host: {refusal(server.url, ['certificate is not trusted'], SHARD_CA_BUNDLE=str(ca))}")
-        done(f"no such file: {refusal(address, ['cannot be read', '/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}")
-        done(f"no server: {refusal(f'https://127.0.0.1:{free_port()}', ['3 attempts'], SHARD_CA_BUNDLE=str(ca))}")
+        done(
+            f"no such file: {refusal(address, ['cannot be read', '/nowhere/ca.pem'], SHARD_CA_BUNDLE='/nowhere/ca.pem')}"
+        )
+        done(
+            f"no server: {refusal(f'https://127.0.0.1:{free_port()}', ['3 attempts'], SHARD_CA_BUNDLE=str(ca))}"
+        )
     if S3.available():
         with S3(work / "buckets", certificate) as server:
             os.environ.update(server.environment, SHARD_CA_BUNDLE=str(ca))
-            os.environ["AWS_ENDPOINT_URL"] = server.environment["AWS_ENDPOINT_URL"].replace("127.0.0.1", "localhost")
+            os.environ["AWS_ENDPOINT_URL"] = server.environment["AWS_ENDPOINT_URL"].replace(
+                "127.0.0.1", "localhost"
+            )
             run(SCRIPTS / "shardctl", "verify", "s3://bucket/train")
             run(SCRIPTS / "shardctl", "copy", data, "s3://bucket/copy")
             run(sys.executable, "-c", READ, data, "s3://bucket/copy")

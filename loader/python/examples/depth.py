@@ -6,6 +6,7 @@
 The maps of depth are u16 and are delivered as float32, value / 65535. They follow crop and flip of the images, bilinear. Prints the mean error in scenes that
 were held out, and that of the answer that is the same everywhere. Needs torch.
 """
+
 import argparse
 
 import torch
@@ -23,12 +24,16 @@ def measure(net, loader):
     with torch.no_grad():
         for batch in loader.epoch(0):
             depth = batch.field("depth") * METRES
-            errors += torch.stack([(net(batch.images).exp() - depth).abs().mean(), (depth.mean() - depth).abs().mean()]).cpu() * len(depth)
+            errors += torch.stack(
+                [(net(batch.images).exp() - depth).abs().mean(), (depth.mean() - depth).abs().mean()]
+            ).cpu() * len(depth)
     return (errors / len(loader.data)).tolist()
 
 
 def main():
-    args = options(argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)).parse_args()
+    args = options(
+        argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ).parse_args()
     torch.manual_seed(0)
     train, held_out = loaders(args, {"depth": sl.Pixels("bilinear", dtype="float32")}, [])
     net = UNet(1, width=args.width).to(args.device)
@@ -39,14 +44,19 @@ def main():
         net.train()
         total = torch.zeros((), device=args.device)
         for batch in train.epoch(epoch):
-            loss = nn.functional.l1_loss(net(batch.images), (batch.field("depth") * METRES).clamp(min=1e-2).log())
+            loss = nn.functional.l1_loss(
+                net(batch.images), (batch.field("depth") * METRES).clamp(min=1e-2).log()
+            )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
             schedule.step()
             total += loss.detach()
         error, constant = measure(net, held_out)
-        print(f"epoch {epoch}: loss {total.item() / len(train):.4f}, error {error:.3f} m, constant {constant:.3f} m", flush=True)
+        print(
+            f"epoch {epoch}: loss {total.item() / len(train):.4f}, error {error:.3f} m, constant {constant:.3f} m",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

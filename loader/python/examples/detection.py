@@ -7,6 +7,7 @@ After Zhou et al., "Objects as Points", 2019: for each class a map of centres wi
 The boxes follow crop and flip of the images, as cxcywh; those of which less than 0.3 is visible are left out. Prints precision and recall at an
 intersection over union of 0.5 in scenes that were held out. Needs torch.
 """
+
 import argparse
 
 import torch
@@ -23,7 +24,9 @@ def maps_of(targets, side):
     """Heat maps [batch, kind, row, column], and for each box its place in them, offset and size, in cells."""
     boxes, labels, counts = targets["boxes"] / STRIDE, targets["box_labels"] - 1, targets["boxes_counts"]
     cells = side // STRIDE
-    sample, row = torch.nonzero(torch.arange(boxes.shape[1], device=boxes.device) < counts[:, None], as_tuple=True)
+    sample, row = torch.nonzero(
+        torch.arange(boxes.shape[1], device=boxes.device) < counts[:, None], as_tuple=True
+    )
     box, kind = boxes[sample, row], labels[sample, row]
     centre = box[:, :2].floor().clamp(0, cells - 1)
     grid = torch.arange(cells, device=boxes.device)
@@ -33,7 +36,11 @@ def maps_of(targets, side):
     heat = torch.zeros(len(boxes) * KINDS, cells, cells, device=boxes.device)
     heat.index_reduce_(0, sample * KINDS + kind, down[:, :, None] * across[:, None], "amax")
     place = (sample, centre[:, 1].long(), centre[:, 0].long())
-    return heat.reshape(len(boxes), KINDS, cells, cells), place, torch.cat([box[:, :2] - centre, box[:, 2:].log()], 1)
+    return (
+        heat.reshape(len(boxes), KINDS, cells, cells),
+        place,
+        torch.cat([box[:, :2] - centre, box[:, 2:].log()], 1),
+    )
 
 
 def loss_of(found, targets, side):
@@ -41,7 +48,9 @@ def loss_of(found, targets, side):
     heat, (sample, row, column), values = maps_of(targets, side)
     scores = found[:, :KINDS].sigmoid().clamp(1e-4, 1 - 1e-4)
     centres = heat == 1
-    focal = torch.where(centres, (1 - scores) ** 2 * scores.log(), (1 - heat) ** 4 * scores**2 * (1 - scores).log())
+    focal = torch.where(
+        centres, (1 - scores) ** 2 * scores.log(), (1 - heat) ** 4 * scores**2 * (1 - scores).log()
+    )
     off = nn.functional.l1_loss(found[sample, KINDS:, row, column], values, reduction="sum")
     return (off - focal.sum()) / max(1, len(values))
 
@@ -58,9 +67,14 @@ def boxes_of(found, threshold=0.3):
 
 def matches(found, kinds, boxes, labels):
     """Pairs of a box that was found and one that is there, each box in one of them at most."""
-    low, high = torch.maximum(found[:, None, :2], boxes[:, :2]), torch.minimum(found[:, None, 2:], boxes[:, 2:])
+    low, high = (
+        torch.maximum(found[:, None, :2], boxes[:, :2]),
+        torch.minimum(found[:, None, 2:], boxes[:, 2:]),
+    )
     shared = (high - low).clamp(min=0).prod(2)
-    overlap = shared / ((found[:, 2:] - found[:, :2]).prod(1)[:, None] + (boxes[:, 2:] - boxes[:, :2]).prod(1) - shared)
+    overlap = shared / (
+        (found[:, 2:] - found[:, :2]).prod(1)[:, None] + (boxes[:, 2:] - boxes[:, :2]).prod(1) - shared
+    )
     good = (overlap > 0.5) & (kinds[:, None] == labels)
     return min(int(good.any(0).sum()), int(good.any(1).sum())) if len(found) else 0
 
@@ -82,7 +96,9 @@ def measure(net, loader):
 
 
 def main():
-    args = options(argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)).parse_args()
+    args = options(
+        argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ).parse_args()
     torch.manual_seed(0)
     train, held_out = loaders(args, {"boxes": sl.Boxes(format="cxcywh", min_size=2, min_visibility=0.3)}, [])
     net = UNet(KINDS + 4, stride=STRIDE, width=args.width).to(args.device)
@@ -100,7 +116,10 @@ def main():
             schedule.step()
             total += loss.detach()
         precision, recall = measure(net, held_out)
-        print(f"epoch {epoch}: loss {total.item() / len(train):.4f}, precision {precision:.3f}, recall {recall:.3f}", flush=True)
+        print(
+            f"epoch {epoch}: loss {total.item() / len(train):.4f}, precision {precision:.3f}, recall {recall:.3f}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 Two large and six small views are made on the device of one stored sample, which crosses the link once. Prints the loss of each epoch, and
 before and after how often a label agrees with those of the 20 nearest neighbours among the teacher's features. Needs torch.
 """
+
 import argparse
 import copy
 import math
@@ -21,7 +22,9 @@ from support import Encoder, features_of, k_nearest
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="a data set; without it, one is generated")
     parser.add_argument("--count", type=int, default=2000, help="generated pictures")
     parser.add_argument("--size", type=int, help="of a large view; default: 0.8 of the stored size")
@@ -53,7 +56,9 @@ class Network(nn.Module):
     def forward(self, *views):
         """Views of one size are computed together: outputs of all of them, [view * sample, output]."""
         found = self.head(torch.cat([self.encoder(torch.cat(part)) for part in views]))
-        return (nn.functional.normalize(found, dim=1) @ nn.functional.normalize(self.directions, dim=1).T).float()
+        return (
+            nn.functional.normalize(found, dim=1) @ nn.functional.normalize(self.directions, dim=1).T
+        ).float()
 
 
 class Loss:
@@ -68,17 +73,38 @@ class Loss:
         targets = ((teacher - self.centre) / self.args.teacher_temperature).softmax(1).split(count)
         said = (student / self.args.student_temperature).log_softmax(1).split(count)
         self.centre.lerp_(teacher.mean(0), 0.1)
-        losses = [-(target * view).sum(1).mean() for i, target in enumerate(targets) for j, view in enumerate(said) if i != j]
+        losses = [
+            -(target * view).sum(1).mean()
+            for i, target in enumerate(targets)
+            for j, view in enumerate(said)
+            if i != j
+        ]
         return sum(losses) / len(losses)
 
 
 def views(size, small_size, small_views):
     """The paper's: blur always, seldom (with solarize), and in every second small view."""
-    def view(side, scale, blur, solarize=0.0):
-        return sl.Augment(random_resized_crop=side, scale=scale, flip=0.5, color_jitter=(0.4, 0.4, 0.2, 0.1), color_jitter_p=0.8, grayscale=0.2,
-                          gaussian_blur=min(max(3, side // 10 | 1), 23), gaussian_blur_p=blur, solarize=128, solarize_p=solarize, dtype="float32")
 
-    return [view(size, (0.4, 1), 1.0), view(size, (0.4, 1), 0.1, 0.2), *[view(small_size, (0.1, 0.4), 0.5)] * small_views]
+    def view(side, scale, blur, solarize=0.0):
+        return sl.Augment(
+            random_resized_crop=side,
+            scale=scale,
+            flip=0.5,
+            color_jitter=(0.4, 0.4, 0.2, 0.1),
+            color_jitter_p=0.8,
+            grayscale=0.2,
+            gaussian_blur=min(max(3, side // 10 | 1), 23),
+            gaussian_blur_p=blur,
+            solarize=128,
+            solarize_p=solarize,
+            dtype="float32",
+        )
+
+    return [
+        view(size, (0.4, 1), 1.0),
+        view(size, (0.4, 1), 0.1, 0.2),
+        *[view(small_size, (0.1, 0.4), 0.5)] * small_views,
+    ]
 
 
 def main():
@@ -87,15 +113,24 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         data = sl.Dataset(args.data) if args.data else patterns.make(f"{folder}/patterns", args.count, 40)
         size = args.size or int(0.8 * min(data.shape[:2]))
-        loader = sl.Loader(data, batch_size=args.batch_size, device=args.device, framework="torch", seed=args.seed,
-                           views=views(size, args.small_size or size // 2, args.small_views))
+        loader = sl.Loader(
+            data,
+            batch_size=args.batch_size,
+            device=args.device,
+            framework="torch",
+            seed=args.seed,
+            views=views(size, args.small_size or size // 2, args.small_views),
+        )
         device = torch.device(loader.device)
         student = Network(args.width, args.outputs).to(device, memory_format=torch.channels_last)
         teacher = copy.deepcopy(student).requires_grad_(False)
         optimizer = torch.optim.AdamW(student.parameters(), args.lr, weight_decay=0.04)
         steps, step, loss_of = args.epochs * len(loader), 0, Loss(args, device)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=steps)
-        print(f"before: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as their neighbours'", flush=True)
+        print(
+            f"before: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as their neighbours'",
+            flush=True,
+        )
         for epoch in range(args.epochs):
             total = torch.zeros((), device=device)
             for batch in loader.epoch(epoch):
@@ -114,7 +149,9 @@ def main():
                         slow.lerp_(fast, 1 - momentum)
                 total, step = total + loss.detach(), step + 1
             print(f"epoch {epoch}: loss {total.item() / len(loader):.4f}", flush=True)
-        print(f"after: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as their neighbours'")
+        print(
+            f"after: {100 * k_nearest(*features_of(teacher.encoder, data, size, device)):.1f} % of labels as their neighbours'"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Ways to feed a network with batches (uint8 [sample, row, column, channel], labels), without end. See pipelining.py."""
+
 import warnings
 
 import numpy as np
@@ -31,12 +32,25 @@ def decoded(folder, shape):
     steps = v2.Compose([v2.Resize(max(shape[:2]), antialias=True), v2.CenterCrop(shape[:2])])
     rgb = torchvision.io.ImageReadMode.RGB
     return torchvision.datasets.ImageFolder(
-        folder, loader=lambda path: steps(torchvision.io.decode_image(torchvision.io.read_file(path), rgb)).permute(1, 2, 0).contiguous())
+        folder,
+        loader=lambda path: (
+            steps(torchvision.io.decode_image(torchvision.io.read_file(path), rgb))
+            .permute(1, 2, 0)
+            .contiguous()
+        ),
+    )
 
 
 def data_loader(source, batch, workers):
     more = {"num_workers": workers, "prefetch_factor": 4, "persistent_workers": True} if workers else {}
-    loader = torch.utils.data.DataLoader(source, batch, shuffle=True, drop_last=True, pin_memory=bool(workers) and torch.cuda.is_available(), **more)
+    loader = torch.utils.data.DataLoader(
+        source,
+        batch,
+        shuffle=True,
+        drop_last=True,
+        pin_memory=bool(workers) and torch.cuda.is_available(),
+        **more,
+    )
     while True:
         yield from loader
 
@@ -51,7 +65,10 @@ def memmapped(path, batch):
         for at in range(0, len(data) - batch + 1, batch):
             ids = order[at : at + batch]
             place = np.searchsorted(first, ids, "right") - 1
-            yield torch.from_numpy(np.stack([shards[s][i - first[s]] for s, i in zip(place, ids)])), torch.from_numpy(labels[ids])
+            yield (
+                torch.from_numpy(np.stack([shards[s][i - first[s]] for s, i in zip(place, ids)])),
+                torch.from_numpy(labels[ids]),
+            )
 
 
 def prefetched(batches, device):
@@ -73,7 +90,13 @@ def prefetched(batches, device):
 
 def sharded(path, batch, device, **options):
     """Begins when all is mapped, and on a GPU registered: threads of the loader do that during the first epochs."""
-    loader = sl.Loader(path, batch_size=batch, device=device, framework="torch", **{"layout": sl.Dataset(path).layout, **options})
+    loader = sl.Loader(
+        path,
+        batch_size=batch,
+        device=device,
+        framework="torch",
+        **{"layout": sl.Dataset(path).layout, **options},
+    )
     registered = -1
     while registered < loader.stats().registered_bytes:
         registered = loader.stats().registered_bytes
@@ -100,11 +123,15 @@ def ways(args, device, batch):
 
 def shard_ways(args, device, batch):
     """Name -> a function that begins it, and what shardbench load calls the same."""
+
     def half(path):
         return lambda: sharded(path, batch, device, dtype="float16", layout="nchw")
 
     halved = ["--dtype", "f16", "--layout", "nchw"]
-    ways = {"shardloader": (lambda: sharded(args.data, batch, device), [args.data]), "shardloader, float16": (half(args.data), [args.data, *halved])}
+    ways = {
+        "shardloader": (lambda: sharded(args.data, batch, device), [args.data]),
+        "shardloader, float16": (half(args.data), [args.data, *halved]),
+    }
     if args.packed:
         ways["shardloader, packed"] = (lambda: sharded(args.packed, batch, device), [args.packed])
         ways["shardloader, packed, float16"] = (half(args.packed), [args.packed, *halved])

@@ -7,6 +7,7 @@ Ways: eager, TorchScript, torch.compile; ONNX Runtime and TensorRT (torch_tensor
 not. All get the same batches of the loader, in stored order; each way's answers are held against eager float32. Needs torch and
 torchvision.
 """
+
 import argparse
 import copy
 import io
@@ -41,14 +42,22 @@ def onnxruntime(net, example):
     gpu = example.device.type == "cuda"
     if gpu and "CUDAExecutionProvider" not in ort.get_available_providers():
         raise ValueError("this ONNX Runtime has no CUDA")
-    session = ort.InferenceSession(file.getvalue(), providers=["CUDAExecutionProvider" if gpu else "CPUExecutionProvider"])
+    session = ort.InferenceSession(
+        file.getvalue(), providers=["CUDAExecutionProvider" if gpu else "CPUExecutionProvider"]
+    )
 
     def run(images):
         if not gpu:
             return torch.from_numpy(session.run(None, {"images": images.numpy()})[0])
-        binding, answers = session.io_binding(), torch.empty(len(images), 1000, dtype=images.dtype, device=images.device)
+        binding, answers = (
+            session.io_binding(),
+            torch.empty(len(images), 1000, dtype=images.dtype, device=images.device),
+        )
         kind = {torch.float32: "float32", torch.float16: "float16"}[images.dtype]
-        for bind, name, tensor in ((binding.bind_input, "images", images), (binding.bind_output, "answers", answers)):
+        for bind, name, tensor in (
+            (binding.bind_input, "images", images),
+            (binding.bind_output, "answers", answers),
+        ):
             bind(name, "cuda", images.device.index, kind, tuple(tensor.shape), tensor.data_ptr())
         torch.cuda.current_stream().synchronize()  # it runs in a stream of its own
         session.run_with_iobinding(binding)
@@ -65,7 +74,13 @@ def tensorrt(net, example):
     return torch_tensorrt.compile(net, inputs=[example], enabled_precisions={example.dtype})
 
 
-WAYS = {"eager": eager, "TorchScript": torchscript, "compile": compiled, "ONNX Runtime": onnxruntime, "TensorRT": tensorrt}
+WAYS = {
+    "eager": eager,
+    "TorchScript": torchscript,
+    "compile": compiled,
+    "ONNX Runtime": onnxruntime,
+    "TensorRT": tensorrt,
+}
 
 
 @torch.inference_mode()
@@ -87,9 +102,13 @@ def answers_of(run, loader, device, limit):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data")
-    parser.add_argument("--arch", default="resnet18", help="a function of torchvision.models with 1000 answers")
+    parser.add_argument(
+        "--arch", default="resnet18", help="a function of torchvision.models with 1000 answers"
+    )
     parser.add_argument("--weights", help="of that function, for example DEFAULT (torchvision fetches them)")
     parser.add_argument("--batch-sizes", default="1,32,256")
     parser.add_argument("--dtypes", default="float32,float16,bfloat16")
@@ -107,8 +126,15 @@ def main():
         reference = None
         for name in args.dtypes.split(","):
             dtype = getattr(torch, name)
-            with sl.Loader(data, batch_size=size, device=device, framework="torch", shuffle=False, layout="nchw",
-                           dtype=data.dtype if stored_float else name) as loader:
+            with sl.Loader(
+                data,
+                batch_size=size,
+                device=device,
+                framework="torch",
+                shuffle=False,
+                layout="nchw",
+                dtype=data.dtype if stored_float else name,
+            ) as loader:
                 for way in args.ways.split(","):
                     torch._dynamo.reset()
                     typed = copy.deepcopy(net).to(dtype)
@@ -121,7 +147,10 @@ def main():
                         print(f"{size:6}  {name:10}{way:14}   not here: {str(error).splitlines()[0][:80]}")
                         continue
                     reference = classes if reference is None else reference
-                    print(f"{size:6}  {name:10}{way:14}{rate:12.0f}{100 * (classes == reference).float().mean().item():17.2f} %", flush=True)
+                    print(
+                        f"{size:6}  {name:10}{way:14}{rate:12.0f}{100 * (classes == reference).float().mean().item():17.2f} %",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

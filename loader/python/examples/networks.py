@@ -1,11 +1,18 @@
 """A small U-Net (Ronneberger et al., 2015), for segmentation.py, detection.py and depth.py."""
+
 import torch
 from torch import nn
 
 
 def block(inputs, outputs):
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(True),
-                         nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(True))
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(True),
+        nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(True),
+    )
 
 
 class UNet(nn.Module):

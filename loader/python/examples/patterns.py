@@ -2,6 +2,7 @@
 
 Crops, flips and changed colours leave the class as it is: a set that networks can learn without labels. Needs numpy.
 """
+
 import numpy as np
 
 import shardloader as sl
@@ -36,9 +37,14 @@ def picture(label, side, random):
     x, y = column - random.uniform(0, side), row - random.uniform(0, side)
     u, v = (np.cos(angle) * x + np.sin(angle) * y) / period, (np.cos(angle) * y - np.sin(angle) * x) / period
     share = np.clip(list(PATTERNS.values())[label](random, u, v), 0, 1)[..., None]
-    dark, light = random.uniform(0, 110, 1) + random.normal(0, 20, 3), random.uniform(140, 255, 1) + random.normal(0, 20, 3)
+    dark, light = (
+        random.uniform(0, 110, 1) + random.normal(0, 20, 3),
+        random.uniform(140, 255, 1) + random.normal(0, 20, 3),
+    )
     first, second = (dark, light) if random.random() < 0.5 else (light, dark)
-    return np.clip(first * (1 - share) + second * share + random.normal(0, 10, (side, side, 3)), 0, 255).astype(np.uint8)
+    return np.clip(
+        first * (1 - share) + second * share + random.normal(0, 10, (side, side, 3)), 0, 255
+    ).astype(np.uint8)
 
 
 def make(out, count, side, seed=0):

@@ -10,6 +10,7 @@ device. Train: the step. (Transfer and Train by events in the stream, so they ov
 --bench: no network; samples/s into the device for batches of 256 and 32, also as normalised float16 and from a data set with
 codec packed (--packed), and the C++ figure beside each (--shardbench). Needs torch.
 """
+
 import argparse
 import json
 import subprocess
@@ -47,6 +48,7 @@ def measure(batches, device, steps, train):
 
 def rate(batches, device, warm, seconds):
     """samples/s into the device for so many seconds, after `warm` batches."""
+
     def into_device():
         images, labels = next(batches)
         images, labels = images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
@@ -78,8 +80,11 @@ def trainer(device, classes):
 
 def cpp_rate(args, device, batch, what):
     name = str(device) if device.type == "cuda" else "host"
-    done = subprocess.run([args.shardbench, "load", *what, "--device", name, "--batch-size", str(batch), "--json", "-"],
-                          check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(
+        [args.shardbench, "load", *what, "--device", name, "--batch-size", str(batch), "--json", "-"],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
     return float(np.median([sample["samples_per_second"] for sample in json.loads(done.stdout)["samples"]]))
 
 
@@ -95,12 +100,16 @@ def bench(args, device, batch, samples):
             print(f", {rates[name] / rates[name + ', C++']:.2f} of C++", end="")
         print()
     most, slowest = rates["shardloader"], {name: r for name, r in rates.items() if "shardloader" not in name}
-    print("shardloader is " + ", ".join(f"{most / r:.1f} times {name.strip()}" for name, r in slowest.items()))
+    print(
+        "shardloader is " + ", ".join(f"{most / r:.1f} times {name.strip()}" for name, r in slowest.items())
+    )
     return rates
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data")
     parser.add_argument("--images", help="folder of classes of JPEG files, to decode")
     parser.add_argument("--batch-size", type=int, default=256)
@@ -122,13 +131,25 @@ def main():
     for batch in sizes:
         if args.bench:
             print(f"batches of {batch}")
-            results.update({f"{batch} {name.strip()}": [0, 0, 0, 0, r] for name, r in bench(args, device, batch, samples).items()})
+            results.update(
+                {
+                    f"{batch} {name.strip()}": [0, 0, 0, 0, r]
+                    for name, r in bench(args, device, batch, samples).items()
+                }
+            )
             continue
-        print(f"batches of {batch}, ms a batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}")
+        print(
+            f"batches of {batch}, ms a batch{'':12}{'Load':>9}{'Transfer':>10}{'Train':>9}{'Total':>9}{'samples/s':>12}"
+        )
         for name, begin in ways(args, device, batch).items():
             times = measure(begin(), device, args.steps, trainer(device, classes))
             results[f"{batch} {name.strip()}"] = times + [1e3 * batch / times[3]]
-            print(f"{name:36}" + "".join(f"{t:{w}.3f}" for t, w in zip(times, (9, 10, 9, 9))) + f"{1e3 * batch / times[3]:12.0f}", flush=True)
+            print(
+                f"{name:36}"
+                + "".join(f"{t:{w}.3f}" for t, w in zip(times, (9, 10, 9, 9)))
+                + f"{1e3 * batch / times[3]:12.0f}",
+                flush=True,
+            )
     most = max(times[4] for times in results.values())
     for name, times in results.items():
         print(f"{name:40} {'#' * max(1, round(40 * times[4] / most))} {times[4]:.0f}")

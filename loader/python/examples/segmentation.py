@@ -6,6 +6,7 @@
 The masks follow crop, flip and rotation of the images, nearest. What operations bring in from outside is 255, which the loss ignores. Prints the
 intersection over union of each class in scenes that were held out. Needs torch.
 """
+
 import argparse
 
 import torch
@@ -25,12 +26,18 @@ def measure(net, loader):
     with torch.no_grad():
         for batch in loader.epoch(0):
             found, mask = net(batch.images).argmax(1).flatten(), batch.field("mask").flatten().long()
-            counts += torch.bincount(mask * len(CLASSES) + found, minlength=counts.numel()).reshape(counts.shape).cpu()
+            counts += (
+                torch.bincount(mask * len(CLASSES) + found, minlength=counts.numel())
+                .reshape(counts.shape)
+                .cpu()
+            )
     return counts.diag() / (counts.sum(0) + counts.sum(1) - counts.diag())
 
 
 def main():
-    args = options(argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)).parse_args()
+    args = options(
+        argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ).parse_args()
     torch.manual_seed(0)
     train, held_out = loaders(args, {"mask": sl.Pixels("nearest", fill=IGNORED)}, [sl.ops.rotation(30)])
     net = UNet(len(CLASSES), width=args.width).to(args.device)
@@ -40,7 +47,9 @@ def main():
         net.train()
         total = torch.zeros((), device=args.device)
         for batch in train.epoch(epoch):
-            loss = nn.functional.cross_entropy(net(batch.images), batch.field("mask").long(), ignore_index=IGNORED)
+            loss = nn.functional.cross_entropy(
+                net(batch.images), batch.field("mask").long(), ignore_index=IGNORED
+            )
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -48,7 +57,10 @@ def main():
             total += loss.detach()
         shares = measure(net, held_out)
         each = ", ".join(f"{name} {share:.3f}" for name, share in zip(CLASSES, shares.tolist()))
-        print(f"epoch {epoch}: loss {total.item() / len(train):.4f}, mean IoU {shares.mean():.3f} ({each})", flush=True)
+        print(
+            f"epoch {epoch}: loss {total.item() / len(train):.4f}, mean IoU {shares.mean():.3f} ({each})",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 Both views are made on the device of one stored sample, which crosses the link once. Prints the loss of each epoch, and before and after how
 often a label agrees with those of the 20 nearest neighbours among the features. Needs torch.
 """
+
 import argparse
 import tempfile
 
@@ -19,7 +20,9 @@ from support import Encoder, features_of, k_nearest
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="a data set; without it, one is generated")
     parser.add_argument("--count", type=int, default=2000, help="generated pictures")
     parser.add_argument("--size", type=int, help="of a view; default: 0.8 of the stored size")
@@ -45,8 +48,17 @@ def nt_xent(first, second, temperature):
 def view(size):
     """The paper's: crop, flip, colour jitter of strength 0.5 as for small pictures, grayscale, and blur."""
     kernel = max(3, size // 10 | 1)
-    return sl.Augment(random_resized_crop=size, scale=(0.2, 1), flip=0.5, color_jitter=(0.8, 0.8, 0.8, 0.2), color_jitter_p=0.8, grayscale=0.2,
-                      gaussian_blur=min(kernel, 23), gaussian_blur_p=0.5, dtype="float32")
+    return sl.Augment(
+        random_resized_crop=size,
+        scale=(0.2, 1),
+        flip=0.5,
+        color_jitter=(0.8, 0.8, 0.8, 0.2),
+        color_jitter_p=0.8,
+        grayscale=0.2,
+        gaussian_blur=min(kernel, 23),
+        gaussian_blur_p=0.5,
+        dtype="float32",
+    )
 
 
 def main():
@@ -55,14 +67,28 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         data = sl.Dataset(args.data) if args.data else patterns.make(f"{folder}/patterns", args.count, 40)
         size = args.size or int(0.8 * min(data.shape[:2]))
-        loader = sl.Loader(data, batch_size=args.batch_size, device=args.device, framework="torch", seed=args.seed, views=[view(size)] * 2)
+        loader = sl.Loader(
+            data,
+            batch_size=args.batch_size,
+            device=args.device,
+            framework="torch",
+            seed=args.seed,
+            views=[view(size)] * 2,
+        )
         device = torch.device(loader.device)
         net = Encoder(args.width).to(device, memory_format=torch.channels_last)
-        head = nn.Sequential(nn.Linear(net.features, net.features), nn.ReLU(), nn.Linear(net.features, 64)).to(device)
+        head = nn.Sequential(
+            nn.Linear(net.features, net.features), nn.ReLU(), nn.Linear(net.features, 64)
+        ).to(device)
         parameters = [*net.parameters(), *head.parameters()]
         optimizer = torch.optim.AdamW(parameters, args.lr, weight_decay=1e-4)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.epochs * len(loader))
-        print(f"before: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their neighbours'", flush=True)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, args.lr, total_steps=args.epochs * len(loader)
+        )
+        print(
+            f"before: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their neighbours'",
+            flush=True,
+        )
         for epoch in range(args.epochs):
             total = torch.zeros((), device=device)
             for batch in loader.epoch(epoch):
@@ -75,7 +101,9 @@ def main():
                 schedule.step()
                 total += loss.detach()
             print(f"epoch {epoch}: loss {total.item() / len(loader):.4f}", flush=True)
-        print(f"after: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their neighbours'")
+        print(
+            f"after: {100 * k_nearest(*features_of(net, data, size, device)):.1f} % of labels as their neighbours'"
+        )
 
 
 if __name__ == "__main__":

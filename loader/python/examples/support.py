@@ -1,4 +1,5 @@
 """What the examples share: clocks, a small network, and torchvision's way to feed one."""
+
 import os
 import time
 
@@ -56,18 +57,42 @@ class Folder:
 
         if args.repeated_augmentation != 1:
             raise SystemExit("--repeated-augmentation: torchvision has none; use --loader shardloader")
-        policies = {None: v2.Identity, "rand_augment": v2.RandAugment, "trivial_augment": v2.TrivialAugmentWide,
-                    "auto_augment": v2.AutoAugment, "aug_mix": v2.AugMix}
+        policies = {
+            None: v2.Identity,
+            "rand_augment": v2.RandAugment,
+            "trivial_augment": v2.TrivialAugmentWide,
+            "auto_augment": v2.AutoAugment,
+            "aug_mix": v2.AugMix,
+        }
         normalize = v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-        steps = [v2.RandomResizedCrop(args.size), v2.RandomHorizontalFlip(), v2.PILToTensor(), policies[args.policy](),
-                 v2.ToDtype(torch.float32, True), normalize]
+        steps = [
+            v2.RandomResizedCrop(args.size),
+            v2.RandomHorizontalFlip(),
+            v2.PILToTensor(),
+            policies[args.policy](),
+            v2.ToDtype(torch.float32, True),
+            normalize,
+        ]
         data = torchvision.datasets.ImageFolder(args.data, v2.Compose(steps))
         world = int(os.environ.get("WORLD_SIZE", 1))
-        self.sampler = torch.utils.data.DistributedSampler(data, world, int(os.environ.get("RANK", 0)), seed=args.seed, drop_last=True)
-        self.loader = torch.utils.data.DataLoader(data, args.batch_size, sampler=self.sampler, num_workers=args.workers, drop_last=True,
-                                                  pin_memory=device.type == "cuda", persistent_workers=args.workers > 0)
+        self.sampler = torch.utils.data.DistributedSampler(
+            data, world, int(os.environ.get("RANK", 0)), seed=args.seed, drop_last=True
+        )
+        self.loader = torch.utils.data.DataLoader(
+            data,
+            args.batch_size,
+            sampler=self.sampler,
+            num_workers=args.workers,
+            drop_last=True,
+            pin_memory=device.type == "cuda",
+            persistent_workers=args.workers > 0,
+        )
         self.device, self.classes, self.length, self.begun = device, len(data.classes), len(self.loader), 0
-        mixes = [kind(alpha=alpha, num_classes=self.classes) for kind, alpha in ((v2.MixUp, args.mixup), (v2.CutMix, args.cutmix)) if alpha]
+        mixes = [
+            kind(alpha=alpha, num_classes=self.classes)
+            for kind, alpha in ((v2.MixUp, args.mixup), (v2.CutMix, args.cutmix))
+            if alpha
+        ]
         self.mix = v2.RandomChoice(mixes) if mixes else lambda *batch: batch
 
     def state(self):
@@ -80,13 +105,18 @@ class Folder:
         self.begun = epoch
         self.sampler.set_epoch(epoch)
         for images, labels in self.loader:
-            yield self.mix(images.to(self.device, non_blocking=True, memory_format=torch.channels_last), labels.to(self.device, non_blocking=True))
+            yield self.mix(
+                images.to(self.device, non_blocking=True, memory_format=torch.channels_last),
+                labels.to(self.device, non_blocking=True),
+            )
 
 
 def small_cnn(device, classes):
     """Three convolutions; the same weights each time."""
     torch.manual_seed(0)
-    layers = [layer for i, o in ((3, 16), (16, 32), (32, 64)) for layer in (nn.Conv2d(i, o, 3, 2, 1), nn.ReLU())]
+    layers = [
+        layer for i, o in ((3, 16), (16, 32), (32, 64)) for layer in (nn.Conv2d(i, o, 3, 2, 1), nn.ReLU())
+    ]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes)).to(device)
 
 
@@ -95,7 +125,11 @@ class Encoder(nn.Sequential):
 
     def __init__(self, width):
         widths = [3, width, 2 * width, 4 * width, 8 * width]
-        layers = [layer for i, o in zip(widths, widths[1:]) for layer in (nn.Conv2d(i, o, 3, 2, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU())]
+        layers = [
+            layer
+            for i, o in zip(widths, widths[1:])
+            for layer in (nn.Conv2d(i, o, 3, 2, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU())
+        ]
         super().__init__(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
         self.features = widths[-1]
 
@@ -105,9 +139,21 @@ def features_of(net, data, size, device):
     """Features of length 1, and labels, of up to 5,000 samples: each once, without augmentation."""
     import shardloader as sl
 
-    loader = sl.Loader(data, batch_size=250, device=device, framework="torch", shuffle=False, tail="short", center_crop=size, dtype="float32")
+    loader = sl.Loader(
+        data,
+        batch_size=250,
+        device=device,
+        framework="torch",
+        shuffle=False,
+        tail="short",
+        center_crop=size,
+        dtype="float32",
+    )
     net.eval()
-    parts = [(nn.functional.normalize(net(images).float(), dim=1), labels) for _, (images, labels) in zip(range(20), loader)]
+    parts = [
+        (nn.functional.normalize(net(images).float(), dim=1), labels)
+        for _, (images, labels) in zip(range(20), loader)
+    ]
     net.train()
     return tuple(map(torch.cat, zip(*parts)))
 

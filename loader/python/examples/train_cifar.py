@@ -8,6 +8,7 @@ The pictures become a data set once (--out). Without augmentation they are moved
 of an epoch in which the device had nothing to do because a batch was not there. Needs torch; logs to TensorBoard (--log) where
 it is installed.
 """
+
 import argparse
 import struct
 import tempfile
@@ -27,12 +28,18 @@ CLASSES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 def png(image):
     """uint8 [row, column, channel] as a file."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     rows = np.concatenate([np.zeros((len(image), 1), np.uint8), image.reshape(len(image), -1)], 1).tobytes()
     header = struct.pack(">IIBBBBB", image.shape[1], image.shape[0], 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows, 1))
+        + chunk(b"IEND", b"")
+    )
 
 
 def cifar(folder):
@@ -51,7 +58,12 @@ def stand_in(count, seed=0):
         angle = 2 * np.pi * label / 10 + random.normal(0, 0.1)
         disc = (x - 16 - 8 * np.cos(angle)) ** 2 + (y - 16 - 8 * np.sin(angle)) ** 2 < random.uniform(20, 50)
         colour = 128 + 100 * np.array([np.cos(angle), np.sin(angle), np.cos(2 * angle)])
-        yield np.clip(np.where(disc[..., None], colour, 90) + random.normal(0, 40, (32, 32, 3)), 0, 255).astype(np.uint8), label
+        yield (
+            np.clip(np.where(disc[..., None], colour, 90) + random.normal(0, 40, (32, 32, 3)), 0, 255).astype(
+                np.uint8
+            ),
+            label,
+        )
 
 
 def make_data(pictures, out):
@@ -65,7 +77,9 @@ def make_data(pictures, out):
 
 def train(data, device, batch_size, epochs, log):
     """Prints a line an epoch; returns seconds, without the first batch."""
-    loader = sl.Loader(data, batch_size=batch_size, device=device, framework="torch", dtype="float32", layout="nchw")
+    loader = sl.Loader(
+        data, batch_size=batch_size, device=device, framework="torch", dtype="float32", layout="nchw"
+    )
     net = small_cnn(device, 10)
     optimizer = torch.optim.SGD(net.parameters(), 0.05 * min(1, batch_size / 64), momentum=0.9)
     starved, seconds = Starved(device), 0.0
@@ -85,7 +99,10 @@ def train(data, device, batch_size, epochs, log):
         took = time.perf_counter() - begin
         seconds += took
         loss, right = (total / len(loader)).tolist()
-        print(f"{str(device):8}{batch_size:6}{epoch:6}{loss:9.4f}{100 * right:9.1f} %{took:9.3f} s{100 * waited / took:8.2f} %", flush=True)
+        print(
+            f"{str(device):8}{batch_size:6}{epoch:6}{loss:9.4f}{100 * right:9.1f} %{took:9.3f} s{100 * waited / took:8.2f} %",
+            flush=True,
+        )
         if log:
             for name, value in (("loss", loss), ("accuracy", right), ("move_share", waited / took)):
                 log.add_scalar(f"{name}/{device}/batch{batch_size}", value, epoch)
@@ -93,7 +110,9 @@ def train(data, device, batch_size, epochs, log):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("cifar", nargs="?", help="folder of CIFAR-10's binary files")
     parser.add_argument("--out", default="out/cifar", help="the data set; made where it is not")
     parser.add_argument("--count", type=int, default=20000, help="pictures of the stand-in")
@@ -109,12 +128,20 @@ def main():
         from torch.utils.tensorboard import SummaryWriter
 
         log = SummaryWriter(args.log)
-    devices = [torch.device("cpu")] + ([torch.device("cuda", 0)] if torch.cuda.is_available() and sl.has_cuda else [])
+    devices = [torch.device("cpu")] + (
+        [torch.device("cuda", 0)] if torch.cuda.is_available() and sl.has_cuda else []
+    )
     print(f"{'device':8}{'batch':>6}{'epoch':>6}{'loss':>9}{'accuracy':>11}{'time':>11}{'Move':>10}")
-    seconds = {(device, batch): train(data, device, batch, args.epochs, log) for batch in map(int, args.batch_sizes.split(",")) for device in devices}
+    seconds = {
+        (device, batch): train(data, device, batch, args.epochs, log)
+        for batch in map(int, args.batch_sizes.split(","))
+        for device in devices
+    }
     if len(devices) > 1:
         for batch in map(int, args.batch_sizes.split(",")):
-            print(f"batches of {batch}: the GPU takes {seconds[devices[0], batch] / seconds[devices[1], batch]:.1f} times less time than the CPU")
+            print(
+                f"batches of {batch}: the GPU takes {seconds[devices[0], batch] / seconds[devices[1], batch]:.1f} times less time than the CPU"
+            )
     if log:
         log.close()
 

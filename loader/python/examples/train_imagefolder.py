@@ -12,6 +12,7 @@ batches by one share, and has no repeated augmentation. bfloat16 (autocast) and 
 do because the next batch was not there ("starved": on a GPU between two events in its stream, else the wait of the loop).
 Needs torch and torchvision.
 """
+
 import argparse
 import os
 import time
@@ -24,7 +25,9 @@ from support import Folder, Starved
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("data")
     parser.add_argument("--loader", choices=["shardloader", "imagefolder"], default="shardloader")
     parser.add_argument("--arch", default="resnet18", help="a function of torchvision.models")
@@ -33,9 +36,20 @@ def options():
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--workers", type=int, default=16, help="processes (imagefolder)")
     parser.add_argument("--lr", type=float, default=0.1, help="for a global batch of 256")
-    parser.add_argument("--policy", choices=["rand_augment", "trivial_augment", "auto_augment", "aug_mix"], help="changes the pixels of each sample")
-    for name, off, number in (("mixup", 0.0, 0.2), ("cutmix", 0.0, 1.0), ("label-smoothing", 0.0, 0.1), ("repeated-augmentation", 1, 4)):
-        parser.add_argument(f"--{name}", type=type(number), nargs="?", const=number, default=off, metavar=str(number))
+    parser.add_argument(
+        "--policy",
+        choices=["rand_augment", "trivial_augment", "auto_augment", "aug_mix"],
+        help="changes the pixels of each sample",
+    )
+    for name, off, number in (
+        ("mixup", 0.0, 0.2),
+        ("cutmix", 0.0, 1.0),
+        ("label-smoothing", 0.0, 0.1),
+        ("repeated-augmentation", 1, 4),
+    ):
+        parser.add_argument(
+            f"--{name}", type=type(number), nargs="?", const=number, default=off, metavar=str(number)
+        )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--compile", action="store_true")
@@ -53,10 +67,18 @@ class Shards:
         import shardloader as sl
 
         self.mix = sl.MixPairs(args.mixup, args.cutmix) if args.mixup or args.cutmix else None
-        self.loader = sl.Loader(args.data, batch_size=args.batch_size, device=device, seed=args.seed, framework="torch",
-                                augment=sl.Augment(random_resized_crop=args.size, flip=0.5, policy=args.policy), mix=self.mix,
-                                repeated_augmentation=args.repeated_augmentation, layout="nhwc",
-                                dtype="bfloat16" if device.type == "cuda" else "float32")
+        self.loader = sl.Loader(
+            args.data,
+            batch_size=args.batch_size,
+            device=device,
+            seed=args.seed,
+            framework="torch",
+            augment=sl.Augment(random_resized_crop=args.size, flip=0.5, policy=args.policy),
+            mix=self.mix,
+            repeated_augmentation=args.repeated_augmentation,
+            layout="nhwc",
+            dtype="bfloat16" if device.type == "cuda" else "float32",
+        )
         self.classes = len(self.loader.data.classes)
         self.length = len(self.loader)
         self.state, self.load_state = self.loader.state_dict, self.loader.load_state_dict
@@ -64,7 +86,9 @@ class Shards:
     def epoch(self, epoch):
         """Images, and as targets the labels, or with mixup and cutmix the probability of each class."""
         for batch in self.loader.epoch(epoch):
-            images = batch.images.permute(0, 3, 1, 2)  # rows of channels, seen as NCHW: channels_last, without a copy
+            images = batch.images.permute(
+                0, 3, 1, 2
+            )  # rows of channels, seen as NCHW: channels_last, without a copy
             yield images, batch.soft_labels(self.classes) if self.mix else batch.labels
 
 
@@ -84,23 +108,42 @@ def main():
     data = (Shards if args.loader == "shardloader" else Folder)(args, device)
 
     torch.manual_seed(args.seed)
-    model = getattr(torchvision.models, args.arch)(num_classes=data.classes).to(device, memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), args.lr * args.batch_size * world / 256, momentum=0.9, weight_decay=1e-4)
+    model = getattr(torchvision.models, args.arch)(num_classes=data.classes).to(
+        device, memory_format=torch.channels_last
+    )
+    optimizer = torch.optim.SGD(
+        model.parameters(), args.lr * args.batch_size * world / 256, momentum=0.9, weight_decay=1e-4
+    )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * data.length)
     begin = 0
     if args.checkpoint and os.path.exists(args.checkpoint):
         saved = torch.load(args.checkpoint, map_location=device, weights_only=True)
-        for part, state in ((model, saved["model"]), (optimizer, saved["optimizer"]), (schedule, saved["schedule"])):
+        for part, state in (
+            (model, saved["model"]),
+            (optimizer, saved["optimizer"]),
+            (schedule, saved["schedule"]),
+        ):
             part.load_state_dict(state)
         data.load_state(saved["loader"])
         begin = saved["loader"]["epoch"]
-    net = nn.parallel.DistributedDataParallel(model, device_ids=[device.index] if device.type == "cuda" else None) if distributed else model
+    net = (
+        nn.parallel.DistributedDataParallel(
+            model, device_ids=[device.index] if device.type == "cuda" else None
+        )
+        if distributed
+        else model
+    )
     net = torch.compile(net) if args.compile else net
 
     def save():
         if not (args.checkpoint and first):
             return
-        parts = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict(), "loader": data.state()}
+        parts = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "schedule": schedule.state_dict(),
+            "loader": data.state(),
+        }
         torch.save(parts, args.checkpoint + ".new")
         os.replace(args.checkpoint + ".new", args.checkpoint)
 
@@ -119,8 +162,11 @@ def main():
             stop = args.stop_after is not None and steps >= args.stop_after
             if first and (since == args.print_every or stop):
                 waited, now = starved.take(), time.perf_counter()
-                print(f"epoch {epoch} step {steps}: loss {loss.item():.6f}, {since * args.batch_size * world / (now - clock):.0f} samples/s, "
-                      f"starved {100 * waited / (now - clock):.2f} %", flush=True)
+                print(
+                    f"epoch {epoch} step {steps}: loss {loss.item():.6f}, {since * args.batch_size * world / (now - clock):.0f} samples/s, "
+                    f"starved {100 * waited / (now - clock):.2f} %",
+                    flush=True,
+                )
                 since, clock = 0, time.perf_counter()
             if stop or steps % args.save_every == 0:
                 save()

@@ -32,7 +32,12 @@ def png(seed: int, width: int = 48, height: int = 40) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(rows), 1)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(bytes(rows), 1))
+        + chunk(b"IEND", b"")
+    )
 
 
 def make_images(folder: Path, each: int = EACH) -> Path:
@@ -51,9 +56,14 @@ def read_by_offset(folder) -> "tuple[np.ndarray, np.ndarray]":
         path = Path(folder, shard["file"])
         head = path.read_bytes()[: 8 + int(np.fromfile(path, "<u8", 1)[0])]
         tensors = json.loads(head[8:])
-        for name, parts, kinds in (("images", images, {"U8": "u1", "F16": "<f2", "F32": "<f4", "BF16": "<u2"}), ("labels", labels, {"I64": "<i8", "F32": "<f4"})):
+        for name, parts, kinds in (
+            ("images", images, {"U8": "u1", "F16": "<f2", "F32": "<f4", "BF16": "<u2"}),
+            ("labels", labels, {"I64": "<i8", "F32": "<f4"}),
+        ):
             t = tensors[name]
-            parts.append(np.memmap(path, kinds[t["dtype"]], "r", len(head) + t["data_offsets"][0], tuple(t["shape"])))
+            parts.append(
+                np.memmap(path, kinds[t["dtype"]], "r", len(head) + t["data_offsets"][0], tuple(t["shape"]))
+            )
     return np.concatenate(images), np.concatenate(labels)
 
 
@@ -68,7 +78,14 @@ def make(images, tmp_path_factory):
     made = {}
 
     def make(**options):
-        options = {"preset": "train", "resize": SIDE, "crop": SIDE, "samples_per_shard": 8, "jobs": 2, **options}
+        options = {
+            "preset": "train",
+            "resize": SIDE,
+            "crop": SIDE,
+            "samples_per_shard": 8,
+            "jobs": 2,
+            **options,
+        }
         key = repr(sorted(options.items()))
         if key not in made:
             out = tmp_path_factory.mktemp("data") / "out"

@@ -17,7 +17,9 @@ def collect(loader):
 
 
 def loader(data, **options):
-    return sl.Loader(data, framework="numpy", batch_size=20, drop_last=False, dtype="uint8", layout="nhwc", **options)
+    return sl.Loader(
+        data, framework="numpy", batch_size=20, drop_last=False, dtype="uint8", layout="nhwc", **options
+    )
 
 
 ALL = [
@@ -35,7 +37,9 @@ def test_a_loader_delivers_what_apply_gives(data):
     plain, changed = collect(loader(data, seed=3)), collect(loader(data, seed=3, augment=augment))
     assert (plain != changed).any()
     for sample in range(len(plain)):
-        assert (changed[sample] == augment.apply(plain[sample], sample, seed=3)).all(), augment.draw(plain[sample].shape, sample, seed=3)
+        assert (changed[sample] == augment.apply(plain[sample], sample, seed=3)).all(), augment.draw(
+            plain[sample].shape, sample, seed=3
+        )
 
 
 def test_the_result_depends_on_seed_and_epoch_but_not_on_threads_or_world(data):
@@ -57,7 +61,9 @@ def test_crop_and_flip_of_an_augment_are_those_of_the_loader(data):
     assert collect(loader(data, center_crop=20, augment=sl.Augment(invert=1))).shape[1:3] == (20, 20)
 
 
-@pytest.mark.parametrize("policy", ["rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"])
+@pytest.mark.parametrize(
+    "policy", ["rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"]
+)
 def test_each_policy_changes_samples(data, policy):
     augment = getattr(sl.Augment, policy)()
     assert (collect(loader(data)) != collect(loader(data, augment=augment))).any()
@@ -65,9 +71,25 @@ def test_each_policy_changes_samples(data, policy):
 
 
 def test_keywords_are_operations():
-    augment = sl.Augment(random_resized_crop=8, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), grayscale=0.2, gaussian_blur=9, solarize=128, erasing=0.25)
-    assert [one.name for one in augment.operations] == ["color_jitter", "grayscale", "gaussian_blur", "solarize", "erasing"]
-    assert augment.operations[0].parameters["brightness"] == (0.6, 1.4) and augment.operations[0].parameters["hue"] == (-0.1, 0.1)
+    augment = sl.Augment(
+        random_resized_crop=8,
+        flip=0.5,
+        color_jitter=(0.4, 0.4, 0.4, 0.1),
+        grayscale=0.2,
+        gaussian_blur=9,
+        solarize=128,
+        erasing=0.25,
+    )
+    assert [one.name for one in augment.operations] == [
+        "color_jitter",
+        "grayscale",
+        "gaussian_blur",
+        "solarize",
+        "erasing",
+    ]
+    assert augment.operations[0].parameters["brightness"] == (0.6, 1.4) and augment.operations[0].parameters[
+        "hue"
+    ] == (-0.1, 0.1)
     assert repr(augment).startswith("Augment(random_resized_crop=8, flip=0.5, color_jitter")
 
 
@@ -82,18 +104,39 @@ def test_what_is_drawn_can_be_read():
 def test_normalised_values_are_made_of_the_changed_bytes(data):
     augment = sl.Augment(ops=[ops.posterize(3)])
     bytes_ = collect(loader(data, augment=augment))
-    floats = collect(sl.Loader(data, framework="numpy", batch_size=20, drop_last=False, dtype="float32", layout="nhwc", mean=(0, 0, 0), std=(1, 1, 1), augment=augment))
+    floats = collect(
+        sl.Loader(
+            data,
+            framework="numpy",
+            batch_size=20,
+            drop_last=False,
+            dtype="float32",
+            layout="nhwc",
+            mean=(0, 0, 0),
+            std=(1, 1, 1),
+            augment=augment,
+        )
+    )
     assert (floats == bytes_.astype(np.float32) / np.float32(255)).all()
 
 
 @pytest.mark.parametrize(
     "attempt, message",
     [
-        (lambda data: loader(data, augment=sl.Augment(ops=[ops.posterize(9)])), r"view 0, operation 0 \(posterize\): bits is 9; it must be 0 to 8"),
-        (lambda data: loader(data, augment=sl.Augment(invert=2)), "invert is 2; expected a probability, 0 to 1"),
+        (
+            lambda data: loader(data, augment=sl.Augment(ops=[ops.posterize(9)])),
+            r"view 0, operation 0 \(posterize\): bits is 9; it must be 0 to 8",
+        ),
+        (
+            lambda data: loader(data, augment=sl.Augment(invert=2)),
+            "invert is 2; expected a probability, 0 to 1",
+        ),
         (lambda data: loader(data, augment="rand_augment"), "augment is 'rand_augment'; expected an Augment"),
         (lambda data: sl.Augment(policy="best"), "policy is 'best'"),
-        (lambda data: loader(data, augment=sl.Augment(ops=[ops.affine(3, interpolation="cubic")])), 'interpolation is "cubic"'),
+        (
+            lambda data: loader(data, augment=sl.Augment(ops=[ops.affine(3, interpolation="cubic")])),
+            'interpolation is "cubic"',
+        ),
         (lambda data: sl.Augment().apply(np.zeros((3, 4))), "expected uint8"),
     ],
 )
@@ -104,12 +147,16 @@ def test_refusals_name_what_and_why(data, attempt, message):
 
 def test_views_are_what_loaders_of_one_view_deliver(data):
     large = sl.Augment(random_resized_crop=24, flip=0.5, ops=ALL)
-    small = sl.Augment(random_resized_crop=12, flip=0.5, dtype="float16", layout="nchw", ops=[ops.posterize(4)])
+    small = sl.Augment(
+        random_resized_crop=12, flip=0.5, dtype="float16", layout="nchw", ops=[ops.posterize(4)]
+    )
     both = loader(data, views=[large, small, large], seed=1)
     alone = collect(loader(data, augment=large, seed=1))
     for batch in both.epoch(0):
         first, second, third = batch.views
-        assert first.shape[1:] == (24, 24, 3) and second.shape[1:] == (3, 12, 12) and second.dtype == np.float16
+        assert (
+            first.shape[1:] == (24, 24, 3) and second.shape[1:] == (3, 12, 12) and second.dtype == np.float16
+        )
         assert (first == alone[np.array(batch.ids)]).all() and (first == batch.images).all()
         assert (first != third).any()  # drawn for its own view
     assert both.shape == (24, 24, 3)
@@ -117,7 +164,9 @@ def test_views_are_what_loaders_of_one_view_deliver(data):
 
 def test_views_are_the_same_for_packed_shards(make):
     views = [sl.Augment(random_resized_crop=24, invert=0.5), sl.Augment(random_crop=16, flip=0.5)]
-    for plain, packed in zip(loader(make(), views=views).epoch(0), loader(make(codec="packed"), views=views).epoch(0)):
+    for plain, packed in zip(
+        loader(make(), views=views).epoch(0), loader(make(codec="packed"), views=views).epoch(0)
+    ):
         assert all((a == b).all() for a, b in zip(plain.views, packed.views))
 
 
@@ -130,21 +179,35 @@ def test_views_can_be_replaced_between_epochs(data):
     changing.set_augment(sl.Augment(random_resized_crop=24))
     assert changing.shape == (24, 24, 3)
     second = [np.array(batch.images) for batch in changing.epoch(1)]
-    straight = [np.array(batch.images) for batch in loader(data, augment=sl.Augment(random_resized_crop=24), seed=4).epoch(1)]
+    straight = [
+        np.array(batch.images)
+        for batch in loader(data, augment=sl.Augment(random_resized_crop=24), seed=4).epoch(1)
+    ]
     assert len(second) == len(straight) and all((a == b).all() for a, b in zip(second, straight))
 
 
 def test_a_view_that_is_not_possible_is_named(data):
     with pytest.raises(sl.InvalidArgumentError, match=r"view 1: the crop of 900 x 900"):
         loader(data, views=[sl.Augment(), sl.Augment(center_crop=900)])
-    with pytest.raises(sl.InvalidArgumentError, match=r"view 1, operation 0 \(turns\)|view 1, operation 0 \(posterize\)"):
+    with pytest.raises(
+        sl.InvalidArgumentError, match=r"view 1, operation 0 \(turns\)|view 1, operation 0 \(posterize\)"
+    ):
         loader(data, views=[sl.Augment(), sl.Augment(ops=[ops.posterize(9)])])
     with pytest.raises(sl.InvalidArgumentError, match="augment and views exclude"):
         loader(data, augment=sl.Augment(), views=[sl.Augment()])
 
 
 def mixed_batches(data, mix, **options):
-    options = {"framework": "numpy", "batch_size": 20, "seed": 2, "dtype": "float32", "layout": "nchw", "mean": (0, 0, 0), "std": (1, 1, 1), **options}
+    options = {
+        "framework": "numpy",
+        "batch_size": 20,
+        "seed": 2,
+        "dtype": "float32",
+        "layout": "nchw",
+        "mean": (0, 0, 0),
+        "std": (1, 1, 1),
+        **options,
+    }
     return sl.Loader(data, mix=mix, **options), sl.Loader(data, **options)
 
 
@@ -152,11 +215,17 @@ def test_mixup_is_the_sum_of_neighbours(data):
     changed, plain = mixed_batches(data, sl.MixPairs(mixup=0.4))
     for mixed, batch in zip(changed.epoch(0), plain.epoch(0)):
         share = mixed.column("share")
-        assert share.dtype == np.float32 and ((share > 0) & (share < 1)).any() and (share[::2] == share[1::2]).all()
+        assert (
+            share.dtype == np.float32
+            and ((share > 0) & (share < 1)).any()
+            and (share[::2] == share[1::2]).all()
+        )
         other = batch.images.reshape(-1, 2, *batch.images.shape[1:])[:, ::-1].reshape(batch.images.shape)
         wide = share[:, None, None, None]
         assert (mixed.images == batch.images * wide + other * (1 - wide)).all()
-        assert (mixed.labels == batch.labels).all() and (mixed.column("labels_b") == batch.labels.reshape(-1, 2)[:, ::-1].ravel()).all()
+        assert (mixed.labels == batch.labels).all() and (
+            mixed.column("labels_b") == batch.labels.reshape(-1, 2)[:, ::-1].ravel()
+        ).all()
         soft = mixed.soft_labels(10, smoothing=0.1)
         assert soft.dtype == np.float32 and np.allclose(soft.sum(1), 1)
         same = batch.labels == mixed.column("labels_b")
@@ -178,7 +247,22 @@ def test_cutmix_takes_a_box_of_the_neighbour(data):
 
 def test_what_is_mixed_does_not_depend_on_the_world_size(data):
     mix = sl.MixPairs(mixup=0.2, cutmix=1.0, probability=0.8)
-    whole = np.concatenate([np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[0].epoch(1)])
-    ranks = [[np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=4, rank=rank, world_size=3, transport="staged")[0].epoch(1)] for rank in range(3)]
+    whole = np.concatenate(
+        [np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[0].epoch(1)]
+    )
+    ranks = [
+        [
+            np.array(batch.images)
+            for batch in mixed_batches(data, mix, batch_size=4, rank=rank, world_size=3, transport="staged")[
+                0
+            ].epoch(1)
+        ]
+        for rank in range(3)
+    ]
     assert (whole == np.concatenate([np.concatenate(step) for step in zip(*ranks)])).all()
-    assert (whole != np.concatenate([np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[1].epoch(1)])).any()
+    assert (
+        whole
+        != np.concatenate(
+            [np.array(batch.images) for batch in mixed_batches(data, mix, batch_size=12)[1].epoch(1)]
+        )
+    ).any()

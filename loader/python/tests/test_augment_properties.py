@@ -42,7 +42,17 @@ def stored(tmp_path_factory):
             pictures[3] //= 100
             np.save(out.with_suffix(".npy"), pictures)
             recorded = {"mean": (0.5, 0.25, 0.75, 0.125)[:channels], "std": (0.25, 0.5, 0.2, 0.3)[:channels]}
-            sl.convert(out.with_suffix(".npy"), out, array_layout="nhwc", squash=(rows, columns), dtype="uint8", layout="nhwc", channels=channels, codec=codec, **recorded)
+            sl.convert(
+                out.with_suffix(".npy"),
+                out,
+                array_layout="nhwc",
+                squash=(rows, columns),
+                dtype="uint8",
+                layout="nhwc",
+                channels=channels,
+                codec=codec,
+                **recorded,
+            )
         return out
 
     return make
@@ -60,7 +70,14 @@ def random_operation(dice, rows, columns, channels):
         "equalize": lambda: ops.equalize(p=0.9),
         "invert": lambda: ops.invert(p=0.9),
         "permute": lambda: ops.permute(dice.choice([None, dice.sample(range(channels), channels)]), p=0.9),
-        "affine": lambda: ops.affine(a_range(dice, -180, 180), (dice.random(), dice.random()), a_range(dice, 0.2, 3), a_range(dice, -60, 60), interpolation=mode, fill=fill),
+        "affine": lambda: ops.affine(
+            a_range(dice, -180, 180),
+            (dice.random(), dice.random()),
+            a_range(dice, 0.2, 3),
+            a_range(dice, -60, 60),
+            interpolation=mode,
+            fill=fill,
+        ),
         "rotation": lambda: ops.rotation(a_range(dice, -360, 360), interpolation=mode, fill=fill),
         "perspective": lambda: ops.perspective(dice.uniform(0, 0.9), interpolation=mode, fill=fill, p=0.9),
         "erasing": lambda: ops.erasing(p=0.9, value=[9, 99, 199, 255][:channels]),
@@ -68,20 +85,30 @@ def random_operation(dice, rows, columns, channels):
     }
     most = min(rows, columns)
     if most > 1:
-        kinds["gaussian_blur"] = lambda: ops.gaussian_blur(2 * dice.randint(0, min(most - 1, 15)) + 1, a_range(dice, 0.1, 4), p=0.9)
-        kinds["padded_crop"] = lambda: ops.padded_crop(dice.randint(0, most - 1), reflect=dice.random() < 0.5, fill=dice.choice([0, 200]))
+        kinds["gaussian_blur"] = lambda: ops.gaussian_blur(
+            2 * dice.randint(0, min(most - 1, 15)) + 1, a_range(dice, 0.1, 4), p=0.9
+        )
+        kinds["padded_crop"] = lambda: ops.padded_crop(
+            dice.randint(0, most - 1), reflect=dice.random() < 0.5, fill=dice.choice([0, 200])
+        )
     if rows == columns:
         kinds["turns"] = lambda: ops.turns(dice.choice([None, 0, 1, 2, 3]))
     if channels in (1, 3):
         low, high = a_range(dice, 0, 3)
         kinds.update(
-            jitter=lambda: ops.color_jitter((low, high), a_range(dice, 0, 3), a_range(dice, 0, 3), a_range(dice, -0.5, 0.5), p=0.9),
+            jitter=lambda: ops.color_jitter(
+                (low, high), a_range(dice, 0, 3), a_range(dice, 0, 3), a_range(dice, -0.5, 0.5), p=0.9
+            ),
             grayscale=lambda: ops.grayscale(p=0.9),
             sharpness=lambda: ops.sharpness(a_range(dice, 0, 4), p=0.9),
             auto_contrast=lambda: ops.auto_contrast(p=0.9),
-            rand_augment=lambda: ops.rand_augment(dice.randint(1, 3), dice.randint(0, 30), interpolation=mode, fill=fill),
+            rand_augment=lambda: ops.rand_augment(
+                dice.randint(1, 3), dice.randint(0, 30), interpolation=mode, fill=fill
+            ),
             trivial_augment=lambda: ops.trivial_augment(interpolation=mode, fill=fill),
-            auto_augment=lambda: ops.auto_augment(dice.choice(["imagenet", "cifar10", "svhn"]), interpolation=mode, fill=fill),
+            auto_augment=lambda: ops.auto_augment(
+                dice.choice(["imagenet", "cifar10", "svhn"]), interpolation=mode, fill=fill
+            ),
         )
     return kinds[dice.choice(sorted(kinds))]()
 
@@ -97,25 +124,46 @@ def by_torchvision(one, image):
     channels, height, width = image.shape
     bilinear = bool(whole[0])
     if name in ("affine", "perspective"):
-        fill = list(real[6:6 + channels] if name == "affine" else real[8:8 + channels]) if whole[1] else None
+        fill = (
+            list(real[6 : 6 + channels] if name == "affine" else real[8 : 8 + channels]) if whole[1] else None
+        )
         mode = "bilinear" if bilinear else "nearest"
         if name == "affine":  # the matrix was divided by half of the size; a size of 2 undoes it
-            return G._apply_grid_transform(image, G._affine_grid(torch.tensor(real[:6]).reshape(1, 2, 3), w=2, h=2, ow=width, oh=height), mode, fill)
+            return G._apply_grid_transform(
+                image,
+                G._affine_grid(torch.tensor(real[:6]).reshape(1, 2, 3), w=2, h=2, ow=width, oh=height),
+                mode,
+                fill,
+            )
         f32 = np.array(real[:8], np.float32)
-        coefficients = [float(v) for v in np.concatenate([f32[:3] * np.float32(width / 2), f32[3:6] * np.float32(height / 2), f32[6:]])]
+        coefficients = [
+            float(v)
+            for v in np.concatenate(
+                [f32[:3] * np.float32(width / 2), f32[3:6] * np.float32(height / 2), f32[6:]]
+            )
+        ]
         return F.perspective(image, None, None, interpolation=mode, fill=fill, coefficients=coefficients)
     if name == "blur":
         half = whole[0] // 2
         row = torch.tensor([real[abs(d)] for d in range(-half, half + 1)], dtype=torch.float64)
         padded = torch.nn.functional.pad(image.double()[None], [half] * 4, mode="reflect")
         kernel = torch.outer(row, row).expand(channels, 1, -1, -1)
-        return torch.nn.functional.conv2d(padded, kernel, groups=channels)[0].round().clamp(0, 255).to(torch.uint8)
+        return (
+            torch.nn.functional.conv2d(padded, kernel, groups=channels)[0]
+            .round()
+            .clamp(0, 255)
+            .to(torch.uint8)
+        )
     if name == "shift":
         down, right, reflect = whole[:3]
         padding = max(abs(down), abs(right))
         if padding == 0:
             return image
-        padded = F.pad(image, [padding] * 4, **({"padding_mode": "reflect"} if reflect else {"fill": list(real[:channels])}))
+        padded = F.pad(
+            image,
+            [padding] * 4,
+            **({"padding_mode": "reflect"} if reflect else {"fill": list(real[:channels])}),
+        )
         return F.crop(padded, padding - down, padding - right, height, width)
     return {
         "brightness": lambda: F.adjust_brightness(image, real[0]),
@@ -144,7 +192,7 @@ def check_operations(operations, image, sample, epoch):
         known = earlier.draw(image.shape, sample, epoch=epoch)
         program = so_far.draw(image.shape, sample, epoch=epoch)
         assert program[: len(known)] == known
-        steps = program[len(known):]
+        steps = program[len(known) :]
         theirs = torch.from_numpy(before.copy()).permute(2, 0, 1)
         for one in steps:
             theirs = by_torchvision(one, theirs)
@@ -159,16 +207,40 @@ def check_operations(operations, image, sample, epoch):
         where = (operations[count - 1], steps, image.shape)
         # Nearest geometry: a place half-way between two pixels goes one way or the other (docs/augment.md).
         ties = any(one.opcode in ("affine", "perspective") for one in steps)
-        assert gap.max() <= most or (ties and (gap > most).sum() <= max(1, gap.size // 1000)), (gap.max(), where)
-        assert grows or image.size < 32 or (gap > 0).sum() <= max(2, gap.size // 200), ((gap > 0).mean(), where)
+        assert gap.max() <= most or (ties and (gap > most).sum() <= max(1, gap.size // 1000)), (
+            gap.max(),
+            where,
+        )
+        assert grows or image.size < 32 or (gap > 0).sum() <= max(2, gap.size // 200), (
+            (gap > 0).mean(),
+            where,
+        )
         before = after
     return before
 
 
-ACTS = ("Identity", "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize")
+ACTS = (
+    "Identity",
+    "ShearX",
+    "ShearY",
+    "TranslateX",
+    "TranslateY",
+    "Rotate",
+    "Brightness",
+    "Color",
+    "Contrast",
+    "Sharpness",
+    "Posterize",
+    "Solarize",
+    "AutoContrast",
+    "Equalize",
+)
 
 
-@pytest.mark.parametrize("policy, bins", [("RandAugment", 31), ("RandAugment", 10), ("TrivialAugmentWide", 31), ("TrivialAugmentWide", 33)])
+@pytest.mark.parametrize(
+    "policy, bins",
+    [("RandAugment", 31), ("RandAugment", 10), ("TrivialAugmentWide", 31), ("TrivialAugmentWide", 33)],
+)
 def test_an_act_of_a_policy_is_the_one_of_torchvisions_own_policy(policy, bins):
     """What is drawn is one of all results of torchvision's policy, bit for bit, and almost all of these are drawn."""
     image = np.random.default_rng(1).integers(0, 256, (31, 45, 3), np.uint8)
@@ -181,16 +253,29 @@ def test_an_act_of_a_policy_is_the_one_of_torchvisions_own_policy(policy, bins):
         for at in range(bins if values is not None else 1):
             for sign in (1, -1) if signed else (1,):
                 magnitude = sign * float(values[at]) if values is not None else 0.0
-                out = transform._apply_image_or_video_transform(theirs, act, magnitude, interpolation=v2.InterpolationMode.NEAREST, fill={torch.Tensor: None, object: None})
+                out = transform._apply_image_or_video_transform(
+                    theirs,
+                    act,
+                    magnitude,
+                    interpolation=v2.InterpolationMode.NEAREST,
+                    fill={torch.Tensor: None, object: None},
+                )
                 results.setdefault(out.permute(1, 2, 0).numpy().tobytes(), (act, at))
     seen = set()
     for magnitude in range(0, bins, 3) if policy == "RandAugment" else (0,):
-        one = ops.rand_augment(1, magnitude, bins=bins) if policy == "RandAugment" else ops.trivial_augment(bins=bins)
+        one = (
+            ops.rand_augment(1, magnitude, bins=bins)
+            if policy == "RandAugment"
+            else ops.trivial_augment(bins=bins)
+        )
         augment = sl.Augment(ops=[one])
         for sample in range(150 if policy == "RandAugment" else 3000):
             ours = augment.apply(image, sample).tobytes()
             # Nearest geometry: a place half-way between two pixels goes one way or the other, as torch's processor has it.
-            ties = any(step.opcode == "affine" for step in augment.draw(image.shape, sample)) and ours not in results
+            ties = (
+                any(step.opcode == "affine" for step in augment.draw(image.shape, sample))
+                and ours not in results
+            )
             assert ours in results or ties, (magnitude, sample, augment.draw(image.shape, sample))
             if not ties:
                 seen.add(results[ours])
@@ -207,22 +292,33 @@ def test_a_random_pipeline_is_torchvisions(stored, round_):
     size = (dice.randint(1, rows), dice.randint(1, columns))
     if crop == "random_resized_crop":  # also larger than what is stored
         size = dice.choice([size, (dice.randint(1, 70), dice.randint(1, 70)), (rows * 2 + 1, columns + 3)])
-        size = (max(size[0], -(-rows // 32)), max(size[1], -(-columns // 32)))  # the most that a loader shrinks
+        size = (
+            max(size[0], -(-rows // 32)),
+            max(size[1], -(-columns // 32)),
+        )  # the most that a loader shrinks
     view = dict(flip=0.5) if crop is None else {crop: size, "flip": 0.5}
     out = size if crop else (rows, columns)
     operations = [random_operation(dice, *out, channels) for _ in range(dice.randint(1, 6))]
     dtype, layout = dice.choice(["uint8", "float16", "bfloat16", "float32"]), dice.choice(["nchw", "nhwc"])
     options = {"batch_size": SAMPLES, "framework": "torch", "drop_last": False}
     plain = sl.Loader(data, augment=sl.Augment(dtype="uint8", layout="nhwc", **view), **options)
-    changed = sl.Loader(data, augment=sl.Augment(dtype=dtype, layout=layout, ops=operations, **view), **options)
+    changed = sl.Loader(
+        data, augment=sl.Augment(dtype=dtype, layout=layout, ops=operations, **view), **options
+    )
     mean, std = (torch.tensor(v[:channels]).reshape(-1, 1, 1) for v in (data.mean, data.std))
     epoch = dice.randint(0, 5)
     for before, after in zip(plain.epoch(epoch), changed.epoch(epoch)):
         for number, sample in enumerate(before.ids.tolist()):
             pixels = before.images[number].numpy()
             box = plain.geometry(sample, epoch=epoch)
-            whole = torch.from_numpy(np.array(data[sample][0])).reshape(rows, columns, channels).permute(2, 0, 1)
-            cut = F.resized_crop(whole, *box.crop, list(out), antialias=True) if crop == "random_resized_crop" else F.crop(whole, *box.crop)
+            whole = (
+                torch.from_numpy(np.array(data[sample][0])).reshape(rows, columns, channels).permute(2, 0, 1)
+            )
+            cut = (
+                F.resized_crop(whole, *box.crop, list(out), antialias=True)
+                if crop == "random_resized_crop"
+                else F.crop(whole, *box.crop)
+            )
             cut = F.horizontal_flip(cut) if box.flip else cut
             gap = np.abs(pixels.astype(int) - cut.permute(1, 2, 0).numpy().astype(int))
             assert gap.max() <= (crop == "random_resized_crop"), (gap.max(), box, out)
@@ -233,4 +329,9 @@ def test_a_random_pipeline_is_torchvisions(stored, round_):
             else:
                 scaled = (expected.double() / 255 - mean) / std
                 assert delivered.dtype == getattr(torch, dtype)
-                torch.testing.assert_close(delivered.double(), scaled, rtol={"float32": 1e-6, "float16": 6e-4, "bfloat16": 4e-3}[dtype], atol=1e-6)
+                torch.testing.assert_close(
+                    delivered.double(),
+                    scaled,
+                    rtol={"float32": 1e-6, "float16": 6e-4, "bfloat16": 4e-3}[dtype],
+                    atol=1e-6,
+                )

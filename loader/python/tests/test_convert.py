@@ -18,11 +18,26 @@ from conftest import EACH, SAMPLES, make_images
 
 def test_the_same_options_give_the_same_bytes(images, folder, tmp_path):
     told = []
-    result = sl.convert(images, tmp_path / "out", preset="train", resize=32, crop=(32, 32), samples_per_shard=8, jobs=1,
-                        progress=lambda *counts: told.append(counts))
-    assert result.complete and (result.samples, result.rejects, result.shards, result.converted) == (SAMPLES, 0, 8, SAMPLES)
+    result = sl.convert(
+        images,
+        tmp_path / "out",
+        preset="train",
+        resize=32,
+        crop=(32, 32),
+        samples_per_shard=8,
+        jobs=1,
+        progress=lambda *counts: told.append(counts),
+    )
+    assert result.complete and (result.samples, result.rejects, result.shards, result.converted) == (
+        SAMPLES,
+        0,
+        8,
+        SAMPLES,
+    )
     assert told[-1] == (SAMPLES, SAMPLES, 0)
-    same, different, missing = filecmp.cmpfiles(folder, tmp_path / "out", [f"shard-{i:05}.safetensors" for i in range(8)], False)
+    same, different, missing = filecmp.cmpfiles(
+        folder, tmp_path / "out", [f"shard-{i:05}.safetensors" for i in range(8)], False
+    )
     assert (len(same), different, missing) == (8, [], [])
     again = sl.convert(images, tmp_path / "out", preset="train", resize=32, crop=32, samples_per_shard=8)
     assert again.was_complete and again.converted == 0
@@ -64,7 +79,9 @@ def test_rejects_are_counted_and_can_end_it(tmp_path):
 
 
 def conversion_warnings(caught):
-    assert all(warning.filename == __file__ for warning in caught), [warning.filename for warning in caught]  # the line of the caller
+    assert all(warning.filename == __file__ for warning in caught), [
+        warning.filename for warning in caught
+    ]  # the line of the caller
     return [str(warning.message) for warning in caught if issubclass(warning.category, sl.ConversionWarning)]
 
 
@@ -87,7 +104,9 @@ def test_what_is_left_out_is_a_warning_of_every_door(tmp_path):
         sl.finish(plan)
     assert len(conversion_warnings(caught)) == 1
     rows = [(path.name, path, 0) for path in sorted((images / "bee").glob("[0b]*.png"))]
-    with pytest.warns(sl.ConversionWarning, match=r"1 of 3 inputs are not in the data set .*bad\.png") as caught:
+    with pytest.warns(
+        sl.ConversionWarning, match=r"1 of 3 inputs are not in the data set .*bad\.png"
+    ) as caught:
         sl.write(rows, tmp_path / "written", **size)
     assert len(conversion_warnings(caught)) == 1
     with pytest.warns(sl.ConversionWarning, match=r"1 of 3 inputs") as caught:
@@ -108,26 +127,57 @@ def test_what_is_left_out_is_a_warning_of_every_door(tmp_path):
 def test_objects_that_are_left_out_are_a_warning(tmp_path):
     make_images(tmp_path / "images", each=1)
     boxes = tmp_path / "boxes.json"
-    annotations = [{"id": 1, "image_id": 1, "category_id": 9, "bbox": [1, 1, 5, 5]}, {"id": 2, "image_id": 1, "category_id": 1, "bbox": [1, 1, 0, 5]},
-                   {"id": 3, "image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]}]
-    boxes.write_text(json.dumps({"images": [{"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40}], "categories": [{"id": 1, "name": "x"}], "annotations": annotations}))
+    annotations = [
+        {"id": 1, "image_id": 1, "category_id": 9, "bbox": [1, 1, 5, 5]},
+        {"id": 2, "image_id": 1, "category_id": 1, "bbox": [1, 1, 0, 5]},
+        {"id": 3, "image_id": 1, "category_id": 1, "bbox": [1, 1, 5, 5]},
+    ]
+    boxes.write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40}],
+                "categories": [{"id": 1, "name": "x"}],
+                "annotations": annotations,
+            }
+        )
+    )
     with pytest.warns(sl.ConversionWarning) as caught:
         result = sl.convert(tmp_path / "images", tmp_path / "out", coco=boxes, resize=32, crop=32)
     assert [text.split(" are left out")[0] for text in conversion_warnings(caught)] == [
-        "1 objects of categories that the annotations do not name", "1 objects with boxes without area"]
-    assert result.annotations == {"objects": 1, "images_without": 2, "unknown_category": 1, "invalid_boxes": 1}
+        "1 objects of categories that the annotations do not name",
+        "1 objects with boxes without area",
+    ]
+    assert result.annotations == {
+        "objects": 1,
+        "images_without": 2,
+        "unknown_category": 1,
+        "invalid_boxes": 1,
+    }
 
 
 def test_boxes_beyond_their_image_and_images_beside_folders_are_a_warning(tmp_path):
     images = make_images(tmp_path / "images", each=1)
     shutil.copy(images / "ant" / "000.png", images / "beside.png")
     boxes = tmp_path / "boxes.json"
-    boxes.write_text(json.dumps({"images": [{"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40}], "categories": [{"id": 1, "name": "x"}],
-                                 "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [40, 30, 48, 40]}]}))
+    boxes.write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "file_name": "ant/000.png", "width": 48, "height": 40}],
+                "categories": [{"id": 1, "name": "x"}],
+                "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [40, 30, 48, 40]}],
+            }
+        )
+    )
     with pytest.warns(sl.ConversionWarning) as caught:
         result = sl.convert(images, tmp_path / "out", coco=boxes, resize=32, crop=32)
-    assert [text.split(";")[0].split(",")[0] for text in conversion_warnings(caught)] == ["1 boxes reach beyond their image", "1 images lie beside the folders of others"]
-    assert result.annotations == {"objects": 1, "images_without": 3, "beyond_image": 1, "beside_folders": 1} and result.samples == 4
+    assert [text.split(";")[0].split(",")[0] for text in conversion_warnings(caught)] == [
+        "1 boxes reach beyond their image",
+        "1 images lie beside the folders of others",
+    ]
+    assert (
+        result.annotations == {"objects": 1, "images_without": 3, "beyond_image": 1, "beside_folders": 1}
+        and result.samples == 4
+    )
     assert sl.Dataset(tmp_path / "out").labels.tolist() == [0] * 4
 
 
@@ -138,15 +188,23 @@ def test_classes_are_a_list_a_file_or_another_data_set(tmp_path):
     shutil.rmtree(val / "ant")
     names = tmp_path / "names.txt"
     names.write_text("ant\nbee\ncow\n")
-    with pytest.warns(sl.ConversionWarning, match='"bee" is label 0 here and 1 there: give classes ') as caught:
+    with pytest.warns(
+        sl.ConversionWarning, match='"bee" is label 0 here and 1 there: give classes '
+    ) as caught:
         sl.convert(val, tmp_path / "alone", **size)
     assert len(conversion_warnings(caught)) == 1 and sl.Dataset(tmp_path / "alone").labels.tolist() == [0, 1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for number, classes in enumerate((["ant", "bee", "cow"], ("ant", "bee", "cow"), names, str(names), tmp_path / "train")):
+        for number, classes in enumerate(
+            (["ant", "bee", "cow"], ("ant", "bee", "cow"), names, str(names), tmp_path / "train")
+        ):
             out = tmp_path / f"out{number}"
             sl.convert(val, out, classes=classes, **size)
-            assert sl.Dataset(out).labels.tolist() == [1, 2] and sl.Dataset(out).classes == ("ant", "bee", "cow")
+            assert sl.Dataset(out).labels.tolist() == [1, 2] and sl.Dataset(out).classes == (
+                "ant",
+                "bee",
+                "cow",
+            )
         plan = sl.plan(val, tmp_path / "planned", classes=os.path.relpath(tmp_path / "train"), **size)
         for shard in range(plan.shards):
             sl.convert_shard(plan, shard)
@@ -154,11 +212,22 @@ def test_classes_are_a_list_a_file_or_another_data_set(tmp_path):
         with sl.Writer(tmp_path / "written", classes=tmp_path / "train", **size) as writer:
             writer.add("x", val / "cow" / "000.png", "cow")
         assert sl.Dataset(tmp_path / "planned").labels.tolist() == [1, 2]
-        assert sl.Dataset(tmp_path / "written").labels.tolist() == [2] and sl.Dataset(tmp_path / "written").classes == ("ant", "bee", "cow")
-    with pytest.raises(ValueError, match='"bee/000.png" is of the class "bee", which is not one of the 2 of classes'):
+        assert sl.Dataset(tmp_path / "written").labels.tolist() == [2] and sl.Dataset(
+            tmp_path / "written"
+        ).classes == ("ant", "bee", "cow")
+    with pytest.raises(
+        ValueError, match='"bee/000.png" is of the class "bee", which is not one of the 2 of classes'
+    ):
         sl.convert(val, tmp_path / "bad", classes=["ant", "cow"], **size)
-    for wrong, message in (([], "classes is empty"), ("nowhere.txt", "nowhere.txt"), (["a", "a"], 'classes has .* twice'), ([1, 2], "classes has 1"), (b"abc", "expected a list of names"),
-                           ({"a": 1}, "expected a list of names"), (5, "expected a list of names")):
+    for wrong, message in (
+        ([], "classes is empty"),
+        ("nowhere.txt", "nowhere.txt"),
+        (["a", "a"], "classes has .* twice"),
+        ([1, 2], "classes has 1"),
+        (b"abc", "expected a list of names"),
+        ({"a": 1}, "expected a list of names"),
+        (5, "expected a list of names"),
+    ):
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             sl.convert(val, tmp_path / "bad", classes=wrong, **size)
         with pytest.raises((ValueError, FileNotFoundError), match=message):
@@ -168,7 +237,10 @@ def test_classes_are_a_list_a_file_or_another_data_set(tmp_path):
 
 def test_images_that_would_be_enlarged_are_told_before(tmp_path):
     images = make_images(tmp_path / "images", each=2)
-    with pytest.warns(sl.ConversionWarning, match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked at\): squash 48x40"):
+    with pytest.warns(
+        sl.ConversionWarning,
+        match=r"100 % of the images are smaller than 256x256 and would be enlarged \(6 of 6 that were looked at\): squash 48x40",
+    ):
         sl.convert(images, tmp_path / "out")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -203,7 +275,16 @@ def test_warnings_are_counted_per_kind(images, tmp_path):
 
 
 def test_sizes_and_values(images, tmp_path):
-    sl.convert(images, tmp_path / "out", squash=(12, 20), dtype="float32", layout="nhwc", mean=(0, 0, 0), std=(1, 0.5, 1), overwrite=True)
+    sl.convert(
+        images,
+        tmp_path / "out",
+        squash=(12, 20),
+        dtype="float32",
+        layout="nhwc",
+        mean=(0, 0, 0),
+        std=(1, 0.5, 1),
+        overwrite=True,
+    )
     data = sl.Dataset(tmp_path / "out")
     assert data.shape == (12, 20, 3) and data.dtype == "float32" and data.std == (1, 0.5, 1)
     assert 1 < np.max(data[0][0]) <= 2
@@ -229,7 +310,9 @@ def test_a_launcher_does_not_make_it_one_ranks_part(images, folder, tmp_path, mo
         monkeypatch.setenv(name, value)
     result = sl.convert(images, tmp_path / "out", preset="train", resize=32, crop=32, samples_per_shard=8)
     assert result.complete and result.converted == SAMPLES
-    same, different, missing = filecmp.cmpfiles(folder, tmp_path / "out", [f"shard-{i:05}.safetensors" for i in range(8)], False)
+    same, different, missing = filecmp.cmpfiles(
+        folder, tmp_path / "out", [f"shard-{i:05}.safetensors" for i in range(8)], False
+    )
     assert (len(same), different, missing) == (8, [], [])
 
 
@@ -239,7 +322,9 @@ def test_ranks_share_the_work_when_they_are_told(images, folder, tmp_path, monke
     options = {"preset": "train", "resize": 32, "crop": 32, "samples_per_shard": 8, "world_size": 3}
     parts = [sl.convert(images, tmp_path / "out", rank=rank, **options) for rank in (2, 0, 1)]
     assert [part.complete for part in parts] == [False, False, True]
-    assert sum(part.converted for part in parts) == SAMPLES and all(part.converted < SAMPLES for part in parts)
+    assert sum(part.converted for part in parts) == SAMPLES and all(
+        part.converted < SAMPLES for part in parts
+    )
     assert filecmp.cmp(folder / "dataset.json", tmp_path / "out" / "dataset.json", False)
 
 
@@ -248,7 +333,9 @@ def test_a_table_may_choose_a_subset_and_strict_makes_rejects_of_strays(tmp_path
     (images / "README.md").write_text("notes")
     names = sorted(str(path.relative_to(images)) for path in images.rglob("*.png"))
     (tmp_path / "labels.csv").write_text(f"path,label\n{names[0]},3\n{names[-1]},5\n")
-    subset = sl.convert(images, tmp_path / "subset", resize=8, crop=8, labels=tmp_path / "labels.csv", unlisted="skip")
+    subset = sl.convert(
+        images, tmp_path / "subset", resize=8, crop=8, labels=tmp_path / "labels.csv", unlisted="skip"
+    )
     assert (subset.inputs, subset.samples, subset.rejects) == (2, 2, 0)
     strict = sl.convert(images, tmp_path / "strict", resize=8, crop=8, strict=True)
     assert (strict.samples, strict.rejects) == (len(names), 1)
@@ -256,12 +343,18 @@ def test_a_table_may_choose_a_subset_and_strict_makes_rejects_of_strays(tmp_path
 
 def gray_png(values):
     """A PNG file of 16 bits, [row, column]."""
+
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in values)
     header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 16, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
@@ -270,7 +363,9 @@ def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
     for i in range(2):
         (tmp_path / "images" / f"{i}.png").write_bytes(gray_png(values))
     options = {"preset": "train", "resize": 8, "crop": 8}
-    with pytest.warns(UserWarning, match="^2 images of 16 bits .*depth says .*channels keep or dtype") as told:
+    with pytest.warns(
+        UserWarning, match="^2 images of 16 bits .*depth says .*channels keep or dtype"
+    ) as told:
         result = sl.convert(tmp_path / "images", tmp_path / "out", **options)
     assert len(told) == 1 and result.advice == (str(told[0].message),)
     assert "`" not in result.advice[0] and result.warnings == {"few_bits": 2}
@@ -278,7 +373,10 @@ def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
     sl.convert_shard(plan, 0)
     with pytest.warns(UserWarning, match="^2 images of 16 bits"):
         sl.finish(plan)
-    with pytest.warns(UserWarning, match="^1 image of 16 bits has values"), sl.Writer(tmp_path / "written", **options) as writer:
+    with (
+        pytest.warns(UserWarning, match="^1 image of 16 bits has values"),
+        sl.Writer(tmp_path / "written", **options) as writer,
+    ):
         writer.add("a", gray_png(values), 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -299,7 +397,11 @@ def test_12_bits_in_files_of_16_are_a_warning_with_the_cure(tmp_path):
         ({"crop": "big"}, ValueError, '^crop "big"'),
         ({"depth": 8}, ValueError, "^depth is 8; it must be 9 to 16"),
         ({"max_pixels": 0}, ValueError, "^max_pixels must be at least 1"),
-        ({"rank": 3, "world_size": 2}, ValueError, "^rank 3 and world_size 2: rank must be 0 to world_size - 1"),
+        (
+            {"rank": 3, "world_size": 2},
+            ValueError,
+            "^rank 3 and world_size 2: rank must be 0 to world_size - 1",
+        ),
         ({"shard_size_bytes": 10}, ValueError, "^shard_size_bytes 10 is less than"),
         ({"rank": 0, "world_size": 2, "overwrite": True}, ValueError, "^overwrite=True with several"),
         ({"crop": (1, 2, 3)}, ValueError, "height, width"),
@@ -389,7 +491,14 @@ def test_arrays_are_converted(tmp_path):
     np.save(tmp_path / "y.npy", np.arange(6)[::-1])
     with pytest.raises(sl.InvalidArgumentError, match="array_layout"):
         sl.convert(tmp_path / "x.npy", tmp_path / "out", preset="train", squash=(3, 20))
-    sl.convert(tmp_path / "x.npy", tmp_path / "out", preset="train", squash=(3, 20), array_layout="nhwc", labels=tmp_path / "y.npy")
+    sl.convert(
+        tmp_path / "x.npy",
+        tmp_path / "out",
+        preset="train",
+        squash=(3, 20),
+        array_layout="nhwc",
+        labels=tmp_path / "y.npy",
+    )
     data = sl.Dataset(tmp_path / "out")
     assert list(data.keys[:2]) == ["x.npy/000000", "x.npy/000001"]
     for i in range(6):

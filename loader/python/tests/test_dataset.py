@@ -41,7 +41,10 @@ def test_codecs_give_the_same_samples_as_copies(make, codec, reference):
     assert data.codec == codec
     for i in range(SAMPLES):
         np.testing.assert_array_equal(data[i][0], reference[0][i])
-    assert data[0][0].__array_interface__["data"] != data[0][0].__array_interface__["data"] or data[0][0].flags.writeable
+    assert (
+        data[0][0].__array_interface__["data"] != data[0][0].__array_interface__["data"]
+        or data[0][0].flags.writeable
+    )
     with pytest.raises(sl.UnsupportedError, match="codec"):
         data.shard_images(0)
 
@@ -53,7 +56,10 @@ def test_a_sample_is_a_read_only_view_of_the_mapping(data, reference):
     with pytest.raises(ValueError):
         first[0] = 1
     shard = data.shard_images(0)
-    assert shard.shape == (8, SIDE, SIDE, 3) and shard[3].__array_interface__["data"][0] == first.__array_interface__["data"][0]
+    assert (
+        shard.shape == (8, SIDE, SIDE, 3)
+        and shard[3].__array_interface__["data"][0] == first.__array_interface__["data"][0]
+    )
     np.testing.assert_array_equal(shard, reference[0][:8])
 
 
@@ -78,9 +84,17 @@ def test_numbers_count_from_both_ends_and_end(data):
 def test_it_says_what_it_holds(data):
     assert data.classes == CLASSES
     assert list(data.keys[:2]) == ["ant/000.png", "ant/001.png"] and len(data.keys) == SAMPLES
-    assert data.dtype == "uint8" and data.layout == "nhwc" and data.codec == "none" and data.columns == ("labels",)
+    assert (
+        data.dtype == "uint8"
+        and data.layout == "nhwc"
+        and data.codec == "none"
+        and data.columns == ("labels",)
+    )
     assert np.allclose(data.mean, [0.485, 0.456, 0.406]) and np.allclose(data.std, [0.229, 0.224, 0.225])
-    assert data.info["pipeline"]["filter"] == "bilinear" and data.info["shards"][0] == ("shard-00000.safetensors", 8)
+    assert data.info["pipeline"]["filter"] == "bilinear" and data.info["shards"][0] == (
+        "shard-00000.safetensors",
+        8,
+    )
     assert "60 samples" in repr(data)
     with pytest.raises(KeyError, match="boxes"):
         data.column("boxes")
@@ -172,10 +186,16 @@ def test_verify_finds_labels_outside_the_classes(folder, tmp_path):
     assert last in text
     signed = text.replace(last, "\n")[: text.rindex('  "digest"') - len(last) + 1].encode()
     stated.write_bytes(signed + b'  "digest": "xxh3:%016x"\n}\n' % xxhash.XXH3_64bits(signed, len(signed)))
-    with pytest.raises(sl.CorruptError, match=f"has the label {len(CLASSES) - 1}, dataset.json has {len(CLASSES) - 1} classes"):
+    with pytest.raises(
+        sl.CorruptError,
+        match=f"has the label {len(CLASSES) - 1}, dataset.json has {len(CLASSES) - 1} classes",
+    ):
         sl.Dataset(copy).verify()
 
 
 def test_importing_it_imports_no_framework():
     code = "import sys, shardloader; print([name for name in ('torch', 'jax', 'cupy', 'tqdm') if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )

@@ -17,10 +17,23 @@ from conftest import make_images
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = ("README.md", "docs/augment.md", "docs/python.md", "loader/python/README.md")
-FRAMEWORKS = ("DDP under torchrun", "torch.compile", "PyTorch Lightning", "Accelerate", "transformers", "JAX", "CuPy")
+FRAMEWORKS = (
+    "DDP under torchrun",
+    "torch.compile",
+    "PyTorch Lightning",
+    "Accelerate",
+    "transformers",
+    "JAX",
+    "CuPy",
+)
 # The host for the GPU and small numbers for large ones.
-SMALLER = (('"cuda:0"', '"cpu"'), ("batch_size=256", "batch_size=8"), ('"batch_size": 256', '"batch_size": 8'), ("range(90)", "range(2)"),
-           ("epochs=90", "epochs=2"))
+SMALLER = (
+    ('"cuda:0"', '"cpu"'),
+    ("batch_size=256", "batch_size=8"),
+    ('"batch_size": 256', '"batch_size": 8'),
+    ("range(90)", "range(2)"),
+    ("epochs=90", "epochs=2"),
+)
 
 
 def section_of(document, heading):
@@ -47,7 +60,11 @@ def quickstart(tmp_path, monkeypatch):
     for part, each in (("train", 8), ("val", 3)):
         for picture in make_images(tmp_path / "out" / "photos" / part, each=each).rglob("*.png"):
             picture.rename(picture.with_suffix(".jpg"))  # as they are called there
-        assert sl.convert(tmp_path / "out" / "photos" / part, tmp_path / "out" / part, preset={"train": "train", "val": "eval"}[part]).complete
+        assert sl.convert(
+            tmp_path / "out" / "photos" / part,
+            tmp_path / "out" / part,
+            preset={"train": "train", "val": "eval"}[part],
+        ).complete
     monkeypatch.chdir(tmp_path)
     return tmp_path / "out"
 
@@ -60,7 +77,9 @@ def needs_what_is_not_here(code):
 def run_document(document):
     """Runs the blocks one after the other, without those of frameworks, which are programs of their own: the names they leave."""
     seen = {}
-    for code in blocks_of((ROOT / document).read_text().replace(section_of(document, "## Frameworks") or "\0", "")):
+    for code in blocks_of(
+        (ROOT / document).read_text().replace(section_of(document, "## Frameworks") or "\0", "")
+    ):
         if needs_what_is_not_here(code):
             continue
         exec(compile(smaller(code), document, "exec"), seen)
@@ -74,7 +93,9 @@ def test_every_block_works_on_what_quickstart_makes(document, quickstart):
     before = {path: path.stat().st_mtime_ns for path in quickstart.rglob("*.safetensors")}
     seen = run_document(document)
     assert isinstance(seen["train"], sl.Loader) and len(seen["train"]) == 3
-    assert before == {path: path.stat().st_mtime_ns for path in quickstart.rglob("*.safetensors")}  # convert() had nothing to do
+    assert before == {
+        path: path.stat().st_mtime_ns for path in quickstart.rglob("*.safetensors")
+    }  # convert() had nothing to do
 
 
 def test_the_blocks_about_rows_of_the_reader_work_with_rows(tmp_path, monkeypatch):
@@ -89,23 +110,38 @@ def test_the_blocks_about_rows_of_the_reader_work_with_rows(tmp_path, monkeypatc
     (block,) = re.findall(r"^```py\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     (latents,) = re.findall(r"^ {6}(sl\.write\(.*\))", section, re.MULTILINE)
     with_writer, in_one_call = block.split("sl.write(")
-    seen = {"sl": sl, "rows": [row], "pairs": [(path.name, path) for path in files], "latents": [("x", np.ones((4, 8, 8), np.float16))]}
+    seen = {
+        "sl": sl,
+        "rows": [row],
+        "pairs": [(path.name, path) for path in files],
+        "latents": [("x", np.ones((4, 8, 8), np.float16))],
+    }
     exec(compile(with_writer, "docs/python.md", "exec"), seen)
     data = sl.Dataset("out")
-    assert data.classes == ("ant", "bee") and data.column("caption")[0] == "an ant on a leaf" and data.fields[0]["boxes"].tolist() == [[1, 2, 3, 4]]
+    assert (
+        data.classes == ("ant", "bee")
+        and data.column("caption")[0] == "an ant on a leaf"
+        and data.fields[0]["boxes"].tolist() == [[1, 2, 3, 4]]
+    )
     shutil.move("out", "first")
     for code in ("sl.write(" + in_one_call, latents):
         exec(compile(code, "docs/python.md", "exec"), seen)
-    assert list(sl.Dataset("out/short").keys) == [path.name for path in files] and sl.Dataset("out/latents").shape == (4, 8, 8)
+    assert list(sl.Dataset("out/short").keys) == [path.name for path in files] and sl.Dataset(
+        "out/latents"
+    ).shape == (4, 8, 8)
 
 
 def test_the_commands_of_the_package_work(quickstart):
     text = (ROOT / "docs/python.md").read_text() if (ROOT / "docs/python.md").exists() else ""
-    commands = [line.split("#")[0].split() for line in re.findall(r"^(python -m shardloader .*)", text, re.MULTILINE)]
+    commands = [
+        line.split("#")[0].split() for line in re.findall(r"^(python -m shardloader .*)", text, re.MULTILINE)
+    ]
     for _, *arguments in commands:
         if "--parquet" in arguments and needs_what_is_not_here("import pyarrow"):
             continue
-        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False
+        )
         assert done.returncode == 0, done.stderr
     assert commands or not text
 
@@ -119,11 +155,17 @@ def test_the_loops_of_the_guide_deliver_what_a_torchvision_model_takes(quickstar
         batches = [(np.asarray(images), np.asarray(labels)) for images, labels in loader]
         assert [len(labels) for _, labels in batches] == rows
         for images, labels in batches:
-            assert images.shape == (len(labels), 3, 224, 224) and images.dtype == np.float16 and labels.dtype == np.int64
+            assert (
+                images.shape == (len(labels), 3, 224, 224)
+                and images.dtype == np.float16
+                and labels.dtype == np.int64
+            )
             assert np.isfinite(images).all() and 0.3 < images.astype(np.float32).std() < 3  # normalised
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     images, labels = next(iter(seen["train"]))
-    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 7, 4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 3))
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 7, 4), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 3)
+    )
     assert torch.nn.functional.cross_entropy(model(images.float()), labels).isfinite()
 
 

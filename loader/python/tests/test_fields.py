@@ -10,7 +10,13 @@ import pytest
 import shardloader as sl
 from conftest import CLASSES, EACH, SAMPLES, make_images
 
-COLUMNS = {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "pose": ("int16", 2, 2), "angle": np.float64, "ids": sl.Ragged(np.int64)}
+COLUMNS = {
+    "caption": sl.Text,
+    "boxes": sl.Ragged("float32", 4),
+    "pose": ("int16", 2, 2),
+    "angle": np.float64,
+    "ids": sl.Ragged(np.int64),
+}
 
 
 def row_of(index):
@@ -34,13 +40,31 @@ def table(tmp_path_factory):
         paths = [f"{name}/{i:03}.png" for name in CLASSES for i in range(EACH)]
         for index, path in enumerate(paths):
             row = row_of(index)
-            out.writerow([path, row["caption"], *(" ".join(map(repr, np.ravel(row[name]).tolist())) for name in ("boxes", "pose", "angle", "ids"))])
+            out.writerow(
+                [
+                    path,
+                    row["caption"],
+                    *(
+                        " ".join(map(repr, np.ravel(row[name]).tolist()))
+                        for name in ("boxes", "pose", "angle", "ids")
+                    ),
+                ]
+            )
     return folder
 
 
 @pytest.fixture(scope="module")
 def data(table):
-    sl.convert(table / "images", table / "out", preset="train", resize=32, crop=32, samples_per_shard=8, labels=table / "t.csv", columns=COLUMNS)
+    sl.convert(
+        table / "images",
+        table / "out",
+        preset="train",
+        resize=32,
+        crop=32,
+        samples_per_shard=8,
+        labels=table / "t.csv",
+        columns=COLUMNS,
+    )
     return sl.Dataset(table / "out")
 
 
@@ -53,8 +77,12 @@ def same(found, expected):
 
 def test_each_sample_has_its_fields(data):
     assert list(data.fields) == ["image", "label", *COLUMNS] and len(data.fields) == 7
-    assert data.fields["caption"] == sl.Field("text", "uint8", ()) and data.fields["boxes"] == sl.Field("ragged", "float32", (4,))
-    assert data.fields["pose"] == sl.Field("fixed", "int16", (2, 2)) and data.fields["label"] == sl.Field("fixed", "int64", ())
+    assert data.fields["caption"] == sl.Field("text", "uint8", ()) and data.fields["boxes"] == sl.Field(
+        "ragged", "float32", (4,)
+    )
+    assert data.fields["pose"] == sl.Field("fixed", "int16", (2, 2)) and data.fields["label"] == sl.Field(
+        "fixed", "int64", ()
+    )
     assert data.fields["image"] == sl.Field("image", "uint8", (32, 32, 3))
     for index in (*range(SAMPLES), -1):
         sample = data.fields[index]
@@ -74,8 +102,13 @@ def test_a_column_of_all_samples(data):
     assert captions.tolist() == [row_of(i)["caption"] for i in range(SAMPLES)]
     boxes = data.column("boxes")
     assert isinstance(boxes, sl.RaggedArray) and len(boxes) == SAMPLES and boxes.offsets.dtype == np.int64
-    assert boxes.counts.tolist() == [i % 4 for i in range(SAMPLES)] and boxes.values.shape == (sum(boxes.counts), 4)
-    assert all(same(boxes[i], row_of(i)["boxes"]) for i in range(-1, SAMPLES) if i >= 0) and same(boxes[-1], row_of(SAMPLES - 1)["boxes"])
+    assert boxes.counts.tolist() == [i % 4 for i in range(SAMPLES)] and boxes.values.shape == (
+        sum(boxes.counts),
+        4,
+    )
+    assert all(same(boxes[i], row_of(i)["boxes"]) for i in range(-1, SAMPLES) if i >= 0) and same(
+        boxes[-1], row_of(SAMPLES - 1)["boxes"]
+    )
     assert len(boxes[3:7]) == 4
     with pytest.raises(IndexError):
         boxes[SAMPLES]
@@ -92,12 +125,24 @@ def test_parts_of_a_data_set_keep_them(data, tmp_path):
     again = pickle.loads(pickle.dumps(part))
     assert same(again.column("ids").values, part.column("ids").values)
     both = sl.concat(part, data)
-    assert both.fields[len(part) + 5]["caption"] == row_of(5)["caption"] and len(both.column("boxes")) == len(part) + SAMPLES
+    assert (
+        both.fields[len(part) + 5]["caption"] == row_of(5)["caption"]
+        and len(both.column("boxes")) == len(part) + SAMPLES
+    )
 
 
 @pytest.mark.parametrize("transport", ["mapped", "staged", "resident"])
 def test_batches_have_them_padded_or_flat(data, transport):
-    loader = sl.Loader(data, batch_size=7, framework="numpy", tail="short", flat=["ids"], max_rows={"boxes": 2}, transport=transport, prefetch=2)
+    loader = sl.Loader(
+        data,
+        batch_size=7,
+        framework="numpy",
+        tail="short",
+        flat=["ids"],
+        max_rows={"boxes": 2},
+        transport=transport,
+        prefetch=2,
+    )
     for epoch in range(2):
         seen = 0
         for batch in loader.epoch(epoch):
@@ -105,7 +150,12 @@ def test_batches_have_them_padded_or_flat(data, transport):
             seen += len(rows)
             assert batch.column("caption") == [row["caption"] for row in rows]
             assert same(batch.column("boxes_counts"), np.array([min(len(row["boxes"]), 2) for row in rows]))
-            assert same(batch.column("boxes"), np.stack([np.concatenate([row["boxes"][:2], np.zeros((2, 4), np.float32)])[:2] for row in rows]))
+            assert same(
+                batch.column("boxes"),
+                np.stack(
+                    [np.concatenate([row["boxes"][:2], np.zeros((2, 4), np.float32)])[:2] for row in rows]
+                ),
+            )
             assert same(batch.column("ids"), np.concatenate([row["ids"] for row in rows]))
             assert same(batch.column("ids_offsets"), np.cumsum([0] + [len(row["ids"]) for row in rows]))
             assert same(batch.column("pose"), np.stack([row["pose"] for row in rows]))
@@ -132,31 +182,62 @@ def test_wrong_columns_are_refused(data, table, tmp_path):
     def convert(**options):
         return sl.convert(table / "images", tmp_path / "out", preset="train", **options)
 
-    for columns, why in (({"x": "float33"}, "dtype 'float33' is not known"), ({"angle": sl.Ragged("float32", 0)}, "NAME:TYPE"),
-                         ({"none": sl.Text}, "has no column"), ({"caption": "float32"}, 'column "caption"'), ({"key": sl.Text}, "reserved")):
+    for columns, why in (
+        ({"x": "float33"}, "dtype 'float33' is not known"),
+        ({"angle": sl.Ragged("float32", 0)}, "NAME:TYPE"),
+        ({"none": sl.Text}, "has no column"),
+        ({"caption": "float32"}, 'column "caption"'),
+        ({"key": sl.Text}, "reserved"),
+    ):
         with pytest.raises(sl.InvalidArgumentError, match=why):
             convert(labels=table / "t.csv", columns=columns)
     with pytest.raises(sl.InvalidArgumentError, match="columns.* without labels|column without labels"):
         convert(columns={"angle": "float32"})
-    for options, why in (({"max_rows": {"angle": 3}}, "no ragged column"), ({"flat": ["caption"]}, "no ragged column"), ({"max_rows": {"boxes": -1}}, "max_rows"),
-                         ({"max_rows": 3}, "max_rows|dict")):
+    for options, why in (
+        ({"max_rows": {"angle": 3}}, "no ragged column"),
+        ({"flat": ["caption"]}, "no ragged column"),
+        ({"max_rows": {"boxes": -1}}, "max_rows"),
+        ({"max_rows": 3}, "max_rows|dict"),
+    ):
         with pytest.raises((sl.InvalidArgumentError, TypeError), match=why):
             sl.Loader(data, **options)
-    assert repr(sl.Ragged("f32", 4)) == "shardloader.Ragged('float32', 4)" and pickle.loads(pickle.dumps(COLUMNS)) == COLUMNS
+    assert (
+        repr(sl.Ragged("f32", 4)) == "shardloader.Ragged('float32', 4)"
+        and pickle.loads(pickle.dumps(COLUMNS)) == COLUMNS
+    )
 
 
 def test_coco_annotations_become_columns(table, tmp_path):
     path = tmp_path / "coco.json"
     entry = {"id": 1, "image_id": 4, "category_id": 9, "bbox": [12, 10, 6, 5], "area": 30, "iscrowd": 0}
-    path.write_text(json.dumps({"images": [{"id": 4, "file_name": "ant/000.png", "width": 48, "height": 40}], "annotations": [entry],
-                                "categories": [{"id": 9, "name": "leg"}, {"id": 2, "name": "eye"}]}))
-    assert sl.convert(table / "images", tmp_path / "out", preset="train", resize=40, crop=40, coco=path).samples == SAMPLES
+    path.write_text(
+        json.dumps(
+            {
+                "images": [{"id": 4, "file_name": "ant/000.png", "width": 48, "height": 40}],
+                "annotations": [entry],
+                "categories": [{"id": 9, "name": "leg"}, {"id": 2, "name": "eye"}],
+            }
+        )
+    )
+    assert (
+        sl.convert(table / "images", tmp_path / "out", preset="train", resize=40, crop=40, coco=path).samples
+        == SAMPLES
+    )
     data = sl.Dataset(tmp_path / "out")
     assert data.categories == ("eye", "leg")
     sample = data.fields[0]
-    assert same(sample["boxes"], np.array([[8, 10, 14, 15]], np.float32)) and sample["box_labels"].tolist() == [1] and sample["areas"].tolist() == [30]
+    assert (
+        same(sample["boxes"], np.array([[8, 10, 14, 15]], np.float32))
+        and sample["box_labels"].tolist() == [1]
+        and sample["areas"].tolist() == [30]
+    )
     assert data.column("boxes").counts.tolist() == [1] + [0] * (SAMPLES - 1)
-    assert sl.convert(table / "images", tmp_path / "less", preset="train", resize=40, crop=40, coco=path, missing="skip").samples == 1
+    assert (
+        sl.convert(
+            table / "images", tmp_path / "less", preset="train", resize=40, crop=40, coco=path, missing="skip"
+        ).samples
+        == 1
+    )
     with pytest.raises(sl.InvalidArgumentError, match='missing "maybe"'):
         sl.convert(table / "images", tmp_path / "no", coco=path, missing="maybe")
 
@@ -168,7 +249,14 @@ def test_masks_pairs_and_boxes_from_folders(table, tmp_path):
         label.parent.mkdir(parents=True, exist_ok=True)
         label.write_text("1 0.5 0.5 0.5 0.5\n")
     (tmp_path / "names").write_text("leg\neye\n")
-    options = dict(preset="train", resize=40, crop=40, yolo=tmp_path / "labels", box_classes=tmp_path / "names", pairs={"again": images, "near": f"{images},filter=nearest"})
+    options = dict(
+        preset="train",
+        resize=40,
+        crop=40,
+        yolo=tmp_path / "labels",
+        box_classes=tmp_path / "names",
+        pairs={"again": images, "near": f"{images},filter=nearest"},
+    )
     assert sl.convert(images, tmp_path / "out", **options).samples == SAMPLES
     data = sl.Dataset(tmp_path / "out")
     assert data.categories == ("leg", "eye") and data.fields[0]["box_labels"].tolist() == [1]
@@ -181,4 +269,6 @@ def test_masks_pairs_and_boxes_from_folders(table, tmp_path):
     for shard in range(plan.shards):
         sl.convert_shard(plan, shard)
     assert sl.finish(plan).samples == SAMPLES
-    assert (tmp_path / "plan" / "dataset.json").read_bytes() == (tmp_path / "out" / "dataset.json").read_bytes()
+    assert (tmp_path / "plan" / "dataset.json").read_bytes() == (
+        tmp_path / "out" / "dataset.json"
+    ).read_bytes()

@@ -14,7 +14,17 @@ from conftest import SAMPLES, ids_of
 
 
 def loader_of(data, framework, **options):
-    return sl.Loader(data, **{"batch_size": 10, "framework": framework, "shuffle": False, "prefetch": 2, "layout": "nhwc", **options})
+    return sl.Loader(
+        data,
+        **{
+            "batch_size": 10,
+            "framework": framework,
+            "shuffle": False,
+            "prefetch": 2,
+            "layout": "nhwc",
+            **options,
+        },
+    )
 
 
 def address(array):
@@ -97,8 +107,12 @@ def test_torch_tensors_are_numpys_arrays(data, torch, dtype):
     options = {"dtype": getattr(torch, dtype), "layout": "nchw"}
     ours = loader_of(data, "torch", **options)
     count = 0
-    for (images, labels), (expected, expected_labels) in zip(ours.epoch(0), loader_of(data, "numpy", **options).epoch(0)):
-        assert images.dtype == getattr(torch, dtype) and labels.dtype == torch.int64 and images.is_contiguous()
+    for (images, labels), (expected, expected_labels) in zip(
+        ours.epoch(0), loader_of(data, "numpy", **options).epoch(0)
+    ):
+        assert (
+            images.dtype == getattr(torch, dtype) and labels.dtype == torch.int64 and images.is_contiguous()
+        )
         bits = images.view(torch.uint8).numpy()
         np.testing.assert_array_equal(bits, np.ascontiguousarray(expected).view(np.uint8))
         np.testing.assert_array_equal(labels.numpy(), expected_labels)
@@ -162,7 +176,11 @@ def test_rank_and_world_size_of_torch_distributed_come_first(data, torch, monkey
 
 
 def test_a_process_group_that_comes_later_is_followed_or_an_error(data, torch, monkeypatch):
-    early, late, given = loader_of(data, "torch"), loader_of(data, "torch"), loader_of(data, "torch", rank=0, world_size=2)
+    early, late, given = (
+        loader_of(data, "torch"),
+        loader_of(data, "torch"),
+        loader_of(data, "torch", rank=0, world_size=2),
+    )
     assert next(iter(late)).ids[0] == 0
     next(iter(given))
     with monkeypatch.context() as group:
@@ -172,7 +190,10 @@ def test_a_process_group_that_comes_later_is_followed_or_an_error(data, torch, m
         assert (early.rank, early.world_size, len(early)) == (1, 2, 3)
         assert next(iter(early)).ids[0] == 10
         for begin in (lambda: late.epoch(1), lambda: next(iter(late)), lambda: len(late)):
-            with pytest.raises(ValueError, match="torch.distributed says rank 1 of 2, but this loader began its first epoch as rank 0 of 1"):
+            with pytest.raises(
+                ValueError,
+                match="torch.distributed says rank 1 of 2, but this loader began its first epoch as rank 0 of 1",
+            ):
                 begin()
         assert next(iter(given)).ids[0] == 0
     assert next(iter(late)).ids[0] == 0 and next(iter(early)).ids[0] == 10  # the group was destroyed
@@ -238,7 +259,9 @@ def test_torchvisions_libjpeg_and_ours_work_in_one_process(torch, tmp_path, firs
         np.testing.assert_array_equal(check(), before)
         """
     script = textwrap.dedent(script).replace("FIRST", first).replace("SECOND", second)
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -252,7 +275,9 @@ def test_to_the_same_device_is_the_batch_itself(data, torch):
     for framework in ("numpy", None):
         batch = next(iter(loader_of(data, framework)))
         assert batch.to("cpu") is batch is batch.to(torch.device("cpu"))
-        with pytest.raises(ValueError, match='cannot be moved to cuda:0: make the loader with device="cuda:0"'):
+        with pytest.raises(
+            ValueError, match='cannot be moved to cuda:0: make the loader with device="cuda:0"'
+        ):
             batch.to("cuda:0")
 
 
@@ -264,12 +289,19 @@ def test_to_another_device_takes_everything_along(data, torch):
     assert isinstance(moved, sl.Batch) and moved is not batch
     for part in (moved.images, moved.labels, moved.ids, moved.mask, moved.column("labels")):
         assert part.device.type == "meta" and len(part) == 10
-    assert (moved.epoch, moved.batch_index, moved.images.dtype, moved.mask.dtype) == (2, 0, torch.uint8, torch.bool)
+    assert (moved.epoch, moved.batch_index, moved.images.dtype, moved.mask.dtype) == (
+        2,
+        0,
+        torch.uint8,
+        torch.bool,
+    )
     assert moved.to("meta") is moved
     with pytest.raises(KeyError, match="boxes"):
         moved.column("boxes")
     del batch
-    assert next(batches).batch_index == 1 and next(batches).batch_index == 2  # what was moved holds no memory of the loader
+    assert (
+        next(batches).batch_index == 1 and next(batches).batch_index == 2
+    )  # what was moved holds no memory of the loader
 
 
 def test_a_batch_that_was_rebuilt_says_what_it_lacks(data):
@@ -282,10 +314,20 @@ def test_a_batch_that_was_rebuilt_says_what_it_lacks(data):
 
 def test_ids_and_mask_are_where_the_labels_are(data, torch):
     batch = list(loader_of(data, "torch", batch_size=16, tail="pad", prefetch=8))[-1]
-    assert (batch.ids.dtype, batch.mask.dtype, batch.ids.device) == (torch.int64, torch.bool, batch.labels.device)
-    assert batch.ids[batch.mask].tolist() == list(range(48, 60)) and int((batch.labels == batch.labels)[batch.mask].sum()) == 12
+    assert (batch.ids.dtype, batch.mask.dtype, batch.ids.device) == (
+        torch.int64,
+        torch.bool,
+        batch.labels.device,
+    )
+    assert (
+        batch.ids[batch.mask].tolist() == list(range(48, 60))
+        and int((batch.labels == batch.labels)[batch.mask].sum()) == 12
+    )
     tensors = list(loader_of(data, None, batch_size=16, tail="pad", prefetch=8))[-1]
-    assert np.asarray(tensors.mask).tolist() == [True] * 12 + [False] * 4 and np.from_dlpack(tensors.ids).dtype == np.int64
+    assert (
+        np.asarray(tensors.mask).tolist() == [True] * 12 + [False] * 4
+        and np.from_dlpack(tensors.ids).dtype == np.int64
+    )
 
 
 def test_accelerate_keeps_batches_whole(data, torch):
@@ -316,17 +358,29 @@ def module_of(lightning, torch, seen, wrong=None):
 
         def loss(self, batch):
             images, labels = batch
-            assert isinstance(batch, sl.Batch) and len(batch.ids) == len(batch.column("labels")) == len(labels)
+            assert isinstance(batch, sl.Batch) and len(batch.ids) == len(batch.column("labels")) == len(
+                labels
+            )
             return torch.nn.functional.cross_entropy(self.net(images.float().mean((2, 3))), labels)
 
         def training_step(self, batch, index):
-            seen.append(("train", self.current_epoch, batch.epoch, batch.batch_index, tuple(batch.ids.tolist())))
+            seen.append(
+                ("train", self.current_epoch, batch.epoch, batch.batch_index, tuple(batch.ids.tolist()))
+            )
             if wrong is not None and (self.current_epoch, index) == wrong:
                 raise LookupError("stopped")
             return self.loss(batch)
 
         def validation_step(self, batch, index):
-            seen.append(("val", self.current_epoch, batch.epoch, batch.batch_index, tuple(batch.ids[batch.mask].tolist())))
+            seen.append(
+                (
+                    "val",
+                    self.current_epoch,
+                    batch.epoch,
+                    batch.batch_index,
+                    tuple(batch.ids[batch.mask].tolist()),
+                )
+            )
             self.log("val_loss", self.loss(batch))
 
         def configure_optimizers(self):
@@ -336,36 +390,62 @@ def module_of(lightning, torch, seen, wrong=None):
 
 
 def trainer_of(lightning, folder, epochs, callbacks=(), **options):
-    return lightning.Trainer(accelerator="cpu", devices=1, max_epochs=epochs, logger=False, enable_progress_bar=False, enable_model_summary=False,
-                             default_root_dir=folder, callbacks=list(callbacks), **options)
+    return lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_epochs=epochs,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+        callbacks=list(callbacks),
+        **options,
+    )
 
 
 def pair_of(data):
     options = {"framework": "torch", "batch_size": 12}
-    return sl.Loader(data, seed=2, **options), sl.Loader(data, shuffle=False, **{**options, "batch_size": 16}, tail="short")
+    return sl.Loader(data, seed=2, **options), sl.Loader(
+        data, shuffle=False, **{**options, "batch_size": 16}, tail="short"
+    )
 
 
 def test_lightning_trains_each_epoch_once_and_keeps_batches(data, torch, lightning, tmp_path):
     seen = []
     train, val = pair_of(data)
-    trainer_of(lightning, tmp_path, 3, enable_checkpointing=False).fit(module_of(lightning, torch, seen), train, val)
-    assert [(mine, theirs, index) for kind, mine, theirs, index, _ in seen if kind == "train"] == [(e, e, i) for e in range(3) for i in range(5)]
+    trainer_of(lightning, tmp_path, 3, enable_checkpointing=False).fit(
+        module_of(lightning, torch, seen), train, val
+    )
+    assert [(mine, theirs, index) for kind, mine, theirs, index, _ in seen if kind == "train"] == [
+        (e, e, i) for e in range(3) for i in range(5)
+    ]
     whole = loader_of(data, "torch", shuffle=True, seed=2, batch_size=12)
     for epoch in range(3):
-        assert [i for kind, mine, _, _, ids in seen if kind == "train" and mine == epoch for i in ids] == ids_of(whole, epoch)
-        assert sorted({i for kind, mine, _, _, ids in seen if kind == "val" and mine == epoch for i in ids}) == list(range(SAMPLES))
+        assert [
+            i for kind, mine, _, _, ids in seen if kind == "train" and mine == epoch for i in ids
+        ] == ids_of(whole, epoch)
+        assert sorted(
+            {i for kind, mine, _, _, ids in seen if kind == "val" and mine == epoch for i in ids}
+        ) == list(range(SAMPLES))
 
 
-@pytest.mark.parametrize("when", ["at the end of the epoch", "after validation", "in the epoch", "by save_checkpoint"])
+@pytest.mark.parametrize(
+    "when", ["at the end of the epoch", "after validation", "in the epoch", "by save_checkpoint"]
+)
 def test_lightning_resumes_where_it_was(data, torch, lightning, tmp_path, when):
     from lightning.pytorch.callbacks import ModelCheckpoint
 
     whole = []
-    trainer_of(lightning, tmp_path, 4, enable_checkpointing=False).fit(module_of(lightning, torch, whole), *pair_of(data))
+    trainer_of(lightning, tmp_path, 4, enable_checkpointing=False).fit(
+        module_of(lightning, torch, whole), *pair_of(data)
+    )
     options = {"dirpath": tmp_path, "filename": "state", "enable_version_counter": False, "save_top_k": 1}
-    callbacks = {"at the end of the epoch": [ModelCheckpoint(save_on_train_epoch_end=True, **options)],
-                 "after validation": [ModelCheckpoint(save_on_train_epoch_end=False, **options)],
-                 "in the epoch": [ModelCheckpoint(every_n_train_steps=3, **options)], "by save_checkpoint": []}[when]
+    callbacks = {
+        "at the end of the epoch": [ModelCheckpoint(save_on_train_epoch_end=True, **options)],
+        "after validation": [ModelCheckpoint(save_on_train_epoch_end=False, **options)],
+        "in the epoch": [ModelCheckpoint(every_n_train_steps=3, **options)],
+        "by save_checkpoint": [],
+    }[when]
     first = []
     trainer = trainer_of(lightning, tmp_path, 4 if when == "in the epoch" else 2, callbacks)
     module = module_of(lightning, torch, first, wrong=(2, 3) if when == "in the epoch" else None)
@@ -379,14 +459,16 @@ def test_lightning_resumes_where_it_was(data, torch, lightning, tmp_path, when):
         if when == "by save_checkpoint":
             trainer.save_checkpoint(path)
     second = []
-    trainer_of(lightning, tmp_path, 4, enable_checkpointing=False).fit(module_of(lightning, torch, second), *pair_of(data), ckpt_path=path)
+    trainer_of(lightning, tmp_path, 4, enable_checkpointing=False).fit(
+        module_of(lightning, torch, second), *pair_of(data), ckpt_path=path
+    )
 
     def trained(seen):
         return [(mine, theirs, index, ids) for kind, mine, theirs, index, ids in seen if kind == "train"]
 
     done = trained(first)
     if when == "in the epoch":
-        done = done[: 12]  # the last checkpoint is of step 12; what came after it is done again
+        done = done[:12]  # the last checkpoint is of step 12; what came after it is done again
     assert done + trained(second) == trained(whole)
 
 

@@ -11,7 +11,10 @@ from conftest import SAMPLES
 pytestmark = pytest.mark.gpu
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 if not torch.cuda.is_available() or not sl.has_cuda:
-    pytest.skip("no CUDA: " + ("shardloader was built without it" if not sl.has_cuda else "no device"), allow_module_level=True)
+    pytest.skip(
+        "no CUDA: " + ("shardloader was built without it" if not sl.has_cuda else "no device"),
+        allow_module_level=True,
+    )
 
 OPTIONS = {"batch_size": 10, "random_resized_crop": 24, "flip": True, "dtype": "float16", "layout": "nchw"}
 
@@ -33,7 +36,9 @@ def test_the_same_bits_as_on_the_host(make, codec, transport):
     seen = 0
     for ours, theirs in zip(loader_of(folder, transport=transport).epoch(1), host.epoch(1)):
         assert ours[0].device == ours[1].device == torch.device("cuda:0")
-        assert torch.equal(ours[0].cpu().view(torch.int16), theirs[0].view(torch.int16)) and torch.equal(ours[1].cpu(), theirs[1])
+        assert torch.equal(ours[0].cpu().view(torch.int16), theirs[0].view(torch.int16)) and torch.equal(
+            ours[1].cpu(), theirs[1]
+        )
         seen += len(ours[1])
     assert seen == SAMPLES
 
@@ -50,27 +55,72 @@ def test_targets_are_those_of_the_host(tmp_path, codec, transport):
         "latent": sl.ImageField("float16", 5, 3, layout="tensor"),
         "boxes": sl.Ragged("float32", 4),
     }
-    with sl.Writer(tmp_path / "set", columns=columns, squash=(40, 40), dtype="uint8", layout="nhwc", codec=codec, samples_per_shard=16) as writer:
+    with sl.Writer(
+        tmp_path / "set",
+        columns=columns,
+        squash=(40, 40),
+        dtype="uint8",
+        layout="nhwc",
+        codec=codec,
+        samples_per_shard=16,
+    ) as writer:
         for number in range(40):
             image = rng.integers(0, 256, (40, 40, 3), dtype=np.uint8) // (1 + number % 3 * 60)
             corner = rng.uniform(0, 30, (number % 5, 2))
             row = {"mask": image[..., :1], "wide": image[..., :1].astype(np.uint16) * 200, "depth": image[..., 1:2].astype(np.uint16) * 256, "camera": image,
                    "latent": rng.normal(size=(5, 3)).astype(np.float16), "boxes": np.concatenate([corner, corner + 10], 1).astype(np.float32)}  # fmt: skip
             writer.add(f"{number}", image, 0, **row)
-    moves = [sl.ops.affine((-90, 90), (0.1, 0.1), (0.7, 1.4)), sl.ops.perspective(0.4), sl.ops.turns(), sl.ops.padded_crop(5, reflect=True)]
-    views = [sl.Augment(random_resized_crop=32, flip=True, ops=moves), sl.Augment(random_crop=24, flip=True), sl.Augment.rand_augment(2, 9, random_resized_crop=(20, 28))]
-    fields = {"mask": sl.Pixels("nearest", fill=255), "wide": "nearest", "depth": sl.Pixels("bilinear", dtype="float16"), "camera": "bilinear", "latent": "stored", "boxes": sl.Boxes()}
-    options = {"batch_size": 8, "framework": "torch", "views": views, "fields": fields, "correspondence": True, "seed": 3}
-    host = [[batch.targets(view) for view in range(3)] for batch in sl.Loader(tmp_path / "set", **options).epoch(1)]
+    moves = [
+        sl.ops.affine((-90, 90), (0.1, 0.1), (0.7, 1.4)),
+        sl.ops.perspective(0.4),
+        sl.ops.turns(),
+        sl.ops.padded_crop(5, reflect=True),
+    ]
+    views = [
+        sl.Augment(random_resized_crop=32, flip=True, ops=moves),
+        sl.Augment(random_crop=24, flip=True),
+        sl.Augment.rand_augment(2, 9, random_resized_crop=(20, 28)),
+    ]
+    fields = {
+        "mask": sl.Pixels("nearest", fill=255),
+        "wide": "nearest",
+        "depth": sl.Pixels("bilinear", dtype="float16"),
+        "camera": "bilinear",
+        "latent": "stored",
+        "boxes": sl.Boxes(),
+    }
+    options = {
+        "batch_size": 8,
+        "framework": "torch",
+        "views": views,
+        "fields": fields,
+        "correspondence": True,
+        "seed": 3,
+    }
+    host = [
+        [batch.targets(view) for view in range(3)]
+        for batch in sl.Loader(tmp_path / "set", **options).epoch(1)
+    ]
     loader = sl.Loader(tmp_path / "set", device="cuda:0", transport=transport, prefetch=2, **options)
     for _ in range(2):  # resident: the second time from memory
         for batch, expected in zip(loader.epoch(1), host):
             for view in range(3):
                 for name, value in batch.targets(view).items():
                     assert value.device == torch.device("cuda:0")
-                    assert torch.equal(value.cpu().view(torch.uint8), expected[view][name].view(torch.uint8)), (name, view)
-    cutmix = {"batch_size": 8, "framework": "torch", "augment": views[0], "fields": {"mask": "nearest"}, "mix": sl.MixPairs(cutmix=1.0)}
-    for ours, theirs in zip(sl.Loader(tmp_path / "set", device="cuda:0", **cutmix).epoch(0), sl.Loader(tmp_path / "set", **cutmix).epoch(0)):
+                    assert torch.equal(
+                        value.cpu().view(torch.uint8), expected[view][name].view(torch.uint8)
+                    ), (name, view)
+    cutmix = {
+        "batch_size": 8,
+        "framework": "torch",
+        "augment": views[0],
+        "fields": {"mask": "nearest"},
+        "mix": sl.MixPairs(cutmix=1.0),
+    }
+    for ours, theirs in zip(
+        sl.Loader(tmp_path / "set", device="cuda:0", **cutmix).epoch(0),
+        sl.Loader(tmp_path / "set", **cutmix).epoch(0),
+    ):
         assert torch.equal(ours.field("mask").cpu(), theirs.field("mask"))
 
 
@@ -138,7 +188,9 @@ def test_batches_outlive_the_loader(folder):
 
 def test_a_training_step_with_autograd(folder):
     loader = loader_of(folder, prefetch=1, dtype="float32")
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(3)).cuda()
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(3)
+    ).cuda()
     optimizer = torch.optim.SGD(net.parameters(), 0.01)
     for epoch in range(3):
         for images, labels in loader.epoch(epoch):
@@ -164,23 +216,33 @@ def test_ids_and_mask_are_on_the_gpu_and_batches_move_whole(folder):
     loader = loader_of(folder, batch_size=16, tail="pad", shuffle=False, prefetch=8)
     batch = list(loader.epoch(0))[-1]
     assert batch.ids.device == batch.mask.device == batch.labels.device == torch.device("cuda:0")
-    assert (batch.ids.dtype, batch.mask.dtype) == (torch.int64, torch.bool) and batch.ids[batch.mask].tolist() == list(range(48, 60))
+    assert (batch.ids.dtype, batch.mask.dtype) == (torch.int64, torch.bool) and batch.ids[
+        batch.mask
+    ].tolist() == list(range(48, 60))
     for device in ("cuda:0", torch.device("cuda", 0), 0):
         assert batch.to(device) is batch is batch.to(device, non_blocking=True)
     moved = batch.to("cpu")
-    assert isinstance(moved, sl.Batch) and torch.equal(moved.images, batch.images.cpu()) and torch.equal(moved.mask, batch.mask.cpu())
+    assert (
+        isinstance(moved, sl.Batch)
+        and torch.equal(moved.images, batch.images.cpu())
+        and torch.equal(moved.mask, batch.mask.cpu())
+    )
     assert (moved.epoch, moved.batch_index) == (0, 3) and moved.column("labels").device.type == "cpu"
 
 
 def test_the_short_tail_on_the_gpu(folder):
     batches = list(loader_of(folder, batch_size=16, drop_last=False, prefetch=8).epoch(0))
-    assert [len(batch.images) for batch in batches] == [len(batch.ids) for batch in batches] == [16, 16, 16, 12]
+    assert (
+        [len(batch.images) for batch in batches] == [len(batch.ids) for batch in batches] == [16, 16, 16, 12]
+    )
     assert sorted(i for batch in batches for i in batch.ids.tolist()) == list(range(SAMPLES))
 
 
 def test_a_dropped_loader_gives_its_device_memory_back(folder):
     def cell(kept):
-        loader = loader_of(folder, random_resized_crop=224, dtype="float32", prefetch=30)  # 31 batches of 6 MB
+        loader = loader_of(
+            folder, random_resized_crop=224, dtype="float32", prefetch=30
+        )  # 31 batches of 6 MB
         for batch in loader:
             kept[:] = [batch, iter(loader)]
             break
@@ -259,13 +321,18 @@ def test_a_batch_that_dies_while_its_stream_captures_is_an_error(folder):
 
 def test_views_can_be_replaced_and_states_know_them(folder):
     def view(side):
-        return sl.Augment(random_resized_crop=side, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), ops=[sl.ops.affine(10)])
+        return sl.Augment(
+            random_resized_crop=side, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), ops=[sl.ops.affine(10)]
+        )
 
     def batches(loader, epoch):
         return [batch[0].cpu().view(torch.int16).clone() for batch in loader.epoch(epoch)]
 
     options = {"batch_size": 10, "dtype": "float16", "layout": "nchw", "framework": "torch", "seed": 2}
-    ours, theirs = (sl.Loader(folder, device=device, augment=view(12), prefetch=5, **options) for device in ("cuda:0", "cpu"))
+    ours, theirs = (
+        sl.Loader(folder, device=device, augment=view(12), prefetch=5, **options)
+        for device in ("cuda:0", "cpu")
+    )
     for epoch, side in enumerate((12, 24, 9)):
         for loader in (ours, theirs):
             loader.set_augment(view(side))
@@ -273,7 +340,10 @@ def test_views_can_be_replaced_and_states_know_them(folder):
         next(running)
         state = ours.state_dict()
         ours.set_augment(view(31))  # replaced again before the next epoch starts
-        rest, expected = [batch[0].cpu().view(torch.int16).clone() for batch in running], batches(theirs, epoch)
+        rest, expected = (
+            [batch[0].cpu().view(torch.int16).clone() for batch in running],
+            batches(theirs, epoch),
+        )
         assert all(torch.equal(a, b) for a, b in zip(rest, expected[1:])) and len(rest) == len(expected) - 1
         resumed = sl.Loader(folder, device="cuda:0", augment=view(12), **options)
         resumed.load_state_dict(state)

@@ -80,8 +80,13 @@ def test_ctrl_c_ends_a_program_at_any_moment(large, kind):
     moments = random.Random(kind)
     for number in range(MOMENTS):
         where = PLACES[number % len(PLACES)]
-        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), str(large), kind, str(number)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(CHILD), str(large), kind, str(number)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         try:
             for _ in range(moments.randrange(1, 3)):
                 while (line := process.stdout.readline()) != where + "\n":
@@ -97,5 +102,7 @@ def test_ctrl_c_ends_a_program_at_any_moment(large, kind):
         assert process.returncode == 0 and len(last) == 4 and last[0] == "end", err
         at, arrived, closed = last[1], float(last[2]) - began, float(last[3])
         if MOMENTS > 20:
-            print(f"{kind} {at}: arrived after {arrived:.3f} s, close() {closed:.3f} s, end after {ended - began:.3f} s")
+            print(
+                f"{kind} {at}: arrived after {arrived:.3f} s, close() {closed:.3f} s, end after {ended - began:.3f} s"
+            )
         assert ended - began < BOUND, f"in {at}: arrived after {arrived:.3f} s, close() took {closed:.3f} s"

@@ -27,12 +27,24 @@ def write_coco(path, keypoints=True):
     annotations = []
     for number in range(COUNT):
         for x0, y0, x1, y1 in boxes_of(number):
-            one = {"id": len(annotations) + 1, "image_id": number, "category_id": 1, "bbox": [x0, y0, x1 - x0, y1 - y0], "iscrowd": 0, "area": 9}
+            one = {
+                "id": len(annotations) + 1,
+                "image_id": number,
+                "category_id": 1,
+                "bbox": [x0, y0, x1 - x0, y1 - y0],
+                "iscrowd": 0,
+                "area": 9,
+            }
             if keypoints:
                 one |= {"keypoints": [x0 + 2, y0 + 2, 2, x1 - 2, y1 - 2, 2], "num_keypoints": 2}
             annotations.append(one)
-    images = [{"id": number, "file_name": f"{number:02}.png", "width": SIDE, "height": SIDE} for number in range(COUNT)]
-    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]}))
+    images = [
+        {"id": number, "file_name": f"{number:02}.png", "width": SIDE, "height": SIDE}
+        for number in range(COUNT)
+    ]
+    path.write_text(
+        json.dumps({"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]})
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,20 +52,37 @@ def coco(tmp_path_factory):
     folder = tmp_path_factory.mktemp("known")
     write_images(folder / "images")
     write_coco(folder / "coco.json")
-    sl.convert(folder / "images", folder / "set", coco=folder / "coco.json", preset="train", resize=SIDE, crop=SIDE, samples_per_shard=5)
+    sl.convert(
+        folder / "images",
+        folder / "set",
+        coco=folder / "coco.json",
+        preset="train",
+        resize=SIDE,
+        crop=SIDE,
+        samples_per_shard=5,
+    )
     return folder / "set"
 
 
 def contents(data, **options):
     """All columns of an epoch, by name and view."""
     loader = sl.Loader(data, batch_size=4, framework="numpy", **options)
-    names = [name for name in ("boxes", "boxes_counts", "box_labels", "areas", "crowd", "keypoints", "keypoints_counts")]
+    names = [
+        name
+        for name in ("boxes", "boxes_counts", "box_labels", "areas", "crowd", "keypoints", "keypoints_counts")
+    ]
     views = 1 + len(options.get("views", [None])[1:])
-    return [[batch.column(name, view).tolist() for name in names for view in range(views)] for batch in loader.epoch(0)]
+    return [
+        [batch.column(name, view).tolist() for name in names for view in range(views)]
+        for batch in loader.epoch(0)
+    ]
 
 
 def test_a_conversion_of_annotations_records_what_its_columns_are(coco):
-    assert json.loads((coco / "dataset.json").read_text())["targets"] == {"boxes": "boxes", "keypoints": "keypoints"}
+    assert json.loads((coco / "dataset.json").read_text())["targets"] == {
+        "boxes": "boxes",
+        "keypoints": "keypoints",
+    }
     assert sl.Dataset(coco).info["targets"] == {"boxes": "boxes", "keypoints": "keypoints"}
 
 
@@ -72,12 +101,19 @@ def test_known_targets_follow_by_themselves(coco):
 
 
 def test_a_mask_need_only_be_named(tmp_path):
-    columns = {"mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask"), "depth": sl.ImageField("uint16", SIDE, SIDE, 1)}
-    with sl.Writer(tmp_path / "set", squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", columns=columns) as writer:
+    columns = {
+        "mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask"),
+        "depth": sl.ImageField("uint16", SIDE, SIDE, 1),
+    }
+    with sl.Writer(
+        tmp_path / "set", squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", columns=columns
+    ) as writer:
         for number in range(4):
             grey = np.random.default_rng(number).integers(0, 4, (SIDE, SIDE, 1), np.uint8)
             writer.add(f"{number}", np.repeat(grey, 3, 2), 0, mask=grey, depth=grey.astype(np.uint16))
-    for batch in sl.Loader(tmp_path / "set", batch_size=2, framework="numpy", random_crop=40, flip=True, fields=["mask"]).epoch(0):
+    for batch in sl.Loader(
+        tmp_path / "set", batch_size=2, framework="numpy", random_crop=40, flip=True, fields=["mask"]
+    ).epoch(0):
         assert (batch.targets()["mask"] == batch.images[..., 0]).all()
     for name in ("depth", "labels", "nothing"):
         with pytest.raises(sl.InvalidArgumentError, match=f"'{name}' is"):
@@ -95,7 +131,9 @@ def test_as_stored_leaves_known_targets_where_they_are(coco):
     assert contents(coco, **GEOMETRY, as_stored=["boxes", "keypoints"]) == stored
     assert contents(coco, **GEOMETRY, fields={"boxes": "stored", "keypoints": "stored"}) == stored
     one = contents(coco, **GEOMETRY, as_stored=["boxes"])  # and the keypoints move
-    assert [batch[0] for batch in one] == [batch[0] for batch in stored] and [batch[5] for batch in one] != [batch[5] for batch in stored]
+    assert [batch[0] for batch in one] == [batch[0] for batch in stored] and [batch[5] for batch in one] != [
+        batch[5] for batch in stored
+    ]
 
 
 def test_targets_of_a_batch_have_what_is_known(coco):
@@ -118,7 +156,9 @@ def test_set_augment_and_a_state_look_again_at_what_moves(coco):
     other = sl.Loader(coco, batch_size=4, framework="numpy")
     other.load_state_dict(state, keep_views=False)
     fresh = sl.Loader(coco, batch_size=4, framework="numpy", **GEOMETRY)
-    assert [batch.column("boxes").tolist() for batch in other.epoch(2)] == [batch.column("boxes").tolist() for batch in fresh.epoch(2)]
+    assert [batch.column("boxes").tolist() for batch in other.epoch(2)] == [
+        batch.column("boxes").tolist() for batch in fresh.epoch(2)
+    ]
     loader.set_augment(None)
     assert [batch.column("boxes").tolist() for batch in loader.epoch(0)] == stored
 
@@ -138,7 +178,16 @@ def test_what_is_known_survives_parts_and_joins(coco, tmp_path):
     with sl.Writer(tmp_path / "plain", columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64"), "areas": sl.Ragged("float32"),
                                                 "crowd": sl.Ragged("uint8"), "keypoints": sl.Ragged("float32", 2, 3)},
                    preset="train", resize=SIDE, crop=SIDE) as writer:  # fmt: skip
-        writer.add("a", np.zeros((SIDE, SIDE, 3), np.uint8), 0, boxes=[[1, 2, 3, 4]], box_labels=[0], areas=[1], crowd=[0], keypoints=np.zeros((1, 2, 3)))
+        writer.add(
+            "a",
+            np.zeros((SIDE, SIDE, 3), np.uint8),
+            0,
+            boxes=[[1, 2, 3, 4]],
+            box_labels=[0],
+            areas=[1],
+            crowd=[0],
+            keypoints=np.zeros((1, 2, 3)),
+        )
     both = sl.concat(coco, tmp_path / "plain")  # of the second it is not known
     assert both.info["targets"] == {}
     with pytest.raises(sl.InvalidArgumentError, match='column "boxes"'):
@@ -152,9 +201,20 @@ def test_a_shard_alone_of_an_annotated_set_is_known_by_its_pipeline(coco):
 
 def writer_set(folder, **columns):
     """columns: (type, rows)."""
-    with sl.Writer(folder, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", columns={name: kind for name, (kind, _) in columns.items()}) as writer:
+    with sl.Writer(
+        folder,
+        squash=(SIDE, SIDE),
+        dtype="uint8",
+        layout="nhwc",
+        columns={name: kind for name, (kind, _) in columns.items()},
+    ) as writer:
         for number in range(4):
-            writer.add(f"{number}", np.zeros((SIDE, SIDE, 3), np.uint8), 0, **{name: rows for name, (_, rows) in columns.items()})
+            writer.add(
+                f"{number}",
+                np.zeros((SIDE, SIDE, 3), np.uint8),
+                0,
+                **{name: rows for name, (_, rows) in columns.items()},
+            )
     return folder
 
 
@@ -176,8 +236,15 @@ def writer_set(folder, **columns):
 def test_columns_that_look_like_targets_are_refused_by_name(tmp_path, columns, cure):
     folder, name = writer_set(tmp_path / "set", **columns), next(iter(columns))
     sl.Loader(folder, batch_size=2)  # nothing moves
-    for options in (GEOMETRY, {"flip": True}, {"center_crop": 32}, {"augment": sl.Augment(ops=[ops.rotation(10)])}):
-        with pytest.raises(sl.InvalidArgumentError, match=f'column "{name}".*it cannot be told.*{cure}') as caught:
+    for options in (
+        GEOMETRY,
+        {"flip": True},
+        {"center_crop": 32},
+        {"augment": sl.Augment(ops=[ops.rotation(10)])},
+    ):
+        with pytest.raises(
+            sl.InvalidArgumentError, match=f'column "{name}".*it cannot be told.*{cure}'
+        ) as caught:
             sl.Loader(folder, batch_size=2, **options)
         assert f'as_stored=["{name}"]' in str(caught.value)
         sl.Loader(folder, batch_size=2, as_stored=list(columns), **options)
@@ -194,11 +261,21 @@ def test_columns_of_a_classifier_are_not_refused(tmp_path):
 
 
 def test_rows_that_may_belong_to_boxes_must_be_named(tmp_path):
-    columns = {"boxes": (sl.Ragged("float32", 4), [[1, 2, 30, 40], [0, 0, 0, 0]]), "difficult": (sl.Ragged("uint8"), [0, 1]), "tokens": (sl.Ragged("int64"), [1, 2, 3])}
+    columns = {
+        "boxes": (sl.Ragged("float32", 4), [[1, 2, 30, 40], [0, 0, 0, 0]]),
+        "difficult": (sl.Ragged("uint8"), [0, 1]),
+        "tokens": (sl.Ragged("int64"), [1, 2, 3]),
+    }
     folder = writer_set(tmp_path / "set", **columns)
-    with pytest.raises(sl.InvalidArgumentError, match='column "difficult".*as many rows as "boxes" has boxes.*along.*as_stored'):
+    with pytest.raises(
+        sl.InvalidArgumentError,
+        match='column "difficult".*as many rows as "boxes" has boxes.*along.*as_stored',
+    ):
         sl.Loader(folder, batch_size=2, fields={"boxes": sl.Boxes()}, **GEOMETRY)
-    for options in ({"fields": {"boxes": sl.Boxes(along=["difficult"])}}, {"fields": {"boxes": sl.Boxes()}, "as_stored": ["difficult"]}):
+    for options in (
+        {"fields": {"boxes": sl.Boxes(along=["difficult"])}},
+        {"fields": {"boxes": sl.Boxes()}, "as_stored": ["difficult"]},
+    ):
         sl.Loader(folder, batch_size=2, **options, **GEOMETRY)
 
 

@@ -126,8 +126,12 @@ CELLS = {
 
 
 def run(code, folder, *arguments):
-    done = subprocess.run([sys.executable, "-c", PREAMBLE + textwrap.dedent(code), str(folder), *map(str, arguments)], capture_output=True,
-                          text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + textwrap.dedent(code), str(folder), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert (done.returncode, done.stdout) == (0, "ended\n"), done.stdout + done.stderr
 
 
@@ -137,7 +141,8 @@ def test_a_loader_that_was_dropped_ends(folder, case):
 
 
 def test_a_batch_that_outlives_its_loader_holds_its_own_memory_only(folder):
-    run("""
+    run(
+        """
         held = []
         folder = sl.Dataset(folder)  # a batch holds it
         def cell():
@@ -146,11 +151,14 @@ def test_a_batch_that_outlives_its_loader_holds_its_own_memory_only(folder):
                 break
             held.append(batch)
         check(cell, rounds=20, kept=20 * 2e6)
-        """, folder)
+        """,
+        folder,
+    )
 
 
 def test_a_batch_that_outlives_its_loader_is_intact(folder):
-    run("""
+    run(
+        """
         def two(loader):
             return [(batch.images, batch.images.copy(), batch) for batch, _ in zip(loader.epoch(0), range(2))]
         kept = two(make())
@@ -159,7 +167,9 @@ def test_a_batch_that_outlives_its_loader_is_intact(folder):
         for images, copy, batch in kept:
             assert (images == copy).all() and len(batch.ids) == 8 and batch.mask.all() and (batch.column("labels") == batch.labels).all()
         print("ended")
-        """, folder)
+        """,
+        folder,
+    )
 
 
 # --- an epoch that is iterated on although its loader is gone -----------------------------------------------------------

@@ -26,7 +26,9 @@ def test_stored_order_and_bytes(data, reference):
     np.testing.assert_array_equal(labels, reference[1])
 
 
-@pytest.mark.parametrize("options", [{}, {"window_shards": 2}, {"transport": "staged"}, {"transport": "mapped"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"window_shards": 2}, {"transport": "staged"}, {"transport": "mapped"}]
+)
 def test_a_shuffled_epoch_has_every_sample_once_and_intact(data, reference, options):
     loader = loader_of(data, batch_size=6, **options)
     orders = []
@@ -51,13 +53,20 @@ def test_normalised_floats_are_numpys(make, reference, codec):
 def test_images_are_nchw_for_torch_and_for_floats(data, make, reference):
     stored, eight = "nhwc", (SIDE, SIDE, 3)
     for framework in ("numpy", None):
-        assert loader_of(data, framework=framework).layout == stored and loader_of(data, framework=framework, layout="nchw").layout == "nchw"
+        assert (
+            loader_of(data, framework=framework).layout == stored
+            and loader_of(data, framework=framework, layout="nchw").layout == "nchw"
+        )
         for dtype in ("f16", "bfloat16", np.float32):
             assert loader_of(data, framework=framework, dtype=dtype).shape == (3, SIDE, SIDE)
             assert loader_of(data, framework=framework, dtype=dtype, layout="nhwc").shape == eight
     assert loader_of(make(preset="eval"), shuffle=False).shape == (3, SIDE, SIDE)
-    images, _, _ = collect(loader_of(data, dtype="f32", mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12))
-    np.testing.assert_array_equal(images, (reference[0].astype(np.float32) / np.float32(255)).transpose(0, 3, 1, 2))
+    images, _, _ = collect(
+        loader_of(data, dtype="f32", mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12)
+    )
+    np.testing.assert_array_equal(
+        images, (reference[0].astype(np.float32) / np.float32(255)).transpose(0, 3, 1, 2)
+    )
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
@@ -70,13 +79,20 @@ def test_stored_floats_are_transformed_too(make, layout):
     images, _, ids = collect(loader_of(data, dtype="f32", flip=1.0, center_crop=16))
     np.testing.assert_array_equal(images, plain[ids][:, :, 8:24, 8:24][..., ::-1].astype(np.float32))
     assert next(iter(loader_of(data, random_resized_crop=20, framework=None))).images.shape == (8, 3, 20, 20)
-    with pytest.raises(ValueError, match='dtype is uint8, but the samples are stored as float16.* convert the images with dtype="uint8" or codec="packed"'):
+    with pytest.raises(
+        ValueError,
+        match='dtype is uint8, but the samples are stored as float16.* convert the images with dtype="uint8" or codec="packed"',
+    ):
         loader_of(data, dtype="uint8")
 
 
 def test_dtypes_in_every_spelling(data):
-    for name, spellings in {"uint8": ("uint8", "u8", np.uint8, np.dtype("u1"), "torch.uint8"), "float16": ("float16", "f16", np.float16, np.dtype("e")),
-                            "bfloat16": ("bfloat16", "bf16", "torch.bfloat16"), "float32": ("float32", "f32", np.float32, np.dtype("float32"))}.items():
+    for name, spellings in {
+        "uint8": ("uint8", "u8", np.uint8, np.dtype("u1"), "torch.uint8"),
+        "float16": ("float16", "f16", np.float16, np.dtype("e")),
+        "bfloat16": ("bfloat16", "bf16", "torch.bfloat16"),
+        "float32": ("float32", "f32", np.float32, np.dtype("float32")),
+    }.items():
         for spelling in spellings:
             assert loader_of(data, dtype=spelling).dtype == name, spelling
     for wrong in ("float", "f64", np.float64, np.int8, "half", 16, object(), "", ()):
@@ -85,8 +101,14 @@ def test_dtypes_in_every_spelling(data):
 
 
 def test_own_mean_and_std_and_half_precision(data, reference):
-    images, _, _ = collect(loader_of(data, dtype=np.float16, layout="nhwc", mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12))
-    np.testing.assert_array_equal(images, (reference[0].astype(np.float32) / np.float32(255)).astype(np.float16))
+    images, _, _ = collect(
+        loader_of(
+            data, dtype=np.float16, layout="nhwc", mean=(0, 0, 0), std=(1, 1, 1), shuffle=False, batch_size=12
+        )
+    )
+    np.testing.assert_array_equal(
+        images, (reference[0].astype(np.float32) / np.float32(255)).astype(np.float16)
+    )
 
 
 def test_bfloat16_is_the_upper_half_of_float32(data, reference):
@@ -112,7 +134,12 @@ def test_random_crops_are_parts_of_the_sample(data, reference):
     images, _, ids = collect(loader_of(data, random_crop=24))
     places = set()
     for image, i in zip(images, ids):
-        places |= {(t, l) for t in range(9) for l in range(9) if np.array_equal(image, reference[0][i, t : t + 24, l : l + 24])}
+        places |= {
+            (t, l)
+            for t in range(9)
+            for l in range(9)
+            if np.array_equal(image, reference[0][i, t : t + 24, l : l + 24])
+        }
     assert len(places) > 20
 
 
@@ -122,7 +149,10 @@ def test_the_same_seed_gives_the_same_batches_whatever_does_the_work(data):
     for other in ({"threads": 1}, {"prefetch": 1}, {"transport": "staged"}):
         for ours, theirs in zip(expected, collect(loader_of(data, **options, **other), epoch=2)):
             np.testing.assert_array_equal(ours, theirs)
-    ranks = [collect(loader_of(data, **{**options, "batch_size": 4}, rank=rank, world_size=2), epoch=2) for rank in range(2)]
+    ranks = [
+        collect(loader_of(data, **{**options, "batch_size": 4}, rank=rank, world_size=2), epoch=2)
+        for rank in range(2)
+    ]
     halves = [part.reshape(-1, 4, *part.shape[1:]) for rank in ranks for part in rank[:1]]
     np.testing.assert_array_equal(np.concatenate(halves, 1).reshape(expected[0].shape), expected[0])
     assert not np.array_equal(expected[2], collect(loader_of(data, **{**options, "seed": 4}), epoch=2)[2])
@@ -132,7 +162,11 @@ def test_tails(data):
     dropped = loader_of(data, batch_size=16)
     assert len(dropped) == 3 == len(list(dropped.epoch(0)))
     padded = list(loader_of(data, batch_size=16, tail="pad").epoch(0))
-    assert [int(batch.mask.sum()) for batch in padded] == [16, 16, 16, 12] and padded[-1].mask.dtype == bool and padded[-1].ids.dtype == np.int64
+    assert (
+        [int(batch.mask.sum()) for batch in padded] == [16, 16, 16, 12]
+        and padded[-1].mask.dtype == bool
+        and padded[-1].ids.dtype == np.int64
+    )
     wrapped = list(loader_of(data, batch_size=16, tail="wrap").epoch(0))
     assert [int(batch.mask.sum()) for batch in wrapped] == [16] * 4
     assert list(wrapped[-1].ids[-4:]) == list(wrapped[0].ids[:4])
@@ -144,21 +178,46 @@ def test_the_short_tail_has_every_sample_once(data, reference, world_size):
     for rank in range(world_size):
         loader = loader_of(data, batch_size=11, drop_last=False, rank=rank, world_size=world_size)
         lengths.add(len(loader))
-        batches = list(loader_of(data, batch_size=11, tail="short", rank=rank, world_size=world_size, prefetch=8).epoch(1))
+        batches = list(
+            loader_of(data, batch_size=11, tail="short", rank=rank, world_size=world_size, prefetch=8).epoch(
+                1
+            )
+        )
         assert len(batches) == len(loader)
         for batch in batches:
             rows = len(batch.labels)
-            assert batch.images.shape[0] == batch.mask.sum() == len(batch.ids) == len(batch.column("labels")) == rows <= 11
+            assert (
+                batch.images.shape[0]
+                == batch.mask.sum()
+                == len(batch.ids)
+                == len(batch.column("labels"))
+                == rows
+                <= 11
+            )
             np.testing.assert_array_equal(batch.images, reference[0][batch.ids])
             seen += batch.ids.tolist()
     assert sorted(seen) == list(range(SAMPLES)) and lengths == {-(-SAMPLES // (11 * world_size))}
 
 
 def test_drop_last_and_the_lengths_of_all_tails(data):
-    for options, length in (({}, 3), ({"drop_last": True}, 3), ({"drop_last": False}, 4), ({"tail": "short"}, 4), ({"tail": "pad"}, 4),
-                            ({"tail": "wrap"}, 4), ({"tail": "pad", "drop_last": False}, 4), ({"tail": "short", "batch_size": 100}, 1)):
+    for options, length in (
+        ({}, 3),
+        ({"drop_last": True}, 3),
+        ({"drop_last": False}, 4),
+        ({"tail": "short"}, 4),
+        ({"tail": "pad"}, 4),
+        ({"tail": "wrap"}, 4),
+        ({"tail": "pad", "drop_last": False}, 4),
+        ({"tail": "short", "batch_size": 100}, 1),
+    ):
         loader = loader_of(data, **{"batch_size": 16, **options})
-        assert len(loader) == length == len(loader.epoch(0)) == len(iter(loader)) == sum(1 for _ in loader.epoch(1)), options
+        assert (
+            len(loader)
+            == length
+            == len(loader.epoch(0))
+            == len(iter(loader))
+            == sum(1 for _ in loader.epoch(1))
+        ), options
         assert loader.drop_last == (length == 3)
 
 
@@ -175,7 +234,9 @@ def test_a_batch_says_what_it_is(data):
     for index, batch in enumerate(loader_of(data).epoch(4)):
         images, labels = batch
         assert (batch.epoch, batch.batch_index) == (4, index) and isinstance(batch, tuple) and len(batch) == 2
-        assert type(batch).index is tuple.index and type(batch).count is tuple.count  # the tuple's own methods
+        assert (
+            type(batch).index is tuple.index and type(batch).count is tuple.count
+        )  # the tuple's own methods
         np.testing.assert_array_equal(batch.column("labels"), labels)
         with pytest.raises(KeyError, match="boxes"):
             batch.column("boxes")
@@ -203,7 +264,9 @@ def test_memory_of_a_batch_that_is_gone_is_filled_again(data):
 def test_holding_all_batches_is_an_error_and_letting_go_goes_on(data):
     loader = loader_of(data, prefetch=2)
     kept, epoch = [], loader.epoch(0)
-    with pytest.raises(sl.ResourceError, match=r"all 3 batches of the ring are held: let go of their arrays \(keep copies"):
+    with pytest.raises(
+        sl.ResourceError, match=r"all 3 batches of the ring are held: let go of their arrays \(keep copies"
+    ):
         for images, _ in epoch:
             kept.append(images)
     assert len(kept) == 3
@@ -382,7 +445,10 @@ def test_another_epoch_than_the_states_is_refused(data, by):
     loader = loader_of(data)
     loader.load_state_dict(state)
     for wrong in (0, 4, 6):
-        with pytest.raises(ValueError, match=rf"epoch {wrong} was asked for, .* in epoch 5, before batch 1 of 7: loader.epoch\(5\)"):
+        with pytest.raises(
+            ValueError,
+            match=rf"epoch {wrong} was asked for, .* in epoch 5, before batch 1 of 7: loader.epoch\(5\)",
+        ):
             next(run(loader, wrong))
     assert [batch.batch_index for batch in run(loader, 5)] == [1, 2, 3, 4, 5, 6]
     assert next(run(loader, 0)).epoch == 0  # taken up: any epoch again
@@ -392,7 +458,10 @@ def test_another_epoch_than_the_states_is_refused(data, by):
     state = inside.state_dict()
     loader.load_state_dict(state)
     for wrong in (0, 4, 7):
-        with pytest.raises(ValueError, match=rf"epoch {wrong} was asked for, .* at the end of epoch 5: go on with loader.epoch\(6\)"):
+        with pytest.raises(
+            ValueError,
+            match=rf"epoch {wrong} was asked for, .* at the end of epoch 5: go on with loader.epoch\(6\)",
+        ):
             next(run(loader, wrong))
     assert list(run(loader, 5)) == []
     assert next(run(loader, 6)).epoch == 6
@@ -415,7 +484,9 @@ def test_stats(data):
     ids_of(loader)
     stats = loader.stats()
     assert (stats.batches, stats.samples) == (7, 56) and stats.bytes >= 56 * SIDE * SIDE * 3
-    assert stats.transport == "mapped" and stats.reason and stats.device_bytes > 0 and stats.starved_seconds >= 0
+    assert (
+        stats.transport == "mapped" and stats.reason and stats.device_bytes > 0 and stats.starved_seconds >= 0
+    )
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -442,7 +513,10 @@ def test_stats(data):
         ({"framework": "cupy"}, "cupy"),
         ({"center_crop": 33}, "crop of 33 x 33 is larger than .*: lower center_crop$"),
         ({"random_crop": (8, 33)}, "lower random_crop$"),
-        ({"dtype": "uint8", "mean": (0, 0, 0)}, "mean and std apply to samples .* float16, bfloat16 or float32"),
+        (
+            {"dtype": "uint8", "mean": (0, 0, 0)},
+            "mean and std apply to samples .* float16, bfloat16 or float32",
+        ),
         ({"world_size": 3, "rank": 3}, "rank is 3 and world_size 3: rank must be 0 to world_size - 1"),
         ({"center_crop": 0}, "center_crop is 0; expected a size from 1 on"),
         ({"center_crop": (1, 2, 3)}, "height, width"),
@@ -502,7 +576,10 @@ def test_a_world_size_without_a_rank_waits_for_the_rank_until_an_epoch_begins(da
     monkeypatch.delenv("RANK", raising=False)
     late, named = loader_of(data, shuffle=False, batch_size=4), loader_of(data, shuffle=False, batch_size=4)
     assert (late.world_size, len(late)) == (3, 5)
-    with pytest.raises(sl.InvalidArgumentError, match="RANK is None and WORLD_SIZE is '3'; expected two whole numbers.*torch.distributed, which is not initialised"):
+    with pytest.raises(
+        sl.InvalidArgumentError,
+        match="RANK is None and WORLD_SIZE is '3'; expected two whole numbers.*torch.distributed, which is not initialised",
+    ):
         late.epoch(0)
     with pytest.raises(sl.InvalidArgumentError, match="RANK is None"):
         next(iter(late))
@@ -556,10 +633,14 @@ def test_what_a_gpu_lacks_is_said_before_a_framework_is_asked(data, monkeypatch)
     monkeypatch.setattr(_arrays, "_core", core)
     for framework in ("torch", "cupy", "jax"):
         core.has_cuda = False
-        with pytest.raises(sl.UnsupportedError, match='device "cuda:0": this build of shardloader has no CUDA.*device="cpu"'):
+        with pytest.raises(
+            sl.UnsupportedError, match='device "cuda:0": this build of shardloader has no CUDA.*device="cpu"'
+        ):
             loader_of(data, device="cuda", framework=framework)
         core.has_cuda = True
-        with pytest.raises(sl.UnsupportedError, match='device "cuda:0": there is no GPU that this process can use.*driver'):
+        with pytest.raises(
+            sl.UnsupportedError, match='device "cuda:0": there is no GPU that this process can use.*driver'
+        ):
             loader_of(data, device="cuda", framework=framework)
 
 
@@ -625,7 +706,11 @@ def test_more_threads_than_batches_are_told_what_prefetch_must_be(data):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(held) == 2 and "3 threads share this loader" in errors[0] and "prefetch must be at least 3" in errors[0]
+    assert (
+        len(held) == 2
+        and "3 threads share this loader" in errors[0]
+        and "prefetch must be at least 3" in errors[0]
+    )
 
 
 def test_cancel_and_what_is_asked_of_a_loader_wait_for_nobody(data):
@@ -634,11 +719,23 @@ def test_cancel_and_what_is_asked_of_a_loader_wait_for_nobody(data):
     answers = []
 
     def ask():
-        answers.append((len(loader), loader.rank, loader.stats().batches, loader.state_dict()["batch"], len(given), given.rank))
+        answers.append(
+            (
+                len(loader),
+                loader.rank,
+                loader.stats().batches,
+                loader.state_dict()["batch"],
+                len(given),
+                given.rank,
+            )
+        )
         loader.cancel()
         loader.close()
 
-    with loader._engine.lock, given._engine.lock:  # as a thread that begins an epoch, and waits for the one before to let go
+    with (
+        loader._engine.lock,
+        given._engine.lock,
+    ):  # as a thread that begins an epoch, and waits for the one before to let go
         thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         thread.join(60)
@@ -655,6 +752,11 @@ def test_cancel_and_close(data):
     assert len(ids_of(loader, 0)) == 56
     loader.close()
     loader.close()
-    for call in (lambda: loader.epoch(1), loader.stats, loader.state_dict, lambda: loader.load_state_dict({"state": "x"})):
+    for call in (
+        lambda: loader.epoch(1),
+        loader.stats,
+        loader.state_dict,
+        lambda: loader.load_state_dict({"state": "x"}),
+    ):
         with pytest.raises(ValueError):
             call()

@@ -18,8 +18,20 @@ class Odd:
 WRONG = [Odd(), "x", -1, 1.5, [], {}, None, math.nan, (1, 2, 3), True, b"x", 2**70, np.float32(2.5), "1"]
 NEEDED = {"posterize": {"bits": 4}, "affine": {"degrees": 1}, "rotation": {"degrees": 1}}
 # Said otherwise, and just as well: the argument is told by what it is.
-SAID = {"data": "path|data set|exist", "views": "view|Augment", "proportions": "proportion|data set", "indices": "ind|selection", "condition": "mask|sample", "names": "class|names|no samples|sample",
-        "name": "column|image|name", "fraction": "fraction|part|sample|range|hash", "index": "sample|image", "shard": "shard", "state": "state|views", "path": "path|data set|folder|exist"}
+SAID = {
+    "data": "path|data set|exist",
+    "views": "view|Augment",
+    "proportions": "proportion|data set",
+    "indices": "ind|selection",
+    "condition": "mask|sample",
+    "names": "class|names|no samples|sample",
+    "name": "column|image|name",
+    "fraction": "fraction|part|sample|range|hash",
+    "index": "sample|image",
+    "shard": "shard",
+    "state": "state|views",
+    "path": "path|data set|folder|exist",
+}
 
 
 def names_the_mistake(argument, call):
@@ -30,7 +42,9 @@ def names_the_mistake(argument, call):
         said = str(error)
     except TypeError as error:
         said = str(error)
-        assert "incompatible function arguments" not in said and "expected" in said, f"{argument}: bare {error!r}"
+        assert "incompatible function arguments" not in said and "expected" in said, (
+            f"{argument}: bare {error!r}"
+        )
     else:
         return
     assert re.search(SAID.get(argument, re.escape(argument)), said), f"{argument}: {said}"
@@ -50,7 +64,9 @@ def test_each_argument_of_the_loader(data, name):
 @pytest.mark.parametrize("name", arguments(sl.Augment.__init__))
 def test_each_argument_of_augment(data, name):
     for value in WRONG:
-        names_the_mistake(name, lambda: sl.Loader(data, batch_size=4, augment=sl.Augment(**{name: value})).close())
+        names_the_mistake(
+            name, lambda: sl.Loader(data, batch_size=4, augment=sl.Augment(**{name: value})).close()
+        )
 
 
 @pytest.mark.parametrize("operation", [name for name in vars(sl.ops) if not name.startswith("_")])
@@ -59,13 +75,42 @@ def test_each_argument_of_each_operation(data, operation):
     for name in arguments(function):
         for value in WRONG:
             given = {**NEEDED.get(operation, {}), name: value}
-            names_the_mistake(name if name != "p" else "p", lambda: sl.Loader(data, batch_size=4, augment=sl.Augment(ops=[function(**given)])).close())
+            names_the_mistake(
+                name if name != "p" else "p",
+                lambda: sl.Loader(data, batch_size=4, augment=sl.Augment(ops=[function(**given)])).close(),
+            )
 
 
-GOOD = {"condition": lambda columns: columns["labels"] == 0, "indices": [0], "names": ["ant"], "fraction": 0.5, "seed": 0, "k": 0, "n": 2, "name": "labels", "index": 0, "shard": 0, "threads": 1}
+GOOD = {
+    "condition": lambda columns: columns["labels"] == 0,
+    "indices": [0],
+    "names": ["ant"],
+    "fraction": 0.5,
+    "seed": 0,
+    "k": 0,
+    "n": 2,
+    "name": "labels",
+    "index": 0,
+    "shard": 0,
+    "threads": 1,
+}
 
 
-@pytest.mark.parametrize("method", ["where", "select", "classes_only", "split", "fold", "image", "column", "shard_images", "verify", "__getitem__"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "where",
+        "select",
+        "classes_only",
+        "split",
+        "fold",
+        "image",
+        "column",
+        "shard_images",
+        "verify",
+        "__getitem__",
+    ],
+)
 def test_each_argument_of_a_data_set(data, method):
     function = getattr(data, method)
     for name in arguments(function):
@@ -83,7 +128,9 @@ def test_arguments_of_methods_of_the_loader(data, method):
     assert len(loader) > 0 and next(iter(sl.Loader(data, batch_size=4))) is not None
 
 
-@pytest.mark.parametrize("function, name", [(sl.mix, "proportions"), (sl.concat, "data"), (sl.Dataset, "path")])
+@pytest.mark.parametrize(
+    "function, name", [(sl.mix, "proportions"), (sl.concat, "data"), (sl.Dataset, "path")]
+)
 def test_data_sets_that_are_none(function, name):
     for value in WRONG:
         names_the_mistake(name, lambda: function(value))
@@ -92,14 +139,32 @@ def test_data_sets_that_are_none(function, name):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda data: sl.Loader(data, batch_size=4, center_crop="big"), r"center_crop is 'big'; expected a size from 1 on, or \(height, width\)"),
-        (lambda data: sl.Loader(data, batch_size=4, views=sl.Augment()), "views is Augment.*expected a list of Augments"),
-        (lambda data: sl.Loader(data, batch_size=4, weights={"a": 1}), "weights is {'a': 1}; expected a number for each sample"),
-        (lambda data: sl.Loader(data, batch_size=4, samples_per_epoch=0), "samples_per_epoch is 0; expected a whole number from 1 on"),
-        (lambda data: sl.Loader(data, batch_size=4, dtype="float32", mean="imagenet", std="imagenet"), "mean is 'imagenet'; expected numbers"),
+        (
+            lambda data: sl.Loader(data, batch_size=4, center_crop="big"),
+            r"center_crop is 'big'; expected a size from 1 on, or \(height, width\)",
+        ),
+        (
+            lambda data: sl.Loader(data, batch_size=4, views=sl.Augment()),
+            "views is Augment.*expected a list of Augments",
+        ),
+        (
+            lambda data: sl.Loader(data, batch_size=4, weights={"a": 1}),
+            "weights is {'a': 1}; expected a number for each sample",
+        ),
+        (
+            lambda data: sl.Loader(data, batch_size=4, samples_per_epoch=0),
+            "samples_per_epoch is 0; expected a whole number from 1 on",
+        ),
+        (
+            lambda data: sl.Loader(data, batch_size=4, dtype="float32", mean="imagenet", std="imagenet"),
+            "mean is 'imagenet'; expected numbers",
+        ),
         (lambda data: data.split("0.9"), "fraction is '0.9'; expected a number"),
         (lambda data: data.fold("1", 2), "k is '1'; expected a whole number"),
-        (lambda data: sl.Loader(data, batch_size=4).load_state_dict({"epoch": 1}), "state is {'epoch': 1}; expected what state_dict.. returns"),
+        (
+            lambda data: sl.Loader(data, batch_size=4).load_state_dict({"epoch": 1}),
+            "state is {'epoch': 1}; expected what state_dict.. returns",
+        ),
     ],
 )
 def test_the_message_says_what_is_allowed(data, call, message):

@@ -20,7 +20,9 @@ EXTENSION = Path(sl._core.__file__)
 
 
 def run_module(*arguments):
-    return subprocess.run([sys.executable, "-m", "shardloader", *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "shardloader", *map(str, arguments)], capture_output=True, text=True
+    )
 
 
 def test_the_extension_has_the_limited_api_where_its_wheel_says_so():
@@ -33,7 +35,9 @@ def test_the_extension_has_the_limited_api_where_its_wheel_says_so():
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="no nm here (binutils)")
 def test_the_extension_exports_one_symbol():
-    lines = subprocess.run(["nm", "-D", "--defined-only", EXTENSION], check=True, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(
+        ["nm", "-D", "--defined-only", EXTENSION], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     exported = [line.split()[-1] for line in lines if line.split()[-2].isupper()]
     assert exported == ["PyInit__core"]
 
@@ -67,7 +71,9 @@ again = pillow()
 assert np.abs(a.astype(int) - b).max() <= 2 and np.abs(again.astype(int) - a).max() <= 2, np.abs(a.astype(int) - b).max()
 """
     for first in ("pillow", "ours"):
-        done = subprocess.run([sys.executable, "-c", program, first, tmp_path], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program, first, tmp_path], capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
 
@@ -94,7 +100,9 @@ def test_the_package_writes_nothing_beside_itself(tmp_path, folder):
         path.chmod(0o555 if path.is_dir() else 0o444)
     program = "import sys, shardloader as sl; assert sl.__file__.startswith(sys.argv[2]); next(iter(sl.Loader(sys.argv[1], batch_size=4, device='cpu')))"
     environment = {**os.environ, "PYTHONPATH": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-c", program, folder, str(copy)], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", program, folder, str(copy)], capture_output=True, text=True, env=environment
+    )
     for path in [copy.parent, copy, *before]:
         path.chmod(0o755)
     assert done.returncode == 0, done.stderr
@@ -117,7 +125,9 @@ def test_the_module_prints_what_a_data_set_is(folder):
 def test_the_module_says_in_one_line_what_is_wrong(tmp_path):
     done = run_module("info", tmp_path / "nothing")
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("error: ") and "nothing" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert (
+        done.stderr.startswith("error: ") and "nothing" in done.stderr and len(done.stderr.splitlines()) == 1
+    )
     assert run_module().returncode == 2
 
 
@@ -132,7 +142,7 @@ def test_help_renders_every_public_name():
         assert (getattr(sl, name).__doc__ or "").strip(), name
 
 
-TYPED = '''
+TYPED = """
 from typing import Any
 import numpy as np
 import shardloader as sl
@@ -151,17 +161,36 @@ def count(path: str) -> int:
     made: sl.Conversion = sl.convert("in", "out", preset="train")
     complete: bool = made.complete
     return rows + values.size + len(data.keys) if complete and not sl.has_cuda else 0
-'''
+"""
 
 
 def mypy(*arguments, folder):
     pytest.importorskip("mypy", reason="mypy is not installed")
     environment = dict(os.environ)
-    if PACKAGE.parent.name != "site-packages":  # mypy finds installed packages itself, and refuses their folder
+    if (
+        PACKAGE.parent.name != "site-packages"
+    ):  # mypy finds installed packages itself, and refuses their folder
         environment["MYPYPATH"] = str(PACKAGE.parent)
-    settings = Path(__file__).resolve().parents[1] / "pyproject.toml"  # strict, and which packages may be missing
-    return subprocess.run([sys.executable, "-m", "mypy", "--strict", "--config-file", settings, "--cache-dir", os.devnull, *map(str, arguments)],
-                          capture_output=True, text=True, cwd=folder, env=environment)
+    settings = (
+        Path(__file__).resolve().parents[1] / "pyproject.toml"
+    )  # strict, and which packages may be missing
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--config-file",
+            settings,
+            "--cache-dir",
+            os.devnull,
+            *map(str, arguments),
+        ],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+    )
 
 
 def test_mypy_takes_a_program_in_strict_mode_and_sees_its_mistakes(tmp_path):
@@ -171,7 +200,9 @@ def test_mypy_takes_a_program_in_strict_mode_and_sees_its_mistakes(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     program.write_text(TYPED.replace("batch_size=2", 'batch_size="2"').replace("rows: int", "rows: str"))
     wrong = mypy(program, folder=tmp_path)
-    assert wrong.returncode == 1 and "batch_size" in wrong.stdout and 'variable has type "str"' in wrong.stdout, wrong.stdout
+    assert (
+        wrong.returncode == 1 and "batch_size" in wrong.stdout and 'variable has type "str"' in wrong.stdout
+    ), wrong.stdout
 
 
 def test_mypy_takes_the_package_in_strict_mode(tmp_path):

@@ -45,7 +45,10 @@ def test_shards_in_any_order_and_several_times(images, folder, tmp_path):
 
 def test_threads_convert_the_same_shards_at_once(images, folder, tmp_path):
     plan = sl.plan(images, tmp_path / "out", **OPTIONS)
-    threads = [threading.Thread(target=lambda: [sl.convert_shard(plan, i) for i in range(plan.shards)]) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: [sl.convert_shard(plan, i) for i in range(plan.shards)])
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -84,7 +87,10 @@ def test_processes_of_the_standard_library(images, folder, tmp_path):
 def test_dask(images, folder, tmp_path):
     distributed = pytest.importorskip("distributed", reason="dask and distributed are not installed")
     plan = sl.plan(images, tmp_path / "out", **OPTIONS)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         results = client.gather(client.map(sl.convert_shard, [plan] * plan.shards, range(plan.shards)))
     assert sum(result.samples for result in results) == SAMPLES
     sl.finish(plan)
@@ -94,7 +100,12 @@ def test_dask(images, folder, tmp_path):
 def test_ray(images, folder, tmp_path):
     ray = pytest.importorskip("ray", reason="ray is not installed")
     plan = sl.plan(images, tmp_path / "out", **OPTIONS)
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}})
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        logging_level="ERROR",
+        runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
+    )
     try:
         results = ray.get([ray.remote(sl.convert_shard).remote(plan, i) for i in range(plan.shards)])
     finally:
@@ -112,7 +123,11 @@ def test_spark(images, folder, tmp_path, monkeypatch):
     plan = sl.plan(images, tmp_path / "out", **OPTIONS)
     spark = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:
-        results = spark.sparkContext.parallelize(range(plan.shards), plan.shards).map(lambda i: sl.convert_shard(plan, i)).collect()
+        results = (
+            spark.sparkContext.parallelize(range(plan.shards), plan.shards)
+            .map(lambda i: sl.convert_shard(plan, i))
+            .collect()
+        )
     finally:
         spark.stop()
     assert sum(result.samples for result in results) == SAMPLES
@@ -121,11 +136,19 @@ def test_spark(images, folder, tmp_path, monkeypatch):
 
 
 def claim(images, out):
-    return subprocess.Popen([sys.executable, "-c", f"""
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"""
 import shardloader as sl
 done = sl.convert({str(images)!r}, {str(out)!r}, claim=True, **{OPTIONS!r})
 print(done.converted_shards, done.complete, done.samples)
-"""], stdout=subprocess.PIPE, text=True)
+""",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_processes_that_claim_shards(images, folder, tmp_path):
@@ -143,5 +166,9 @@ def test_processes_that_claim_shards(images, folder, tmp_path):
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed")
 def test_open_mpi(images, folder, tmp_path):
     code = f"import shardloader as sl; sl.convert({str(images)!r}, {str(tmp_path / 'out')!r}, claim=True, **{OPTIONS!r})"
-    subprocess.run(["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable, "-c", code], check=True, timeout=100)
+    subprocess.run(
+        ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", "3", sys.executable, "-c", code],
+        check=True,
+        timeout=100,
+    )
     assert_same(folder, tmp_path / "out")

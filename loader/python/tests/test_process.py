@@ -30,9 +30,14 @@ def stop_threads(before):
 
 def python(code, *arguments, **options):
     # A background job inherits SIGINT as ignored, and Python then raises no KeyboardInterrupt.
-    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-                            **options)
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
 
 
 def interrupt(process):
@@ -43,7 +48,9 @@ def interrupt(process):
     for _ in range(PATIENCE // 5):  # Python's handler may be there a moment before the wait is
         process.send_signal(signal.SIGINT)
         try:
-            return process.communicate(timeout=5)  # a second signal would interrupt what the first one has led to
+            return process.communicate(
+                timeout=5
+            )  # a second signal would interrupt what the first one has led to
         except subprocess.TimeoutExpired:
             continue
     process.kill()
@@ -55,7 +62,9 @@ def interrupt(process):
 def test_ctrl_c_ends_a_wait_that_would_not_end(folder, transport):
     # staged: the feeder and its threads stop, and next() waits for a batch. mapped: so it is, or a batch was begun and the
     # wait is for its bytes.
-    process = python(STOP_OTHER_THREADS + """
+    process = python(
+        STOP_OTHER_THREADS
+        + """
 import sys, threading
 import shardloader as sl
 before = set(os.listdir("/proc/self/task"))
@@ -71,13 +80,17 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 os._exit(0)  # the threads cannot be joined
-""", folder, transport)
+""",
+        folder,
+        transport,
+    )
     out, err = interrupt(process)
     assert out == "interrupted\n", err
 
 
 def test_ctrl_c_leaves_a_loader_that_works_on(folder):
-    process = python("""
+    process = python(
+        """
         import sys
         import shardloader as sl
         loader = sl.Loader(sys.argv[1], batch_size=4, framework="numpy")
@@ -89,7 +102,9 @@ def test_ctrl_c_leaves_a_loader_that_works_on(folder):
                     pass
         except KeyboardInterrupt:
             print(sum(1 for _ in loader.epoch(epoch + 1)))
-        """, folder)
+        """,
+        folder,
+    )
     out, err = interrupt(process)
     assert (out, process.returncode) == ("15\n", 0), err
 
@@ -98,7 +113,8 @@ def test_ctrl_c_stops_a_conversion_that_then_goes_on(tmp_path, make):
     images = make_images(tmp_path / "images", each=2)
     for i in range(20000):
         os.link(images / "ant" / "000.png", images / "bee" / f"more{i}.png")
-    process = python("""
+    process = python(
+        """
         import sys
         import shardloader as sl
         told = []
@@ -111,7 +127,10 @@ def test_ctrl_c_stops_a_conversion_that_then_goes_on(tmp_path, make):
             print("all done")
         except KeyboardInterrupt:
             print("interrupted")
-        """, images, tmp_path / "out")
+        """,
+        images,
+        tmp_path / "out",
+    )
     out, err = interrupt(process)
     assert out == "interrupted\n", err
     with pytest.raises(FileNotFoundError, match="incomplete conversion"):
@@ -161,7 +180,9 @@ def test_a_loader_is_refused_in_a_child_of_fork_and_goes_on_in_the_parent(folder
 
     def in_the_child():
         nonlocal batches, kept, loader
-        for number, call in enumerate((lambda: next(batches), lambda: loader.epoch(1), loader.stats, loader.state_dict)):
+        for number, call in enumerate(
+            (lambda: next(batches), lambda: loader.epoch(1), loader.stats, loader.state_dict)
+        ):
             try:
                 call()
                 return 1 + number
@@ -195,7 +216,8 @@ def test_a_loader_is_refused_in_a_child_of_fork_and_goes_on_in_the_parent(folder
 def test_the_interpreter_ends_with_everything_alive(folder, framework):
     if framework == "torch":
         pytest.importorskip("torch", reason="PyTorch is not installed")
-    process = python("""
+    process = python(
+        """
         import sys
         import shardloader as sl
         data = sl.Dataset(sys.argv[1])
@@ -204,7 +226,10 @@ def test_the_interpreter_ends_with_everything_alive(folder, framework):
         kept = [next(batches) for _ in range(3)]
         sys.kept = kept, loader, batches  # outlives the module
         print("end")
-        """, folder, repr(framework))
+        """,
+        folder,
+        repr(framework),
+    )
     out, err = process.communicate(timeout=PATIENCE)
     assert (out, err, process.returncode) == ("end\n", "", 0)
 

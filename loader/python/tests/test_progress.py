@@ -33,12 +33,16 @@ def served(tmp_path, monkeypatch):
 
 
 def loader_of(server, tmp_path, **options):
-    return sl.Loader(server.url, batch_size=4, window_shards=1, framework="numpy", cache=tmp_path / "cache", **options)
+    return sl.Loader(
+        server.url, batch_size=4, window_shards=1, framework="numpy", cache=tmp_path / "cache", **options
+    )
 
 
 def test_a_function_is_told_of_the_first_epoch(served, tmp_path):
     seen = []
-    loader = loader_of(served, tmp_path, progress=lambda now: seen.append((now, threading.current_thread().name)))
+    loader = loader_of(
+        served, tmp_path, progress=lambda now: seen.append((now, threading.current_thread().name))
+    )
     for _ in loader.epoch(0):
         pass
     calls = len(seen)
@@ -46,10 +50,20 @@ def test_a_function_is_told_of_the_first_epoch(served, tmp_path):
     told = [now for now, _ in seen]
     size = sum(file.stat().st_size for file in (tmp_path / "data").glob("*.safetensors"))
     for before, after in zip(told, told[1:]):
-        assert before.bytes <= after.bytes and before.shards <= after.shards and before.fetched_bytes <= after.fetched_bytes
+        assert (
+            before.bytes <= after.bytes
+            and before.shards <= after.shards
+            and before.fetched_bytes <= after.fetched_bytes
+        )
     assert [now.ended for now in told] == [False] * (calls - 1) + [True]
     last = told[-1]
-    assert (last.epoch, last.shards, last.total_shards, last.total_bytes, last.seconds_left) == (0, 6, 6, size, None)
+    assert (last.epoch, last.shards, last.total_shards, last.total_bytes, last.seconds_left) == (
+        0,
+        6,
+        6,
+        size,
+        None,
+    )
     assert last.bytes == size and last.fetched_bytes >= size and last.bytes_per_second > 0
     for _ in loader.epoch(1):
         pass
@@ -64,8 +78,12 @@ def test_a_line_on_standard_error(served, tmp_path, capsys):
         for _ in loader:
             pass
     lines = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"epoch 0: \d of 6 shards, \d+\.\d MiB of 4\.\d MiB, [\d.]+ MB/s(, \d+:\d\d left)?", lines[0]), lines
-    assert re.fullmatch(r"epoch 0: 6 of 6 shards came, 4\.\d MiB fetched in 0:\d\d, [\d.]+ MB/s", lines[-1]), lines
+    assert re.fullmatch(
+        r"epoch 0: \d of 6 shards, \d+\.\d MiB of 4\.\d MiB, [\d.]+ MB/s(, \d+:\d\d left)?", lines[0]
+    ), lines
+    assert re.fullmatch(
+        r"epoch 0: 6 of 6 shards came, 4\.\d MiB fetched in 0:\d\d, [\d.]+ MB/s", lines[-1]
+    ), lines
 
 
 def test_nothing_is_said_where_nothing_is_fetched(served, tmp_path, capsys):
@@ -109,4 +127,7 @@ def test_lines():
     now = Progress(3, 12, 100, 12 << 30, 98 << 30, 11 << 30, 1.5e9, 10, 3725, False)
     assert line_of(now) == "epoch 3: 12 of 100 shards, 12.00 GiB of 98.00 GiB, 1500.0 MB/s, 1:02:05 left"
     assert line_of(now._replace(seconds_left=None)).endswith("1500.0 MB/s")
-    assert line_of(now._replace(ended=True)) == "epoch 3: 12 of 100 shards came, 11.00 GiB fetched in 0:10, 1500.0 MB/s"
+    assert (
+        line_of(now._replace(ended=True))
+        == "epoch 3: 12 of 100 shards came, 11.00 GiB fetched in 0:10, 1500.0 MB/s"
+    )

@@ -18,8 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs
 def server(tmp_path):
     from remote_servers import HostileServer
 
-    images = np.random.default_rng(1).integers(0, 255, (40, 96, 96, 3), np.uint8)  # a shard is more than what is asked for its head
-    with sl.Writer(str(tmp_path / "set"), squash=(96, 96), dtype="uint8", layout="nhwc", shard_size_bytes=120_000) as writer:
+    images = np.random.default_rng(1).integers(
+        0, 255, (40, 96, 96, 3), np.uint8
+    )  # a shard is more than what is asked for its head
+    with sl.Writer(
+        str(tmp_path / "set"), squash=(96, 96), dtype="uint8", layout="nhwc", shard_size_bytes=120_000
+    ) as writer:
         for number, image in enumerate(images):
             writer.add(f"{number}", image, number)
     with HostileServer(tmp_path) as server:
@@ -59,7 +63,15 @@ def test_the_same_shards_twice_in_one_data_set(server, tmp_path):
     data = sl.Dataset(f"{server.url}/set")
     size = sum(file.stat().st_size for file in (tmp_path / "set").glob("*.safetensors"))
     for options in ({}, {"transit_bytes": size}, {"cache": tmp_path / "cache", "cache_bytes": size // 2}):
-        loader = sl.Loader(sl.concat(data, data), batch_size=4, device="cpu", framework="numpy", window_shards=2, drop_last=False, **options)
+        loader = sl.Loader(
+            sl.concat(data, data),
+            batch_size=4,
+            device="cpu",
+            framework="numpy",
+            window_shards=2,
+            drop_last=False,
+            **options,
+        )
         for epoch in range(8):
             seen = []
             for batch, labels in loader.epoch(epoch):
@@ -77,8 +89,23 @@ def test_shards_leave_after_the_last_batch_that_reads_them(server, tmp_path):
     chance = random.Random(0)
     size = sum(file.stat().st_size for file in (tmp_path / "set").glob("*.safetensors"))
     for _ in range(20):
-        options = {"prefetch": chance.randint(1, 4), "transit_bytes": chance.choice([0, size]), "dtype": "float32", "mean": (0, 0, 0), "std": (1 / 255,) * 3}
-        with sl.Loader(data, batch_size=chance.choice([1, 4, 7]), device="cpu", framework="numpy", layout="nhwc", window_shards=chance.choice([2, 5]), tail="wrap", **options) as loader:
+        options = {
+            "prefetch": chance.randint(1, 4),
+            "transit_bytes": chance.choice([0, size]),
+            "dtype": "float32",
+            "mean": (0, 0, 0),
+            "std": (1 / 255,) * 3,
+        }
+        with sl.Loader(
+            data,
+            batch_size=chance.choice([1, 4, 7]),
+            device="cpu",
+            framework="numpy",
+            layout="nhwc",
+            window_shards=chance.choice([2, 5]),
+            tail="wrap",
+            **options,
+        ) as loader:
             for _ in range(12):
                 wanted = chance.choice([1, 3, len(loader)])
                 for number, (batch, labels) in enumerate(loader.epoch(chance.randint(0, 3))):
@@ -87,19 +114,32 @@ def test_shards_leave_after_the_last_batch_that_reads_them(server, tmp_path):
                         break
 
 
-@pytest.mark.parametrize("options", [{}, {"dtype": "float32"}])  # batches that are copies of what is stored, and others
+@pytest.mark.parametrize(
+    "options", [{}, {"dtype": "float32"}]
+)  # batches that are copies of what is stored, and others
 def test_cached_shards_that_others_change_while_they_are_read(server, tmp_path, options):
     def labelled(loader, epoch):
         return [(labels.tolist(), images.copy()) for images, labels in loader.epoch(epoch)]
 
     def open_loader(data, **storage):
-        return sl.Loader(data, batch_size=4, framework="numpy", window_shards=2, prefetch=1, drop_last=False, **options, **storage)
+        return sl.Loader(
+            data,
+            batch_size=4,
+            framework="numpy",
+            window_shards=2,
+            prefetch=1,
+            drop_last=False,
+            **options,
+            **storage,
+        )
 
     here = open_loader(tmp_path / "set")
     there = open_loader(f"{server.url}/set", cache=tmp_path / "cache")
 
     def same(epoch):
-        for (labels, images), (found, others) in zip(labelled(here, epoch), labelled(there, epoch), strict=True):
+        for (labels, images), (found, others) in zip(
+            labelled(here, epoch), labelled(there, epoch), strict=True
+        ):
             assert labels == found
             np.testing.assert_array_equal(images, others)
 
@@ -155,7 +195,9 @@ def test_convert_uploads_to_an_object_store(store, photos, tmp_path):
     done = sl.convert(photos, tmp_path / "here", **SMALL)
     there = sl.convert(photos, "s3://bucket/sets/a b", work=work, **SMALL)
     assert (there.samples, there.shards, there.complete) == (done.samples, done.shards, True)
-    assert store.files("sets/a b/") == {file.name: file.read_bytes() for file in (tmp_path / "here").iterdir()}
+    assert store.files("sets/a b/") == {
+        file.name: file.read_bytes() for file in (tmp_path / "here").iterdir()
+    }
     assert os.listdir(work) == []
     assert sl.convert(photos, "s3://bucket/sets/a b", work=work, **SMALL).was_complete
     assert len(sl.Dataset("s3://bucket/sets/a b")) == done.samples
@@ -165,11 +207,21 @@ def test_what_cannot_write_to_servers_says_so(store, photos, tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     here = sorted(os.listdir(tmp_path))
     address = "s3://bucket/set"
-    for options in ({"append": True}, {"overwrite": True}, {"refresh": True}, {"claim": True}, {"rank": 0, "world_size": 2}):
-        assert "need a folder, which shardctl copy uploads" in refusal(lambda: sl.convert(photos, address, **SMALL, **options))
+    for options in (
+        {"append": True},
+        {"overwrite": True},
+        {"refresh": True},
+        {"claim": True},
+        {"rank": 0, "world_size": 2},
+    ):
+        assert "need a folder, which shardctl copy uploads" in refusal(
+            lambda: sl.convert(photos, address, **SMALL, **options)
+        )
     assert "need a folder, which shardctl copy uploads" in refusal(lambda: sl.plan(photos, address, **SMALL))
     assert "only s3://" in refusal(lambda: sl.convert(photos, "https://127.0.0.1:1/set", **SMALL))
-    assert "work is for an out in an object store" in refusal(lambda: sl.convert(photos, tmp_path / "x", work=tmp_path / "work", **SMALL))
+    assert "work is for an out in an object store" in refusal(
+        lambda: sl.convert(photos, tmp_path / "x", work=tmp_path / "work", **SMALL)
+    )
     assert "upload it with shardctl copy" in refusal(lambda: sl.Writer(address, **SMALL).add("a", b"", 0))
     assert sorted(os.listdir(tmp_path)) == here
     assert store.files() == {}

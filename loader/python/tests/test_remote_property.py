@@ -14,7 +14,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "programs
 
 SIDE = 32
 ROUNDS = 150
-SHARDS = {"none": (16, 120), "packed": (9, 100), "zstd": (40, 130)}  # codec: samples of a shard, and of the data set
+SHARDS = {
+    "none": (16, 120),
+    "packed": (9, 100),
+    "zstd": (40, 130),
+}  # codec: samples of a shard, and of the data set
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +30,29 @@ def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("property")
     rng = np.random.default_rng(0)
     for codec, (each, samples) in SHARDS.items():
-        columns = {"mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask", codec=codec), "boxes": sl.Ragged("float32", 4)}
-        with sl.Writer(folder / "sets" / codec, columns=columns, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", codec=codec, samples_per_shard=each) as writer:
+        columns = {
+            "mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask", codec=codec),
+            "boxes": sl.Ragged("float32", 4),
+        }
+        with sl.Writer(
+            folder / "sets" / codec,
+            columns=columns,
+            squash=(SIDE, SIDE),
+            dtype="uint8",
+            layout="nhwc",
+            codec=codec,
+            samples_per_shard=each,
+        ) as writer:
             for number in range(samples):
-                image, mask = rng.integers(0, 255, (SIDE, SIDE, 3), np.uint8), rng.integers(0, 9, (SIDE, SIDE, 1), np.uint8)
-                boxes = np.sort(rng.uniform(0, SIDE, (number % 4, 2, 2)), axis=1).reshape(-1, 4).astype(np.float32)
+                image, mask = (
+                    rng.integers(0, 255, (SIDE, SIDE, 3), np.uint8),
+                    rng.integers(0, 9, (SIDE, SIDE, 1), np.uint8),
+                )
+                boxes = (
+                    np.sort(rng.uniform(0, SIDE, (number % 4, 2, 2)), axis=1)
+                    .reshape(-1, 4)
+                    .astype(np.float32)
+                )
                 writer.add(f"{codec}{number}", image, number % 5, mask=mask, boxes=boxes)
     with Nginx(folder / "sets", folder / "nginx") as server:
         try:
@@ -55,17 +77,28 @@ def make_data(where, chance, depth=0):
 
 
 def make_options(chance):
-    options = {"batch_size": chance.choice([1, 2, 4, 8, 16, 30]), "seed": chance.randint(0, 99), "prefetch": chance.randint(1, 5), "threads": chance.randint(1, 3)}
+    options = {
+        "batch_size": chance.choice([1, 2, 4, 8, 16, 30]),
+        "seed": chance.randint(0, 99),
+        "prefetch": chance.randint(1, 5),
+        "threads": chance.randint(1, 3),
+    }
     options["tail"] = chance.choice(["drop", "short", "pad", "wrap"])
     if chance.random() < 0.8:
         options["window_shards"] = chance.choice([1, 2, 3, 50])
     if chance.random() < 0.3:
         options["world_size"] = chance.randint(2, 3)
-        options.update(rank=chance.randrange(options["world_size"]), partition=chance.choice(["global", "by_shard"]))
+        options.update(
+            rank=chance.randrange(options["world_size"]), partition=chance.choice(["global", "by_shard"])
+        )
     if chance.random() < 0.4:
         options.update(dtype="float32", layout="nchw")
     if chance.random() < 0.5:
-        options["augment"] = sl.Augment(random_resized_crop=24, flip=0.5, ops=chance.choice([[], [ops.invert(0.5)], [ops.affine((-20, 20))]]))
+        options["augment"] = sl.Augment(
+            random_resized_crop=24,
+            flip=0.5,
+            ops=chance.choice([[], [ops.invert(0.5)], [ops.affine((-20, 20))]]),
+        )
     if chance.random() < 0.4:
         options["fields"] = {"mask": "nearest", "boxes": sl.Boxes()}
     return options
@@ -90,7 +123,14 @@ def consume(data, options, storage, chance):
     for _ in range(chance.randint(1, 4)):
         stop = chance.choice([None, 0, 1, 5])
         for number, batch in enumerate(loader.epoch(epoch)):
-            seen.append([batch.ids.copy(), batch.labels.copy(), batch.images.copy(), *(value.copy() for value in batch.targets().values())])
+            seen.append(
+                [
+                    batch.ids.copy(),
+                    batch.labels.copy(),
+                    batch.images.copy(),
+                    *(value.copy() for value in batch.targets().values()),
+                ]
+            )
             if number == stop:
                 break
         then = chance.random()
@@ -110,7 +150,10 @@ def consume(data, options, storage, chance):
 def test_the_batches_are_those_of_the_folder(server, tmp_path, seed):
     folder, address = server
     seen = []
-    for where, make in ((folder, lambda chance: {}), (address, lambda chance: make_storage(chance, tmp_path))):
+    for where, make in (
+        (folder, lambda chance: {}),
+        (address, lambda chance: make_storage(chance, tmp_path)),
+    ):
         chance = random.Random(seed)
         storage = make(random.Random(seed + 1000))
         try:

@@ -31,7 +31,11 @@ def test_parts_are_data_sets(make, codec):
     same(data.select(range(10, 50, 7)), data, list(range(10, 50, 7)))
     same(data.select(slice(None, None, 11)), data, list(range(0, SAMPLES, 11)))
     same(data.where(data.labels == 1), data, list(range(EACH, 2 * EACH)))
-    same(data.where(lambda columns: np.char.endswith(columns["keys"].astype(str), "3.png")), data, [3, 13, 23, 33, 43, 53])
+    same(
+        data.where(lambda columns: np.char.endswith(columns["keys"].astype(str), "3.png")),
+        data,
+        [3, 13, 23, 33, 43, 53],
+    )
     cows = data.classes_only(["cow", "ant"])
     same(cows, data, [i for i in range(SAMPLES) if i // EACH != 1])
     assert cows.classes == CLASSES
@@ -119,7 +123,9 @@ def test_several_data_sets_are_one(make, tmp_path):
     both = sl.concat(first, tmp_path / "more")
     assert both.classes == ("ant", "bee", "cow", "eel") and both.codec == "mixed"
     assert len(both) == SAMPLES + 18
-    names = [first.classes[label] for label in first.labels] + [second.classes[label] for label in second.labels]
+    names = [first.classes[label] for label in first.labels] + [
+        second.classes[label] for label in second.labels
+    ]
     assert [both.classes[label] for label in both.labels] == names
     for index in (0, SAMPLES, SAMPLES + 17):
         part = first if index < SAMPLES else second
@@ -156,14 +162,18 @@ def test_the_loader_delivers_the_parts_samples(make, transport):
 def test_draws(make):
     path = make()
     balanced = sl.Dataset(path).where(lambda columns: (columns["labels"] > 0) | (np.arange(SAMPLES) < 5))
-    loader = sl.Loader(balanced, batch_size=10, framework="numpy", sampling="balanced", samples_per_epoch=3000)
+    loader = sl.Loader(
+        balanced, batch_size=10, framework="numpy", sampling="balanced", samples_per_epoch=3000
+    )
     counts = np.bincount(balanced.labels[ids_of(loader, 0)])
     assert np.abs(counts - 1000).max() <= 1  # a third of each 1,000, rounded
 
     weights = np.arange(SAMPLES) % 2
     loader = sl.Loader(path, batch_size=10, framework="numpy", weights=weights)
     assert set(ids_of(loader, 0) % 2) == {1} and len(loader) == SAMPLES // 10
-    loader = sl.Loader(path, batch_size=10, framework="numpy", weights=weights, replacement=False, samples_per_epoch=30)
+    loader = sl.Loader(
+        path, batch_size=10, framework="numpy", weights=weights, replacement=False, samples_per_epoch=30
+    )
     assert sorted(ids_of(loader, 0)) == list(range(1, SAMPLES, 2))
 
     loader = sl.Loader(path, batch_size=10, framework="numpy", samples_per_epoch=20)
@@ -187,7 +197,12 @@ def test_mixes(make):
     ids = ids_of(loader, 1)
     for block in (ids[:1000], ids[1000:]):
         assert np.bincount(mixed.data.labels[block], minlength=3).tolist() == [700, 0, 300]
-    for bad, words in (({ants: -1, cows: 3}, "group 0 is -1"), ({ants: 0}, "add up to 0"), ({}, "at least one"), ({ants: float("nan")}, "nan")):
+    for bad, words in (
+        ({ants: -1, cows: 3}, "group 0 is -1"),
+        ({ants: 0}, "add up to 0"),
+        ({}, "at least one"),
+        ({ants: float("nan")}, "nan"),
+    ):
         with pytest.raises(sl.InvalidArgumentError, match=words):
             sl.mix(bad)
 
@@ -208,8 +223,14 @@ def test_resume_in_the_middle_and_on_other_worlds(make):
     rest = [[np.asarray(batch.ids).tolist() for batch in loader] for loader in ranks]
     assert [a + b for a, b in zip(*rest)] == expected[3:]
     for other, words in (
-        (sl.Loader(data.select(range(47)), batch_size=16, **{**options, "weights": np.arange(47) + 1.0}), "samples: 48"),
-        (sl.Loader(sl.Dataset(make()).where(np.arange(SAMPLES) % 5 != 1), batch_size=16, **options), "another selection"),
+        (
+            sl.Loader(data.select(range(47)), batch_size=16, **{**options, "weights": np.arange(47) + 1.0}),
+            "samples: 48",
+        ),
+        (
+            sl.Loader(sl.Dataset(make()).where(np.arange(SAMPLES) % 5 != 1), batch_size=16, **options),
+            "another selection",
+        ),
         (sl.Loader(data, batch_size=16, **{**options, "weights": np.arange(48) + 2.0}), "another sequence"),
     ):
         with pytest.raises(sl.InvalidArgumentError, match=words):

@@ -89,7 +89,9 @@ def test_what_is_added_before_close_is_stored_and_what_comes_later_is_an_error(o
     result = writer.close()
     for thread in threads:
         thread.join()
-    assert [type(error) for error in errors] == [sl.InvalidArgumentError] * 3 and all("the writer is closed" in str(error) for error in errors)
+    assert [type(error) for error in errors] == [sl.InvalidArgumentError] * 3 and all(
+        "the writer is closed" in str(error) for error in errors
+    )
     assert result.samples == len(stored) == len(writer)
     assert_stored(out, dict.fromkeys(stored, pixels(0)))
 
@@ -102,7 +104,9 @@ def test_abandon_ends_the_waits_of_other_threads(out, moment):
     writer.abandon()
     for thread in threads:
         thread.join()
-    assert [type(error) for error in errors] == [sl.InvalidArgumentError] * 3 and all("the writer is closed" in str(error) for error in errors)
+    assert [type(error) for error in errors] == [sl.InvalidArgumentError] * 3 and all(
+        "the writer is closed" in str(error) for error in errors
+    )
     assert writer.closed and not (out / "dataset.json").exists()
     with sl.Writer(out, resume=True, **AS_THEY_ARE) as writer:  # nobody has the lock
         writer.add("last", pixels(0))
@@ -116,7 +120,10 @@ def test_an_exception_in_the_block_ends_the_waits_of_other_threads(out):
         1 / 0  # noqa: B018
     for thread in threads:
         thread.join()
-    assert all(isinstance(error, sl.InvalidArgumentError) for error in errors) and not (out / "dataset.json").exists()
+    assert (
+        all(isinstance(error, sl.InvalidArgumentError) for error in errors)
+        and not (out / "dataset.json").exists()
+    )
 
 
 def test_two_threads_that_close_get_the_same(out):
@@ -151,7 +158,9 @@ def test_first_rows_of_several_threads_are_arrays(out):
             thread.join()
         assert not errors
         writer.close()
-        assert_stored(folder, {str(i): np.full((2, 3), i, np.float32) for i in range(4)}, {str(i): i for i in range(4)})
+        assert_stored(
+            folder, {str(i): np.full((2, 3), i, np.float32) for i in range(4)}, {str(i): i for i in range(4)}
+        )
 
 
 def test_a_writer_that_is_deleted_while_a_thread_adds(out):
@@ -183,7 +192,10 @@ def test_a_bad_image_that_ends_it_reaches_every_thread(out):
 
 
 def test_a_failed_close_in_a_block_lets_go_of_the_folder(out):
-    with pytest.raises(sl.InvalidArgumentError, match="nothing was added") as kept, sl.Writer(out, **AS_THEY_ARE):
+    with (
+        pytest.raises(sl.InvalidArgumentError, match="nothing was added") as kept,
+        sl.Writer(out, **AS_THEY_ARE),
+    ):
         pass
     with sl.Writer(out, **AS_THEY_ARE) as writer:
         writer.add("0", pixels(0))
@@ -210,7 +222,13 @@ def test_every_call_in_the_child_of_a_fork_is_an_error(out):
         if pid == 0:
             signal.alarm(20)
             wrong = 0
-            for call in (lambda: writer.add("1", pixels(1), id=1), writer.close, writer.keys_done, lambda: len(writer), lambda: "0" in writer):
+            for call in (
+                lambda: writer.add("1", pixels(1), id=1),
+                writer.close,
+                writer.keys_done,
+                lambda: len(writer),
+                lambda: "0" in writer,
+            ):
                 try:
                     call()
                     wrong += 1
@@ -247,7 +265,16 @@ def test_a_fork_while_threads_add(out):
 # --- sizes -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype, shape, wide", [("float32", (2048,), 2048), ("uint8", (1,), 0), ("uint8", (8, 8, 3), 0), ("float16", (768,), 4096), ("float32", (1,), 100_000)])
+@pytest.mark.parametrize(
+    "dtype, shape, wide",
+    [
+        ("float32", (2048,), 2048),
+        ("uint8", (1,), 0),
+        ("uint8", (8, 8, 3), 0),
+        ("float16", (768,), 4096),
+        ("float32", (1,), 100_000),
+    ],
+)
 def test_the_default_number_of_samples_fits(out, dtype, shape, wide):
     rows = {str(i): np.full(shape, i, dtype) for i in range(5)}
     with sl.Writer(out, sample=(dtype, *shape)) as writer:
@@ -259,7 +286,12 @@ def test_the_default_number_of_samples_fits(out, dtype, shape, wide):
 
 
 def test_more_samples_per_shard_than_it_can_hold(out):
-    with pytest.raises(sl.InvalidArgumentError, match="samples_per_shard is 200000, but a shard has at most 130"), sl.Writer(out, samples_per_shard=200_000) as writer:
+    with (
+        pytest.raises(
+            sl.InvalidArgumentError, match="samples_per_shard is 200000, but a shard has at most 130"
+        ),
+        sl.Writer(out, samples_per_shard=200_000) as writer,
+    ):
         writer.add("0", np.zeros(4, np.float32), wide=np.zeros(2048, np.float32))
 
 
@@ -268,7 +300,9 @@ def test_a_shard_size_for_arrays_is_about_arrays(out):
         for i in range(9):
             writer.add(str(i), np.full(4, i, np.float32))
     assert len(list(out.glob("shard-*"))) == 3
-    with pytest.raises(sl.InvalidArgumentError, match="shard_size_bytes 8 is less than one sample of 16 bytes"):
+    with pytest.raises(
+        sl.InvalidArgumentError, match="shard_size_bytes 8 is less than one sample of 16 bytes"
+    ):
         sl.Writer(out.with_name("small"), sample=("float32", 4), shard_size_bytes=8)
 
 
@@ -283,13 +317,17 @@ def fill(writer, numbers):
 def test_overwrite_replaces_in_one_step(out):
     with sl.Writer(out, **AS_THEY_ARE) as writer:
         fill(writer, range(4))
-    with pytest.raises(sl.InvalidArgumentError, match="holds a finished data set: use another folder, or overwrite=True"):
+    with pytest.raises(
+        sl.InvalidArgumentError, match="holds a finished data set: use another folder, or overwrite=True"
+    ):
         sl.Writer(out, **AS_THEY_ARE)
     with sl.Writer(out, overwrite=True, **AS_THEY_ARE) as writer:
         fill(writer, range(10, 15))
         assert_stored(out, {str(i): pixels(i) for i in range(4)})
     assert_stored(out, {str(i): pixels(i) for i in range(10, 15)}, {str(i): i for i in range(10, 15)})
-    assert not [name for name in os.listdir(out) if name.startswith(".")] and os.listdir(out.parent) == ["out"]
+    assert not [name for name in os.listdir(out) if name.startswith(".")] and os.listdir(out.parent) == [
+        "out"
+    ]
 
 
 def test_overwrite_by_other_columns_and_samples(out):
@@ -308,7 +346,10 @@ def test_overwrite_that_fails_keeps_what_was_there(out):
         fill(writer, range(10, 20))
         1 / 0  # noqa: B018
     assert_stored(out, {str(i): pixels(i) for i in range(4)})
-    with pytest.raises(sl.InvalidArgumentError, match="nothing was added"), sl.Writer(out, overwrite=True, **AS_THEY_ARE):
+    with (
+        pytest.raises(sl.InvalidArgumentError, match="nothing was added"),
+        sl.Writer(out, overwrite=True, **AS_THEY_ARE),
+    ):
         pass
     assert_stored(out, {str(i): pixels(i) for i in range(4)})
     with sl.Writer(out, overwrite=True, **AS_THEY_ARE) as writer:  # starts anew
@@ -350,7 +391,9 @@ def test_overwrite_of_an_unfinished_data_set_and_files_beside_it(out):
             time.sleep(0.005)
         1 / 0  # noqa: B018
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(sl.InvalidArgumentError, match="give resume=True to go on with it, overwrite=True to replace it"):
+    with pytest.raises(
+        sl.InvalidArgumentError, match="give resume=True to go on with it, overwrite=True to replace it"
+    ):
         sl.Writer(out, **AS_THEY_ARE)
     with sl.Writer(out, overwrite=True, **AS_THEY_ARE) as writer:
         fill(writer, range(20, 22))
@@ -396,7 +439,19 @@ with sl.Writer({str(out)!r}, overwrite=True, **{AS_THEY_ARE!r}) as writer:
 
 @pytest.fixture
 def writer(out):
-    with sl.Writer(out, columns={"small": "uint8", "half": ("float16", 2), "text": sl.Text, "many": sl.Ragged("float32", 2), "brain": "bfloat16", "whole": "int64", "flag": "bool"}, **AS_THEY_ARE) as writer:
+    with sl.Writer(
+        out,
+        columns={
+            "small": "uint8",
+            "half": ("float16", 2),
+            "text": sl.Text,
+            "many": sl.Ragged("float32", 2),
+            "brain": "bfloat16",
+            "whole": "int64",
+            "flag": "bool",
+        },
+        **AS_THEY_ARE,
+    ) as writer:
         yield writer
         writer.add("right", pixels(1), 5, **RIGHT)
     data = assert_stored(out, {"right": pixels(1)}, {"right": 5})
@@ -404,7 +459,15 @@ def writer(out):
     assert (row["small"], row["whole"], row["text"], bool(row["flag"])) == (255, 2**53 + 1, "Käfer", True)
 
 
-RIGHT = {"small": 255, "half": (65504, 0.1), "text": "Käfer", "many": [[1, 2]], "brain": 256, "whole": 2**53 + 1, "flag": True}
+RIGHT = {
+    "small": 255,
+    "half": (65504, 0.1),
+    "text": "Käfer",
+    "many": [[1, 2]],
+    "brain": 256,
+    "whole": 2**53 + 1,
+    "flag": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -450,7 +513,20 @@ def test_a_key_that_is_none(out, key):
 
 
 def test_keys_that_are_odd_are_kept_apart(out):
-    keys = ["a", "A", "a ", "a/b", "a\\b", "ä", "a\u0308", "line\nbreak", 'quo"te', "com,ma", "\0", "x" * 16_000]
+    keys = [
+        "a",
+        "A",
+        "a ",
+        "a/b",
+        "a\\b",
+        "ä",
+        "a\u0308",
+        "line\nbreak",
+        'quo"te',
+        "com,ma",
+        "\0",
+        "x" * 16_000,
+    ]
     with sl.Writer(out, **AS_THEY_ARE) as writer:
         for i, key in enumerate(keys):
             writer.add(key, pixels(i), i)
@@ -484,7 +560,20 @@ def test_a_key_that_comes_twice_in_two_threads(out):
     assert_stored(out, {str(i): pixels(i) for i in range(50)}, {str(i): i for i in range(50)})
 
 
-@pytest.mark.parametrize("label, words", [("cow", "'cow' is no class"), (2, "label 2, but there are 2 classes"), (-1, "label -1"), (None, "has no label"), (0.0, "this row has float64"), (2**70, "labels"), ("0", "'0' is no class"), ([0], "labels"), ("Ant", "'Ant' is no class")])
+@pytest.mark.parametrize(
+    "label, words",
+    [
+        ("cow", "'cow' is no class"),
+        (2, "label 2, but there are 2 classes"),
+        (-1, "label -1"),
+        (None, "has no label"),
+        (0.0, "this row has float64"),
+        (2**70, "labels"),
+        ("0", "'0' is no class"),
+        ([0], "labels"),
+        ("Ant", "'Ant' is no class"),
+    ],
+)
 def test_a_label_that_is_no_class(out, label, words):
     with sl.Writer(out, classes=["ant", "bee"], **AS_THEY_ARE) as writer:
         writer.add("right", pixels(0), "bee")
@@ -526,7 +615,18 @@ def test_a_column_with_a_name_of_the_format(out, name):
 # --- images ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("image", [b"", b"no picture", bytearray(b"\x89PNG"), np.zeros(0, np.uint8), memoryview(b"x"), "/nowhere/1.png", os.devnull])
+@pytest.mark.parametrize(
+    "image",
+    [
+        b"",
+        b"no picture",
+        bytearray(b"\x89PNG"),
+        np.zeros(0, np.uint8),
+        memoryview(b"x"),
+        "/nowhere/1.png",
+        os.devnull,
+    ],
+)
 def test_an_image_that_cannot_be_decoded_is_a_reject(out, image):
     with sl.Writer(out, **AS_THEY_ARE) as writer:
         writer.add("right", pixels(0), 3)
@@ -535,7 +635,22 @@ def test_an_image_that_cannot_be_decoded_is_a_reject(out, image):
     assert list(rejects(out)) == ["odd"] and rejects(out)["odd"]
 
 
-@pytest.mark.parametrize("image", [None, 5, [], [[1, 2], [3, 4]], np.zeros((3, 8, 8), np.uint8), np.zeros((8, 8, 2), np.uint8), np.zeros((2, 8, 8, 3), np.uint8), np.zeros((0, 8, 3), np.uint8), np.zeros((8, 8, 3)), np.zeros((8, 8), bool), object()])
+@pytest.mark.parametrize(
+    "image",
+    [
+        None,
+        5,
+        [],
+        [[1, 2], [3, 4]],
+        np.zeros((3, 8, 8), np.uint8),
+        np.zeros((8, 8, 2), np.uint8),
+        np.zeros((2, 8, 8, 3), np.uint8),
+        np.zeros((0, 8, 3), np.uint8),
+        np.zeros((8, 8, 3)),
+        np.zeros((8, 8), bool),
+        object(),
+    ],
+)
 def test_an_image_that_is_none_is_an_error(out, image):
     with sl.Writer(out, **AS_THEY_ARE) as writer:
         writer.add("right", pixels(0))
@@ -566,7 +681,12 @@ def test_images_of_pillow_in_other_modes(out):
 
 def test_arrays_in_any_memory_layout(out):
     wide = np.random.default_rng(0).integers(0, 256, (2 * SIDE, 2 * SIDE, 4), np.uint8)
-    views = {"strided": wide[::2, 1::2, :3], "turned": wide[:SIDE, :SIDE, :3].transpose(1, 0, 2), "reversed": wide[SIDE - 1 :: -1, :SIDE, 2::-1], "fortran": np.asfortranarray(pixels(1))}
+    views = {
+        "strided": wide[::2, 1::2, :3],
+        "turned": wide[:SIDE, :SIDE, :3].transpose(1, 0, 2),
+        "reversed": wide[SIDE - 1 :: -1, :SIDE, 2::-1],
+        "fortran": np.asfortranarray(pixels(1)),
+    }
     with sl.Writer(out, **AS_THEY_ARE) as writer:
         for key, view in views.items():
             writer.add(key, view)
@@ -591,16 +711,39 @@ def test_byte_orders(out):
     assert data.fields[0]["id"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("array", [np.zeros((2, 4), np.float32), np.zeros((2, 3)), np.zeros((2, 3), np.int32), np.zeros(6, np.float32), b"bytes", "path", np.zeros((2, 3), np.uint8)])
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((2, 4), np.float32),
+        np.zeros((2, 3)),
+        np.zeros((2, 3), np.int32),
+        np.zeros(6, np.float32),
+        b"bytes",
+        "path",
+        np.zeros((2, 3), np.uint8),
+    ],
+)
 def test_an_array_unlike_the_others(out, array):
     with sl.Writer(out) as writer:
         writer.add("right", np.ones((2, 3), np.float32))
-        with pytest.raises(sl.InvalidArgumentError, match=r"'odd': the sample is .*, but those of this data set are (arrays, )?float32 \[2, 3\]"):
+        with pytest.raises(
+            sl.InvalidArgumentError,
+            match=r"'odd': the sample is .*, but those of this data set are (arrays, )?float32 \[2, 3\]",
+        ):
             writer.add("odd", array)
     assert_stored(out, {"right": np.ones((2, 3), np.float32)})
 
 
-@pytest.mark.parametrize("options", [{"resize": 40}, {"crop": 8}, {"normalize": "clip"}, {"dtype": "float16"}, {"mean": [0, 0, 0], "std": [1, 1, 1]}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"resize": 40},
+        {"crop": 8},
+        {"normalize": "clip"},
+        {"dtype": "float16"},
+        {"mean": [0, 0, 0], "std": [1, 1, 1]},
+    ],
+)
 def test_options_of_images_are_not_dropped_for_arrays(out, options):
     with pytest.raises(sl.InvalidArgumentError, match=f"{', '.join(options)} (is|are) for images"):
         sl.Writer(out, sample=("float32", 2, 3), **options)
@@ -614,11 +757,21 @@ def test_options_of_images_are_not_dropped_for_arrays(out, options):
 def test_one_channel_of_pixels_that_have_three(out):
     """Where samples keep their channels, pixels have as many, or are a reject; never another channel."""
     gray = np.random.default_rng(1).integers(0, 256, (SIDE, SIDE), np.uint8)
-    with sl.Writer(out, channels=1, dtype="uint8", layout="nhwc", **{k: v for k, v in AS_THEY_ARE.items() if k != "preset"}) as writer:
+    with sl.Writer(
+        out,
+        channels=1,
+        dtype="uint8",
+        layout="nhwc",
+        **{k: v for k, v in AS_THEY_ARE.items() if k != "preset"},
+    ) as writer:
         writer.add("gray", gray)
         writer.add("colour", pixels(0))
     data = sl.Dataset(out)
-    assert list(data.keys) == ["gray"] and list(rejects(out)) == ["colour"] and "3 channels" in rejects(out)["colour"]
+    assert (
+        list(data.keys) == ["gray"]
+        and list(rejects(out)) == ["colour"]
+        and "3 channels" in rejects(out)["colour"]
+    )
     assert np.array_equal(np.asarray(data[0][0]).reshape(SIDE, SIDE), gray)
 
 

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="the documentation is 
 
 
 def program(heading):
-    found = re.search(rf"^### {heading}\n.*?^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    found = re.search(
+        rf"^### {heading}\n.*?^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M
+    )
     assert found, heading
     assert len(found[1].splitlines()) <= 20
     return found[1]
@@ -69,7 +71,12 @@ def test_parquet(pictures, tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     import pyarrow.parquet
 
-    table = {"name": [f"{i}.jpg" for i in range(COUNT)], "jpeg": pictures, "label": list(range(COUNT)), "caption": ["äb"] * COUNT}
+    table = {
+        "name": [f"{i}.jpg" for i in range(COUNT)],
+        "jpeg": pictures,
+        "label": list(range(COUNT)),
+        "caption": ["äb"] * COUNT,
+    }
     pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "photos.parquet", row_group_size=4)
     data = run("Parquet", pictures, tmp_path, monkeypatch)
     assert data.labels.tolist() == list(range(COUNT)) and list(data.keys) == table["name"]
@@ -80,7 +87,11 @@ def test_webdataset(pictures, tmp_path, monkeypatch):
     for part in range(2):
         with tarfile.open(tmp_path / f"photos-{part:03}.tar", "w") as tar:
             for i in range(3 * part, 3 * part + 3):
-                for extension, content in (("jpg", pictures[i]), ("cls", str(i).encode()), ("txt", b"a picture")):
+                for extension, content in (
+                    ("jpg", pictures[i]),
+                    ("cls", str(i).encode()),
+                    ("txt", b"a picture"),
+                ):
                     member = tarfile.TarInfo(f"{i:04}.{extension}")
                     member.size = len(content)
                     tar.addfile(member, io.BytesIO(content))
@@ -142,11 +153,15 @@ def beton(path, pictures, numbers):
     for i, (picture, number) in enumerate(zip(pictures, numbers)):
         data = picture if isinstance(picture, bytes) else picture.tobytes()
         height, width = (7, 7) if isinstance(picture, bytes) else picture.shape[:2]
-        rows += struct.pack("<BHHQ3xqd", 0 if isinstance(picture, bytes) else 1, width, height, at, number, number / 2)
+        rows += struct.pack(
+            "<BHHQ3xqd", 0 if isinstance(picture, bytes) else 1, width, height, at, number, number / 2
+        )
         allocations.append((i, at, len(data)))
         blobs += data
         at += len(data)
-    descriptors = b"".join(bytes([kind]) + name.ljust(16, b"\0") + bytes(1024) for kind, name in zip((2, 1, 0), names))
+    descriptors = b"".join(
+        bytes([kind]) + name.ljust(16, b"\0") + bytes(1024) for kind, name in zip((2, 1, 0), names)
+    )
     table = b"".join(struct.pack("<QQQ", *entry) for entry in reversed(allocations))
     begin = struct.pack("<HHIQQ", 2, len(names), 1 << 21, len(pictures), at) + descriptors + rows
     path.write_bytes(begin.ljust(first, b"\0") + bytes(blobs) + table)
@@ -154,7 +169,9 @@ def beton(path, pictures, numbers):
 
 @pytest.mark.parametrize("kind", ["raw", "jpg", "smart"])
 def test_ffcv(pictures, tmp_path, monkeypatch, kind):
-    images = [pictures[i] if kind == "jpg" or (kind == "smart" and i % 2) else arrays()[i] for i in range(COUNT)]
+    images = [
+        pictures[i] if kind == "jpg" or (kind == "smart" and i % 2) else arrays()[i] for i in range(COUNT)
+    ]
     beton(tmp_path / "photos.beton", images, range(5, 5 + COUNT))
     data = run("FFCV", images, tmp_path, monkeypatch)
     assert data.labels.tolist() == list(range(5, 5 + COUNT))
@@ -174,7 +191,9 @@ def test_torchvision_data_sets(pictures, tmp_path, monkeypatch):
 
 
 def test_every_program_of_the_page_is_run():
-    headings = re.findall(r"^### (.*)$", PAGE.read_text(encoding="utf-8").split("## From Python")[1].split("\n## ")[0], re.M)
+    headings = re.findall(
+        r"^### (.*)$", PAGE.read_text(encoding="utf-8").split("## From Python")[1].split("\n## ")[0], re.M
+    )
     tested = {name.removeprefix("test_").replace("_", " ") for name in globals() if name.startswith("test_")}
     assert {heading.lower() for heading in headings} <= tested
     assert os.path.exists(PAGE)

@@ -21,7 +21,15 @@ COLUMNS = {
     "keypoints": sl.Ragged("float32", 2, 3),
     "centre": ("float32", 2),
 }
-FIELDS = {"mask": "nearest", "packed": "nearest", "depth": "bilinear", "camera": "nearest", "latent": "stored", "boxes": sl.Boxes(), "centre": sl.Keypoints()}
+FIELDS = {
+    "mask": "nearest",
+    "packed": "nearest",
+    "depth": "bilinear",
+    "camera": "nearest",
+    "latent": "stored",
+    "boxes": sl.Boxes(),
+    "centre": sl.Keypoints(),
+}
 MOVES = [
     ops.affine((-180, 180), (0.2, 0.2), (0.6, 1.5), (-20, 20, -20, 20), p=0.6),
     ops.rotation((-180, 180), p=0.3),
@@ -62,20 +70,27 @@ def samples_of(seed):
 @pytest.fixture(scope="module")
 def shapes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("targets") / "set"
-    with sl.Writer(folder, columns=COLUMNS, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", samples_per_shard=16) as writer:
+    with sl.Writer(
+        folder, columns=COLUMNS, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", samples_per_shard=16
+    ) as writer:
         for number, row in enumerate(samples_of(0)):
             writer.add(f"{number}", row.pop("image"), number % 3, **row)
     return sl.Dataset(folder)
 
 
 def loader(data, **options):
-    return sl.Loader(data, **{"framework": "numpy", "batch_size": 8, "fields": FIELDS, "as_stored": ["*"], **options})
+    return sl.Loader(
+        data, **{"framework": "numpy", "batch_size": 8, "fields": FIELDS, "as_stored": ["*"], **options}
+    )
 
 
 def contents(batch):
     """Everything of all views, as bytes."""
     views = range(len(batch.views))
-    return [np.array(batch.ids).tobytes(), *(value.tobytes() for view in views for value in (batch.views[view], *batch.targets(view).values()))]
+    return [
+        np.array(batch.ids).tobytes(),
+        *(value.tobytes() for view in views for value in (batch.views[view], *batch.targets(view).values())),
+    ]
 
 
 def test_without_a_transform_targets_are_those_that_were_stored(shapes):
@@ -102,7 +117,9 @@ def check_follows(images, targets, slack):
     assert (images == targets["camera"]).all() and (targets["mask"] == targets["packed"]).all()
     for at, mask in enumerate(targets["mask"]):
         count = targets["boxes_counts"][at]
-        boxes = {int(label): box for label, box in zip(targets["box_labels"][at, :count], targets["boxes"][at])}
+        boxes = {
+            int(label): box for label, box in zip(targets["box_labels"][at, :count], targets["boxes"][at])
+        }
         for label in np.unique(mask[mask > 0]).tolist():
             y, x = np.nonzero(mask == label)
             if label not in boxes:
@@ -110,7 +127,12 @@ def check_follows(images, targets, slack):
                 continue
             left, top, right, bottom = boxes[label]
             assert 0 <= left <= right <= mask.shape[1] and 0 <= top <= bottom <= mask.shape[0]
-            assert left - slack <= x.min() and x.max() + 1 <= right + slack and top - slack <= y.min() and y.max() + 1 <= bottom + slack
+            assert (
+                left - slack <= x.min()
+                and x.max() + 1 <= right + slack
+                and top - slack <= y.min()
+                and y.max() + 1 <= bottom + slack
+            )
 
 
 def test_colours_masks_and_boxes_go_the_same_ways_in_10000_pipelines(shapes):
@@ -128,7 +150,15 @@ def test_colours_masks_and_boxes_go_the_same_ways_in_10000_pipelines(shapes):
 def test_colour_operations_leave_targets_alone(shapes):
     geometry = {"random_resized_crop": 32, "flip": True}
     plain = sl.Augment(**geometry, ops=MOVES)
-    coloured = sl.Augment(**geometry, ops=[ops.color_jitter(0.5, 0.5, 0.5, 0.2), *MOVES, ops.solarize(100), ops.erasing(value="random", p=1)])
+    coloured = sl.Augment(
+        **geometry,
+        ops=[
+            ops.color_jitter(0.5, 0.5, 0.5, 0.2),
+            *MOVES,
+            ops.solarize(100),
+            ops.erasing(value="random", p=1),
+        ],
+    )
     for one, other in zip(loader(shapes, augment=plain).epoch(0), loader(shapes, augment=coloured).epoch(0)):
         assert (one.images != other.images).any()
         assert all(one.targets()[name].tobytes() == other.targets()[name].tobytes() for name in one.targets())
@@ -148,7 +178,11 @@ def test_cutmix_pastes_masks(shapes, mix):
 
 
 def test_every_view_has_its_own_targets_and_matrices(shapes):
-    views = [sl.Augment(random_crop=40, flip=True, ops=MOVES), sl.Augment(random_crop=24, ops=MOVES), sl.Augment(center_crop=(20, 30))]
+    views = [
+        sl.Augment(random_crop=40, flip=True, ops=MOVES),
+        sl.Augment(random_crop=24, ops=MOVES),
+        sl.Augment(center_crop=(20, 30)),
+    ]
     batch = next(loader(shapes, views=views, correspondence=True).epoch(0))
     for view, size in enumerate([(40, 40), (24, 24), (20, 30)]):
         targets = batch.targets(view)
@@ -167,7 +201,13 @@ def test_every_view_has_its_own_targets_and_matrices(shapes):
 
 @pytest.mark.parametrize("transport", ["staged", "resident", "direct"])
 def test_transports_and_threads_do_not_matter(shapes, transport):
-    options = {"views": [sl.Augment(random_resized_crop=32, flip=True, ops=MOVES), sl.Augment(random_crop=30, ops=MOVES)], "seed": 4}
+    options = {
+        "views": [
+            sl.Augment(random_resized_crop=32, flip=True, ops=MOVES),
+            sl.Augment(random_crop=30, ops=MOVES),
+        ],
+        "seed": 4,
+    }
     expected = [contents(batch) for batch in loader(shapes, threads=1, **options).epoch(1)]
     try:
         other = loader(shapes, transport=transport, threads=3, prefetch=2, **options)
@@ -178,7 +218,11 @@ def test_transports_and_threads_do_not_matter(shapes, transport):
 
 
 def test_world_size_and_resume_do_not_matter(shapes):
-    options = {"augment": sl.Augment(random_resized_crop=32, flip=True, ops=MOVES), "seed": 4, "batch_size": 4}
+    options = {
+        "augment": sl.Augment(random_resized_crop=32, flip=True, ops=MOVES),
+        "seed": 4,
+        "batch_size": 4,
+    }
     whole = {}
     for batch in loader(shapes, **options).epoch(2):
         for at, sample in enumerate(batch.ids):
@@ -209,13 +253,19 @@ def test_nothing_of_a_batch_is_left_in_the_next(shapes):
 
 def test_flat_boxes_are_the_padded_ones(shapes):
     options = {"augment": sl.Augment(random_crop=24, flip=True, ops=MOVES)}
-    for padded, flat in zip(loader(shapes, **options).epoch(0), loader(shapes, flat=["boxes", "box_labels"], **options).epoch(0)):
+    for padded, flat in zip(
+        loader(shapes, **options).epoch(0), loader(shapes, flat=["boxes", "box_labels"], **options).epoch(0)
+    ):
         offsets = flat.column("boxes_offsets")
-        assert (np.diff(offsets) == padded.column("boxes_counts")).all() and (offsets == flat.column("box_labels_offsets")).all()
+        assert (np.diff(offsets) == padded.column("boxes_counts")).all() and (
+            offsets == flat.column("box_labels_offsets")
+        ).all()
         for at in range(8):
             count = padded.column("boxes_counts")[at]
             for name in ("boxes", "box_labels"):
-                assert (flat.column(name)[offsets[at] : offsets[at + 1]] == padded.column(name)[at, :count]).all()
+                assert (
+                    flat.column(name)[offsets[at] : offsets[at + 1]] == padded.column(name)[at, :count]
+                ).all()
 
 
 def test_boxes_have_the_format_and_the_limits_that_were_asked_for(shapes):
@@ -224,21 +274,33 @@ def test_boxes_have_the_format_and_the_limits_that_were_asked_for(shapes):
     def boxes(**options):
         result = []
         for batch in loader(shapes, augment=augment, fields={"boxes": sl.Boxes(**options)}).epoch(0):
-            for count, rows, labels in zip(*(batch.column(name) for name in ("boxes_counts", "boxes", "box_labels"))):
+            for count, rows, labels in zip(
+                *(batch.column(name) for name in ("boxes_counts", "boxes", "box_labels"))
+            ):
                 result.append({int(label): row for label, row in zip(labels[:count], rows)})
         return result
 
     plain = boxes(min_size=0, min_area=0)
-    for xyxy, xywh, centre in zip(plain, boxes(format="xywh", min_size=0, min_area=0), boxes(format="cxcywh", min_size=0, min_area=0)):
+    for xyxy, xywh, centre in zip(
+        plain, boxes(format="xywh", min_size=0, min_area=0), boxes(format="cxcywh", min_size=0, min_area=0)
+    ):
         for label, (left, top, right, bottom) in xyxy.items():
             assert np.allclose(xywh[label], (left, top, right - left, bottom - top), atol=1e-5)
-            assert np.allclose(centre[label], ((left + right) / 2, (top + bottom) / 2, right - left, bottom - top), atol=1e-5)
+            assert np.allclose(
+                centre[label], ((left + right) / 2, (top + bottom) / 2, right - left, bottom - top), atol=1e-5
+            )
     stored = [row["boxes"] for row in samples_of(0)]
     order = [sample for batch in loader(shapes, augment=augment).epoch(0) for sample in batch.ids]
     for option, value, keeps in (
         ("min_size", 4, lambda box, _: min(box[2] - box[0], box[3] - box[1]) >= 4),
         ("min_area", 30, lambda box, _: (box[2] - box[0]) * (box[3] - box[1]) >= 30),
-        ("min_visibility", 0.5, lambda box, whole: (box[2] - box[0]) * (box[3] - box[1]) >= 0.5 * (whole[2] - whole[0]) * (whole[3] - whole[1])),
+        (
+            "min_visibility",
+            0.5,
+            lambda box, whole: (
+                (box[2] - box[0]) * (box[3] - box[1]) >= 0.5 * (whole[2] - whole[0]) * (whole[3] - whole[1])
+            ),
+        ),
     ):
         limited = boxes(**{"min_size": 0, "min_area": 0, option: value})
         dropped = 0
@@ -252,8 +314,17 @@ def test_boxes_have_the_format_and_the_limits_that_were_asked_for(shapes):
 def test_keypoints_change_places_where_the_sample_is_mirrored(shapes):
     fields = {"boxes": sl.Boxes(), "keypoints": sl.Keypoints(swap=[(0, 1)])}
     plain = next(loader(shapes, shuffle=False, augment=sl.Augment(center_crop=SIDE, flip=1.0)).epoch(0))
-    swapped = next(loader(shapes, shuffle=False, fields=fields, augment=sl.Augment(center_crop=SIDE, flip=1.0)).epoch(0))
-    turned = next(loader(shapes, shuffle=False, fields=fields, augment=sl.Augment(center_crop=SIDE, flip=1.0, vertical_flip=1.0)).epoch(0))
+    swapped = next(
+        loader(shapes, shuffle=False, fields=fields, augment=sl.Augment(center_crop=SIDE, flip=1.0)).epoch(0)
+    )
+    turned = next(
+        loader(
+            shapes,
+            shuffle=False,
+            fields=fields,
+            augment=sl.Augment(center_crop=SIDE, flip=1.0, vertical_flip=1.0),
+        ).epoch(0)
+    )
     assert plain.column("keypoints").any()
     assert (plain.column("keypoints")[..., ::-1, :] == swapped.column("keypoints")).all()
     rows = list(samples_of(0))
@@ -261,12 +332,16 @@ def test_keypoints_change_places_where_the_sample_is_mirrored(shapes):
         for box in range(plain.column("boxes_counts")[at]):
             x, y, _ = rows[at]["keypoints"][box].T
             assert np.allclose(plain.column("keypoints")[at, box], np.stack([SIDE - x, y, [2, 2]], 1))
-            assert np.allclose(turned.column("keypoints")[at, box], np.stack([SIDE - x, SIDE - y, [2, 2]], 1))  # half a turn mirrors nothing
+            assert np.allclose(
+                turned.column("keypoints")[at, box], np.stack([SIDE - x, SIDE - y, [2, 2]], 1)
+            )  # half a turn mirrors nothing
 
 
 def test_points_that_have_left_are_not_visible(shapes):
     gone = 0
-    for batch in loader(shapes, augment=sl.Augment(random_crop=16), fields={"boxes": sl.Boxes(), "centre": sl.Keypoints()}).epoch(0):
+    for batch in loader(
+        shapes, augment=sl.Augment(random_crop=16), fields={"boxes": sl.Boxes(), "centre": sl.Keypoints()}
+    ).epoch(0):
         points, counts = batch.column("keypoints"), batch.column("boxes_counts")
         for at, count in enumerate(counts):
             seen = points[at, :count, :, 2] > 0
@@ -279,39 +354,106 @@ def test_points_that_have_left_are_not_visible(shapes):
 
 def test_fill_and_dtype_of_fields(shapes):
     augment = sl.Augment(center_crop=SIDE, ops=[ops.rotation((45, 45))])
-    fields = {"mask": sl.Pixels("nearest", fill=255), "depth": sl.Pixels("bilinear", dtype="float32"), "camera": sl.Pixels("bilinear", dtype="float16", layout="nchw", mean=(0.5,) * 3, std=(0.25,) * 3)}
+    fields = {
+        "mask": sl.Pixels("nearest", fill=255),
+        "depth": sl.Pixels("bilinear", dtype="float32"),
+        "camera": sl.Pixels("bilinear", dtype="float16", layout="nchw", mean=(0.5,) * 3, std=(0.25,) * 3),
+    }
     batch = next(loader(shapes, shuffle=False, augment=augment, fields=fields).epoch(0))
     assert (batch.field("mask")[:, 0, 0] == 255).all()
     depth = next(loader(shapes, shuffle=False, augment=augment).epoch(0)).field("depth")
-    assert batch.field("depth").dtype == np.float32 and np.allclose(batch.field("depth"), depth / np.float32(65535), atol=1e-6)
+    assert batch.field("depth").dtype == np.float32 and np.allclose(
+        batch.field("depth"), depth / np.float32(65535), atol=1e-6
+    )
     camera = batch.field("camera")
     assert camera.shape == (8, 3, SIDE, SIDE) and camera.dtype == np.float16 and camera.min() == -2.0
 
 
 def test_boxes_that_are_no_boxes_are_left_out(tmp_path):
-    strange = np.array([[np.nan, 0, 5, 5], [5, 5, 1, 9], [np.inf, 0, np.inf, 5], [-50, -50, -10, -10], [100, 100, 200, 200], [1, 2, 1, 9], [3, 3, 9, 9]], np.float32)
+    strange = np.array(
+        [
+            [np.nan, 0, 5, 5],
+            [5, 5, 1, 9],
+            [np.inf, 0, np.inf, 5],
+            [-50, -50, -10, -10],
+            [100, 100, 200, 200],
+            [1, 2, 1, 9],
+            [3, 3, 9, 9],
+        ],
+        np.float32,
+    )
     many = np.tile(np.array([[2, 2, 20, 20]], np.float32), (10_000, 1))
-    with sl.Writer(tmp_path / "set", columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64")}, squash=(32, 32), dtype="uint8", layout="nhwc") as writer:
+    with sl.Writer(
+        tmp_path / "set",
+        columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64")},
+        squash=(32, 32),
+        dtype="uint8",
+        layout="nhwc",
+    ) as writer:
         for number, boxes in enumerate([strange, many, strange[:0], strange]):
-            writer.add(f"{number}", np.zeros((32, 32, 3), np.uint8), 0, boxes=boxes, box_labels=np.arange(len(boxes)))
-    for augment in (sl.Augment(center_crop=32), sl.Augment(flip=True, ops=[ops.affine((-20, 20)), ops.perspective(p=1)])):
-        batch = next(loader(sl.Dataset(tmp_path / "set"), batch_size=4, shuffle=False, augment=augment, fields={"boxes": sl.Boxes()}).epoch(0))
+            writer.add(
+                f"{number}", np.zeros((32, 32, 3), np.uint8), 0, boxes=boxes, box_labels=np.arange(len(boxes))
+            )
+    for augment in (
+        sl.Augment(center_crop=32),
+        sl.Augment(flip=True, ops=[ops.affine((-20, 20)), ops.perspective(p=1)]),
+    ):
+        batch = next(
+            loader(
+                sl.Dataset(tmp_path / "set"),
+                batch_size=4,
+                shuffle=False,
+                augment=augment,
+                fields={"boxes": sl.Boxes()},
+            ).epoch(0)
+        )
         counts = batch.column("boxes_counts")
         assert counts.tolist() == [1, 10_000, 0, 1] and batch.column("box_labels")[0, 0] == 6
-        assert np.isfinite(batch.column("boxes")).all() and (batch.column("boxes") >= 0).all() and (batch.column("boxes") <= 32).all()
+        assert (
+            np.isfinite(batch.column("boxes")).all()
+            and (batch.column("boxes") >= 0).all()
+            and (batch.column("boxes") <= 32).all()
+        )
 
 
 def test_boxes_that_only_touch_the_crop_do_not_come_back_by_a_rotation(tmp_path):
-    touching = np.array([[0, 10, 8, 22], [24, 10, 32, 22], [10, 0, 22, 8], [10, 24, 22, 32], [12, 12, 12, 20], [10, 10, 20, 20]], np.float32)
-    with sl.Writer(tmp_path / "set", columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64")}, squash=(32, 32), dtype="uint8", layout="nhwc") as writer:
+    touching = np.array(
+        [
+            [0, 10, 8, 22],
+            [24, 10, 32, 22],
+            [10, 0, 22, 8],
+            [10, 24, 22, 32],
+            [12, 12, 12, 20],
+            [10, 10, 20, 20],
+        ],
+        np.float32,
+    )
+    with sl.Writer(
+        tmp_path / "set",
+        columns={"boxes": sl.Ragged("float32", 4), "box_labels": sl.Ragged("int64")},
+        squash=(32, 32),
+        dtype="uint8",
+        layout="nhwc",
+    ) as writer:
         for number in range(4):
-            writer.add(f"{number}", np.zeros((32, 32, 3), np.uint8), 0, boxes=touching, box_labels=np.arange(len(touching)))
+            writer.add(
+                f"{number}",
+                np.zeros((32, 32, 3), np.uint8),
+                0,
+                boxes=touching,
+                box_labels=np.arange(len(touching)),
+            )
     data = sl.Dataset(tmp_path / "set")
     for operations in ([], [ops.rotation((45, 45))], [ops.perspective(0.3, p=1)]):
         for limits in ({}, {"min_size": 0, "min_area": 0}):
             augment = sl.Augment(center_crop=16, ops=operations)
-            batch = next(loader(data, batch_size=4, augment=augment, fields={"boxes": sl.Boxes(**limits)}).epoch(0))
-            assert batch.column("boxes_counts").tolist() == [1] * 4 and (batch.column("box_labels")[:, 0] == 5).all(), (operations, limits)
+            batch = next(
+                loader(data, batch_size=4, augment=augment, fields={"boxes": sl.Boxes(**limits)}).epoch(0)
+            )
+            assert (
+                batch.column("boxes_counts").tolist() == [1] * 4
+                and (batch.column("box_labels")[:, 0] == 5).all()
+            ), (operations, limits)
 
 
 @pytest.mark.parametrize("flat", [[], ["boxes", "box_labels", "keypoints"]])
@@ -404,19 +546,31 @@ def test_sets_of_other_codecs_selections_and_short_batches(shapes, tmp_path):
     rows = list(samples_of(0))
     parts = []
     for codec in ("none", "packed", "zstd"):
-        columns = {"mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask", codec=codec), "boxes": sl.Ragged("float32", 4)}
-        with sl.Writer(tmp_path / codec, columns=columns, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", codec=codec) as writer:
+        columns = {
+            "mask": sl.ImageField("uint8", SIDE, SIDE, 1, role="mask", codec=codec),
+            "boxes": sl.Ragged("float32", 4),
+        }
+        with sl.Writer(
+            tmp_path / codec, columns=columns, squash=(SIDE, SIDE), dtype="uint8", layout="nhwc", codec=codec
+        ) as writer:
             for number, row in enumerate(rows[:10]):
                 writer.add(f"{codec}{number}", row["image"], 0, mask=row["mask"], boxes=row["boxes"])
         parts.append(sl.Dataset(tmp_path / codec))
     fields = {"mask": "nearest", "boxes": sl.Boxes()}
     augment = sl.Augment(random_crop=40, flip=True, ops=MOVES)
     seen = []
-    for batch in loader(sl.concat(*parts).select(range(3, 30)), fields=fields, augment=augment, drop_last=False).epoch(0):
+    for batch in loader(
+        sl.concat(*parts).select(range(3, 30)), fields=fields, augment=augment, drop_last=False
+    ).epoch(0):
         assert (np.array(batch.images) == PALETTE[batch.field("mask")]).all()
         seen.extend(batch.ids.tolist())
     assert sorted(seen) == list(range(27))
-    last = [batch for batch in loader(parts[1], fields=fields, augment=augment, drop_last=False, batch_size=4, rank=1, world_size=4).epoch(0)][-1]
+    last = [
+        batch
+        for batch in loader(
+            parts[1], fields=fields, augment=augment, drop_last=False, batch_size=4, rank=1, world_size=4
+        ).epoch(0)
+    ][-1]
     assert len(last.ids) == len(last.field("mask")) == len(last.column("boxes")) < 4
 
 
@@ -424,13 +578,21 @@ def test_views_can_be_replaced_between_epochs(shapes):
     data = loader(shapes, augment=sl.Augment(random_crop=24, ops=MOVES), seed=2)
     assert next(data.epoch(0)).field("mask").shape[1:] == (24, 24)
     data.set_augment(sl.Augment(random_crop=40, ops=MOVES))
-    expected = [contents(batch) for batch in loader(shapes, augment=sl.Augment(random_crop=40, ops=MOVES), seed=2).epoch(1)]
+    expected = [
+        contents(batch)
+        for batch in loader(shapes, augment=sl.Augment(random_crop=40, ops=MOVES), seed=2).epoch(1)
+    ]
     assert [contents(batch) for batch in data.epoch(1)] == expected
     with pytest.raises(sl.InvalidArgumentError, match="aug_mix blends samples"):
         data.set_augment(sl.Augment.aug_mix())
 
 
 def test_samples_that_are_drawn_again_have_targets_of_their_own(shapes):
-    data = loader(shapes, augment=sl.Augment(random_crop=24, flip=True, ops=MOVES), repeated_augmentation=2, weights=None)
+    data = loader(
+        shapes,
+        augment=sl.Augment(random_crop=24, flip=True, ops=MOVES),
+        repeated_augmentation=2,
+        weights=None,
+    )
     for batch in data.epoch(0):
         check_follows(np.array(batch.images), batch.targets(), slack=3)

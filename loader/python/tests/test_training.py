@@ -23,7 +23,14 @@ def start(script, *arguments, processes=1, torchrun=True, tmp_path, **environmen
     if processes > 1 and torchrun:
         launcher += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     env = {**os.environ, "OUT": str(out), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **environment}
-    done = subprocess.run([*launcher, str(path), *map(str, arguments)], env=env, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [*launcher, str(path), *map(str, arguments)],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return [sorted_lines(out / str(rank)) for rank in range(processes)]
 
@@ -64,7 +71,11 @@ def test_ddp_under_torchrun(folder, tmp_path):
         torch.distributed.all_gather(weights, net.module.weight.detach())
         assert torch.equal(*weights)
         torch.distributed.destroy_process_group()
-        """, folder, processes=2, tmp_path=tmp_path)
+        """,
+        folder,
+        processes=2,
+        tmp_path=tmp_path,
+    )
     assert_shared_by_ranks(seen, 2)
 
 
@@ -92,7 +103,11 @@ def test_lightning_with_ddp(folder, tmp_path):
         trainer = lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=2, logger=False, enable_progress_bar=False,
                                     enable_model_summary=False, enable_checkpointing=False)
         trainer.fit(Module(), sl.Loader(sys.argv[1], batch_size=10, framework="torch", dtype="float32", seed=1))
-        """, folder, processes=2, tmp_path=tmp_path)
+        """,
+        folder,
+        processes=2,
+        tmp_path=tmp_path,
+    )
     assert_shared_by_ranks(seen, 2)
 
 
@@ -129,7 +144,12 @@ def test_lightning_starts_its_own_processes_and_validates(folder, tmp_path):
                                     enable_model_summary=False, enable_checkpointing=False, num_sanity_val_steps=0)
         train, val = sl.Loader(sys.argv[1], batch_size=10, seed=1, **options), sl.Loader(sys.argv[1], batch_size=8, shuffle=False, drop_last=False, **options)
         trainer.fit(Module(), train, val)
-        """, folder, processes=2, torchrun=False, tmp_path=tmp_path)
+        """,
+        folder,
+        processes=2,
+        torchrun=False,
+        tmp_path=tmp_path,
+    )
     assert_shared_by_ranks(seen, 2)
     for epoch in (100, 101):
         assert sorted(i for rank in seen for i in rank[epoch]) == list(range(SAMPLES))
@@ -151,8 +171,17 @@ def test_lightning_overfits_the_same_batches_of_a_loader_in_order(folder, tmp_pa
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), 0.1)
 
-    trainer = lightning.Trainer(accelerator="cpu", devices=1, max_epochs=3, logger=False, enable_progress_bar=False, enable_model_summary=False,
-                                enable_checkpointing=False, overfit_batches=2, default_root_dir=tmp_path)
+    trainer = lightning.Trainer(
+        accelerator="cpu",
+        devices=1,
+        max_epochs=3,
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        overfit_batches=2,
+        default_root_dir=tmp_path,
+    )
     trainer.fit(Module(), sl.Loader(folder, batch_size=10, framework="torch", dtype="float32", shuffle=False))
     assert seen == [(epoch, tuple(range(10 * i, 10 * i + 10))) for epoch in range(3) for i in range(2)]
 
@@ -198,7 +227,15 @@ def test_lightning_with_ddp_resumes_in_the_epoch(folder, tmp_path):
 
     def run(name, killed_at, how):
         (tmp_path / name).mkdir()
-        return start(LIGHTNING_THAT_IS_KILLED, folder, tmp_path / f"{how}-checkpoints", killed_at, how, processes=2, tmp_path=tmp_path / name)
+        return start(
+            LIGHTNING_THAT_IS_KILLED,
+            folder,
+            tmp_path / f"{how}-checkpoints",
+            killed_at,
+            how,
+            processes=2,
+            tmp_path=tmp_path / name,
+        )
 
     whole = run("whole", -1, "start")
     assert_shared_by_ranks(whole, 2)
@@ -209,8 +246,10 @@ def test_lightning_with_ddp_resumes_in_the_epoch(folder, tmp_path):
     resumed = run("resumed", -1, "resume")
     for rank in range(2):
         assert resumed[rank].keys() == {1} and killed[rank][0] == whole[rank][0]
-        assert killed[rank][1][:2 * 5] + resumed[rank][1] == whole[rank][1]
-    weights = [torch.load(tmp_path / name / "out" / "weights", weights_only=True) for name in ("whole", "resumed")]
+        assert killed[rank][1][: 2 * 5] + resumed[rank][1] == whole[rank][1]
+    weights = [
+        torch.load(tmp_path / name / "out" / "weights", weights_only=True) for name in ("whole", "resumed")
+    ]
     assert all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
 
 
@@ -231,7 +270,11 @@ def test_accelerate_with_two_processes(folder, tmp_path):
                     accelerator.backward(torch.nn.functional.cross_entropy(net(batch.images.mean((2, 3))), batch.labels))
                     optimizer.step()
         accelerator.end_training()
-        """, folder, processes=2, tmp_path=tmp_path)
+        """,
+        folder,
+        processes=2,
+        tmp_path=tmp_path,
+    )
     assert_shared_by_ranks(seen, 2)
 
 
@@ -260,10 +303,22 @@ def trainer_of(folder, tmp_path, seen, **arguments):
     options = {"batch_size": 10, "framework": "torch", "dtype": "float32"}
     train = sl.Loader(folder, seed=1, **options)
     val = sl.Loader(folder, shuffle=False, drop_last=False, **{**options, "batch_size": 16})
-    settings = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to=[], disable_tqdm=True, logging_strategy="no",
-                                              num_train_epochs=2, **arguments)
-    return LoaderTrainer(tiny_model(seen, train), settings, train_dataset=train, eval_dataset=val,
-                         compute_metrics=lambda p: {"seen": len(p.label_ids)})
+    settings = transformers.TrainingArguments(
+        output_dir=str(tmp_path),
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        logging_strategy="no",
+        num_train_epochs=2,
+        **arguments,
+    )
+    return LoaderTrainer(
+        tiny_model(seen, train),
+        settings,
+        train_dataset=train,
+        eval_dataset=val,
+        compute_metrics=lambda p: {"seen": len(p.label_ids)},
+    )
 
 
 def test_transformers_trains_each_epoch_once_and_evaluates_all(folder, tmp_path):
@@ -272,7 +327,9 @@ def test_transformers_trains_each_epoch_once_and_evaluates_all(folder, tmp_path)
     done = trainer.train()
     assert done.global_step == 12
     expected = sl.Loader(folder, seed=1, batch_size=10, framework="numpy")
-    assert seen == [(epoch, tuple(batch.labels.tolist())) for epoch in range(2) for batch in expected.epoch(epoch)]
+    assert seen == [
+        (epoch, tuple(batch.labels.tolist())) for epoch in range(2) for batch in expected.epoch(epoch)
+    ]
     assert trainer.evaluate()["eval_seen"] == SAMPLES
 
 
@@ -303,7 +360,9 @@ def test_transformers_resumes_by_a_checkpoint_alone(folder, tmp_path, step, accu
     whole, first, second = [], [], []
     options = {"gradient_accumulation_steps": accumulate}
     trainer_of(folder, tmp_path / "whole", whole, save_strategy="no", **options).train()
-    trainer_of(folder, tmp_path, first, save_strategy="steps", save_steps=step, max_steps=step, **options).train()
+    trainer_of(
+        folder, tmp_path, first, save_strategy="steps", save_steps=step, max_steps=step, **options
+    ).train()
     trainer = trainer_of(folder, tmp_path, second, save_strategy="no", **options)
     done = trainer.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{step}"))
     assert first + second == whole and done.global_step == 12 // accumulate

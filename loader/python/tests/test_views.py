@@ -18,11 +18,23 @@ def data(folder):
 
 
 def size(side):
-    return sl.Augment(random_resized_crop=side, flip=0.5, color_jitter=(0.4, 0.4, 0.4, 0.1), ops=[ops.affine(10, interpolation="bilinear")])
+    return sl.Augment(
+        random_resized_crop=side,
+        flip=0.5,
+        color_jitter=(0.4, 0.4, 0.4, 0.1),
+        ops=[ops.affine(10, interpolation="bilinear")],
+    )
 
 
 def loader(data, side=SIZES[0], **options):
-    options = {"batch_size": 6, "seed": 3, "framework": "numpy", "augment": size(side), "prefetch": 8, **options}
+    options = {
+        "batch_size": 6,
+        "seed": 3,
+        "framework": "numpy",
+        "augment": size(side),
+        "prefetch": 8,
+        **options,
+    }
     return sl.Loader(data, **options)
 
 
@@ -31,7 +43,9 @@ def images(batches):
 
 
 def same(some, others):
-    return len(some) == len(others) and all(a.dtype == b.dtype and a.shape == b.shape and (a == b).all() for a, b in zip(some, others))
+    return len(some) == len(others) and all(
+        a.dtype == b.dtype and a.shape == b.shape and (a == b).all() for a, b in zip(some, others)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +99,10 @@ def test_ranks_resume_with_the_views_of_the_state(data, expected):
 
 
 def test_number_dtype_and_layout_of_views_can_change(data):
-    few, many = [size(12)], [size(9), sl.Augment(center_crop=11, dtype="float16", layout="nchw", mean=(0, 0, 0), std=(1, 1, 1))]
+    few, many = (
+        [size(12)],
+        [size(9), sl.Augment(center_crop=11, dtype="float16", layout="nchw", mean=(0, 0, 0), std=(1, 1, 1))],
+    )
     changing = sl.Loader(data, batch_size=6, seed=3, framework="numpy", views=few)
     next(changing.epoch(0))
     changing.set_augment(*many)
@@ -172,5 +189,9 @@ def test_counters_go_on_when_views_are_replaced(data):
     one.set_augment(size(SIZES[2]))
     images(one.epoch(1))
     after = one.stats()
-    assert after.batches == 2 * before.batches and after.samples == 2 * before.samples and after.bytes > before.bytes
+    assert (
+        after.batches == 2 * before.batches
+        and after.samples == 2 * before.samples
+        and after.bytes > before.bytes
+    )
     assert after.device_bytes > before.device_bytes

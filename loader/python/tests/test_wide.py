@@ -12,7 +12,9 @@ def bands(tmp_path):
     images = np.random.default_rng(3).integers(0, 65536, (5, 16, 18, 13), dtype=np.uint16)
     np.save(tmp_path / "x.npy", images)
     mean, std = np.linspace(0, 0.6, 13), np.linspace(0.5, 1.7, 13)
-    result = sl.convert(tmp_path / "x.npy", tmp_path / "out", squash=(16, 18), layout="nhwc", mean=mean, std=std, codec="zstd")
+    result = sl.convert(
+        tmp_path / "x.npy", tmp_path / "out", squash=(16, 18), layout="nhwc", mean=mean, std=std, codec="zstd"
+    )
     assert result.samples == 5
     return images, tmp_path / "out", mean.astype(np.float32), std.astype(np.float32)
 
@@ -28,11 +30,15 @@ def test_bands_keep_their_bits_and_are_normalised_while_loading(bands):
         assert loader.dtype == "uint16"
         (batch,) = loader.epoch(0)
         assert np.array_equal(batch.images, images)
-    with sl.Loader(out, batch_size=5, shuffle=False, framework="numpy", dtype="float32", layout="nhwc") as loader:
+    with sl.Loader(
+        out, batch_size=5, shuffle=False, framework="numpy", dtype="float32", layout="nhwc"
+    ) as loader:
         (batch,) = loader.epoch(0)
         expected = (images.astype(np.float32) / np.float32(65535) - mean) / std
         assert np.array_equal(batch.images, expected)
-    with sl.Loader(out, batch_size=5, shuffle=False, framework="numpy", dtype="float16", random_resized_crop=4, flip=True) as loader:
+    with sl.Loader(
+        out, batch_size=5, shuffle=False, framework="numpy", dtype="float16", random_resized_crop=4, flip=True
+    ) as loader:
         (batch,) = loader.epoch(0)
         assert batch.images.shape == (5, 13, 4, 4) and np.isfinite(batch.images).all()
     with pytest.raises(ValueError, match="3 means and 3 stds, but the samples have 13 channels"):
@@ -45,7 +51,12 @@ def test_bands_keep_their_bits_and_are_normalised_while_loading(bands):
 @pytest.mark.parametrize("shape", [(7,), (3, 4), (4, 8, 6), (2, 3, 4, 5)])
 def test_arrays_of_any_rank_and_dtype_are_stored_as_they_are(tmp_path, dtype, shape):
     arrays = (np.random.default_rng(1).random((6, *shape)) * 9).astype(dtype)
-    sl.write(({"key": f"{i}", "image": array, "label": i} for i, array in enumerate(arrays)), tmp_path / "out", samples_per_shard=4, codec="zstd")
+    sl.write(
+        ({"key": f"{i}", "image": array, "label": i} for i, array in enumerate(arrays)),
+        tmp_path / "out",
+        samples_per_shard=4,
+        codec="zstd",
+    )
     data = sl.Dataset(tmp_path / "out")
     assert (data.dtype, data.shape, data.layout, len(data)) == (dtype, shape, "tensor", 6)
     assert data.fields["image"].shape == shape
@@ -55,10 +66,16 @@ def test_arrays_of_any_rank_and_dtype_are_stored_as_they_are(tmp_path, dtype, sh
         (batch,) = loader.epoch(0)
         assert np.array_equal(batch.images, arrays) and batch.images.dtype == arrays.dtype
     if dtype == "float32":
-        with sl.Loader(tmp_path / "out", batch_size=6, shuffle=False, framework="numpy", dtype="float16") as loader:
+        with sl.Loader(
+            tmp_path / "out", batch_size=6, shuffle=False, framework="numpy", dtype="float16"
+        ) as loader:
             (batch,) = loader.epoch(0)
             assert np.array_equal(batch.images, arrays.astype(np.float16))
-    for wrong, why in ((dict(flip=True), "cannot be flipped"), (dict(random_crop=2), "cannot be cropped"), (dict(mean=(1, 1, 1), std=(1, 1, 1)), "not normalised")):
+    for wrong, why in (
+        (dict(flip=True), "cannot be flipped"),
+        (dict(random_crop=2), "cannot be cropped"),
+        (dict(mean=(1, 1, 1), std=(1, 1, 1)), "not normalised"),
+    ):
         with pytest.raises(ValueError, match=why):
             sl.Loader(tmp_path / "out", batch_size=6, **wrong)
 
@@ -66,7 +83,10 @@ def test_arrays_of_any_rank_and_dtype_are_stored_as_they_are(tmp_path, dtype, sh
 def test_arrays_of_another_shape_or_type_are_refused(tmp_path):
     with sl.Writer(tmp_path / "out") as writer:
         writer.add("a", np.zeros((4, 8), np.float32))
-        with pytest.raises(ValueError, match=r"'b': the sample is float32 \[4, 9\], but those of this data set are float32 \[4, 8\]"):
+        with pytest.raises(
+            ValueError,
+            match=r"'b': the sample is float32 \[4, 9\], but those of this data set are float32 \[4, 8\]",
+        ):
             writer.add("b", np.zeros((4, 9), np.float32))
         with pytest.raises(ValueError, match=r"'b': the sample is float64 \[4, 8\]"):
             writer.add("b", np.zeros((4, 8)))

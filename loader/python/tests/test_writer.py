@@ -45,9 +45,21 @@ def tensors(path):
     """The tensors of a shard, by the specification of safetensors."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
-    kinds = {"U8": "u1", "BOOL": "?", "I16": "<i2", "F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "U64": "<u8"}
+    kinds = {
+        "U8": "u1",
+        "BOOL": "?",
+        "I16": "<i2",
+        "F16": "<f2",
+        "BF16": "<u2",
+        "F32": "<f4",
+        "F64": "<f8",
+        "I64": "<i8",
+        "U64": "<u8",
+    }
     return {
-        name: np.frombuffer(data[8 + size :][slice(*t["data_offsets"])], kinds[t["dtype"]]).reshape(t["shape"])
+        name: np.frombuffer(data[8 + size :][slice(*t["data_offsets"])], kinds[t["dtype"]]).reshape(
+            t["shape"]
+        )
         for name, t in json.loads(data[8 : 8 + size]).items()
         if name != "__metadata__"
     }
@@ -82,7 +94,9 @@ def test_every_form_of_image(images, folder, tmp_path, form):
         picture = Image.open(io.BytesIO(row["image"]))
         return np.asarray(picture) if form == "array" else picture
 
-    result = sl.write(({**row, "image": of(row)} for row in rows(images)), tmp_path / "out", classes=CLASSES, **OPTIONS)
+    result = sl.write(
+        ({**row, "image": of(row)} for row in rows(images)), tmp_path / "out", classes=CLASSES, **OPTIONS
+    )
     assert result.samples == SAMPLES
     assert_same_shards(folder, tmp_path / "out")
 
@@ -113,23 +127,59 @@ def test_pillow_images_are_turned_upright(tmp_path):
 
 
 def test_columns_of_every_kind(tmp_path):
-    columns = {"caption": sl.Text, "boxes": sl.Ragged("float32", 4), "words": sl.Ragged("int64"), "emb": ("float16", 3), "brain": ("bfloat16", (2,))}
+    columns = {
+        "caption": sl.Text,
+        "boxes": sl.Ragged("float32", 4),
+        "words": sl.Ragged("int64"),
+        "emb": ("float16", 3),
+        "brain": ("bfloat16", (2,)),
+    }
     given = [
-        {"caption": "ein Käfer", "boxes": [[0, 1, 2, 3], [4, 5, 6, 7]], "words": [1, 2, 3], "emb": [0.5, 1, 2], "brain": [1.0, 3.1415926], "latent": np.eye(2, dtype=np.float32), "id": 7, "ok": True},
-        {"caption": "", "boxes": [], "words": np.zeros(0, np.int32), "emb": np.ones(3), "brain": np.zeros(2), "latent": np.ones((2, 2), np.float32), "id": 8, "ok": False},
+        {
+            "caption": "ein Käfer",
+            "boxes": [[0, 1, 2, 3], [4, 5, 6, 7]],
+            "words": [1, 2, 3],
+            "emb": [0.5, 1, 2],
+            "brain": [1.0, 3.1415926],
+            "latent": np.eye(2, dtype=np.float32),
+            "id": 7,
+            "ok": True,
+        },
+        {
+            "caption": "",
+            "boxes": [],
+            "words": np.zeros(0, np.int32),
+            "emb": np.ones(3),
+            "brain": np.zeros(2),
+            "latent": np.ones((2, 2), np.float32),
+            "id": 8,
+            "ok": False,
+        },
     ]
     with sl.Writer(tmp_path / "out", columns=columns, resize=8, crop=8, samples_per_shard=8) as writer:
         for i, more in enumerate(given):
             writer.add(str(i), png(i), i, **more)
     fields = sl.Dataset(tmp_path / "out").fields
-    assert fields[0]["caption"] == "ein Käfer" and fields[0]["boxes"].tolist() == given[0]["boxes"] and fields[0]["id"] == 7
+    assert (
+        fields[0]["caption"] == "ein Käfer"
+        and fields[0]["boxes"].tolist() == given[0]["boxes"]
+        and fields[0]["id"] == 7
+    )
     found = tensors(tmp_path / "out" / "shard-00000.safetensors")
-    assert bytes(found["caption"]).decode() == "ein Käfer" and found["caption_offsets"].tolist() == [0, 10, 10]
+    assert bytes(found["caption"]).decode() == "ein Käfer" and found["caption_offsets"].tolist() == [
+        0,
+        10,
+        10,
+    ]
     assert found["boxes"].tolist() == given[0]["boxes"] and found["boxes_offsets"].tolist() == [0, 2, 2]
     assert found["words"].tolist() == [1, 2, 3] and found["emb"].tolist() == [[0.5, 1, 2], [1, 1, 1]]
     assert found["brain"].tolist() == [[0x3F80, 0x4049], [0, 0]]
     assert found["latent"].dtype == np.float32 and found["latent"].shape == (2, 2, 2)
-    assert found["id"].tolist() == [7, 8] and found["ok"].tolist() == [True, False] and found["labels"].tolist() == [0, 1]
+    assert (
+        found["id"].tolist() == [7, 8]
+        and found["ok"].tolist() == [True, False]
+        and found["labels"].tolist() == [0, 1]
+    )
 
 
 def further_images(i):
@@ -165,7 +215,9 @@ def test_further_images(images, tmp_path):
             assert np.array_equal(data.fields[i][name], image)
         assert data.fields[i]["caption"] == f"text {i}"
     assert np.array_equal(data.image("depth", -1), further_images(len(data) - 1)["depth"])
-    with pytest.raises(sl.InvalidArgumentError, match="no further image 'boxes'; there are: mask, depth, latent"):
+    with pytest.raises(
+        sl.InvalidArgumentError, match="no further image 'boxes'; there are: mask, depth, latent"
+    ):
         data.image("boxes", 0)
     with pytest.raises(IndexError):
         data.image("mask", len(data))
@@ -179,7 +231,10 @@ def test_further_images_that_do_not_fit_are_named(images, tmp_path):
         row = next(rows(images))
         good = further_images(0)
         for change, text in [
-            ({"mask": good["mask"][:5]}, r"the image 'mask' is uint8 \[6, 5, 1\], but this row has uint8 \[5, 5, 1\]"),
+            (
+                {"mask": good["mask"][:5]},
+                r"the image 'mask' is uint8 \[6, 5, 1\], but this row has uint8 \[5, 5, 1\]",
+            ),
             ({"mask": good["mask"].astype(np.int64) + 300}, r"uint8 \[6, 5, 1\]: uint8 cannot hold"),
             ({"mask": good["mask"].astype(np.float32)}, "but this row has float32"),
         ]:
@@ -215,7 +270,13 @@ def test_further_images_are_resumed_and_must_be_the_same(images, tmp_path):
                 writer.add(**row, **further_images(i))
             raise KeyError
     with pytest.raises(sl.InvalidArgumentError, match="fields"):
-        sl.Writer(out, classes=CLASSES, columns={**FURTHER, "depth": sl.ImageField("uint16", 7, 3)}, resume=True, **OPTIONS)
+        sl.Writer(
+            out,
+            classes=CLASSES,
+            columns={**FURTHER, "depth": sl.ImageField("uint16", 7, 3)},
+            resume=True,
+            **OPTIONS,
+        )
     with sl.Writer(out, classes=CLASSES, columns=FURTHER, resume=True, **OPTIONS) as writer:
         for i, row in enumerate(every):
             writer.add(**row, **further_images(i))
@@ -226,8 +287,15 @@ def test_a_column_that_changes_is_named(tmp_path):
     with sl.Writer(tmp_path / "out", resize=8, crop=8) as writer:
         for i in range(1000):
             writer.add(f"row {i}", png(0), emb=np.zeros(4, np.float32), caption="x")
-        for wrong, found in ((np.zeros(5, np.float32), r"float32 \[5\]"), (np.zeros(4), r"float64 \[4\]"), (3, r"int64 \[\]"), ("text", "text")):
-            with pytest.raises(ValueError, match=rf"'row 1000': column 'emb' is float32 \[4\], but this row has {found}"):
+        for wrong, found in (
+            (np.zeros(5, np.float32), r"float32 \[5\]"),
+            (np.zeros(4), r"float64 \[4\]"),
+            (3, r"int64 \[\]"),
+            ("text", "text"),
+        ):
+            with pytest.raises(
+                ValueError, match=rf"'row 1000': column 'emb' is float32 \[4\], but this row has {found}"
+            ):
                 writer.add("row 1000", png(0), emb=wrong, caption="x")
         with pytest.raises(ValueError, match="'row 1000': column 'caption' is text, but this row has int"):
             writer.add("row 1000", png(0), emb=np.zeros(4, np.float32), caption=3)
@@ -235,19 +303,26 @@ def test_a_column_that_changes_is_named(tmp_path):
             writer.add("row 1000", png(0), emb=np.zeros(4, np.float32))
         with pytest.raises(ValueError, match="'row 1000': there is no column 'other'; .*: emb, caption"):
             writer.add("row 1000", png(0), emb=np.zeros(4, np.float32), caption="x", other=1)
-        with pytest.raises(ValueError, match=r"'row 1000': column 'labels' is int64 \[\], but this row has float64 \[2\]"):
+        with pytest.raises(
+            ValueError, match=r"'row 1000': column 'labels' is int64 \[\], but this row has float64 \[2\]"
+        ):
             writer.add("row 1000", png(0), [0.5, 1], emb=np.zeros(4, np.float32), caption="x")
         assert len(writer) == 1000
 
 
 def test_declared_columns_take_numbers_that_fit(tmp_path):
-    with sl.Writer(tmp_path / "out", columns={"small": "uint8", "box": ("float32", 2)}, resize=8, crop=8) as writer:
+    with sl.Writer(
+        tmp_path / "out", columns={"small": "uint8", "box": ("float32", 2)}, resize=8, crop=8
+    ) as writer:
         writer.add("0", png(0), small=255, box=(1, 2))
         for small, box in ((256, (1, 2)), (1.5, (1, 2)), (1, (1, 2, 3)), (1, ("a", "b")), (1, None)):
             with pytest.raises(ValueError, match="'1': column '(small is|small|box)'"):
                 writer.add("1", png(0), small=small, box=box)
     for value in (None, b"bytes", []):
-        with sl.Writer(tmp_path / "other", resize=8, crop=8) as writer, pytest.raises(ValueError, match="declare it"):
+        with (
+            sl.Writer(tmp_path / "other", resize=8, crop=8) as writer,
+            pytest.raises(ValueError, match="declare it"),
+        ):
             try:
                 writer.add("0", png(0), thing=value)
             finally:
@@ -260,12 +335,19 @@ def test_labels(tmp_path):
     with sl.Writer(tmp_path / "named", classes=["ant", "bee"], resize=8, crop=8) as writer:
         writer.add("0", png(0), "bee")
         writer.add("1", png(0), np.int32(0))
-        for label, words in (("cow", "'cow' is no class"), (2, "label 2, but there are 2 classes"), (None, "has no label"), (1.5, "labels")):
+        for label, words in (
+            ("cow", "'cow' is no class"),
+            (2, "label 2, but there are 2 classes"),
+            (None, "has no label"),
+            (1.5, "labels"),
+        ):
             with pytest.raises(ValueError, match=words):
                 writer.add("2", png(0), label)
     data = sl.Dataset(tmp_path / "named")
     assert data.labels.tolist() == [1, 0] and data.classes == ("ant", "bee")
-    sl.write([("0", png(0), [0.5, 1]), ("1", png(1), np.array([2, 3]))], tmp_path / "vectors", resize=8, crop=8)
+    sl.write(
+        [("0", png(0), [0.5, 1]), ("1", png(1), np.array([2, 3]))], tmp_path / "vectors", resize=8, crop=8
+    )
     assert sl.Dataset(tmp_path / "vectors").labels.tolist() == [[0.5, 1], [2, 3]]
     with sl.Writer(tmp_path / "resumed", resize=8, crop=8, samples_per_shard=1) as writer:
         writer.add("0", png(0), [0.5, 1])
@@ -281,11 +363,20 @@ def test_labels(tmp_path):
 
 
 def test_bad_images_are_rejects_or_end_it(tmp_path):
-    result = sl.write([("good", png(0)), ("bad", b"no picture"), ("none", tmp_path / "none.jpg"), ("last", png(1))], tmp_path / "out", resize=8, crop=8)
+    result = sl.write(
+        [("good", png(0)), ("bad", b"no picture"), ("none", tmp_path / "none.jpg"), ("last", png(1))],
+        tmp_path / "out",
+        resize=8,
+        crop=8,
+    )
     assert (result.samples, result.rejects) == (2, 2)
-    assert "bad," in (tmp_path / "out" / "rejects.csv").read_text() and list(sl.Dataset(tmp_path / "out").keys) == ["good", "last"]
+    assert "bad," in (tmp_path / "out" / "rejects.csv").read_text() and list(
+        sl.Dataset(tmp_path / "out").keys
+    ) == ["good", "last"]
     with pytest.raises(RuntimeError, match="bad.*on_error fail"):
-        sl.write([("good", png(0)), ("bad", b"no picture")], tmp_path / "other", on_error="fail", resize=8, crop=8)
+        sl.write(
+            [("good", png(0)), ("bad", b"no picture")], tmp_path / "other", on_error="fail", resize=8, crop=8
+        )
     assert not (tmp_path / "other" / "dataset.json").exists()
 
 
@@ -320,7 +411,9 @@ def test_an_exception_leaves_an_unfinished_data_set(images, folder, tmp_path):
         sl.Writer(out, classes=["other"], resume=True, **OPTIONS)
     with pytest.raises(ValueError, match="crop"):
         sl.Writer(out, classes=CLASSES, resume=True, **{**OPTIONS, "crop": 8})
-    with pytest.raises(ValueError, match="column 'caption' is text, but the data set .* has other columns: labels: int64"):
+    with pytest.raises(
+        ValueError, match="column 'caption' is text, but the data set .* has other columns: labels: int64"
+    ):
         sl.Writer(out, classes=CLASSES, resume=True, columns={"caption": sl.Text}, **OPTIONS)
     with sl.Writer(out, classes=CLASSES, resume=True, **OPTIONS) as writer:
         done = writer.keys_done()
@@ -410,7 +503,12 @@ def test_several_writers_at_once_and_threads_that_add(images, folder, tmp_path):
     for i in range(4):
         assert_same_shards(folder, tmp_path / str(i))
     with sl.Writer(tmp_path / "shared", **OPTIONS) as writer:
-        threads = [threading.Thread(target=lambda part: [writer.add(row["key"], row["image"]) for row in part], args=(todo[i::4],)) for i in range(4)]
+        threads = [
+            threading.Thread(
+                target=lambda part: [writer.add(row["key"], row["image"]) for row in part], args=(todo[i::4],)
+            )
+            for i in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -419,7 +517,11 @@ def test_several_writers_at_once_and_threads_that_add(images, folder, tmp_path):
 
 
 def peak_kib():
-    return int(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")).split()[1])
+    return int(
+        next(
+            line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
+        ).split()[1]
+    )
 
 
 def test_nothing_is_kept_of_a_row(tmp_path):
@@ -478,7 +580,11 @@ except KeyboardInterrupt:
     sys.exit(7)
 """
     # A background job inherits SIGINT as ignored, and Python then raises no KeyboardInterrupt.
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     process.stdout.readline()
     time.sleep(1)
     process.send_signal(signal.SIGINT)

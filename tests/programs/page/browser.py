@@ -15,8 +15,14 @@ import time
 import unittest
 
 SECONDS = 30  # for anything to happen
-KEYS = {"Tab": ("Tab", 9, ""), "Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), " ": ("Space", 32, " "),
-        "ArrowRight": ("ArrowRight", 39, ""), "ArrowLeft": ("ArrowLeft", 37, "")}
+KEYS = {
+    "Tab": ("Tab", 9, ""),
+    "Enter": ("Enter", 13, "\r"),
+    "Escape": ("Escape", 27, ""),
+    " ": ("Space", 32, " "),
+    "ArrowRight": ("ArrowRight", 39, ""),
+    "ArrowLeft": ("ArrowLeft", 37, ""),
+}
 
 
 def find_browser():
@@ -46,10 +52,24 @@ class Browser:
             os.dup2(answers, 4)
 
         self._process = subprocess.Popen(
-            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-             "--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={self._profile}", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=take_descriptors,
-            pass_fds=(3, 4, for_browser, answers))
+            [
+                program,
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--remote-debugging-pipe",
+                f"--user-data-dir={self._profile}",
+                "about:blank",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=take_descriptors,
+            pass_fds=(3, 4, for_browser, answers),
+        )
         os.close(for_browser)
         os.close(answers)
         self._session = None
@@ -89,7 +109,9 @@ class Browser:
         if method == "Network.requestWillBeSent":
             self.requests.append(what["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.problems.append(what["exceptionDetails"].get("exception", {}).get("description", "exception"))
+            self.problems.append(
+                what["exceptionDetails"].get("exception", {}).get("description", "exception")
+            )
         elif method == "Log.entryAdded" and what["entry"]["level"] in ("error", "warning"):
             self.problems.append(what["entry"]["text"])
         elif method == "Runtime.consoleAPICalled" and what["type"] in ("error", "warning", "assert"):
@@ -137,22 +159,46 @@ class Browser:
             return [box.left + box.width * {at}, box.top + box.height * {at}];
         }})()""")
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=found[0], y=found[1], button="left", clickCount=1)
+            self.call(
+                "Input.dispatchMouseEvent", type=kind, x=found[0], y=found[1], button="left", clickCount=1
+            )
 
     def press(self, key, times=1):
         code, number, text = KEYS[key]
         for _ in range(times):
-            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, code=code, windowsVirtualKeyCode=number, text=text)
-            self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=code, windowsVirtualKeyCode=number)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type="keyDown",
+                key=key,
+                code=code,
+                windowsVirtualKeyCode=number,
+                text=text,
+            )
+            self.call(
+                "Input.dispatchKeyEvent", type="keyUp", key=key, code=code, windowsVirtualKeyCode=number
+            )
 
     def type(self, text):
         self.call("Input.insertText", text=text)
 
     def resize(self, width, height, dark=False):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
 
     def names(self):
         """(role, accessible name) of everything on the page that a screen reader names."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
-        return [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node.get("ignored")]
+        return [
+            (node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in nodes
+            if not node.get("ignored")
+        ]

@@ -9,7 +9,20 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from shardify_support import SHARDCTL, SMALL, TestCase, digests, environment, main, make_images, png, shardctl, shardify, shards, write
+from shardify_support import (
+    SHARDCTL,
+    SMALL,
+    TestCase,
+    digests,
+    environment,
+    main,
+    make_images,
+    png,
+    shardctl,
+    shardify,
+    shards,
+    write,
+)
 
 
 class Page(TestCase):
@@ -27,7 +40,9 @@ class Page(TestCase):
 
     def data(self):
         text = (self.dir / "index.html").read_text(encoding="utf-8")
-        return json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL).group(1))
+        return json.loads(
+            re.search(r'<script id="data" type="application/json">(.*?)</script>', text, re.DOTALL).group(1)
+        )
 
     def assert_refused_page(self, *words, options=()):
         result = self.assert_code(shardctl("page", self.out, self.dir, *options), 2)
@@ -39,11 +54,20 @@ class Page(TestCase):
         result, data = self.page("--samples", "2")
         self.assertIn("6 pictures", result.out)
         self.assertEqual(sorted(os.listdir(self.dir)), ["index.html", "pictures"])
-        self.assertEqual({f"{sample['index']}.jpg" for sample in data["samples"]}, set(os.listdir(self.dir / "pictures")))
+        self.assertEqual(
+            {f"{sample['index']}.jpg" for sample in data["samples"]}, set(os.listdir(self.dir / "pictures"))
+        )
         self.assertEqual([one["samples"] for one in data["classes"]], [4, 4, 4])
         self.assertEqual([sample["class"] for sample in data["samples"]], [0, 0, 1, 1, 2, 2])
-        self.assertTrue((self.dir / "pictures" / f"{data['samples'][0]['index']}.jpg").read_bytes().startswith(b"\xff\xd8"))
-        self.assertNotIn("http", re.sub(r'http-equiv|"http://www.w3.org/2000/svg"', "", (self.dir / "index.html").read_text()))
+        self.assertTrue(
+            (self.dir / "pictures" / f"{data['samples'][0]['index']}.jpg")
+            .read_bytes()
+            .startswith(b"\xff\xd8")
+        )
+        self.assertNotIn(
+            "http",
+            re.sub(r'http-equiv|"http://www.w3.org/2000/svg"', "", (self.dir / "index.html").read_text()),
+        )
 
     def test_augment_shows_what_training_gets(self):
         self.convert()
@@ -53,9 +77,14 @@ class Page(TestCase):
         self.assertEqual(data["augmented"]["epochs"], 6)
         self.assertEqual({row["key"] for row in rows}, {sample["key"] for sample in data["samples"]})
         files = {f"{row['index']}-a{epoch}.jpg" for row in rows for epoch in range(6)}
-        self.assertEqual(set(os.listdir(self.dir / "pictures")), files | {f"{sample['index']}.jpg" for sample in data["samples"]})
+        self.assertEqual(
+            set(os.listdir(self.dir / "pictures")),
+            files | {f"{sample['index']}.jpg" for sample in data["samples"]},
+        )
         before = digests(self.dir / "pictures")
-        self.assertGreater(len({before[os.fsencode(file)] for file in files}), 30, "epochs and samples differ")
+        self.assertGreater(
+            len({before[os.fsencode(file)] for file in files}), 30, "epochs and samples differ"
+        )
         self.page("--augment", "rand-augment:2,9", "--samples", "2", "--overwrite")
         self.assertEqual(digests(self.dir / "pictures"), before)
         self.page("--augment", "rand-augment:2,9", "--samples", "2", "--seed", "5", "--overwrite")
@@ -66,21 +95,32 @@ class Page(TestCase):
     def test_show_draws_the_same_beside_the_samples(self):
         self.convert()
         sheet = self.path / "sheet.png"
-        self.assert_code(shardctl("show", self.out, "0..3", "--augment", "aug-mix", "--views", "2", "-o", sheet), 0)
+        self.assert_code(
+            shardctl("show", self.out, "0..3", "--augment", "aug-mix", "--views", "2", "-o", sheet), 0
+        )
         size = [int.from_bytes(sheet.read_bytes()[at : at + 4], "big") for at in (16, 20)]
         plain = self.path / "plain.png"
         self.assert_code(shardctl("show", self.out, "0..3", "--columns", "3", "-o", plain), 0)
         width, height = (int.from_bytes(plain.read_bytes()[at : at + 4], "big") for at in (16, 20))
         self.assertEqual(size, [width, 4 + 3 * (height - 4)])  # three rows of a sample and two views
         before = sheet.read_bytes()
-        self.assert_code(shardctl("show", self.out, "0..3", "--augment", "aug-mix", "--views", "2", "--seed", "9", "-o", sheet), 0)
+        self.assert_code(
+            shardctl(
+                "show", self.out, "0..3", "--augment", "aug-mix", "--views", "2", "--seed", "9", "-o", sheet
+            ),
+            0,
+        )
         self.assertNotEqual(sheet.read_bytes(), before)
-        result = self.assert_code(shardctl("show", self.out, "0", "--augment", "crop", "--views", "0", "-o", self.path / "x.png"), 2)
+        result = self.assert_code(
+            shardctl("show", self.out, "0", "--augment", "crop", "--views", "0", "-o", self.path / "x.png"), 2
+        )
         self.assertIn("from 1 to 64", result.err)
 
     def test_an_unknown_policy_is_refused_and_nothing_is_left(self):
         self.convert()
-        self.assert_refused_page('--augment "rand"', "rand-augment[:COUNT,MAGNITUDE]", "simclr", options=("--augment", "rand"))
+        self.assert_refused_page(
+            '--augment "rand"', "rand-augment[:COUNT,MAGNITUDE]", "simclr", options=("--augment", "rand")
+        )
         self.assertFalse(self.dir.exists())
 
     def test_the_channels_are_those_of_stats(self):
@@ -95,7 +135,12 @@ class Page(TestCase):
         self.convert(make_images(self.path / "images", each=30))
         shown = []
         for seed in ("1", "1", "2"):
-            shown.append([sample["index"] for sample in self.page("--seed", seed, "--samples", "3", "--overwrite")[1]["samples"]])
+            shown.append(
+                [
+                    sample["index"]
+                    for sample in self.page("--seed", seed, "--samples", "3", "--overwrite")[1]["samples"]
+                ]
+            )
         self.assertEqual(shown[0], shown[1])
         self.assertNotEqual(shown[0], shown[2])
 
@@ -103,7 +148,10 @@ class Page(TestCase):
         self.convert()
         self.page()
         before = digests(self.dir / "pictures")
-        for options in (["--dtype", "f16", "--normalize", "imagenet"], ["--dtype", "f32", "--codec", "packed"]):
+        for options in (
+            ["--dtype", "f16", "--normalize", "imagenet"],
+            ["--dtype", "f32", "--codec", "packed"],
+        ):
             self.out = self.path / ("out-" + options[1] + "-" + options[-1])
             small = [option for option in SMALL if option not in ("--dtype", "u8")]
             self.assert_code(shardify(self.path / "images", self.out, *small, *options), 0)
@@ -130,7 +178,12 @@ class Page(TestCase):
         self.assert_code(shardctl("split", self.out, "--fractions", "0.8,0.2"), 0)
         parts = []
         for part in ("train", "val"):
-            self.assert_code(shardctl("page", f"{self.out}#{part}", self.dir, "--samples", "90", "--duplicates", "--overwrite"), 0)
+            self.assert_code(
+                shardctl(
+                    "page", f"{self.out}#{part}", self.dir, "--samples", "90", "--duplicates", "--overwrite"
+                ),
+                0,
+            )
             parts.append(self.data())
         self.assertEqual([data["name"] for data in parts], ["out#train", "out#val"])
         keys = [{sample["key"] for sample in data["samples"]} for data in parts]
@@ -177,7 +230,9 @@ class Page(TestCase):
             write(self.path / "images" / "x" / f"{i}.png", png(i))
         self.convert(self.path / "images")
         for delay in (0.0, 0.02, 0.05, 0.1):
-            running = subprocess.Popen([SHARDCTL, "page", self.out, self.dir, "--samples", "300", "--quiet"], env=environment())
+            running = subprocess.Popen(
+                [SHARDCTL, "page", self.out, self.dir, "--samples", "300", "--quiet"], env=environment()
+            )
             time.sleep(delay)
             running.kill()
             running.wait()

@@ -10,9 +10,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from shardify_support import SMALL, TestCase, main, make_images, png, shardctl, shardify, write
 
 # Folders and files may have these names. A '/' is a folder inside.
-HOSTILE = ["</script><script>window.hacked=1</script>.png", "<img src=x onerror='window.hacked=2'>/a.png", "a\"b'c&amp;d/e.png",
-           "line\nbreak/f\r\n.png", "\u05e9\u05dc\u05d5\u05dd\u202egnp.exe/\u0645\u0631\u062d\u0628\u0627.png", "@data@/@script@.png",
-           "__proto__/constructor.png", "\u2028/\u2029.png", "{{7*7}}/${7*7}.png"]
+HOSTILE = [
+    "</script><script>window.hacked=1</script>.png",
+    "<img src=x onerror='window.hacked=2'>/a.png",
+    "a\"b'c&amp;d/e.png",
+    "line\nbreak/f\r\n.png",
+    "\u05e9\u05dc\u05d5\u05dd\u202egnp.exe/\u0645\u0631\u062d\u0628\u0627.png",
+    "@data@/@script@.png",
+    "__proto__/constructor.png",
+    "\u2028/\u2029.png",
+    "{{7*7}}/${7*7}.png",
+]
 
 
 class Page(TestCase):
@@ -33,7 +41,9 @@ class Page(TestCase):
 
     def shown(self):
         """Keys of the pictures that are shown."""
-        return self.browser.value("[...document.querySelectorAll('#pictures .key')].map((e) => e.textContent)")
+        return self.browser.value(
+            "[...document.querySelectorAll('#pictures .key')].map((e) => e.textContent)"
+        )
 
     def assert_clean(self):
         self.assertEqual(self.browser.problems, [])
@@ -43,7 +53,9 @@ class Page(TestCase):
         page = self.open_page(make_images(self.path / "images"))
         self.assertEqual(page.value("document.title"), "out")
         self.assertEqual(len(self.shown()), 12)
-        page.wait_for("[...document.querySelectorAll('#pictures img')].slice(0, 4).every((i) => i.complete && i.naturalWidth === 32)")
+        page.wait_for(
+            "[...document.querySelectorAll('#pictures img')].slice(0, 4).every((i) => i.complete && i.naturalWidth === 32)"
+        )
         self.assertEqual(page.value("document.querySelectorAll('#histogram button').length"), 3)
         self.assertEqual(page.value("document.querySelectorAll('#channel-list svg').length"), 3)
         self.assertIn("u8 nchw [3, 32, 32]", page.value("document.getElementById('facts').textContent"))
@@ -52,13 +64,19 @@ class Page(TestCase):
     def test_augmented_samples_are_shown_if_asked_for(self):
         page = self.open_page(make_images(self.path / "images"))
         self.assertTrue(page.value("document.getElementById('augmented').hidden"))
-        self.assert_code(shardctl("page", self.out, self.path / "page", "--augment", "simclr", "--overwrite"), 0)
+        self.assert_code(
+            shardctl("page", self.out, self.path / "page", "--augment", "simclr", "--overwrite"), 0
+        )
         page.open((self.path / "page" / "index.html").as_uri())
         self.assertFalse(page.value("document.getElementById('augmented').hidden"))
         page.value("document.getElementById('augmented').scrollIntoView()")
         self.assertEqual(page.value("document.querySelectorAll('#augmented-list li').length"), 8)
-        page.wait_for("[...document.querySelectorAll('#augmented-list li:first-child img')].every((i) => i.complete && i.naturalWidth === 32)")
-        self.assertEqual(page.value("document.querySelectorAll('#augmented-list li:first-child img').length"), 7)
+        page.wait_for(
+            "[...document.querySelectorAll('#augmented-list li:first-child img')].every((i) => i.complete && i.naturalWidth === 32)"
+        )
+        self.assertEqual(
+            page.value("document.querySelectorAll('#augmented-list li:first-child img').length"), 7
+        )
         self.assertIn("simclr", page.value("document.getElementById('augmented-note').textContent"))
         self.assert_clean()
 
@@ -113,7 +131,7 @@ class Page(TestCase):
     def test_hostile_names_are_text(self):
         for name in HOSTILE:
             write(self.path / "images" / name, png(HOSTILE.index(name)))
-        write(self.path / "images/<b>bad</b>.png", b"<b>\"no\" image")
+        write(self.path / "images/<b>bad</b>.png", b'<b>"no" image')
         page = self.open_page(self.path / "images", "--duplicates")
         self.assertIsNone(page.value("window.hacked"))
         dataset = json.loads((self.out / "dataset.json").read_text(encoding="utf-8"))
@@ -122,7 +140,9 @@ class Page(TestCase):
         keys = set(self.shown())
         for name in HOSTILE:
             self.assertIn(name.replace("\n", "\\x0a").replace("\r", "\\x0d"), keys)
-        self.assertEqual(page.value("document.querySelectorAll('main b, main script, #pictures img[onerror]').length"), 0)
+        self.assertEqual(
+            page.value("document.querySelectorAll('main b, main script, #pictures img[onerror]').length"), 0
+        )
         page.click("#filter-key")
         page.type("onerror='")
         self.assertEqual(len(self.shown()), 1)
@@ -168,7 +188,11 @@ class Page(TestCase):
 
     def test_all_controls_and_pictures_have_names(self):
         page = self.open_page(make_images(self.path / "images"))
-        named = [name for name in page.names() if name[0] in ("button", "searchbox", "textbox", "combobox", "image", "link", "region")]
+        named = [
+            name
+            for name in page.names()
+            if name[0] in ("button", "searchbox", "textbox", "combobox", "image", "link", "region")
+        ]
         self.assertGreater(len(named), 30)
         self.assertEqual([role for role, name in named if not name.strip()], [])
 
@@ -180,10 +204,14 @@ class Page(TestCase):
         text = page.value("document.getElementById('duplicate-list').textContent")
         for piece in ("ant/0.png", "cow/copy.png", "labels differ"):
             self.assertIn(piece, text)
-        self.assertEqual(page.value("document.getElementById('reject-note').textContent"), "1 of 14 inputs was not stored")
+        self.assertEqual(
+            page.value("document.getElementById('reject-note').textContent"), "1 of 14 inputs was not stored"
+        )
         page.click("#reject-list summary", at=0.05)
         self.assertTrue(page.value("document.querySelector('#reject-list details').open"))
-        self.assertIn("cow/broken.png", page.value("document.querySelector('#reject-list details').textContent"))
+        self.assertIn(
+            "cow/broken.png", page.value("document.querySelector('#reject-list details').textContent")
+        )
         self.assert_clean()
 
 

@@ -49,24 +49,52 @@ def _facts(data: Dataset) -> "dict[str, str]":
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m shardloader", description="Look at data sets of shardify.")
+    parser = argparse.ArgumentParser(
+        prog="python -m shardloader", description="Look at data sets of shardify."
+    )
     devices = f"{cuda_device_count()} CUDA devices" if has_cuda else "built without CUDA"
     parser.add_argument("--version", action="version", version=f"shardloader {__version__}, {devices}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="info | export | prefix")
-    info = commands.add_parser("info", help="what a data set is", description="Prints what dataset.json says, one fact a line.")
+    info = commands.add_parser(
+        "info", help="what a data set is", description="Prints what dataset.json says, one fact a line."
+    )
     info.add_argument("out", metavar="OUT", help="the folder that shardify made")
     info.add_argument("--json", action="store_true", help="all of it as JSON")
-    export = commands.add_parser("export", help="write a Parquet file", description="Writes the samples, labels and columns as one Parquet file.")
-    export.add_argument("out", metavar="OUT", help="the folder that shardify made, or a part of it: FOLDER#NAME")
-    export.add_argument("--parquet", metavar="FILE", required=True, help="the file to write; it must not exist, and appears when it is complete")
-    export.add_argument("--batch-size", metavar="N", type=int, default=256, help="samples in memory, and of a row group (default: 256)")
-    commands.add_parser("prefix", help="the folder for CMAKE_PREFIX_PATH", description="Prints where find_package(shard) finds the library.")
+    export = commands.add_parser(
+        "export",
+        help="write a Parquet file",
+        description="Writes the samples, labels and columns as one Parquet file.",
+    )
+    export.add_argument(
+        "out", metavar="OUT", help="the folder that shardify made, or a part of it: FOLDER#NAME"
+    )
+    export.add_argument(
+        "--parquet",
+        metavar="FILE",
+        required=True,
+        help="the file to write; it must not exist, and appears when it is complete",
+    )
+    export.add_argument(
+        "--batch-size",
+        metavar="N",
+        type=int,
+        default=256,
+        help="samples in memory, and of a row group (default: 256)",
+    )
+    commands.add_parser(
+        "prefix",
+        help="the folder for CMAKE_PREFIX_PATH",
+        description="Prints where find_package(shard) finds the library.",
+    )
     given = parser.parse_args(arguments)
 
     if given.command == "prefix":
         prefix = os.path.dirname(os.path.abspath(__file__))
         if not os.path.exists(os.path.join(prefix, "lib", "cmake", "shard", "shard-config.cmake")):
-            print("this installation has no headers and archives: a wheel of tools/wheel has them", file=sys.stderr)
+            print(
+                "this installation has no headers and archives: a wheel of tools/wheel has them",
+                file=sys.stderr,
+            )
             return 2
         print(prefix)
         return 0

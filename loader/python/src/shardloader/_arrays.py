@@ -32,7 +32,9 @@ def dtype_name(dtype: Any) -> str:
     name = DTYPES.get(name, name)
     if name not in DTYPES.values():
         expected = ", ".join(f'"{long}" ("{short}")' for short, long in DTYPES.items())
-        raise InvalidArgumentError(f"dtype is {dtype!r}; expected one of {expected}, or a dtype of numpy or torch")
+        raise InvalidArgumentError(
+            f"dtype is {dtype!r}; expected one of {expected}, or a dtype of numpy or torch"
+        )
     return name
 
 
@@ -66,7 +68,9 @@ class Framework:
     def stream(self) -> Optional[int]:
         return None
 
-    current_stream: Optional[Callable[[], int]] = None  # of the calling thread; asked when the last array of a batch dies
+    current_stream: Optional[Callable[[], int]] = (
+        None  # of the calling thread; asked when the last array of a batch dies
+    )
 
     def images(self, tensor: Tensor) -> Any:
         """Shares the batch's memory."""
@@ -102,9 +106,13 @@ class Torch(Framework):
                     'or use framework=None or "cupy"'
                 )
             if not torch.cuda.is_available():
-                raise InvalidArgumentError(f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use (torch.cuda.is_available() is False); use device="cpu"')
+                raise InvalidArgumentError(
+                    f'device "cuda:{ordinal}": PyTorch finds no GPU that it can use (torch.cuda.is_available() is False); use device="cpu"'
+                )
             torch.cuda.init()
-            raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what current_stream() asks, without an object
+            raw = getattr(
+                torch._C, "_cuda_getCurrentRawStream", None
+            )  # what current_stream() asks, without an object
             if raw is not None:
                 self.current_stream = lambda: raw(ordinal)
             else:
@@ -118,7 +126,9 @@ class Torch(Framework):
         return self._from_dlpack(tensor.capsule()).clone()
 
     def mask(self, core: Any) -> Any:
-        return self.labels(core.mask_bytes).view(self._bool)  # PyTorch takes booleans by DLPack from some version on
+        return self.labels(core.mask_bytes).view(
+            self._bool
+        )  # PyTorch takes booleans by DLPack from some version on
 
 
 class Cupy(Framework):
@@ -213,10 +223,14 @@ def _make_framework(name: Optional[str], ordinal: int) -> Framework:
     if name is None:
         return DLPack(ordinal)
     if name not in FRAMEWORKS:
-        raise InvalidArgumentError(f'framework is {name!r}; expected "torch", "jax", "cupy", "numpy", "auto" or None')
+        raise InvalidArgumentError(
+            f'framework is {name!r}; expected "torch", "jax", "cupy", "numpy", "auto" or None'
+        )
     if name == "numpy":
         if ordinal >= 0:
-            raise InvalidArgumentError('framework="numpy" needs device="cpu": numpy has no arrays in device memory')
+            raise InvalidArgumentError(
+                'framework="numpy" needs device="cpu": numpy has no arrays in device memory'
+            )
         return Numpy()
     if ordinal >= 0:
         _require_gpu(ordinal)

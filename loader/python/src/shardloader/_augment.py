@@ -55,7 +55,9 @@ def _check_pairs(**of: "tuple[Any, dict[str, Any]]") -> None:
     for name, (value, further) in of.items():
         for other, given in further.items():
             if value is None and given is not None:
-                raise InvalidArgumentError(f"{other} is {given!r}, but {name} is not given; give both or neither")
+                raise InvalidArgumentError(
+                    f"{other} is {given!r}, but {name} is not given; give both or neither"
+                )
 
 
 def _check_probabilities(**of: Any) -> None:
@@ -77,10 +79,23 @@ class ops:
     """Operations for Augment(ops=[...]). p: the probability of being applied. Each has torchvision's definition (docs/augment.md)."""
 
     @staticmethod
-    def color_jitter(brightness: Span = 0, contrast: Span = 0, saturation: Span = 0, hue: Span = 0, *, random_order: bool = True, p: float = 1) -> Operation:
+    def color_jitter(
+        brightness: Span = 0,
+        contrast: Span = 0,
+        saturation: Span = 0,
+        hue: Span = 0,
+        *,
+        random_order: bool = True,
+        p: float = 1,
+    ) -> Operation:
         """torchvision's ColorJitter. A number v: factors from 1 - v to 1 + v, and hues from -v to v."""
         given: "dict[str, Any]" = {"random_order": random_order, "p": p}
-        for name, value, centre in (("brightness", brightness, 1.0), ("contrast", contrast, 1.0), ("saturation", saturation, 1.0), ("hue", hue, 0.0)):
+        for name, value, centre in (
+            ("brightness", brightness, 1.0),
+            ("contrast", contrast, 1.0),
+            ("saturation", saturation, 1.0),
+            ("hue", hue, 0.0),
+        ):
             span = _span(f"color_jitter: {name}", value, centre)
             if span != (centre, centre):
                 given[name] = span
@@ -94,7 +109,10 @@ class ops:
     @staticmethod
     def gaussian_blur(kernel_size: int = 23, sigma: Span = (0.1, 2.0), *, p: float = 1) -> Operation:
         """kernel_size: odd, up to 31. sigma: a number, or bounds."""
-        return Operation("gaussian_blur", {"kernel_size": kernel_size, "sigma": _span("gaussian_blur: sigma", sigma), "p": p})
+        return Operation(
+            "gaussian_blur",
+            {"kernel_size": kernel_size, "sigma": _span("gaussian_blur: sigma", sigma), "p": p},
+        )
 
     @staticmethod
     def solarize(threshold: float = 128, *, p: float = 1) -> Operation:
@@ -129,7 +147,13 @@ class ops:
     @staticmethod
     def permute(order: "Optional[Sequence[int]]" = None, *, p: float = 1) -> Operation:
         """Output channel c is input channel order[c]. None: a random order."""
-        channels = None if order is None else list(order) if isinstance(order, (list, tuple)) else _check.refuse("permute: order", order, "a list of channels")
+        channels = (
+            None
+            if order is None
+            else list(order)
+            if isinstance(order, (list, tuple))
+            else _check.refuse("permute: order", order, "a list of channels")
+        )
         return Operation("permute", {"order": channels, "p": p})
 
     @staticmethod
@@ -144,30 +168,70 @@ class ops:
         p: float = 1,
     ) -> Operation:
         """torchvision's RandomAffine. shear: a number, (low, high) along x, or four numbers: those of x and y."""
-        if not isinstance(shear, (int, float)) and (not isinstance(shear, (list, tuple)) or len(shear) not in (2, 4)):
+        if not isinstance(shear, (int, float)) and (
+            not isinstance(shear, (list, tuple)) or len(shear) not in (2, 4)
+        ):
             _check.refuse("affine: shear", shear, "a number, two or four of them")
-        shears = (-shear, shear, 0.0, 0.0) if isinstance(shear, (int, float)) else tuple(shear) + (0.0, 0.0) * (len(shear) == 2)
+        shears = (
+            (-shear, shear, 0.0, 0.0)
+            if isinstance(shear, (int, float))
+            else tuple(shear) + (0.0, 0.0) * (len(shear) == 2)
+        )
         if not isinstance(translate, (list, tuple)):
             _check.refuse("affine: translate", translate, "two numbers")
-        given = {"degrees": _span("affine: degrees", degrees, 0.0), "translate": tuple(translate), "scale": _span("affine: scale", scale), "shear_x": shears[:2], "shear_y": shears[2:]}
+        given = {
+            "degrees": _span("affine: degrees", degrees, 0.0),
+            "translate": tuple(translate),
+            "scale": _span("affine: scale", scale),
+            "shear_x": shears[:2],
+            "shear_y": shears[2:],
+        }
         return Operation("affine", {**given, "interpolation": interpolation, "fill": fill, "p": p})
 
     @staticmethod
     def rotation(degrees: Span, *, interpolation: str = "nearest", fill: Fill = 0, p: float = 1) -> Operation:
         """Counter-clockwise, about the centre. A number v: from -v to v."""
-        return Operation("rotation", {"degrees": _span("rotation: degrees", degrees, 0.0), "interpolation": interpolation, "fill": fill, "p": p})
+        return Operation(
+            "rotation",
+            {
+                "degrees": _span("rotation: degrees", degrees, 0.0),
+                "interpolation": interpolation,
+                "fill": fill,
+                "p": p,
+            },
+        )
 
     @staticmethod
-    def perspective(distortion: float = 0.5, *, interpolation: str = "bilinear", fill: Fill = 0, p: float = 0.5) -> Operation:
+    def perspective(
+        distortion: float = 0.5, *, interpolation: str = "bilinear", fill: Fill = 0, p: float = 0.5
+    ) -> Operation:
         """torchvision's RandomPerspective."""
-        return Operation("perspective", {"distortion": distortion, "interpolation": interpolation, "fill": fill, "p": p})
+        return Operation(
+            "perspective", {"distortion": distortion, "interpolation": interpolation, "fill": fill, "p": p}
+        )
 
     @staticmethod
-    def erasing(scale: Span = (0.02, 0.33), ratio: Span = (0.3, 3.3), value: "Union[float, Sequence[float], str]" = 0, *, p: float = 0.5) -> Operation:
+    def erasing(
+        scale: Span = (0.02, 0.33),
+        ratio: Span = (0.3, 3.3),
+        value: "Union[float, Sequence[float], str]" = 0,
+        *,
+        p: float = 0.5,
+    ) -> Operation:
         """A rectangle gets `value` (of bytes, 0 to 255), or with "random" uniform bytes."""
         if isinstance(value, str) and value != "random":
-            raise InvalidArgumentError(f'erasing: value is {value!r}; expected a number, one for each channel, or "random"')
-        return Operation("erasing", {"scale": _span("erasing: scale", scale), "ratio": _span("erasing: ratio", ratio), "value": None if isinstance(value, str) else value, "p": p})
+            raise InvalidArgumentError(
+                f'erasing: value is {value!r}; expected a number, one for each channel, or "random"'
+            )
+        return Operation(
+            "erasing",
+            {
+                "scale": _span("erasing: scale", scale),
+                "ratio": _span("erasing: ratio", ratio),
+                "value": None if isinstance(value, str) else value,
+                "p": p,
+            },
+        )
 
     @staticmethod
     def vertical_flip(p: float = 0.5) -> Operation:
@@ -182,29 +246,72 @@ class ops:
     @staticmethod
     def padded_crop(padding: int = 4, *, reflect: bool = False, fill: Fill = 0, p: float = 1) -> Operation:
         """torchvision's RandomCrop of the sample's own size with padding."""
-        return Operation("padded_crop", {"padding": padding, "reflect": reflect, "fill": 0 if fill is None else fill, "p": p})
+        return Operation(
+            "padded_crop",
+            {"padding": padding, "reflect": reflect, "fill": 0 if fill is None else fill, "p": p},
+        )
 
     @staticmethod
-    def rand_augment(count: int = 2, magnitude: int = 9, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, p: float = 1) -> Operation:
+    def rand_augment(
+        count: int = 2,
+        magnitude: int = 9,
+        *,
+        bins: int = 31,
+        interpolation: str = "nearest",
+        fill: Fill = None,
+        p: float = 1,
+    ) -> Operation:
         """torchvision's RandAugment."""
-        return Operation("rand_augment", {"count": count, "magnitude": magnitude, "bins": bins, "interpolation": interpolation, "fill": fill, "p": p})
+        return Operation(
+            "rand_augment",
+            {
+                "count": count,
+                "magnitude": magnitude,
+                "bins": bins,
+                "interpolation": interpolation,
+                "fill": fill,
+                "p": p,
+            },
+        )
 
     @staticmethod
-    def trivial_augment(*, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, p: float = 1) -> Operation:
+    def trivial_augment(
+        *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, p: float = 1
+    ) -> Operation:
         """torchvision's TrivialAugmentWide."""
-        return Operation("trivial_augment", {"bins": bins, "interpolation": interpolation, "fill": fill, "p": p})
+        return Operation(
+            "trivial_augment", {"bins": bins, "interpolation": interpolation, "fill": fill, "p": p}
+        )
 
     @staticmethod
-    def auto_augment(policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, p: float = 1) -> Operation:
+    def auto_augment(
+        policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, p: float = 1
+    ) -> Operation:
         """torchvision's AutoAugment: "imagenet", "cifar10" or "svhn"."""
-        return Operation("auto_augment", {"policy": policy, "interpolation": interpolation, "fill": fill, "p": p})
+        return Operation(
+            "auto_augment", {"policy": policy, "interpolation": interpolation, "fill": fill, "p": p}
+        )
 
     @staticmethod
     def aug_mix(
-        severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, *, all_operations: bool = True, interpolation: str = "bilinear", fill: Fill = None, p: float = 1
+        severity: int = 3,
+        width: int = 3,
+        depth: int = 0,
+        alpha: float = 1,
+        *,
+        all_operations: bool = True,
+        interpolation: str = "bilinear",
+        fill: Fill = None,
+        p: float = 1,
     ) -> Operation:
         """torchvision's AugMix. depth: operations in each of `width` chains; 0: 1 to 3."""
-        given = {"severity": severity, "width": width, "depth": depth, "alpha": alpha, "all_operations": all_operations}
+        given = {
+            "severity": severity,
+            "width": width,
+            "depth": depth,
+            "alpha": alpha,
+            "all_operations": all_operations,
+        }
         return Operation("aug_mix", {**given, "interpolation": interpolation, "fill": fill, "p": p})
 
     @staticmethod
@@ -279,11 +386,24 @@ class Augment:
         make = globals()["ops"]
         _check_pairs(
             color_jitter=(color_jitter, {"color_jitter_p": color_jitter_p}),
-            gaussian_blur=(gaussian_blur, {"gaussian_blur_sigma": gaussian_blur_sigma, "gaussian_blur_p": gaussian_blur_p}),
+            gaussian_blur=(
+                gaussian_blur,
+                {"gaussian_blur_sigma": gaussian_blur_sigma, "gaussian_blur_p": gaussian_blur_p},
+            ),
             solarize=(solarize, {"solarize_p": solarize_p}),
         )
-        _check_probabilities(grayscale=grayscale, equalize=equalize, auto_contrast=auto_contrast, invert=invert, erasing=erasing)
-        for name, size in (("center_crop", center_crop), ("random_crop", random_crop), ("random_resized_crop", random_resized_crop)):
+        _check_probabilities(
+            grayscale=grayscale,
+            equalize=equalize,
+            auto_contrast=auto_contrast,
+            invert=invert,
+            erasing=erasing,
+        )
+        for name, size in (
+            ("center_crop", center_crop),
+            ("random_crop", random_crop),
+            ("random_resized_crop", random_resized_crop),
+        ):
             if size is not None:
                 _check.size(name, size)
         #: What the Loader's options of the same names become.
@@ -298,7 +418,9 @@ class Augment:
                 "flip": flip,
                 "dtype": dtype,
                 "layout": layout,
-                "mean": mean if mean is None or isinstance(mean, (int, float)) else _check.numbers("mean", mean),
+                "mean": mean
+                if mean is None or isinstance(mean, (int, float))
+                else _check.numbers("mean", mean),
                 "std": std if std is None or isinstance(std, (int, float)) else _check.numbers("std", std),
             }.items()
             if value is not None
@@ -306,21 +428,39 @@ class Augment:
         all_of: "list[Operation]" = []
         if policy is not None:
             if policy not in ("rand_augment", "trivial_augment", "auto_augment", "aug_mix", "three_augment"):
-                raise InvalidArgumentError(f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"')
+                raise InvalidArgumentError(
+                    f'policy is {policy!r}; expected "rand_augment", "trivial_augment", "auto_augment", "aug_mix" or "three_augment"'
+                )
             all_of.append(getattr(make, policy)())
         if color_jitter is not None:
             if not isinstance(color_jitter, (list, tuple)) or not 1 <= len(color_jitter) <= 4:
-                _check.refuse("color_jitter", color_jitter, "one to four: brightness, contrast, saturation, hue")
+                _check.refuse(
+                    "color_jitter", color_jitter, "one to four: brightness, contrast, saturation, hue"
+                )
             all_of.append(make.color_jitter(*color_jitter, p=_or(color_jitter_p, 1)))
         vertical = (0.5 if vertical_flip else 0) if isinstance(vertical_flip, bool) else vertical_flip
-        for name, p in (("grayscale", grayscale), ("equalize", equalize), ("auto_contrast", auto_contrast), ("invert", invert), ("vertical_flip", vertical)):
+        for name, p in (
+            ("grayscale", grayscale),
+            ("equalize", equalize),
+            ("auto_contrast", auto_contrast),
+            ("invert", invert),
+            ("vertical_flip", vertical),
+        ):
             if p != 0:
                 all_of.append(getattr(make, name)(p=p))
         if gaussian_blur is not None:
-            all_of.append(make.gaussian_blur(gaussian_blur, _or(gaussian_blur_sigma, (0.1, 2.0)), p=_or(gaussian_blur_p, 1)))
+            all_of.append(
+                make.gaussian_blur(
+                    gaussian_blur, _or(gaussian_blur_sigma, (0.1, 2.0)), p=_or(gaussian_blur_p, 1)
+                )
+            )
         if solarize is not None:
             if not isinstance(solarize, (int, float)) or isinstance(solarize, bool) or 0 < solarize < 1:
-                _check.refuse("solarize", solarize, "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p")
+                _check.refuse(
+                    "solarize",
+                    solarize,
+                    "a threshold of bytes, 1 to 255 (or 0, which inverts all); for a probability give 128 and solarize_p",
+                )
             all_of.append(make.solarize(solarize, p=_or(solarize_p, 1)))
         if isinstance(ops, Operation) or not isinstance(ops, Iterable):
             raise InvalidArgumentError(f"ops is {ops!r}; expected a list of operations")
@@ -329,27 +469,59 @@ class Augment:
             all_of.append(make.erasing(p=erasing))
         for number, one in enumerate(all_of):
             if not isinstance(one, Operation):
-                raise InvalidArgumentError(f"operation {number} is {one!r}; expected what a function of shardloader.ops returns")
+                raise InvalidArgumentError(
+                    f"operation {number} is {one!r}; expected what a function of shardloader.ops returns"
+                )
         #: The operations, in their order.
         self.operations: "tuple[Operation, ...]" = tuple(all_of)
 
     @classmethod
-    def rand_augment(cls, count: int = 2, magnitude: int = 9, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any) -> "Augment":
+    def rand_augment(
+        cls,
+        count: int = 2,
+        magnitude: int = 9,
+        *,
+        bins: int = 31,
+        interpolation: str = "nearest",
+        fill: Fill = None,
+        **more: Any,
+    ) -> "Augment":
         """RandAugment of `count` operations with this magnitude of `bins`; further keywords are those of Augment."""
-        return cls(ops=[ops.rand_augment(count, magnitude, bins=bins, interpolation=interpolation, fill=fill), *more.pop("ops", ())], **more)
+        return cls(
+            ops=[
+                ops.rand_augment(count, magnitude, bins=bins, interpolation=interpolation, fill=fill),
+                *more.pop("ops", ()),
+            ],
+            **more,
+        )
 
     @classmethod
-    def trivial_augment(cls, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any) -> "Augment":
+    def trivial_augment(
+        cls, *, bins: int = 31, interpolation: str = "nearest", fill: Fill = None, **more: Any
+    ) -> "Augment":
         """TrivialAugmentWide; further keywords are those of Augment."""
-        return cls(ops=[ops.trivial_augment(bins=bins, interpolation=interpolation, fill=fill), *more.pop("ops", ())], **more)
+        return cls(
+            ops=[
+                ops.trivial_augment(bins=bins, interpolation=interpolation, fill=fill),
+                *more.pop("ops", ()),
+            ],
+            **more,
+        )
 
     @classmethod
-    def auto_augment(cls, policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, **more: Any) -> "Augment":
+    def auto_augment(
+        cls, policy: str = "imagenet", *, interpolation: str = "nearest", fill: Fill = None, **more: Any
+    ) -> "Augment":
         """AutoAugment; further keywords are those of Augment."""
-        return cls(ops=[ops.auto_augment(policy, interpolation=interpolation, fill=fill), *more.pop("ops", ())], **more)
+        return cls(
+            ops=[ops.auto_augment(policy, interpolation=interpolation, fill=fill), *more.pop("ops", ())],
+            **more,
+        )
 
     @classmethod
-    def aug_mix(cls, severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, **more: Any) -> "Augment":
+    def aug_mix(
+        cls, severity: int = 3, width: int = 3, depth: int = 0, alpha: float = 1, **more: Any
+    ) -> "Augment":
         """AugMix; further keywords are those of Augment."""
         return cls(ops=[ops.aug_mix(severity, width, depth, alpha), *more.pop("ops", ())], **more)
 
@@ -370,7 +542,12 @@ class Augment:
         torchvision on uint8 tensors; those on floats and on Pillow's images do not round, or round in another way."""
         from ._from_torchvision import arguments_of
 
-        return cls(**arguments_of(compose, None if size is None else (size, size) if isinstance(size, int) else (size[0], size[1])))
+        return cls(
+            **arguments_of(
+                compose,
+                None if size is None else (size, size) if isinstance(size, int) else (size[0], size[1]),
+            )
+        )
 
     def __repr__(self) -> str:
         parts = [f"{name}={value!r}" for name, value in self.geometry.items()]
@@ -379,15 +556,28 @@ class Augment:
     def _core(self) -> "list[tuple[str, dict[str, Any]]]":
         return [(one.name, dict(one.parameters)) for one in self.operations]
 
-    def draw(self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0) -> "list[Instruction]":
+    def draw(
+        self, shape: "tuple[int, int, int]", sample: int, *, seed: int = 0, epoch: int = 0, view: int = 0
+    ) -> "list[Instruction]":
         """The program of one sample: what the operations will do, with all drawn parameters. shape: (rows, columns, channels) after the crop."""
         rows, columns, channels = (operator.index(side) for side in shape)
-        return [Instruction(*one) for one in _core.draw_program(self._core(), (rows, columns, channels), *_key(seed, epoch, sample, view))]
+        return [
+            Instruction(*one)
+            for one in _core.draw_program(
+                self._core(), (rows, columns, channels), *_key(seed, epoch, sample, view)
+            )
+        ]
 
-    def apply(self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0) -> "np.ndarray[Any, Any]":
+    def apply(
+        self, image: Any, sample: int = 0, *, seed: int = 0, epoch: int = 0, view: int = 0
+    ) -> "np.ndarray[Any, Any]":
         """The operations (not crop and flip) on a uint8 image [rows, columns, channels], on the host: what a Loader gives for this sample."""
         pixels = np.ascontiguousarray(image)
         if pixels.dtype != np.uint8 or pixels.ndim != 3:
-            raise InvalidArgumentError(f"the image is {pixels.dtype} {list(pixels.shape)}; expected uint8 [rows, columns, channels]")
-        done = _core.apply_operations(self._core(), pixels.tobytes(), pixels.shape, *_key(seed, epoch, sample, view))
+            raise InvalidArgumentError(
+                f"the image is {pixels.dtype} {list(pixels.shape)}; expected uint8 [rows, columns, channels]"
+            )
+        done = _core.apply_operations(
+            self._core(), pixels.tobytes(), pixels.shape, *_key(seed, epoch, sample, view)
+        )
         return np.frombuffer(done, np.uint8).reshape(pixels.shape).copy()

@@ -39,12 +39,22 @@ class Batch(tuple[Any, Any]):
     _names: "tuple[str, ...]" = ()
     _texts: "frozenset[str]" = frozenset()
     _views: "tuple[Any, ...]" = ()
-    _targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ())  # names of image fields, and of columns that follow the views
-    _moved: "Optional[dict[str, Any]]" = None  # what to() has copied: "ids", "mask", and by "column NAME" and "field NAME" the others
+    _targets: "tuple[tuple[str, ...], tuple[str, ...]]" = (
+        (),
+        (),
+    )  # names of image fields, and of columns that follow the views
+    _moved: "Optional[dict[str, Any]]" = (
+        None  # what to() has copied: "ids", "mask", and by "column NAME" and "field NAME" the others
+    )
 
     @classmethod
     def _made(
-        cls, core: Any, framework: Framework, names: "tuple[str, ...]", texts: "frozenset[str]", targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ())
+        cls,
+        core: Any,
+        framework: Framework,
+        names: "tuple[str, ...]",
+        texts: "frozenset[str]",
+        targets: "tuple[tuple[str, ...], tuple[str, ...]]" = ((), ()),
     ) -> "Batch":
         batch = cls((framework.images(core.images), framework.labels(core.column("labels", 0))))
         batch._core, batch._framework, batch._names, batch._texts = core, framework, names, texts
@@ -54,7 +64,9 @@ class Batch(tuple[Any, Any]):
 
     def _origin(self) -> Any:
         if self._core is None:
-            raise AttributeError("this batch was rebuilt from its images and labels, and knows nothing else; see Batch.to()")
+            raise AttributeError(
+                "this batch was rebuilt from its images and labels, and knows nothing else; see Batch.to()"
+            )
         return self._core
 
     @property
@@ -113,7 +125,10 @@ class Batch(tuple[Any, Any]):
         """What Loader(fields=..., correspondence=...) delivers with a view, by name: image fields, boxes, keypoints, the columns that go along with
         boxes, and the counts or offsets of ragged columns."""
         fields, columns = self._targets
-        return {**{name: self.field(name, view) for name in fields}, **{name: self.column(name, view) for name in columns}}
+        return {
+            **{name: self.field(name, view) for name in fields},
+            **{name: self.column(name, view) for name in columns},
+        }
 
     def column(self, name: str, view: int = 0) -> Any:
         """The batch's rows of a column, [sample, ...] on the device; a copy. Boxes and keypoints of Loader(fields=...) are those of the view, other
@@ -144,15 +159,21 @@ class Batch(tuple[Any, Any]):
         on a GPU this would wait for the batch."""
         own = self[1]
         if operator.index(classes) < 1 or not 0 <= smoothing <= 1:
-            raise InvalidArgumentError(f"soft_labels: classes is {classes} and smoothing {smoothing}; they must be at least 1, and 0 to 1")
+            raise InvalidArgumentError(
+                f"soft_labels: classes is {classes} and smoothing {smoothing}; they must be at least 1, and 0 to 1"
+            )
         if len(own.shape) != 1:
-            raise InvalidArgumentError(f"soft_labels: the labels are vectors, {list(own.shape)}; expected one number for each sample")
+            raise InvalidArgumentError(
+                f"soft_labels: the labels are vectors, {list(own.shape)}; expected one number for each sample"
+            )
         mixed = "share" in self._names
         other, share = (self.column("labels_b"), self.column("share")) if mixed else (own, None)
         if len(own) > 0 and not getattr(own, "is_cuda", False):
             low, high = (int(bound) for bound in (min(own.min(), other.min()), max(own.max(), other.max())))
             if low < 0 or high >= classes:
-                raise InvalidArgumentError(f"soft_labels: there are labels from {low} to {high}; they must be 0 to {classes - 1}, one less than classes")
+                raise InvalidArgumentError(
+                    f"soft_labels: there are labels from {low} to {high}; they must be 0 to {classes - 1}, one less than classes"
+                )
         if hasattr(own, "new_full"):
             rows = own.float().new_full((len(own), classes), smoothing / classes)
             share = own.float().fill_(1) if share is None else share
@@ -161,7 +182,9 @@ class Batch(tuple[Any, Any]):
         import numpy as np
 
         if not isinstance(own, np.ndarray):
-            raise UnsupportedError(f"soft_labels() makes arrays of torch and numpy, not of {type(own).__name__}")
+            raise UnsupportedError(
+                f"soft_labels() makes arrays of torch and numpy, not of {type(own).__name__}"
+            )
         result = np.full((len(own), classes), smoothing / classes, np.float32)
         shares = np.ones(len(own), np.float32) if share is None else share
         np.add.at(result, (np.arange(len(own)), own), shares * np.float32(1 - smoothing))
@@ -200,12 +223,22 @@ class Batch(tuple[Any, Any]):
         batch._views = tuple(moved(view) for view in self._views)
         if self._core is not None:
             batch._moved = {name: moved(getattr(self, name)) for name in ("ids", "mask")}
-            batch._moved.update({"column " + name: moved(self.column(name)) for name in self._names if name != "labels"})
+            batch._moved.update(
+                {"column " + name: moved(self.column(name)) for name in self._names if name != "labels"}
+            )
             for view in range(1 + len(self._views)):
-                batch._moved.update({f"field {name} {view}": moved(self.field(name, view)) for name in self._targets[0]})
-                batch._moved.update({f"column {name} {view}": moved(self.column(name, view)) for name in self._targets[1]})
+                batch._moved.update(
+                    {f"field {name} {view}": moved(self.field(name, view)) for name in self._targets[0]}
+                )
+                batch._moved.update(
+                    {f"column {name} {view}": moved(self.column(name, view)) for name in self._targets[1]}
+                )
             batch._targets = self._targets
-            batch._core, batch._framework, batch._names = _Facts(self.epoch, self.batch_index), self._framework, self._names
+            batch._core, batch._framework, batch._names = (
+                _Facts(self.epoch, self.batch_index),
+                self._framework,
+                self._names,
+            )
             batch._texts = self._texts
         return batch
 

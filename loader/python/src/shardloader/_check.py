@@ -12,7 +12,9 @@ from ._errors import InvalidArgumentError
 
 def refuse(name: str, value: Any, expected: str) -> NoReturn:
     shown = repr(value)
-    raise InvalidArgumentError(f"{name} is {shown if len(shown) <= 200 else shown[:200] + '...'}; expected {expected}") from None
+    raise InvalidArgumentError(
+        f"{name} is {shown if len(shown) <= 200 else shown[:200] + '...'}; expected {expected}"
+    ) from None
 
 
 def whole(name: str, value: Any, least: int = 0, most: Optional[int] = None) -> int:
@@ -74,6 +76,10 @@ def names(name: str, value: Any) -> "list[str]":
     """A list of names; a single one too."""
     if isinstance(value, str):
         return [value]
-    if not isinstance(value, Sequence) or isinstance(value, bytes) or not all(isinstance(one, str) for one in value):
+    if (
+        not isinstance(value, Sequence)
+        or isinstance(value, bytes)
+        or not all(isinstance(one, str) for one in value)
+    ):
         refuse(name, value, "a list of names")
     return list(value)

@@ -69,13 +69,17 @@ def _classes(classes: "Union[Path, Sequence[str], None]") -> "dict[str, Any]":
     if isinstance(classes, (str, os.PathLike)):
         return {"classes_from": os.fspath(classes)}
     if isinstance(classes, (bytes, Mapping)) or not isinstance(classes, Iterable):
-        raise InvalidArgumentError(f"classes is {classes!r}; expected a list of names, a file with a name a line, or a data set")
+        raise InvalidArgumentError(
+            f"classes is {classes!r}; expected a list of names, a file with a name a line, or a data set"
+        )
     names = list(classes)
     for name in names:
         if not isinstance(name, str):
             raise InvalidArgumentError(f"classes has {name!r}; expected names")
     if not names:
-        raise InvalidArgumentError("classes is empty; give names, or None for the classes that the images have")
+        raise InvalidArgumentError(
+            "classes is empty; give names, or None for the classes that the images have"
+        )
     return {"classes": [name.encode("utf-8", "surrogateescape") for name in names]}
 
 
@@ -165,9 +169,23 @@ def _options(
 ) -> "dict[str, Any]":
     """The options of convert() as the C++ library takes them: only those that are given."""
     if os.fspath(images) == "-":
-        raise InvalidArgumentError("images is '-': a list on standard input is for the program; write it to a file, '@FILE'")
+        raise InvalidArgumentError(
+            "images is '-': a list on standard input is for the program; write it to a file, '@FILE'"
+        )
     wanted: dict[str, Any] = {"images": os.fspath(images), "out": os.fspath(out), "preset": str(preset)}
-    words = {"channels": channels, "filter": filter, "layout": layout, "normalize": normalize, "codec": codec, "unlisted": unlisted, "array_layout": array_layout, "missing": missing, "mask_suffix": mask_suffix, "on_error": on_error, "on_warning": on_warning}
+    words = {
+        "channels": channels,
+        "filter": filter,
+        "layout": layout,
+        "normalize": normalize,
+        "codec": codec,
+        "unlisted": unlisted,
+        "array_layout": array_layout,
+        "missing": missing,
+        "mask_suffix": mask_suffix,
+        "on_error": on_error,
+        "on_warning": on_warning,
+    }
     wanted.update({name: None if word is None else str(word) for name, word in words.items()})
     for name, size in {"resize": resize, "crop": crop, "squash": squash}.items():
         wanted[name] = None if size is None else _size(name, size)
@@ -184,10 +202,29 @@ def _options(
         "rank": rank,
         "world_size": world_size,
     }
-    wanted.update({name: None if number is None else _number(name, number) for name, number in numbers.items()})
-    for name, path in {"labels": labels, "root": root, "coco": coco, "yolo": yolo, "voc": voc, "box_classes": box_classes, "mask_dir": mask_dir, "work": work}.items():
+    wanted.update(
+        {name: None if number is None else _number(name, number) for name, number in numbers.items()}
+    )
+    for name, path in {
+        "labels": labels,
+        "root": root,
+        "coco": coco,
+        "yolo": yolo,
+        "voc": voc,
+        "box_classes": box_classes,
+        "mask_dir": mask_dir,
+        "work": work,
+    }.items():
         wanted[name] = None if path is None else os.fspath(path)
-    for name, flag in {"fast_decode": fast_decode, "pages": pages, "overwrite": overwrite, "refresh": refresh, "append": append, "strict": strict, "claim": claim}.items():
+    for name, flag in {
+        "fast_decode": fast_decode,
+        "pages": pages,
+        "overwrite": overwrite,
+        "refresh": refresh,
+        "append": append,
+        "strict": strict,
+        "claim": claim,
+    }.items():
         wanted[name] = True if flag else None
     wanted.update(_classes(classes))
     wanted["columns"] = None if not columns else [column_text(name, kind) for name, kind in columns.items()]

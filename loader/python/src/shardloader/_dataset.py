@@ -24,7 +24,11 @@ class Finding(NamedTuple):
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.message}" if self.sample < 0 else f"{self.file}: sample {self.sample}: {self.message}"
+        return (
+            f"{self.file}: {self.message}"
+            if self.sample < 0
+            else f"{self.file}: sample {self.sample}: {self.message}"
+        )
 
 
 class _Info(TypedDict):
@@ -71,7 +75,9 @@ def _position(index: Any, size: int, of: str = "sample") -> int:
     try:
         at = operator.index(index)
     except TypeError:
-        raise TypeError(f"the {of} is {index!r}; expected a whole number from {-size} to {size - 1}") from None
+        raise TypeError(
+            f"the {of} is {index!r}; expected a whole number from {-size} to {size - 1}"
+        ) from None
     if not -size <= at < size:
         raise IndexError(f"{of} {at} of {size}")
     return at + size if at < 0 else at
@@ -159,7 +165,9 @@ class Dataset:
         """A further image of a sample, such as its mask: one of `fields` of kind "image" or "mask". The array is as that of data[i]."""
         names = list(self._info["images"])
         if name not in names:
-            raise InvalidArgumentError(f"there is no further image {name!r}; there are: {', '.join(names) or 'none'}")
+            raise InvalidArgumentError(
+                f"there is no further image {name!r}; there are: {', '.join(names) or 'none'}"
+            )
         return to_numpy(self._core.field_sample(names.index(name), _position(index, len(self))))
 
     def __repr__(self) -> str:
@@ -177,13 +185,17 @@ class Dataset:
         rest = (begin, end, _check.whole("seed", seed, 0, 2**64 - 1), others)
         return Dataset._made(_core.hashed(self._core, *rest), self._path, ("hashed", self._recipe, *rest))
 
-    def where(self, condition: "Union[Sequence[bool], np.ndarray[Any, Any], Callable[[Columns], Any]]") -> "Dataset":
+    def where(
+        self, condition: "Union[Sequence[bool], np.ndarray[Any, Any], Callable[[Columns], Any]]"
+    ) -> "Dataset":
         """The samples for which the condition is true: a mask of one bool per sample, or a function that gets Columns and returns
         such a mask, for instance `data.where(lambda columns: columns["labels"] < 10)`. InvalidArgumentError if the mask has
         another length or is not of bools, or if no sample is left."""
         mask = np.asarray(condition(Columns(self)) if callable(condition) else condition)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
-            raise InvalidArgumentError(f"a mask of shape {mask.shape} and dtype {mask.dtype}; expected {len(self)} bools, one for each sample")
+            raise InvalidArgumentError(
+                f"a mask of shape {mask.shape} and dtype {mask.dtype}; expected {len(self)} bools, one for each sample"
+            )
         return self._select(_bits(mask))
 
     def select(self, indices: "Union[Sequence[int], np.ndarray[Any, Any], range, slice]") -> "Dataset":
@@ -195,7 +207,9 @@ class Dataset:
         chosen = np.asarray(indices)
         if chosen.ndim != 1 or (chosen.size > 0 and not np.issubdtype(chosen.dtype, np.integer)):
             hint = "; a mask of bools is for where()" if chosen.dtype == np.bool_ else ""
-            raise InvalidArgumentError(f"indices of shape {chosen.shape} and dtype {chosen.dtype}; expected a list of whole numbers{hint}")
+            raise InvalidArgumentError(
+                f"indices of shape {chosen.shape} and dtype {chosen.dtype}; expected a list of whole numbers{hint}"
+            )
         outside = (chosen < -size) | (chosen >= size)
         if outside.any():
             raise InvalidArgumentError(f"index {chosen[outside][0]} does not exist: there are {size} samples")
@@ -205,7 +219,9 @@ class Dataset:
         if np.count_nonzero(mask) != chosen.size:
             sorted_ = np.sort(chosen % size)
             twice = sorted_[1:][sorted_[1:] == sorted_[:-1]][0]
-            raise InvalidArgumentError(f"index {twice} is given twice; to draw samples more often, use Loader(weights=...)")
+            raise InvalidArgumentError(
+                f"index {twice} is given twice; to draw samples more often, use Loader(weights=...)"
+            )
         return self._select(_bits(mask))
 
     def classes_only(self, names: "Sequence[str]") -> "Dataset":
@@ -213,7 +229,9 @@ class Dataset:
         names, known = _check.names("names", names), self.class_to_idx
         for name in names:
             if name not in known:
-                raise InvalidArgumentError(f"no class {name!r}; there are {len(known)}: {', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}")
+                raise InvalidArgumentError(
+                    f"no class {name!r}; there are {len(known)}: {', '.join(list(known)[:10])}{', ...' if len(known) > 10 else ''}"
+                )
         return self._select(_bits(np.isin(self.labels, [known[name] for name in names])))
 
     def split(self, fraction: float, seed: int = 0) -> "tuple[Dataset, Dataset]":
@@ -345,7 +363,9 @@ class Dataset:
         UnsupportedError if they have a codec."""
         at = _position(shard, len(self._info["shards"]), "shard")
         images = to_numpy(self._core.shard_images(at))
-        return images if len(images) == self._info["shards"][at][1] else images[_core.shard_rows(self._core, at)]
+        return (
+            images if len(images) == self._info["shards"][at][1] else images[_core.shard_rows(self._core, at)]
+        )
 
     def verify(self, threads: int = 0) -> None:
         """Reads everything; checks every digest, and each label against the classes; of a whole data set also rejects.csv and inputs.csv.
@@ -353,7 +373,9 @@ class Dataset:
 
         Raises a CorruptError that names the first problems; its `findings` has all of them.
         """
-        findings = [Finding(*found) for found in self._core.verify(_check.whole("threads", threads, 0, 2**31 - 1))]
+        findings = [
+            Finding(*found) for found in self._core.verify(_check.whole("threads", threads, 0, 2**31 - 1))
+        ]
         if findings:
             first = "; ".join(map(str, findings[:3]))
             more = f"; and {len(findings) - 3} more" if len(findings) > 3 else ""
@@ -377,13 +399,17 @@ def concat(*data: "Union[Dataset, str, os.PathLike[str]]") -> Dataset:
     if not parts:
         raise InvalidArgumentError("concat() needs at least one data set")
     core = _core.concat([part._core for part in parts])
-    return Dataset._made(core, " + ".join(part.path for part in parts), ("concat", tuple(part._recipe for part in parts)))
+    return Dataset._made(
+        core, " + ".join(part.path for part in parts), ("concat", tuple(part._recipe for part in parts))
+    )
 
 
 class Mix:
     """Data sets in stated proportions, for a Loader: see mix(). `data` is all of them as one."""
 
-    def __init__(self, data: Dataset, sizes: "list[int]", proportions: "list[float]", epoch_size: Optional[int]) -> None:
+    def __init__(
+        self, data: Dataset, sizes: "list[int]", proportions: "list[float]", epoch_size: Optional[int]
+    ) -> None:
         self.data = data
         #: Samples that all ranks together draw in an epoch. None: as many as there are.
         self.epoch_size = epoch_size
@@ -407,4 +433,9 @@ def mix(proportions: "Mapping[Any, float]", *, epoch_size: Optional[int] = None)
         _check.refuse("proportions", proportions, "a number for each data set, {data: number}")
     shares = [_check.number(f"the proportion of {part}", share) for part, share in proportions.items()]
     parts = [part if isinstance(part, Dataset) else Dataset(part) for part in proportions]
-    return Mix(concat(*parts), [len(part) for part in parts], shares, None if epoch_size is None else _check.whole("epoch_size", epoch_size, 1))
+    return Mix(
+        concat(*parts),
+        [len(part) for part in parts],
+        shares,
+        None if epoch_size is None else _check.whole("epoch_size", epoch_size, 1),
+    )

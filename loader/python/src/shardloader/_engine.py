@@ -47,7 +47,12 @@ def placement(begins: bool = False) -> "Placement":
     if running is not None:
         return running
     rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if rank is None and world is not None and world.isdecimal() and (int(world) == 1 or (int(world) > 1 and not begins)):
+    if (
+        rank is None
+        and world is not None
+        and world.isdecimal()
+        and (int(world) == 1 or (int(world) > 1 and not begins))
+    ):
         return 0, int(world)
     if rank is None and world is None:
         return 0, 1
@@ -72,7 +77,14 @@ def _in_words(error: InvalidArgumentError, options: "dict[str, Any]") -> ShardEr
 class Engine:
     """Thread safe. `lock` guards the fields below it; it is not held while a batch is waited for."""
 
-    def __init__(self, data: Dataset, ordinal: int, options: "dict[str, Any]", framework: Framework, given: "Optional[Placement]") -> None:
+    def __init__(
+        self,
+        data: Dataset,
+        ordinal: int,
+        options: "dict[str, Any]",
+        framework: Framework,
+        given: "Optional[Placement]",
+    ) -> None:
         self._path, self._recipe = data.path, data._recipe
         self._identity = (data.info["fingerprint"], _core.selection_digest(data._core))
         self._columns, self._texts = delivered_names(data, options.get("flat") or ())
@@ -92,7 +104,9 @@ class Engine:
         self._turn = 0  # counts begun epochs and loaded states: older iterators are over
         self._upcoming = 0  # the epoch that iter() begins
         self._wanted: Optional[int] = None  # the same, by set_epoch()
-        self._loaded: "Optional[tuple[int, int]]" = None  # epoch and batch of a state that no epoch has taken up yet
+        self._loaded: "Optional[tuple[int, int]]" = (
+            None  # epoch and batch of a state that no epoch has taken up yet
+        )
         self._restore: Optional[str] = None  # the state in which the C++ loader is made again
         self._going: Optional[int] = None  # the epoch it was in
         self._inside: "set[object]" = set()  # a mark of each thread that waits for a batch
@@ -114,7 +128,9 @@ class Engine:
             if self._data is None:
                 data = Dataset._cooked(self._recipe)
                 if (data.info["fingerprint"], _core.selection_digest(data._core)) != self._identity:
-                    raise InvalidArgumentError(f"{self._path} is not the data set that this epoch was begun with: make a new Loader")
+                    raise InvalidArgumentError(
+                        f"{self._path} is not the data set that this epoch was begun with: make a new Loader"
+                    )
                 self._data = data
             rank, world_size = self._placement
             options = {**self._options, "rank": rank, "world_size": world_size}
@@ -191,8 +207,14 @@ class Engine:
             at, batch = self._loaded
             ended = batch >= self.length
             if number != at and not (ended and number == at + 1):
-                where = f"at the end of epoch {at}" if ended else f"in epoch {at}, before batch {batch} of {self.length}"
-                cure = f"go on with loader.epoch({at + 1})" if ended else f"loader.epoch({at}) is the rest of it"
+                where = (
+                    f"at the end of epoch {at}"
+                    if ended
+                    else f"in epoch {at}, before batch {batch} of {self.length}"
+                )
+                cure = (
+                    f"go on with loader.epoch({at + 1})" if ended else f"loader.epoch({at}) is the rest of it"
+                )
                 raise InvalidArgumentError(
                     f"epoch {number} was asked for, but the state that was loaded stands {where}: {cure}; to begin elsewhere, make a new Loader"
                 )
@@ -233,7 +255,11 @@ class Engine:
             if turn is None:
                 self._settle(begins=False)
                 number, loaded = self._next_number(), self._loaded
-                return max(0, self.length - loaded[1]) if loaded is not None and loaded[0] == number else self.length
+                return (
+                    max(0, self.length - loaded[1])
+                    if loaded is not None and loaded[0] == number
+                    else self.length
+                )
             return max(0, self.length - int(self._alive().state()[1]))
 
     def next(self, epoch: Any) -> Batch:
@@ -274,7 +300,11 @@ class Engine:
         problem = core.stats()["storage_problem"]
         if problem:
             self._said = True
-            warnings.warn(f"shards are not kept on this machine, but read by range: {problem}", RuntimeWarning, stacklevel=4)
+            warnings.warn(
+                f"shards are not kept on this machine, but read by range: {problem}",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
     def set_epoch(self, number: int) -> None:
         with self.lock:

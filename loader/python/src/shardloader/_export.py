@@ -18,7 +18,11 @@ def _floats(values: Any, dtype: str) -> Any:
     if dtype != "bfloat16":
         return values
     values = np.asarray(values)
-    return (values.astype(np.uint32) << 16).view(np.float32) if values.dtype == np.uint16 else values.astype(np.float32)
+    return (
+        (values.astype(np.uint32) << 16).view(np.float32)
+        if values.dtype == np.uint16
+        else values.astype(np.float32)
+    )
 
 
 def _npy(image: Any, dtype: str) -> bytes:
@@ -70,7 +74,11 @@ def to_parquet(
     if batch_size < 1:
         raise InvalidArgumentError(f"batch_size is {batch_size}; it must be at least 1")
     named = data.columns[1:]
-    fields = [("key", pyarrow.string()), ("image", pyarrow.binary()), ("label", _type(pyarrow, data.fields["label"]))]
+    fields = [
+        ("key", pyarrow.string()),
+        ("image", pyarrow.binary()),
+        ("label", _type(pyarrow, data.fields["label"])),
+    ]
     if data.classes:
         fields.append(("class", pyarrow.string()))
     for name in named:
@@ -82,7 +90,12 @@ def to_parquet(
         if any(name == taken for taken, _ in fields):
             raise InvalidArgumentError(f"the image {name!r} has the name of another column in the file")
         fields.append((name, pyarrow.binary()))
-    facts = {"sample": f"{data.dtype} {list(data.shape)} {data.layout}", "mean": data.mean, "std": data.std, "classes": data.classes}
+    facts = {
+        "sample": f"{data.dtype} {list(data.shape)} {data.layout}",
+        "mean": data.mean,
+        "std": data.std,
+        "classes": data.classes,
+    }
     schema = pyarrow.schema(fields, metadata={"shardloader": json.dumps(facts)})
 
     def value(row: int, name: str) -> Any:
@@ -112,7 +125,9 @@ def to_parquet(
                         columns[name] = [value(row, name) for row in rows]
                     for name in images:
                         columns[name] = [_npy(data.image(name, row), data.fields[name].dtype) for row in rows]
-                    writer.write_table(pyarrow.Table.from_pydict(columns, schema=schema), row_group_size=batch_size)
+                    writer.write_table(
+                        pyarrow.Table.from_pydict(columns, schema=schema), row_group_size=batch_size
+                    )
                     if progress is not None:
                         progress(rows.stop, len(data))
             file.flush()

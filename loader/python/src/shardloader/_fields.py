@@ -17,7 +17,13 @@ _LONG = {short: long for long, short in _SHORT.items()}
 
 
 def _short_dtype(dtype: Any) -> str:
-    name = dtype if isinstance(dtype, str) else str(dtype) if type(dtype).__module__.partition(".")[0] == "torch" else np.dtype(dtype).name
+    name = (
+        dtype
+        if isinstance(dtype, str)
+        else str(dtype)
+        if type(dtype).__module__.partition(".")[0] == "torch"
+        else np.dtype(dtype).name
+    )
     name = name.removeprefix("torch.")
     name = _SHORT.get(name, name)
     if name not in _LONG:
@@ -93,13 +99,24 @@ class ImageField:
         self.mean = None if mean is None else [float(value) for value in mean]
         self.std = None if std is None else [float(value) for value in std]
         if role not in ("image", "mask") or self.layout not in ("nhwc", "nchw", "tensor"):
-            raise InvalidArgumentError(f'role {role!r}, layout {self.layout!r}: expected role "image" or "mask", layout "nhwc", "nchw" or "tensor"')
+            raise InvalidArgumentError(
+                f'role {role!r}, layout {self.layout!r}: expected role "image" or "mask", layout "nhwc", "nchw" or "tensor"'
+            )
 
     def __repr__(self) -> str:
         return f"shardloader.ImageField({self.dtype!r}, {', '.join(map(str, self.shape))}, layout={self.layout!r}, role={self.role!r}, codec={self.codec!r})"
 
     def _for_core(self, name: str) -> "tuple[Any, ...]":
-        return name, self.role, _SHORT[self.dtype], self.layout, list(self.shape), self.mean, self.std, self.codec
+        return (
+            name,
+            self.role,
+            _SHORT[self.dtype],
+            self.layout,
+            list(self.shape),
+            self.mean,
+            self.std,
+            self.codec,
+        )
 
 
 def column_text(name: str, kind: Any) -> str:
@@ -109,7 +126,9 @@ def column_text(name: str, kind: Any) -> str:
     if isinstance(kind, Ragged):
         return f"{name}:{_short_dtype(kind.dtype)}[{''.join(f',{extent}' for extent in kind.shape)}]"
     if isinstance(kind, tuple):
-        return f"{name}:{_short_dtype(kind[0])}" + (f"[{','.join(str(int(extent)) for extent in kind[1:])}]" if len(kind) > 1 else "")
+        return f"{name}:{_short_dtype(kind[0])}" + (
+            f"[{','.join(str(int(extent)) for extent in kind[1:])}]" if len(kind) > 1 else ""
+        )
     return f"{name}:{_short_dtype(kind)}"
 
 
@@ -166,7 +185,12 @@ class Fields(Mapping[str, Field]):
             image, label = data[name]
             at = int(name) + len(data) if int(name) < 0 else int(name)  # type: ignore[arg-type]
             columns = {column: data._value(at, column) for column in data.columns[1:]}
-            return {"image": image, "label": label, **columns, **{image: data.image(image, at) for image in data._info["images"]}}
+            return {
+                "image": image,
+                "label": label,
+                **columns,
+                **{image: data.image(image, at) for image in data._info["images"]},
+            }
         if name == "image":
             return Field("image", data.dtype, tuple(data.shape))
         if name in data._info["images"]:

@@ -10,7 +10,17 @@ from ._augment import Operation, ops
 from ._errors import InvalidArgumentError
 
 # What the loader does anyway, or what has no effect on values.
-_NOTHING = {"ToImage", "PILToTensor", "ToPILImage", "ToPureTensor", "Identity", "RGB", "ToImageTensor", "MaybePILToTensor", "ToNumpy"}
+_NOTHING = {
+    "ToImage",
+    "PILToTensor",
+    "ToPILImage",
+    "ToPureTensor",
+    "Identity",
+    "RGB",
+    "ToImageTensor",
+    "MaybePILToTensor",
+    "ToNumpy",
+}
 _CROPS = {
     "CenterCrop": "center_crop",
     "RandomCrop": "random_crop",
@@ -40,21 +50,27 @@ def _numbers(values: Any) -> "list[float]":
 def _mode(transform: Any) -> str:
     mode = getattr(transform.interpolation, "value", transform.interpolation)
     if mode not in ("nearest", "bilinear"):
-        raise InvalidArgumentError(f"{_of(transform)}: interpolation {mode!r}; only nearest and bilinear are there")
+        raise InvalidArgumentError(
+            f"{_of(transform)}: interpolation {mode!r}; only nearest and bilinear are there"
+        )
     return str(mode)
 
 
 def _fill(transform: Any) -> Any:
     fill = transform.fill
     if isinstance(fill, dict):
-        raise InvalidArgumentError(f"{_of(transform)}: a fill by type; expected a number, or one for each channel")
+        raise InvalidArgumentError(
+            f"{_of(transform)}: a fill by type; expected a number, or one for each channel"
+        )
     return list(fill) if isinstance(fill, (list, tuple)) else fill
 
 
 def _square(transform: Any) -> int:
     width, height = transform.kernel_size
     if width != height:
-        raise InvalidArgumentError(f"GaussianBlur: kernel_size ({width}, {height}); only square kernels are there")
+        raise InvalidArgumentError(
+            f"GaussianBlur: kernel_size ({width}, {height}); only square kernels are there"
+        )
     return int(width)
 
 
@@ -64,7 +80,9 @@ def _span(value: Any, otherwise: float) -> Any:
 
 def _centred(transform: Any) -> Any:
     if getattr(transform, "center", None) is not None:
-        raise InvalidArgumentError(f"{_of(transform)}: center {transform.center}; only the image's own is there")
+        raise InvalidArgumentError(
+            f"{_of(transform)}: center {transform.center}; only the image's own is there"
+        )
     if getattr(transform, "expand", False):
         raise InvalidArgumentError(f"{_of(transform)}: expand=True changes the size, which is not possible")
     return transform
@@ -73,8 +91,12 @@ def _centred(transform: Any) -> Any:
 def _affine(t: Any) -> Operation:
     _centred(t)
     return ops.affine(
-        tuple(t.degrees), (0, 0) if t.translate is None else tuple(t.translate), _span(t.scale, 1), (0.0, 0.0) if t.shear is None else tuple(t.shear),
-        interpolation=_mode(t), fill=_fill(t),
+        tuple(t.degrees),
+        (0, 0) if t.translate is None else tuple(t.translate),
+        _span(t.scale, 1),
+        (0.0, 0.0) if t.shear is None else tuple(t.shear),
+        interpolation=_mode(t),
+        fill=_fill(t),
     )
 
 
@@ -83,7 +105,9 @@ def _policy_name(t: Any) -> str:
 
 
 _MAKERS: "dict[str, Callable[[Any], Operation]]" = {
-    "ColorJitter": lambda t: ops.color_jitter(_span(t.brightness, 1), _span(t.contrast, 1), _span(t.saturation, 1), _span(t.hue, 0)),
+    "ColorJitter": lambda t: ops.color_jitter(
+        _span(t.brightness, 1), _span(t.contrast, 1), _span(t.saturation, 1), _span(t.hue, 0)
+    ),
     "RandomGrayscale": lambda t: ops.grayscale(t.p),
     "GaussianBlur": lambda t: ops.gaussian_blur(_square(t), tuple(t.sigma)),
     "RandomSolarize": lambda t: ops.solarize(t.threshold, p=t.p),
@@ -94,13 +118,29 @@ _MAKERS: "dict[str, Callable[[Any], Operation]]" = {
     "RandomInvert": lambda t: ops.invert(t.p),
     "RandomChannelPermutation": lambda t: ops.permute(),
     "RandomAffine": _affine,
-    "RandomRotation": lambda t: ops.rotation(tuple(_centred(t).degrees), interpolation=_mode(t), fill=_fill(t)),
-    "RandomPerspective": lambda t: ops.perspective(t.distortion_scale, interpolation=_mode(t), fill=_fill(t), p=t.p),
+    "RandomRotation": lambda t: ops.rotation(
+        tuple(_centred(t).degrees), interpolation=_mode(t), fill=_fill(t)
+    ),
+    "RandomPerspective": lambda t: ops.perspective(
+        t.distortion_scale, interpolation=_mode(t), fill=_fill(t), p=t.p
+    ),
     "RandomVerticalFlip": lambda t: ops.vertical_flip(t.p),
-    "RandAugment": lambda t: ops.rand_augment(t.num_ops, t.magnitude, bins=t.num_magnitude_bins, interpolation=_mode(t), fill=_fill(t)),
-    "TrivialAugmentWide": lambda t: ops.trivial_augment(bins=t.num_magnitude_bins, interpolation=_mode(t), fill=_fill(t)),
+    "RandAugment": lambda t: ops.rand_augment(
+        t.num_ops, t.magnitude, bins=t.num_magnitude_bins, interpolation=_mode(t), fill=_fill(t)
+    ),
+    "TrivialAugmentWide": lambda t: ops.trivial_augment(
+        bins=t.num_magnitude_bins, interpolation=_mode(t), fill=_fill(t)
+    ),
     "AutoAugment": lambda t: ops.auto_augment(_policy_name(t), interpolation=_mode(t), fill=_fill(t)),
-    "AugMix": lambda t: ops.aug_mix(t.severity, t.mixture_width, max(t.chain_depth, 0), t.alpha, all_operations=t.all_ops, interpolation=_mode(t), fill=_fill(t)),
+    "AugMix": lambda t: ops.aug_mix(
+        t.severity,
+        t.mixture_width,
+        max(t.chain_depth, 0),
+        t.alpha,
+        all_operations=t.all_ops,
+        interpolation=_mode(t),
+        fill=_fill(t),
+    ),
 }
 
 
@@ -108,9 +148,18 @@ def _three_augment(t: Any) -> Optional[Operation]:
     """RandomChoice of grayscale, solarize and blur, as DeiT III draws them; None for any other choice."""
     made = {one.name: one.parameters for one in map(_operation, t.transforms) if one is not None}
     blur = made.get("gaussian_blur", {})
-    if len(t.transforms) != 3 or made.keys() != {"grayscale", "solarize", "gaussian_blur"} or any(one["p"] != 1 for one in made.values()):
+    if (
+        len(t.transforms) != 3
+        or made.keys() != {"grayscale", "solarize", "gaussian_blur"}
+        or any(one["p"] != 1 for one in made.values())
+    ):
         return None
-    if len({*t.p}) > 1 or made["solarize"]["threshold"] != 128 or blur["kernel_size"] != 13 or blur["sigma"] != (0.1, 2.0):
+    if (
+        len({*t.p}) > 1
+        or made["solarize"]["threshold"] != 128
+        or blur["kernel_size"] != 13
+        or blur["sigma"] != (0.1, 2.0)
+    ):
         return None
     return ops.three_augment()
 
@@ -129,7 +178,11 @@ def _operation(t: Any) -> Optional[Operation]:
     if name == "RandomApply":
         parts = list(_flat_all(t.transforms))
         one = _operation(parts[0]) if len(parts) == 1 else None
-        return None if one is None else Operation(one.name, {**one.parameters, "p": float(one.parameters["p"]) * float(t.p)})
+        return (
+            None
+            if one is None
+            else Operation(one.name, {**one.parameters, "p": float(one.parameters["p"]) * float(t.p)})
+        )
     return None
 
 
@@ -148,7 +201,9 @@ def _described(t: Any) -> str:
 def _in_bytes(one: Operation) -> Operation:
     """Of an operation on values from 0 to 1: its parameters that are such values, in bytes."""
     if one.name == "three_augment":
-        raise InvalidArgumentError("RandomSolarize: threshold 128 of values that are 0 to 1; put the RandomChoice before the float dtype")
+        raise InvalidArgumentError(
+            "RandomSolarize: threshold 128 of values that are 0 to 1; put the RandomChoice before the float dtype"
+        )
     parameters = dict(one.parameters)
     if one.name == "solarize":
         parameters["threshold"] *= 255
@@ -172,7 +227,9 @@ def _padding(t: Any) -> "tuple[int, bool]":
     padding = {int(side) for side in _numbers(t.padding)}
     mode = getattr(t.padding_mode, "value", t.padding_mode)
     if len(padding) != 1 or mode not in ("constant", "reflect"):
-        raise InvalidArgumentError(f"RandomCrop: padding {t.padding} of mode {mode!r}; expected the same on all sides, constant or reflect")
+        raise InvalidArgumentError(
+            f"RandomCrop: padding {t.padding} of mode {mode!r}; expected the same on all sides, constant or reflect"
+        )
     return padding.pop(), mode == "reflect"
 
 
@@ -181,7 +238,9 @@ def _crop(t: Any) -> "dict[str, Any]":
     if _CROPS[_of(t)] == "random_resized_crop":
         mode = getattr(t.interpolation, "value", t.interpolation)
         if mode != "bilinear" or getattr(t, "antialias", True) is False:
-            raise InvalidArgumentError(f"{_of(t)}: interpolation {mode!r}, antialias={getattr(t, 'antialias', True)}; only bilinear with antialias is there")
+            raise InvalidArgumentError(
+                f"{_of(t)}: interpolation {mode!r}, antialias={getattr(t, 'antialias', True)}; only bilinear with antialias is there"
+            )
         given.update(scale=tuple(t.scale), ratio=tuple(t.ratio))
     return given
 
@@ -213,7 +272,9 @@ class _Conversion:
         self.size = size  # of the image that the next transform gets; None: not known
         self.given: "dict[str, Any]" = {}
         self.operations: "list[Operation]" = []
-        self.unit: Optional[int] = None  # what 255 has become: 1, or 255 in floats without scaling; None: it is still a byte
+        self.unit: Optional[int] = (
+            None  # what 255 has become: 1, or 255 in floats without scaling; None: it is still a byte
+        )
         self.normalised = False
 
     def take(self, t: Any) -> bool:
@@ -235,7 +296,9 @@ class _Conversion:
             self._take_normalize(t)
         elif name == "RandomErasing":
             self.operations.append(self._erasing(t))
-        elif name == "RandomApply" and [_of(part) for part in _flat_all(t.transforms)] == ["RandomHorizontalFlip"]:
+        elif name == "RandomApply" and [_of(part) for part in _flat_all(t.transforms)] == [
+            "RandomHorizontalFlip"
+        ]:
             self._take_flip(float(next(_flat_all(t.transforms)).p) * float(t.p))
         elif name == "Resize" and self.size is not None:
             self._take_resize(t)
@@ -254,10 +317,16 @@ class _Conversion:
             self.operations.append(self._padded_crop(t))
             return
         if self.operations:
-            raise InvalidArgumentError(f"{name} after {self.operations[-1].name}: crops come before operations here")
+            raise InvalidArgumentError(
+                f"{name} after {self.operations[-1].name}: crops come before operations here"
+            )
         if set(_CROPS.values()) & self.given.keys():
             raise InvalidArgumentError(f"{name} is a second crop; one is possible")
-        if name == "CenterCrop" and "flip" in self.given and (self.size is None or (self.size[1] - t.size[1]) % 2 != 0):
+        if (
+            name == "CenterCrop"
+            and "flip" in self.given
+            and (self.size is None or (self.size[1] - t.size[1]) % 2 != 0)
+        ):
             raise InvalidArgumentError(
                 f"CenterCrop of {list(t.size)} after RandomHorizontalFlip: a flip comes after the crop here, which is another crop where an odd number of columns is cut off; "
                 f"put the flip behind it{'' if self.size else ', or tell the size of the stored samples by size='}"
@@ -281,14 +350,18 @@ class _Conversion:
         for one in self.operations:
             lopsided = _lopsided(one)
             if lopsided:
-                raise InvalidArgumentError(f"RandomHorizontalFlip after {one.name} with {lopsided}: a flip comes first here, which would turn the other way; put it before")
+                raise InvalidArgumentError(
+                    f"RandomHorizontalFlip after {one.name} with {lopsided}: a flip comes first here, which would turn the other way; put it before"
+                )
         self.given["flip"] = p
 
     def _take_resize(self, t: Any) -> None:
         assert self.size is not None
         sides = [int(side) for side in _numbers(t.size)]
         if (self.size if len(sides) == 2 else (min(self.size),)) != tuple(sides):
-            raise InvalidArgumentError(f"Resize to {sides}: samples are stored as {list(self.size)} (size=); the loader resizes in random_resized_crop only")
+            raise InvalidArgumentError(
+                f"Resize to {sides}: samples are stored as {list(self.size)} (size=); the loader resizes in random_resized_crop only"
+            )
 
     def _take_dtype(self, t: Any) -> None:
         name = _of(t)
@@ -305,7 +378,9 @@ class _Conversion:
             raise InvalidArgumentError(f"{name} to {dtype}: expected uint8 or a float dtype")
         if dtype == "uint8" and self.unit is not None:
             if self.normalised or scale != (self.unit == 1):
-                raise InvalidArgumentError(f"{name} to uint8 with scale={scale} of values that are {self._said()}: it would cut them off")
+                raise InvalidArgumentError(
+                    f"{name} to uint8 with scale={scale} of values that are {self._said()}: it would cut them off"
+                )
             self.unit = None
         elif dtype != "uint8" and self.unit is None:
             self.unit = 1 if scale else 255  # from floats to floats nothing is scaled
@@ -318,7 +393,9 @@ class _Conversion:
         if self.normalised:
             raise InvalidArgumentError("a second Normalize; one is possible")
         if self.unit is None:
-            raise InvalidArgumentError("Normalize of bytes: torchvision takes floats only; put ToDtype(torch.float32, scale=True) before it")
+            raise InvalidArgumentError(
+                "Normalize of bytes: torchvision takes floats only; put ToDtype(torch.float32, scale=True) before it"
+            )
         self.normalised = True
         for name in ("mean", "std"):
             self.given[name] = tuple(value / self.unit for value in _numbers(getattr(t, name)))
@@ -332,7 +409,9 @@ class _Conversion:
             if len(mean) == 1:
                 mean, std = mean * len(both), std * len(both)
             if len(both) != len(mean):
-                raise InvalidArgumentError(f"{where} has {len(both)} numbers behind a Normalize of {len(mean)} channels")
+                raise InvalidArgumentError(
+                    f"{where} has {len(both)} numbers behind a Normalize of {len(mean)} channels"
+                )
             made = [(value * s + m) * 255 for value, m, s in zip(both, mean, std)]
         elif self.unit == 1:
             made = [value * 255 for value in made]
@@ -344,13 +423,17 @@ class _Conversion:
         if self.normalised:
             raise InvalidArgumentError(f"{_of(t)} after Normalize: operations come before it here")
         if self.unit == 255:
-            raise InvalidArgumentError(f"{_of(t)} after a dtype without scale=True: torchvision takes such values as 0 to 1")
+            raise InvalidArgumentError(
+                f"{_of(t)} after a dtype without scale=True: torchvision takes such values as 0 to 1"
+            )
         self.operations.append(one if self.unit is None else _in_bytes(one))
 
     def _erasing(self, t: Any) -> Operation:
         """Its value counts in what the transform gets."""
         if t.value is None or t.value == "random":
-            raise InvalidArgumentError('RandomErasing: value="random" draws normal values there and uniform bytes here: name ops.erasing(value="random")')
+            raise InvalidArgumentError(
+                'RandomErasing: value="random" draws normal values there and uniform bytes here: name ops.erasing(value="random")'
+            )
         values = self._bytes("RandomErasing: value", _numbers(t.value))
         if self.unit is None:
             values = [float(int(value)) for value in values]  # a tensor of bytes takes the whole part
@@ -371,8 +454,12 @@ def arguments_of(compose: Any, size: "Optional[tuple[int, int]]") -> "dict[str, 
             if not conversion.take(t):
                 unknown.append(t)
         except (AttributeError, TypeError) as error:  # of a version that has other members
-            raise InvalidArgumentError(f"torchvision's {_described(t)} is not understood ({error}); name its counterpart of shardloader.ops") from error
+            raise InvalidArgumentError(
+                f"torchvision's {_described(t)} is not understood ({error}); name its counterpart of shardloader.ops"
+            ) from error
     if unknown:
         whose = "torchvision's " if all(map(_known, unknown)) else ""
-        raise InvalidArgumentError(f"{whose}{', '.join(map(_described, unknown))} {'have' if len(unknown) > 1 else 'has'} no counterpart here")
+        raise InvalidArgumentError(
+            f"{whose}{', '.join(map(_described, unknown))} {'have' if len(unknown) > 1 else 'has'} no counterpart here"
+        )
     return conversion.arguments()

@@ -17,13 +17,24 @@ from ._dataset import Dataset, Mix
 from ._engine import Engine
 from ._errors import InvalidArgumentError
 from ._fields import _LONG
-from ._loader_options import Size, check_given_once, mean_and_std, options_of_mix, options_of_views, samples_of_epoch, sampling_of, tail_of, unnamed_layout
+from ._loader_options import (
+    Size,
+    check_given_once,
+    mean_and_std,
+    options_of_mix,
+    options_of_views,
+    samples_of_epoch,
+    sampling_of,
+    tail_of,
+    unnamed_layout,
+)
 from ._progress import Progress, Reporter
 from ._targets import Geometry, Target, geometry_of
 from ._targets import options_of as target_options
 
 #: This build has the CUDA device.
 has_cuda: bool = _core.has_cuda
+
 
 def cuda_device_count() -> int:
     """The number of GPUs that this process can use. 0 if there is no driver or the build has no CUDA. Never raises."""
@@ -249,15 +260,27 @@ class Loader:
         flat: "Sequence[str]" = (),
     ) -> None:
         mixed = data if isinstance(data, Mix) else None
-        self.data = data.data if isinstance(data, Mix) else data if isinstance(data, Dataset) else Dataset(data)
+        self.data = (
+            data.data if isinstance(data, Mix) else data if isinstance(data, Dataset) else Dataset(data)
+        )
         if mixed is not None and samples_per_epoch is None:
             samples_per_epoch = mixed.epoch_size
         if (rank is None) != (world_size is None):
             raise InvalidArgumentError("rank and world_size go together")
         if window_shards is not None and not shuffle:
             raise InvalidArgumentError("window_shards is a kind of shuffle, but shuffle is False")
-        geometry = {"center_crop": center_crop, "random_crop": random_crop, "random_resized_crop": random_resized_crop, "scale": scale, "ratio": ratio}
-        check_given_once({**geometry, "flip": flip, "dtype": dtype, "layout": layout, "mean": mean, "std": std}, augment, views)
+        geometry = {
+            "center_crop": center_crop,
+            "random_crop": random_crop,
+            "random_resized_crop": random_resized_crop,
+            "scale": scale,
+            "ratio": ratio,
+        }
+        check_given_once(
+            {**geometry, "flip": flip, "dtype": dtype, "layout": layout, "mean": mean, "std": std},
+            augment,
+            views,
+        )
         mean, std = mean_and_std(self.data, mean, std)
         ordinal = ordinal_of(device)
         arrays = framework_of(framework, ordinal)
@@ -303,7 +326,13 @@ class Loader:
         given = None if rank is None or world_size is None else (rank, world_size)
         self._engine = Engine(self.data, ordinal, options, arrays, given)
         if progress:
-            shards = max(1, -(-len(self.data.info["shards"]) // (self._engine.settled()[1] if partition == "by_shard" else 1)))
+            shards = max(
+                1,
+                -(
+                    -len(self.data.info["shards"])
+                    // (self._engine.settled()[1] if partition == "by_shard" else 1)
+                ),
+            )
             share = shards / max(1, len(self.data.info["shards"]))
             self._engine.reporter = Reporter(progress, shards, round(share * self.data.info["size_bytes"]))
         #: "cpu" or "cuda:N".
@@ -401,8 +430,14 @@ class Loader:
         shape = (first, second, third) if self.data.layout == "nhwc" else (second, third, first)
         view = _check.whole("view", view, 0, 2**32 - 1)
         if self.data.layout == "tensor":
-            raise InvalidArgumentError(f"view {view} of samples with layout {self.data.layout}; only views of images have a geometry")
-        return geometry_of(self._engine.core().geometry(shape, _number(epoch), _check.whole("sample", sample, 0, 2**64 - 1), view))
+            raise InvalidArgumentError(
+                f"view {view} of samples with layout {self.data.layout}; only views of images have a geometry"
+            )
+        return geometry_of(
+            self._engine.core().geometry(
+                shape, _number(epoch), _check.whole("sample", sample, 0, 2**64 - 1), view
+            )
+        )
 
     def state_dict(self) -> "dict[str, Any]":
         """The position of the loader: plain values, the same on every rank, for torch.save, JSON or pickle.

@@ -21,7 +21,11 @@ def _crop(choices: "dict[str, Optional[Size]]") -> "dict[str, Any]":
         raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
     for name, size in given.items():
         height, width = _check.size(name, size)
-        return {"crop": name.removesuffix("_crop") if name != "center_crop" else "center", "crop_height": height, "crop_width": width}
+        return {
+            "crop": name.removesuffix("_crop") if name != "center_crop" else "center",
+            "crop_height": height,
+            "crop_width": width,
+        }
     return {"crop": "none"}
 
 
@@ -33,7 +37,10 @@ def mean_and_std(data: Dataset, mean: Any, std: Any) -> "tuple[Any, Any]":
 
     if mean is None and std is None:
         return None, None
-    mean, std = (value if value is None else _check.numbers(name, value) for name, value in (("mean", mean), ("std", std)))
+    mean, std = (
+        value if value is None else _check.numbers(name, value)
+        for name, value in (("mean", mean), ("std", std))
+    )
     mean = tuple(other(data.mean, std, 0.0) if mean is None else mean)
     return mean, tuple(other(data.std, mean, 1.0) if std is None else std)
 
@@ -55,25 +62,39 @@ _SHARED = ("scale", "ratio", "flip", "dtype", "layout", "mean", "std")
 
 def _plain(name: str, value: Any) -> Any:
     """A value that compares with others of this option."""
-    return dtype_name(value) if name == "dtype" else tuple(value) if isinstance(value, (list, tuple)) else value
+    return (
+        dtype_name(value) if name == "dtype" else tuple(value) if isinstance(value, (list, tuple)) else value
+    )
 
 
 def check_given_once(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> None:
     """What a Loader says and each of its views says otherwise would be dropped in silence. own: the options as they were given."""
-    every = [one.geometry for one in (views if isinstance(views, (list, tuple)) and views else [augment]) if isinstance(one, Augment)]
+    every = [
+        one.geometry
+        for one in (views if isinstance(views, (list, tuple)) and views else [augment])
+        if isinstance(one, Augment)
+    ]
     if not every:
         return
     of_all = "each of its views" if views else "its augment"
     for name in (name for name in _CROPS if own[name] is not None):
         if all(of.keys() & set(_CROPS) for of in every):
-            raise InvalidArgumentError(f"{name} is given to the Loader, but {of_all} has a crop of its own: give it once")
+            raise InvalidArgumentError(
+                f"{name} is given to the Loader, but {of_all} has a crop of its own: give it once"
+            )
     for name in _SHARED:
-        if own[name] is not None and all(name in of and _plain(name, of[name]) != _plain(name, own[name]) for of in every):
-            raise InvalidArgumentError(f"{name} is {own[name]!r} for the Loader and {every[0][name]!r} for {of_all}: give it once")
+        if own[name] is not None and all(
+            name in of and _plain(name, of[name]) != _plain(name, own[name]) for of in every
+        ):
+            raise InvalidArgumentError(
+                f"{name} is {own[name]!r} for the Loader and {every[0][name]!r} for {of_all}: give it once"
+            )
     resized = own["random_resized_crop"] is not None or any("random_resized_crop" in of for of in every)
     for name in ("scale", "ratio"):
         if own[name] is not None and not resized:
-            raise InvalidArgumentError(f"{name} is {own[name]!r}, but it belongs to random_resized_crop, which is not given")
+            raise InvalidArgumentError(
+                f"{name} is {own[name]!r}, but it belongs to random_resized_crop, which is not given"
+            )
 
 
 def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "dict[str, Any]":
@@ -86,7 +107,9 @@ def _view(own: "dict[str, Any]", augment: Optional[Augment], number: int) -> "di
     if of["random_resized_crop"] is None:
         for name in ("scale", "ratio"):
             if of_itself.get(name) is not None:
-                raise InvalidArgumentError(f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, which is not given")
+                raise InvalidArgumentError(
+                    f"{name} is {of_itself[name]!r}, but it belongs to random_resized_crop, which is not given"
+                )
     if ("mean" in geometry) != ("std" in geometry):
         raise InvalidArgumentError("mean and std of an Augment go together")
     if of["layout"] not in (None, "nchw", "nhwc"):
@@ -114,7 +137,9 @@ def options_of_mix(mix: MixPairs) -> "dict[str, float]":
     return mix._asdict()
 
 
-def options_of_views(own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]") -> "dict[str, Any]":
+def options_of_views(
+    own: "dict[str, Any]", augment: Optional[Augment], views: "Sequence[Augment]"
+) -> "dict[str, Any]":
     """The options of view 0, and further_views."""
     if not isinstance(views, (list, tuple)):
         _check.refuse("views", views, "a list of Augments")
@@ -124,7 +149,9 @@ def options_of_views(own: "dict[str, Any]", augment: Optional[Augment], views: "
     every = []
     for number, one in enumerate(chosen):
         if one is not None and not isinstance(one, Augment):
-            raise InvalidArgumentError(f"{f'view {number}' if views else 'augment'} is {one!r}; expected an Augment")
+            raise InvalidArgumentError(
+                f"{f'view {number}' if views else 'augment'} is {one!r}; expected an Augment"
+            )
         try:
             every.append(_view(own, one, number))
         except InvalidArgumentError as error:
@@ -132,13 +159,21 @@ def options_of_views(own: "dict[str, Any]", augment: Optional[Augment], views: "
     return {**every[0], "further_views": every[1:]}
 
 
-def sampling_of(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], weights: Any, replacement: Optional[bool]) -> Any:
+def sampling_of(
+    data: Dataset, mixed: Optional[Mix], sampling: Optional[str], weights: Any, replacement: Optional[bool]
+) -> Any:
     """What the C++ loader takes: None for every sample once in an epoch."""
-    given = [name for name, value in (("a mix", mixed), ("sampling", sampling), ("weights", weights)) if value is not None]
+    given = [
+        name
+        for name, value in (("a mix", mixed), ("sampling", sampling), ("weights", weights))
+        if value is not None
+    ]
     if len(given) > 1:
         raise InvalidArgumentError(f"{' and '.join(given)} exclude each other")
     if replacement is not None and weights is None and given:
-        raise InvalidArgumentError(f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group before any again")
+        raise InvalidArgumentError(
+            f"replacement is for weights, or for drawing uniformly; {given[0]} draws every sample of a group before any again"
+        )
     if mixed is not None:
         return mixed._sampling
     if weights is not None:
@@ -151,7 +186,9 @@ def sampling_of(data: Dataset, mixed: Optional[Mix], sampling: Optional[str], we
         except (TypeError, ValueError):
             _check.refuse("weights", weights, "a number for each sample")
         if numbers.shape != (len(data),):
-            raise InvalidArgumentError(f"weights have the shape {numbers.shape}; expected ({len(data)},), one for each sample")
+            raise InvalidArgumentError(
+                f"weights have the shape {numbers.shape}; expected ({len(data)},), one for each sample"
+            )
         return _core.sampling_weighted(numbers.tobytes(), replacement is None or bool(replacement))
     if sampling == "balanced":
         return _core.sampling_balanced(data._core)

@@ -31,7 +31,11 @@ def before(notes: "Sequence[str]") -> None:
 def _first_rejects(path: str, count: int) -> "list[str]":
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            return [f"{row[0]}: {row[1]}" for row in itertools.islice(csv.reader(file), 1, 1 + count) if len(row) == 2]
+            return [
+                f"{row[0]}: {row[1]}"
+                for row in itertools.islice(csv.reader(file), 1, 1 + count)
+                if len(row) == 2
+            ]
     except (OSError, ValueError):  # out is an address
         return []
 
@@ -47,16 +51,25 @@ def after(out: str, result: "Mapping[str, Any]", appended: bool = False) -> None
     for text in result["advice"]:
         warn(text)
     annotations = result.get("annotations", {})
-    for name, what in (("unknown_category", "of categories that the annotations do not name"), ("invalid_boxes", "with boxes without area")):
+    for name, what in (
+        ("unknown_category", "of categories that the annotations do not name"),
+        ("invalid_boxes", "with boxes without area"),
+    ):
         if annotations.get(name, 0):
             warn(f"{annotations[name]} objects {what} are left out of {out!r}")
     if annotations.get("beyond_image", 0):
-        warn(f"{annotations['beyond_image']} boxes reach beyond their image; what is beyond it is cut in {out!r}: is their format right?")
+        warn(
+            f"{annotations['beyond_image']} boxes reach beyond their image; what is beyond it is cut in {out!r}: is their format right?"
+        )
     if annotations.get("beside_folders", 0):
-        warn(f"{annotations['beside_folders']} images lie beside the folders of others, so folders are no classes: every label in {out!r} is 0")
+        warn(
+            f"{annotations['beside_folders']} images lie beside the folders of others, so folders are no classes: every label in {out!r} is 0"
+        )
     if not result["complete"] or not result["rejects"]:
         return
     table = os.path.join(out, "rejects.csv")
     first = [] if appended else _first_rejects(table, 2)
     which = f", the first: {'; '.join(first)}" if first else ""
-    warn(f"{result['rejects']} of {result['inputs']} inputs are not in the data set {out!r}: {table!r} lists them with their reasons{which}")
+    warn(
+        f"{result['rejects']} of {result['inputs']} inputs are not in the data set {out!r}: {table!r} lists them with their reasons{which}"
+    )

@@ -66,7 +66,13 @@ def plan(images: Path, out: Path, **options: Any) -> Plan:
         if name in options:
             raise InvalidArgumentError(f"{name} is no option of plan()")
     images = os.fspath(images)
-    there = "@" + os.path.abspath(images[1:]) if images.startswith("@") else images if images == "-" else absolute(images)
+    there = (
+        "@" + os.path.abspath(images[1:])
+        if images.startswith("@")
+        else images
+        if images == "-"
+        else absolute(images)
+    )
     for name in ("labels", "root", "coco", "yolo", "voc", "box_classes", "mask_dir"):
         if options.get(name) is not None:
             options[name] = absolute(options[name])

@@ -70,7 +70,9 @@ class Reporter:
     INTERVAL = 1.0  # seconds
     SPAN = 10  # intervals over which the rate is measured
 
-    def __init__(self, show: "Union[bool, Callable[[Progress], None]]", total_shards: int, total_bytes: int) -> None:
+    def __init__(
+        self, show: "Union[bool, Callable[[Progress], None]]", total_shards: int, total_bytes: int
+    ) -> None:
         self._line = show is True
         self._show: Any = _Line() if self._line else show
         self._totals = (total_shards, total_bytes)
@@ -113,7 +115,11 @@ class Reporter:
                 self._show(self._progress(stats, ended))
             except Exception as error:  # training goes on
                 self._ended = True
-                warnings.warn(f"progress: the function failed and is not called again: {error!r}", RuntimeWarning, stacklevel=1)
+                warnings.warn(
+                    f"progress: the function failed and is not called again: {error!r}",
+                    RuntimeWarning,
+                    stacklevel=1,
+                )
 
     def _progress(self, stats: "dict[str, Any]", ended: bool) -> Progress:
         now = time.monotonic()
@@ -125,5 +131,14 @@ class Reporter:
         rate = (fetched - before) / max(now - then, 1e-9)
         left = (total - came) / rate if rate > 0 and not ended else None
         return Progress(
-            self._epoch, min(shards, int(stats["arrived_shards"])), shards, came, total, fetched, rate, now - self._begin, left, ended
+            self._epoch,
+            min(shards, int(stats["arrived_shards"])),
+            shards,
+            came,
+            total,
+            fetched,
+            rate,
+            now - self._begin,
+            left,
+            ended,
         )

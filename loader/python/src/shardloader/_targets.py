@@ -90,18 +90,29 @@ def _known(name: Any, data: Any) -> "Target":
         return "nearest"
     if kind is not None:
         return Boxes() if kind == "boxes" else Keypoints()
-    what = "an image, which may be depth, a camera or a latent" if role else "not a mask, and not known to be boxes or keypoints"
+    what = (
+        "an image, which may be depth, a camera or a latent"
+        if role
+        else "not a mask, and not known to be boxes or keypoints"
+    )
     raise InvalidArgumentError(
         f'fields is a list, and {name!r} is {what}: say how it is delivered, as in fields={{{name!r}: "bilinear"}}, "nearest", "stored", Boxes() or Keypoints()'
     )
 
 
-def options_of(fields: "Union[Mapping[str, Target], Sequence[str]]", data: Any, layout: str, as_stored: "Sequence[str]" = ()) -> "dict[str, Any]":
+def options_of(
+    fields: "Union[Mapping[str, Target], Sequence[str]]",
+    data: Any,
+    layout: str,
+    as_stored: "Sequence[str]" = (),
+) -> "dict[str, Any]":
     """fields, boxes, keypoints and as_stored as the C++ loader takes them. layout: of image fields; "" as stored."""
     if isinstance(fields, (list, tuple)):
         fields = {name: _known(name, data) for name in fields}
     if not isinstance(fields, Mapping):
-        raise InvalidArgumentError(f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names')
+        raise InvalidArgumentError(
+            f'fields is {fields!r}; expected a dict such as {{"mask": "nearest", "boxes": Boxes()}}, or a list of names'
+        )
     names = _check.names("as_stored", as_stored)
     result: "dict[str, Any]" = {"fields": {}, "boxes": {}, "keypoints": {}, "as_stored": names}
     for name, of in fields.items():
@@ -119,9 +130,13 @@ def options_of(fields: "Union[Mapping[str, Target], Sequence[str]]", data: Any, 
                 names.append(name)
                 continue
             role = data._info["images"].get(name, ("image",))[0]
-            result["fields"][name] = _pixels(name, pixels, layout if role == "image" and pixels.filter != "stored" else "")
+            result["fields"][name] = _pixels(
+                name, pixels, layout if role == "image" and pixels.filter != "stored" else ""
+            )
         else:
-            raise InvalidArgumentError(f"field {name!r} is {of!r}; expected \"nearest\", \"bilinear\", \"stored\", Pixels(), Boxes() or Keypoints()")
+            raise InvalidArgumentError(
+                f'field {name!r} is {of!r}; expected "nearest", "bilinear", "stored", Pixels(), Boxes() or Keypoints()'
+            )
     return result
 
 
@@ -134,11 +149,19 @@ def target_names(options: "dict[str, Any]", data: Any) -> "tuple[tuple[str, ...]
     asked: "dict[str, Any]" = options.get("boxes", {})
     known = [name for name in data._info["targets"] if name not in as_stored and "*" not in as_stored]
     columns: "list[str]" = [*asked, *options.get("keypoints", {}), *known]
-    boxes = {name: {"along": None} for name in known if data._info["targets"][name] == "boxes" and name not in options.get("keypoints", {})}
+    boxes = {
+        name: {"along": None}
+        for name in known
+        if data._info["targets"][name] == "boxes" and name not in options.get("keypoints", {})
+    }
     for of in {**boxes, **asked}.values():
         along = of["along"]
         if along is None:
-            along = [name for name in _ALONG if name in kinds and kinds[name][0] == "ragged" and name not in as_stored]
+            along = [
+                name
+                for name in _ALONG
+                if name in kinds and kinds[name][0] == "ragged" and name not in as_stored
+            ]
         columns.extend(along)
     names: "list[str]" = []
     for name in dict.fromkeys(columns):

@@ -9,7 +9,14 @@ from ._arrays import DTYPES
 from ._errors import ShardError
 
 # Options of the C++ library that are called otherwise here, or take a value here.
-_OPTIONS = {"overwrite": "overwrite=True", "refresh": "refresh=True", "append": "append=True", "claim": "claim=True", "resume": "resume=True", "fast_decode": "fast_decode=True"}
+_OPTIONS = {
+    "overwrite": "overwrite=True",
+    "refresh": "refresh=True",
+    "append": "append=True",
+    "claim": "claim=True",
+    "resume": "resume=True",
+    "fast_decode": "fast_decode=True",
+}
 
 
 def _told(error: ShardError, message: str) -> ShardError:
@@ -19,7 +26,12 @@ def _told(error: ShardError, message: str) -> ShardError:
 def in_python(text: str) -> str:
     """Names of options between backticks become those of this package. What stands in double quotes stays as it is."""
     parts = re.split(r'("[^"]*")', text)
-    return "".join(part if part.startswith('"') else re.sub(r"`([a-z_]+)`", lambda found: _OPTIONS.get(found[1], found[1]), part) for part in parts)
+    return "".join(
+        part
+        if part.startswith('"')
+        else re.sub(r"`([a-z_]+)`", lambda found: _OPTIONS.get(found[1], found[1]), part)
+        for part in parts
+    )
 
 
 def of_convert(error: ShardError) -> ShardError:
@@ -39,7 +51,10 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
         (r"\bflip_probability\b", "flip"),
         (r"\brepeats\b", "repeated_augmentation"),
         (r"\boption ragged names\b", "max_rows or flat names"),
-        (r"\bneed order shuffle and partition global\b", 'need shuffle=True without window_shards, and partition="global"'),
+        (
+            r"\bneed order shuffle and partition global\b",
+            'need shuffle=True without window_shards, and partition="global"',
+        ),
         (r"\bnormalization has\b", "the normalisation has"),
         (r"\bnormalization applies\b", "mean and std apply"),
         (r"\bleave normalization out\b", "leave mean and std out"),
@@ -47,13 +62,17 @@ def of_loader(error: ShardError, crop: Optional[str]) -> ShardError:
         (r"\bdtype u8 or codec packed\b", 'dtype="uint8" or codec="packed"'),
     ):
         message = re.sub(pattern, ours, message)
-    message = re.sub(r"(?<![\w\"'/.])(u8|u16|f16|bf16|f32)(?![\w\"'/])", lambda found: DTYPES[found[1]], message)
+    message = re.sub(
+        r"(?<![\w\"'/.])(u8|u16|f16|bf16|f32)(?![\w\"'/])", lambda found: DTYPES[found[1]], message
+    )
     return _told(error, message)
 
 
 def of_ring(error: ShardError, threads: int = 1) -> ShardError:
     """A batch is released by letting go of its arrays. threads: that have asked for batches of this epoch."""
-    message = str(error).replace("release some", "let go of their arrays (keep copies: images.clone() or images.copy())")
+    message = str(error).replace(
+        "release some", "let go of their arrays (keep copies: images.clone() or images.copy())"
+    )
     if threads > 1:
         message += f"; {threads} threads share this loader, and each keeps its batch while it asks for the next one: prefetch must be at least {threads}"
     return _told(error, message)

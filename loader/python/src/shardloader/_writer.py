@@ -196,12 +196,17 @@ class Writer:
         self._classes = _names(classes)
         for name in columns or ():
             if name in ("key", "image", "label"):
-                raise InvalidArgumentError(f"column {name!r} has the name of an argument of add(); give it another" + ("" if name != "label" else ", or declare 'labels'"))
+                raise InvalidArgumentError(
+                    f"column {name!r} has the name of an argument of add(); give it another"
+                    + ("" if name != "label" else ", or declare 'labels'")
+                )
         self._labels = {name: number for number, name in enumerate(self._classes or ())}
         if len(self._labels) != len(self._classes or ()):
             raise InvalidArgumentError("classes has a name twice")
         self._images = {name: kind for name, kind in (columns or {}).items() if isinstance(kind, ImageField)}
-        self._declared = {name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images}
+        self._declared = {
+            name: _declared(name, kind) for name, kind in (columns or {}).items() if name not in self._images
+        }
         self._columns: "Optional[list[_Column]]" = None
         given = _options(
             "the rows", out, preset=preset, resize=resize, crop=crop, squash=squash, filter=filter, dtype=dtype, channels=channels, depth=depth, layout=layout, normalize=normalize,
@@ -213,19 +218,37 @@ class Writer:
         if resume:
             given["resume"] = True
         self._given = given
-        geometry = {"resize": resize, "crop": crop, "squash": squash, "filter": filter, "dtype": dtype, "channels": channels, "layout": layout, "normalize": normalize, "mean": mean, "std": std}
-        self._for_images = [name for name, value in geometry.items() if value is not None] + ["fast_decode"] * fast_decode
+        geometry = {
+            "resize": resize,
+            "crop": crop,
+            "squash": squash,
+            "filter": filter,
+            "dtype": dtype,
+            "channels": channels,
+            "layout": layout,
+            "normalize": normalize,
+            "mean": mean,
+            "std": std,
+        }
+        self._for_images = [name for name, value in geometry.items() if value is not None] + [
+            "fast_decode"
+        ] * fast_decode
         self._tensor: "Optional[tuple[str, tuple[int, ...]]]" = None
         if sample is not None:
             self._tensor = (_short_dtype(sample[0]), tuple(operator.index(axis) for axis in sample[1:]))
         recorded = self._start()
         if recorded:
-            found = [_Column(name, kind, _LONG[dtype], tuple(shape), name == "labels" or name in self._declared) for name, kind, dtype, shape in recorded]
+            found = [
+                _Column(name, kind, _LONG[dtype], tuple(shape), name == "labels" or name in self._declared)
+                for name, kind, dtype, shape in recorded
+            ]
             other = [column for name, column in self._declared.items() if column not in found]
             if other:
                 there = "; ".join(f"{column.name}: {column}" for column in found)
                 self.abandon()
-                raise InvalidArgumentError(f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other columns: {there}")
+                raise InvalidArgumentError(
+                    f"column {other[0].name!r} is {other[0]}, but the data set in {self._out!r} has other columns: {there}"
+                )
             self._columns = found
 
     def _start(self) -> Any:
@@ -269,7 +292,9 @@ class Writer:
         if len(columns) + 1 != len(self._columns):
             unknown = next(name for name in columns if all(column.name != name for column in self._columns))
             there = ", ".join(column.name for column in self._columns[1:]) or "none"
-            raise InvalidArgumentError(f"{key!r}: there is no column {unknown!r}; the columns are those of the first row or as declared: {there}")
+            raise InvalidArgumentError(
+                f"{key!r}: there is no column {unknown!r}; the columns are those of the first row or as declared: {there}"
+            )
         data, size = self._image(key, image)
         try:
             return bool(core.add(raw, data, size, rows, images))
@@ -323,7 +348,11 @@ class Writer:
 
     def __del__(self) -> None:
         if getattr(self, "_core", None) is not None and self._result is None:
-            warnings.warn(f"the Writer on {self._out!r} was not closed: its data set is unfinished", ResourceWarning, source=self)
+            warnings.warn(
+                f"the Writer on {self._out!r} was not closed: its data set is unfinished",
+                ResourceWarning,
+                source=self,
+            )
 
     def _open(self) -> Any:
         if self._core is None:
@@ -364,7 +393,9 @@ class Writer:
         """The columns, from what is declared and from the first row."""
         found = [self._declared.get("labels") or self._label_column(key, label)]
         found += [column for name, column in self._declared.items() if name != "labels"]
-        found += [self._column_of(key, name, value) for name, value in columns.items() if name not in self._declared]
+        found += [
+            self._column_of(key, name, value) for name, value in columns.items() if name not in self._declared
+        ]
         try:
             self._core.declare([column.for_core() for column in found])
         except ShardError as error:
@@ -376,7 +407,9 @@ class Writer:
             return _Column("labels", "fixed", "int64", (), True)
         array, _ = _array(label)
         if array.ndim != 1 or array.dtype.kind not in "iuf":
-            raise InvalidArgumentError(f"{key!r}: the label is {label!r}; expected a whole number or a vector")
+            raise InvalidArgumentError(
+                f"{key!r}: the label is {label!r}; expected a whole number or a vector"
+            )
         return _Column("labels", "fixed", "float32", array.shape, True)
 
     def _column_of(self, key: Any, name: str, value: Any) -> _Column:
@@ -384,7 +417,9 @@ class Writer:
             return _Column(name, "text", "uint8", (), False)
         array, dtype = _array(value) if value is not None and not isinstance(value, bytes) else (None, "")
         if array is None or dtype not in _SHORT or (array.size == 0 and array.ndim == 1):
-            raise InvalidArgumentError(f"{key!r}: column {name!r} is {type(value).__name__}: declare it, columns={{{name!r}: ...}}, with sl.Text, sl.Ragged(dtype, ...) or (dtype, axis, ...)")
+            raise InvalidArgumentError(
+                f"{key!r}: column {name!r} is {type(value).__name__}: declare it, columns={{{name!r}: ...}}, with sl.Text, sl.Ragged(dtype, ...) or (dtype, axis, ...)"
+            )
         return _Column(name, "fixed", dtype, array.shape, False)
 
     def _label(self, key: Any, label: Any, column: _Column) -> bytes:
@@ -396,13 +431,18 @@ class Writer:
             label = 0
         if isinstance(label, str):
             if label not in self._labels:
-                raise InvalidArgumentError(f"{key!r}: {label!r} is no class" + ("; give the names, classes=[...]" if self._classes is None else ""))
+                raise InvalidArgumentError(
+                    f"{key!r}: {label!r} is no class"
+                    + ("; give the names, classes=[...]" if self._classes is None else "")
+                )
             label = self._labels[label]
         try:
             return operator.index(label).to_bytes(8, "little", signed=True)
         except (TypeError, OverflowError):
             array, dtype = _array(label)
-            raise InvalidArgumentError(f"{key!r}: column 'labels' is int64 [], but this row has {dtype} {list(array.shape)}") from None
+            raise InvalidArgumentError(
+                f"{key!r}: column 'labels' is int64 [], but this row has {dtype} {list(array.shape)}"
+            ) from None
 
     def _encode(self, key: Any, column: _Column, value: Any) -> bytes:
         if column.kind == "text" or isinstance(value, str):
@@ -410,22 +450,38 @@ class Writer:
                 try:
                     return value.encode()
                 except UnicodeEncodeError as error:
-                    raise InvalidArgumentError(f"{key!r}: the text of column {column.name!r} is not Unicode: {error}") from None
-            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {'text' if isinstance(value, str) else type(value).__name__}")
+                    raise InvalidArgumentError(
+                        f"{key!r}: the text of column {column.name!r} is not Unicode: {error}"
+                    ) from None
+            raise InvalidArgumentError(
+                f"{key!r}: column {column.name!r} is {column}, but this row has {'text' if isinstance(value, str) else type(value).__name__}"
+            )
         try:
             array, dtype = _array(value)
         except ValueError as error:
-            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has no array: {error}") from None
+            raise InvalidArgumentError(
+                f"{key!r}: column {column.name!r} is {column}, but this row has no array: {error}"
+            ) from None
         shape = array.shape
         if column.kind == "ragged" and array.size == 0 and shape in ((0,), (0, *column.row_shape)):
             return b""
-        fits = shape == column.row_shape if column.kind == "fixed" else len(shape) == 1 + len(column.row_shape) and shape[1:] == column.row_shape
+        fits = (
+            shape == column.row_shape
+            if column.kind == "fixed"
+            else len(shape) == 1 + len(column.row_shape) and shape[1:] == column.row_shape
+        )
         try:
-            cast = _cast(array, dtype, column.dtype) if fits and (column.declared or dtype == column.dtype) else None
+            cast = (
+                _cast(array, dtype, column.dtype)
+                if fits and (column.declared or dtype == column.dtype)
+                else None
+            )
         except _Unfit as error:
             raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}: {error}") from None
         if cast is None:
-            raise InvalidArgumentError(f"{key!r}: column {column.name!r} is {column}, but this row has {dtype} {list(shape)}")
+            raise InvalidArgumentError(
+                f"{key!r}: column {column.name!r} is {column}, but this row has {dtype} {list(shape)}"
+            )
         return _little(cast)
 
     def _further(self, key: Any, name: str, kind: ImageField, columns: "dict[str, Any]") -> bytes:
@@ -435,19 +491,27 @@ class Writer:
         try:
             cast = _cast(array, dtype, kind.dtype) if array.shape == kind.shape else None
         except _Unfit as error:
-            raise InvalidArgumentError(f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}: {error}") from None
+            raise InvalidArgumentError(
+                f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}: {error}"
+            ) from None
         if cast is None:
-            raise InvalidArgumentError(f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, but this row has {dtype} {list(array.shape)}")
+            raise InvalidArgumentError(
+                f"{key!r}: the image {name!r} is {kind.dtype} {list(kind.shape)}, but this row has {dtype} {list(array.shape)}"
+            )
         return _little(cast)
 
     def _image(self, key: Any, image: Any) -> "tuple[Any, Any]":
         if self._tensor is not None:
             wanted, axes = self._tensor
             if isinstance(image, (bytes, bytearray, str, os.PathLike)):
-                raise InvalidArgumentError(f"{key!r}: the sample is {type(image).__name__}, but those of this data set are arrays, {_LONG[wanted]} {list(axes)}")
+                raise InvalidArgumentError(
+                    f"{key!r}: the sample is {type(image).__name__}, but those of this data set are arrays, {_LONG[wanted]} {list(axes)}"
+                )
             array, dtype = _array(image)
             if dtype != _LONG[wanted] or array.shape != axes:
-                raise InvalidArgumentError(f"{key!r}: the sample is {dtype} {list(array.shape)}, but those of this data set are {_LONG[wanted]} {list(axes)}")
+                raise InvalidArgumentError(
+                    f"{key!r}: the sample is {dtype} {list(array.shape)}, but those of this data set are {_LONG[wanted]} {list(axes)}"
+                )
             return _little(array), None
         if isinstance(image, (bytes, bytearray)):
             return image, None
@@ -456,13 +520,19 @@ class Writer:
         pillow = sys.modules.get("PIL.Image")
         if pillow is not None and isinstance(image, pillow.Image):
             if image.mode in ("F", "I") or image.mode.startswith("I;"):
-                raise InvalidArgumentError(f"{key!r}: the image of Pillow has mode {image.mode}, which RGB of 8 bits cannot hold; give the bytes or the path of its file, with the option dtype or channels, or an array")
+                raise InvalidArgumentError(
+                    f"{key!r}: the image of Pillow has mode {image.mode}, which RGB of 8 bits cannot hold; give the bytes or the path of its file, with the option dtype or channels, or an array"
+                )
             upright = importlib.import_module("PIL.ImageOps").exif_transpose(image)
             image = upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
         array, dtype = _array(image)
         if dtype == "uint8" and array.ndim == 1:
             return array.tobytes(), None
-        if dtype == "uint8" and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4))) and array.size:
+        if (
+            dtype == "uint8"
+            and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (1, 3, 4)))
+            and array.size
+        ):
             size = array.shape if array.ndim == 3 else (*array.shape, 1)
             return np.ascontiguousarray(array), size
         raise InvalidArgumentError(
@@ -473,7 +543,9 @@ class Writer:
 def _tensor_of(image: Any) -> "Optional[tuple[str, tuple[int, ...]]]":
     """Data type and axes of an array that is no image."""
     pillow = sys.modules.get("PIL.Image")
-    if isinstance(image, (bytes, bytearray, str, os.PathLike)) or (pillow is not None and isinstance(image, pillow.Image)):
+    if isinstance(image, (bytes, bytearray, str, os.PathLike)) or (
+        pillow is not None and isinstance(image, pillow.Image)
+    ):
         return None
     try:
         array, dtype = _array(image)
@@ -492,7 +564,9 @@ def write(rows: "Iterable[Any]", out: Path, **options: Any) -> Conversion:
     with Writer(out, **options) as writer:
         for row in rows:
             if isinstance(row, (str, bytes)):
-                raise InvalidArgumentError(f"a row is {row!r}; expected a dict, or a tuple (key, image, label)")
+                raise InvalidArgumentError(
+                    f"a row is {row!r}; expected a dict, or a tuple (key, image, label)"
+                )
             if isinstance(row, Mapping):
                 writer.add(**row)
             else:

@@ -26,7 +26,11 @@ _skip_first_batches = transformers.trainer.skip_first_batches
 
 def _skip(batches: Any, num_batches: int = 0) -> Any:
     """What a Trainer calls when it resumes; it makes a DataLoader of anything else."""
-    return batches.skip(num_batches) if isinstance(batches, Inputs) else _skip_first_batches(batches, num_batches)
+    return (
+        batches.skip(num_batches)
+        if isinstance(batches, Inputs)
+        else _skip_first_batches(batches, num_batches)
+    )
 
 
 transformers.trainer.skip_first_batches = _skip
